@@ -1,0 +1,7 @@
+# Writes the git revision into a header, and touches it only when it has changed.
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
+                OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT revision)
+  set(revision unknown)
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once\n#define FEEDRATE_REVISION \"${revision}\"\n")

@@ -1,0 +1,120 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/ring/ring.hpp"
+
+namespace feedrate {
+
+/// Messages in one buffer, room for as many results in another; both in memory that the device can reach.
+struct BatchView {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint32_t in_stride = 0;
+  std::uint32_t out_stride = 0;
+  std::uint32_t count = 0;
+};
+
+/// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run_on_cpu(const BatchView&) const = 0;
+  /// `stream` is a cudaStream_t. Throws Failure.
+  virtual void launch_on_cuda(const BatchView&, unsigned block, void* stream) const = 0;
+  /// One block per ring serves it until its stop word is set, or until nothing came for `idle_limit_ns` (so that a
+  /// host that died can't leave the GPU busy for ever). `rings` lie in memory that the device can reach.
+  virtual void launch_resident_on_cuda(std::span<const RingView> rings, unsigned block, std::uint64_t idle_limit_ns,
+                                       void* stream) const = 0;
+  /// How many blocks of the resident form run at once on this GPU; 0 on machines without.
+  virtual unsigned resident_blocks_that_fit(unsigned block) const = 0;
+};
+
+enum class HostMemory { pageable, pinned };  ///< pinned memory is mapped too: the device may use its address
+
+/// Owned bytes, freed by whoever allocated them.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(std::byte* data, std::size_t size, std::function<void(std::byte*)> free)
+      : data_(data, std::move(free)), size_(size) {}
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<std::byte, std::function<void(std::byte*)>> data_;
+  std::size_t size_ = 0;
+};
+
+/// A point in a stream that the host can ask about without waiting.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool ready() = 0;
+};
+
+/// Work in order, asynchronous to the host. Every call throws Failure when the device refuses.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
+  virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
+  virtual void launch(const Kernel&, const BatchView&, unsigned block) = 0;
+  /// `event` becomes ready when all that was queued before is done. It must come from the same device.
+  virtual void record(Event& event) = 0;
+  virtual void synchronize() = 0;
+};
+
+/// Kernels that serve rings until told to stop. Stopping is the rings' business (their stop word); destroying this
+/// waits for the end.
+class Resident {
+ public:
+  virtual ~Resident() = default;
+  /// True while it serves; false once it has ended, whether asked to or not.
+  virtual bool running() = 0;
+  virtual unsigned host_threads() const = 0;
+};
+
+struct DeviceInfo {
+  std::string name;      ///< "NVIDIA H200", or the CPU's model
+  unsigned processors;   ///< SMs, or cores
+  std::size_t memory;    ///< bytes
+  std::string pci_bus;   ///< empty on the CPU
+  std::string cuda_driver, cuda_runtime;  ///< "13.0"; empty on the CPU
+};
+
+/// Where work runs: `cuda`, one-to-one over the runtime, or `cpu`, which keeps the same order and asynchrony with
+/// threads. Transfers and floors are written once against it.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view kind() const = 0;
+  virtual DeviceInfo info() const = 0;
+  virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
+  virtual Buffer allocate_device(std::size_t bytes) = 0;
+  virtual std::unique_ptr<Stream> stream() = 0;
+  virtual std::unique_ptr<Event> event() = 0;
+  /// The most rings that one resident grid can serve, all at once.
+  virtual unsigned most_rings(const Kernel&, unsigned block) = 0;
+  virtual std::unique_ptr<Resident> start_resident(const Kernel&, std::span<const RingView> rings, unsigned block) = 0;
+  /// To be called by each new thread that will use the device.
+  virtual void use_in_this_thread() {}
+  /// Starts or ends what an attached profiler captures (`--capture-range=cudaProfilerApi` of Nsight Systems).
+  virtual void profile(bool /*on*/) {}
+};
+
+/// Why the `cuda` device can't be used here (no driver, no GPU, a build without CUDA); empty when it can.
+std::string cuda_unavailable();
+/// `kind` is `cuda`, `cpu` or `auto` (cuda where there is a GPU). Throws BadInput, naming `--device`.
+std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
+std::string cpu_model();
+
+std::unique_ptr<Device> open_cpu_device();
+std::unique_ptr<Device> open_cuda_device(unsigned index);
+
+}  // namespace feedrate

@@ -1,0 +1,10 @@
+#include "common/device/device.hpp"
+#include "common/error.hpp"
+
+/// Stands in for cuda_device.cu in builds without CUDA.
+namespace feedrate {
+
+std::string cuda_unavailable() { return "this build has no CUDA"; }
+std::unique_ptr<Device> open_cuda_device(unsigned) { throw BadInput("--device", "cuda", "cpu (" + cuda_unavailable() + ")"); }
+
+}  // namespace feedrate

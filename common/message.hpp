@@ -1,0 +1,62 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// Code that must run on the GPU and on the host alike.
+#ifdef __CUDACC__
+#define FEEDRATE_HD __host__ __device__
+#else
+#define FEEDRATE_HD
+#endif
+
+namespace feedrate {
+
+/// What stands before every payload: in a ring slot, in device memory, in a Redis element. Little-endian, 16 bytes.
+struct Header {
+  std::uint64_t id;        ///< top 16 bits: the producer, whose results it wants back; the rest: its sequence number
+  std::uint32_t length;    ///< payload bytes; in a failed result kFailed | code, and no payload
+  std::uint32_t checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: 0
+};
+static_assert(sizeof(Header) == 16);
+
+/// Why a message got no result, in the low bits of a failed result's length word.
+enum class Fault : std::uint32_t { none = 0, bad_length = 1, too_long = 2 };
+inline constexpr std::uint32_t kFailed = 0x8000'0000u;
+
+inline constexpr unsigned kSequenceBits = 48;
+inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << kSequenceBits) - 1;
+constexpr std::uint64_t message_id(unsigned producer, std::uint64_t sequence) {
+  return (static_cast<std::uint64_t>(producer) << kSequenceBits) | (sequence & kSequenceMask);
+}
+constexpr unsigned producer_of(std::uint64_t id) { return static_cast<unsigned>(id >> kSequenceBits); }
+constexpr std::uint64_t sequence_of(std::uint64_t id) { return id & kSequenceMask; }
+
+/// Bytes from one message to the next: slots and payloads stay 16-byte aligned, for 128-bit accesses on both sides.
+FEEDRATE_HD constexpr std::size_t stride_of(std::size_t payload) {
+  return (sizeof(Header) + payload + 15) & ~std::size_t{15};
+}
+
+/// `count` messages, one every `stride` bytes. A borrowed view: whoever lent it says until when.
+template <class Byte>
+struct BasicMessages {
+  Byte* base = nullptr;
+  std::size_t stride = 0;
+  std::size_t count = 0;
+
+  bool empty() const { return count == 0; }
+  auto& header(std::size_t i) const {
+    if constexpr (std::is_const_v<Byte>) {
+      return *reinterpret_cast<const Header*>(base + i * stride);
+    } else {
+      return *reinterpret_cast<Header*>(base + i * stride);
+    }
+  }
+  Byte* payload(std::size_t i) const { return base + i * stride + sizeof(Header); }
+  BasicMessages first(std::size_t n) const { return {base, stride, n < count ? n : count}; }
+  BasicMessages from(std::size_t n) const { return {base + n * stride, stride, count - n}; }
+};
+using Messages = BasicMessages<std::byte>;
+using ConstMessages = BasicMessages<const std::byte>;
+
+}  // namespace feedrate

@@ -1,0 +1,174 @@
+#include "common/redis/connection.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "common/error.hpp"
+
+namespace feedrate::redis {
+namespace {
+
+constexpr auto kAllowedUrls = "redis://[user:password@]host[:port][/db] or unix://[user:password@]/path";
+constexpr std::size_t kReadSize = 256 << 10;
+constexpr timeval kConnectTimeout{5, 0};
+
+int parse_int(const std::string& url, std::string_view digits, int most) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > most) {
+    throw BadInput("--redis", without_password(url), kAllowedUrls);
+  }
+  return value;
+}
+
+}  // namespace
+
+Endpoint parse_url(const std::string& url) {
+  Endpoint endpoint;
+  const bool unix_socket = url.starts_with("unix://");
+  if (!unix_socket && !url.starts_with("redis://")) throw BadInput("--redis", without_password(url), kAllowedUrls);
+  std::string_view rest(url);
+  rest.remove_prefix(unix_socket ? 7 : 8);
+  if (const auto at = rest.rfind('@'); at != rest.npos) {
+    const auto login = rest.substr(0, at);
+    const auto colon = login.find(':');
+    endpoint.user = login.substr(0, colon);
+    if (colon != login.npos) endpoint.password = login.substr(colon + 1);
+    rest.remove_prefix(at + 1);
+  }
+  if (unix_socket) {
+    endpoint.path = rest;
+    if (!endpoint.path.starts_with('/')) throw BadInput("--redis", without_password(url), kAllowedUrls);
+    return endpoint;
+  }
+  if (const auto slash = rest.find('/'); slash != rest.npos) {
+    if (slash + 1 < rest.size()) endpoint.database = parse_int(url, rest.substr(slash + 1), 1 << 20);
+    rest = rest.substr(0, slash);
+  }
+  if (const auto colon = rest.rfind(':'); colon != rest.npos) {
+    endpoint.port = parse_int(url, rest.substr(colon + 1), 65535);
+    rest = rest.substr(0, colon);
+  }
+  endpoint.host = rest;
+  if (endpoint.host.empty()) throw BadInput("--redis", without_password(url), kAllowedUrls);
+  return endpoint;
+}
+
+std::string without_password(const std::string& url) {
+  const auto at = url.rfind('@');
+  const auto scheme = url.find("://");
+  if (at == url.npos || scheme == url.npos || at < scheme) return url;
+  const auto colon = url.find(':', scheme + 3);
+  return colon < at ? url.substr(0, colon + 1) + "***" + url.substr(at) : url;
+}
+
+Connection::Connection(const std::string& url) : name_(without_password(url)), input_(kReadSize) {
+  const Endpoint endpoint = parse_url(url);
+  context_.reset(endpoint.path.empty()
+                     ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
+                     : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
+  if (!context_ || context_->err != 0) {
+    throw Failure(fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
+  }
+  // hiredis gives a drained buffer larger than this back to the system, to allocate it again for the next reply.
+  context_->reader->maxbuf = 0;
+  // From here on the socket never blocks; waiting is done by poll(2), so that a stop request is always seen.
+  context_->flags &= ~REDIS_BLOCK;
+  if (fcntl(context_->fd, F_SETFL, fcntl(context_->fd, F_GETFL) | O_NONBLOCK) != 0) {
+    throw Failure(fmt::format("--redis {}: fcntl: {}", name_, std::strerror(errno)));
+  }
+  if (!endpoint.password.empty()) {
+    if (endpoint.user.empty()) {
+      command({"AUTH", endpoint.password});
+    } else {
+      command({"AUTH", endpoint.user, endpoint.password});
+    }
+  }
+  command({"PING"});  // an unauthenticated connection is refused here, not in the middle of a run
+  if (endpoint.database != 0) command({"SELECT", std::to_string(endpoint.database)});
+}
+
+void Connection::begin_command(std::size_t words) {
+  fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
+  ++unanswered_;
+}
+
+void Connection::add_word(std::string_view word) {
+  fmt::format_to(std::back_inserter(output_), "${}\r\n", word.size());
+  output_.append(word);
+  output_.append("\r\n");
+}
+
+void Connection::append(const std::vector<std::string_view>& words) {
+  begin_command(words.size());
+  for (const auto word : words) add_word(word);
+}
+
+bool Connection::flush() {
+  while (sent_ < output_.size()) {
+    const ssize_t n = send(context_->fd, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
+    if (n < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+      if (errno == EINTR) continue;
+      throw Failure(fmt::format("Redis {}: sending: {}", name_, std::strerror(errno)));
+    }
+    sent_ += static_cast<std::size_t>(n);
+  }
+  output_.clear();
+  sent_ = 0;
+  return true;
+}
+
+Reply Connection::next_reply() {
+  void* raw = nullptr;
+  if (redisReaderGetReply(context_->reader, &raw) != REDIS_OK) {
+    throw Failure(fmt::format("Redis {}: {}", name_, context_->reader->errstr));
+  }
+  Reply reply(static_cast<redisReply*>(raw));
+  if (reply) {
+    --unanswered_;
+    if (reply->type == REDIS_REPLY_ERROR) throw Failure(fmt::format("Redis {}: {}", name_, text(*reply)));
+  }
+  return reply;
+}
+
+Reply Connection::try_read() {
+  if (unanswered_ == 0) return nullptr;
+  flush();
+  if (Reply reply = next_reply()) return reply;
+  const ssize_t n = recv(context_->fd, input_.data(), input_.size(), 0);
+  if (n == 0) throw Failure(fmt::format("Redis {}: the server closed the connection", name_));
+  if (n < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return nullptr;
+    throw Failure(fmt::format("Redis {}: receiving: {}", name_, std::strerror(errno)));
+  }
+  redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
+  return next_reply();
+}
+
+Reply Connection::read() {
+  while (true) {
+    if (Reply reply = try_read()) return reply;
+    const bool all_sent = flush();
+    pollfd descriptor{context_->fd, static_cast<short>(POLLIN | (all_sent ? 0 : POLLOUT)), 0};
+    poll(&descriptor, 1, 1000);
+  }
+}
+
+Reply Connection::command(const std::vector<std::string_view>& words) {
+  append(words);
+  return read();
+}
+
+void Connection::wait_readable(int milliseconds) {
+  pollfd descriptor{context_->fd, POLLIN, 0};
+  poll(&descriptor, 1, milliseconds);
+}
+
+}  // namespace feedrate::redis

@@ -1,0 +1,71 @@
+#pragma once
+#include <hiredis/hiredis.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace feedrate::redis {
+
+/// A server's address, from a URL: redis://[[user][:password]@]host[:port][/db] or unix://[[user][:password]@]/path.
+struct Endpoint {
+  std::string host, path, user, password;
+  int port = 6379;
+  int database = 0;
+};
+/// Throws BadInput naming `--redis`.
+Endpoint parse_url(const std::string& url);
+/// The URL without its password, for messages and rows.
+std::string without_password(const std::string& url);
+
+struct FreeReply {
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, FreeReply>;
+
+inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
+
+/// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
+/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw Failure with the server's words.
+class Connection {
+ public:
+  /// Throws Failure when the server can't be reached or refuses the password.
+  explicit Connection(const std::string& url);
+  Connection(Connection&&) = default;
+  Connection& operator=(Connection&&) = default;
+
+  /// Adds a command of binary-safe words.
+  void append(const std::vector<std::string_view>& words);
+  /// For encoders that build a long command piece by piece: announces `words` words, then adds each.
+  void begin_command(std::size_t words);
+  void add_word(std::string_view word);
+
+  /// Sends what the socket takes without blocking; true when nothing is left.
+  bool flush();
+  std::size_t unsent() const { return output_.size() - sent_; }
+  std::size_t unanswered() const { return unanswered_; }
+  /// The next reply if it has arrived, else null. Sends first. Throws Failure on an error reply.
+  Reply try_read();
+  /// Waits for the next reply.
+  Reply read();
+  /// Appends, sends, waits. All earlier replies must have been read.
+  Reply command(const std::vector<std::string_view>& words);
+  /// Waits up to `milliseconds` for the socket to have something to read.
+  void wait_readable(int milliseconds);
+
+ private:
+  struct FreeContext {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  Reply next_reply();
+
+  std::unique_ptr<redisContext, FreeContext> context_;
+  std::string name_;  // for messages
+  std::string output_;
+  std::size_t sent_ = 0;
+  std::size_t unanswered_ = 0;
+  std::vector<char> input_;
+};
+
+}  // namespace feedrate::redis

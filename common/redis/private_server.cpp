@@ -1,0 +1,108 @@
+#include "common/redis/private_server.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/redis/connection.hpp"
+#include "common/threads.hpp"
+
+namespace feedrate::redis {
+namespace {
+
+constexpr std::uint64_t kStartTimeoutNs = 10'000'000'000;
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ostringstream all;
+  all << std::ifstream(path).rdbuf();
+  return all.str();
+}
+
+}  // namespace
+
+std::string find_redis_server() {
+  if (const char* named = std::getenv("FEEDRATE_REDIS_SERVER"); named != nullptr && *named != '\0') return named;
+  std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/bin");
+  for (std::string folder; std::getline(path, folder, ':');) {
+    const auto candidate = std::filesystem::path(folder) / "redis-server";
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+PrivateServer::PrivateServer() {
+  const std::string program = find_redis_server();
+  if (program.empty()) {
+    throw BadInput("--redis", "", "a URL, since no redis-server is on the PATH to start a private one");
+  }
+  std::string name = (std::filesystem::temp_directory_path() / "feedrate-redis-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw Failure("no temporary directory for a private Redis: " + name);
+  directory_ = name;
+  const auto log = directory_ / "redis.log";
+  // More I/O threads only where cores are to spare: they take socket copies off the one thread that runs commands.
+  const std::string io_threads = available_cores() >= 8 ? "4" : "1";
+  const std::string dir = directory_.string(), path = socket().string(), log_path = log.string();
+  const std::array<const char*, 24> arguments{
+      program.c_str(), "--port", "0", "--unixsocket", path.c_str(), "--unixsocketperm", "700", "--dir", dir.c_str(),
+      "--save", "", "--appendonly", "no", "--logfile", log_path.c_str(), "--daemonize", "no", "--io-threads",
+      io_threads.c_str(), "--io-threads-do-reads", "yes", "--proto-max-bulk-len", "1gb", nullptr};
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ < 0) throw Failure("fork for a private Redis failed");
+  if (child_ == 0) {
+    // A group of its own, so that Ctrl-C ends the sweep in order and not its server; and it dies with this process.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    const int nowhere = open("/dev/null", O_RDWR);
+    dup2(nowhere, STDIN_FILENO);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+    _exit(127);
+  }
+  const auto deadline = now_ns() + kStartTimeoutNs;
+  while (true) {
+    try {
+      Connection probe(url());
+      return;
+    } catch (const Failure& failure) {
+      if (!alive() || now_ns() > deadline) {
+        const std::string why = read_file(log);
+        stop();
+        throw Failure(fmt::format("{} did not start: {}\n{}", program, failure.what(), why));
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+PrivateServer::~PrivateServer() { stop(); }
+
+bool PrivateServer::alive() {
+  if (child_ > 0 && waitpid(child_, nullptr, WNOHANG) == child_) child_ = -1;
+  return child_ > 0;
+}
+
+void PrivateServer::stop() {
+  if (child_ > 0) {
+    kill(child_, SIGKILL);  // nothing in it is worth saving
+    waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+}  // namespace feedrate::redis

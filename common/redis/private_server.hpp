@@ -1,0 +1,33 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+namespace feedrate::redis {
+
+/// A redis-server of our own on a unix socket in a fresh temporary directory: without persistence, without TCP, ended
+/// and removed with this object. The kernel ends it too if this process dies.
+class PrivateServer {
+ public:
+  /// Throws BadInput when there is no redis-server to start, Failure when it does not come up.
+  PrivateServer();
+  ~PrivateServer();
+  PrivateServer(const PrivateServer&) = delete;
+  PrivateServer& operator=(const PrivateServer&) = delete;
+
+  /// False once the server has ended, for whatever reason.
+  bool alive();
+  std::string url() const { return "unix://" + socket().string(); }
+
+ private:
+  std::filesystem::path socket() const { return directory_ / "redis.sock"; }
+  void stop();
+  std::filesystem::path directory_;
+  pid_t child_ = -1;
+};
+
+/// $FEEDRATE_REDIS_SERVER, or redis-server on the PATH; empty when there is none.
+std::string find_redis_server();
+
+}  // namespace feedrate::redis

@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+namespace feedrate {
+
+/// Which Redis to use. With no URL a private server is started and stopped.
+struct RedisSettings {
+  std::string url;                  ///< redis://[user[:password]@]host[:port][/db], unix:///path[?db=n], or empty
+  std::string prefix = "feedrate";  ///< of every key
+};
+
+}  // namespace feedrate

@@ -1,0 +1,57 @@
+#include "common/threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace feedrate {
+namespace {
+
+constexpr unsigned kFewCores = 4;
+constexpr unsigned kSpins = 2000;  // some 20 µs: longer than any GPU round trip that a spinning thread should see
+
+cpu_set_t allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  return cores;
+}
+
+}  // namespace
+
+unsigned available_cores() {
+  static const unsigned cores = [] {
+    const cpu_set_t allowed = allowed_cores();
+    return std::max(1u, static_cast<unsigned>(CPU_COUNT(&allowed)));
+  }();
+  return cores;
+}
+
+void Backoff::wait() {
+  static const unsigned spins = available_cores() <= kFewCores ? 0 : kSpins;
+  if (idle_ < spins) {
+    ++idle_;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  } else {
+    sched_yield();
+  }
+}
+
+void pin_to_core(unsigned index) {
+  // The mask is read once: later calls would see the single core that an earlier call left.
+  static const cpu_set_t allowed = allowed_cores();
+  index %= available_cores();
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || index-- != 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    return;
+  }
+}
+
+}  // namespace feedrate

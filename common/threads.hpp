@@ -1,0 +1,23 @@
+#pragma once
+
+namespace feedrate {
+
+/// Waits a little between two looks at something another thread (or the GPU) will change: spins while that is likely
+/// soon, then gives the core away. On machines with few cores it yields at once, because the awaited thread may need
+/// this very core.
+class Backoff {
+ public:
+  void wait();
+  void reset() { idle_ = 0; }
+
+ private:
+  unsigned idle_ = 0;
+};
+
+/// Cores this process may use.
+unsigned available_cores();
+
+/// Binds the calling thread to the `index`-th core it may use (modulo their number).
+void pin_to_core(unsigned index);
+
+}  // namespace feedrate

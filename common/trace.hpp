@@ -1,0 +1,20 @@
+#pragma once
+
+/// NVTX ranges in the domain `feedrate`; a few nanoseconds when no tool is attached, nothing in builds without NVTX.
+#ifdef FEEDRATE_NVTX
+#include <nvtx3/nvtx3.hpp>
+namespace feedrate {
+struct TraceDomain {
+  static constexpr char const* name{"feedrate"};
+};
+using TraceRange = nvtx3::scoped_range_in<TraceDomain>;
+}  // namespace feedrate
+#else
+#include <string>
+namespace feedrate {
+struct TraceRange {
+  explicit TraceRange(const char*) {}
+  explicit TraceRange(const std::string&) {}
+};
+}  // namespace feedrate
+#endif

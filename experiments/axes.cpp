@@ -1,0 +1,181 @@
+#include "experiments/axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/hash.hpp"
+#include "common/units.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr std::size_t kMostPayload = std::size_t{64} << 20;
+constexpr std::size_t kMostSlotMemory = std::size_t{16} << 30;  // pinned memory that one cell may take
+
+template <class T>
+Axis number(std::string name, T Point::*field, std::uint64_t least, std::uint64_t most, std::string help,
+            std::string row_key = "") {
+  if (row_key.empty()) row_key = name;
+  const auto option = "--" + name;
+  return {std::move(name), std::move(row_key), std::move(help),
+          [=](Point& point, const std::string& text) {
+            const auto value = parse_count(option, text);
+            if (value < least || value > most) {
+              throw BadInput(option, text, fmt::format("{} to {}", least, format_count(most)));
+            }
+            point.*field = static_cast<T>(value);
+          },
+          [=](const Point& point) { return Json(point.*field); }};
+}
+
+template <class Names>
+Axis word(std::string name, std::string Point::*field, Names allowed, std::string help) {
+  const auto option = "--" + name;
+  return {name, name, std::move(help),
+          [=](Point& point, const std::string& text) {
+            const std::vector<std::string> names = allowed();
+            if (std::find(names.begin(), names.end(), text) == names.end()) {
+              throw BadInput(option, text, fmt::format("{}", fmt::join(names, ", ")));
+            }
+            point.*field = text;
+          },
+          [=](const Point& point) { return Json(point.*field); }};
+}
+
+template <class Registry>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Registry::instance().entries()) names.push_back(name);
+  return names;
+}
+
+std::vector<Axis> make_axes() {
+  std::vector<Axis> all;
+  all.push_back(word("queue", &Point::queue, names_of<Queues>, "carries messages to the device and results back"));
+  all.push_back(word("transfer", &Point::transfer,
+                     [] {
+                       auto names = names_of<Transfers>();
+                       names.emplace_back(kNoTransfer);
+                       return names;
+                     },
+                     "moves batches to the device and back, for queues that don't do it themselves"));
+  all.push_back(word("workload", &Point::workload, names_of<Workloads>, "what the device does with a message"));
+  all.push_back(word("device", &Point::device,
+                     [] { return std::vector<std::string>{"auto", "cpu", "cuda"}; },
+                     "where it runs; auto = cuda where there is a GPU"));
+  all.push_back(number("payload", &Point::payload, 0, kMostPayload, "bytes in a message", "payload_bytes"));
+  all.push_back(number("batch", &Point::batch, 1, 1 << 20, "most messages handed on at once"));
+  all.push_back(number("window", &Point::window, 1, 1 << 24, "messages in flight per producer; 1 = lone messages"));
+  all.push_back(number("producers", &Point::producers, 1, 1024, "producing threads, and as many collecting"));
+  all.push_back(number("workers", &Point::workers, 1, 64, "threads between a broker queue and the device"));
+  all.push_back(number("streams", &Point::streams, 1, 128, "device streams per worker"));
+  all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, a multiple of 32"));
+  all.push_back(number("lanes", &Point::lanes, 0, 4096, "gpu_ring: rings, one resident block each; 0 = 16 on a GPU"));
+  all.push_back(number("pack", &Point::pack, 1, 1 << 16, "Redis: messages per list element or stream entry"));
+  all.push_back(number("capacity", &Point::capacity, 0, 1 << 24,
+                       "messages (Redis: elements) a queue holds before it pushes back; 0 = the window"));
+  all.push_back({"flops-per-byte", "flops_per_byte", "fma_chain: floating-point operations per payload byte",
+                 [](Point& point, const std::string& text) {
+                   point.flops_per_byte = parse_number("--flops-per-byte", text);
+                   if (point.flops_per_byte < 0.5 || point.flops_per_byte > 65536) {
+                     throw BadInput("--flops-per-byte", text, "0.5 to 65536");
+                   }
+                 },
+                 [](const Point& point) { return Json(point.flops_per_byte); }});
+  return all;
+}
+
+/// Puts 0 or "none" where an axis does not apply.
+void normalise(Point& point, const QueueEntry& queue) {
+  if (!queue.uses_transfer) {
+    point.transfer = kNoTransfer;
+    point.workers = 0;
+  }
+  if (point.transfer == kNoTransfer || point.transfer == "pageable") point.streams = point.transfer == kNoTransfer ? 0 : 1;
+  if (!queue.uses_redis) point.pack = 0;
+  if (point.queue != "gpu_ring") point.lanes = 0;
+  if (point.workload != "fma_chain") point.flops_per_byte = 0;
+  if (point.device == "cpu" || !queue.works) point.block = 0;
+  point.batch = std::min(point.batch, point.window);
+}
+
+std::string choose_lanes(Point& point, Device& device, const Workload& workload) {
+  if (point.lanes == 0) {
+    const unsigned wanted = point.device == "cuda" ? 16 : 1;
+    point.lanes = std::max(1u, (wanted + point.producers - 1) / point.producers) * point.producers;
+  }
+  if (point.lanes % point.producers != 0) {
+    return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);
+  }
+  const unsigned most = device.most_rings(workload, point.block);
+  if (point.lanes > most) {
+    return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", point.lanes,
+                       point.block, most);
+  }
+  return "";
+}
+
+std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
+  const auto workload = make_workload(point);
+  if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
+  if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
+  if (point.block % 32 != 0) return fmt::format("block {} is no multiple of 32", point.block);
+  if (point.pack > point.batch) {
+    return fmt::format("pack {} needs a batch and a window of at least as many messages", point.pack);
+  }
+  if (point.queue == "host_polled" && point.workers > point.producers) {
+    return fmt::format("{} workers for {} producers' rings", point.workers, point.producers);
+  }
+  const std::size_t slots = point.producers * std::max(point.window, point.capacity);
+  const std::size_t bytes = slots * (stride_of(point.payload) + stride_of(workload->result_bytes(point.payload)));
+  if (bytes > kMostSlotMemory) {
+    return fmt::format("window and payload take {}B of slots; {}B is the most", format_count(bytes),
+                       format_count(kMostSlotMemory));
+  }
+  return point.queue == "gpu_ring" ? choose_lanes(point, device, *workload) : "";
+}
+
+}  // namespace
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> all = make_axes();
+  return all;
+}
+
+const Axis& axis(const std::string& name) {
+  std::string names;
+  for (const Axis& candidate : axes()) {
+    if (candidate.name == name) return candidate;
+    names += (names.empty() ? "" : ", ") + candidate.name;
+  }
+  throw BadInput("--axis", name, "one of " + names);
+}
+
+Json params_of(const Point& point) {
+  Json params = Json::object();
+  for (const Axis& a : axes()) params[a.row_key] = a.get(point);
+  return params;
+}
+
+Resolution resolve(Point point, Device& device) {
+  point.device = std::string(device.kind());
+  const auto& queue = Queues::instance().get("--queue", point.queue);
+  normalise(point, queue);
+  std::string impossible = why_impossible(point, device, queue);
+  return {point, std::move(impossible)};
+}
+
+std::unique_ptr<Workload> make_workload(const Point& point) {
+  WorkloadOptions options;
+  if (point.flops_per_byte > 0) options.flops_per_byte = point.flops_per_byte;
+  return Workloads::instance().get("--workload", point.workload).make(options);
+}
+
+std::string row_id(const Json& params, unsigned repetition) {
+  return fmt::format("{:016x}", hash64(params.dump() + "#" + std::to_string(repetition)));
+}
+
+}  // namespace feedrate

@@ -1,0 +1,96 @@
+#include "experiments/bounds.hpp"
+
+#include <optional>
+
+#include "variants/queue.hpp"
+
+namespace feedrate {
+namespace {
+
+/// A floor's value, and its name for the row.
+struct Limit {
+  std::string floor;
+  double value;
+};
+
+std::optional<double> floor_value(const Json& floors, const std::string& name) {
+  const auto found = floors.find(name);
+  return found == floors.end() ? std::nullopt : std::optional(found->get<double>());
+}
+
+void tighten(std::optional<Limit>& limit, const std::string& name, std::optional<double> messages_per_second) {
+  if (!messages_per_second || (limit && limit->value <= *messages_per_second)) return;
+  limit = Limit{name, *messages_per_second};
+}
+
+/// Messages a second that `bytes_per_second` allows when the larger way has `bytes` a message.
+std::optional<double> rate(std::optional<double> bytes_per_second, double bytes) {
+  return bytes_per_second ? std::optional(*bytes_per_second / bytes) : std::nullopt;
+}
+
+std::optional<Limit> throughput_limit(const Point& point, const Json& floors, double in, double out) {
+  std::optional<Limit> limit;
+  const auto get = [&](const char* name) { return floor_value(floors, name); };
+  const auto& queue = Queues::instance().get("--queue", point.queue);
+  if (!queue.works) return limit;
+  if (point.device == "cpu") {
+    // A copy reads and writes; each message is at least copied once each way or worked on in place.
+    tighten(limit, "host_copy_bytes_per_second", rate(get("host_copy_bytes_per_second"), std::max(in, out)));
+  } else if (point.transfer == "mapped" || point.transfer == kNoTransfer) {
+    tighten(limit, "sm_echo_bytes_per_second", rate(get("sm_echo_bytes_per_second"), std::max(in, out)));
+  } else {
+    tighten(limit, "copy_engine_both_bytes_per_second",
+            rate(get("copy_engine_both_bytes_per_second"), std::max(in, out)));
+  }
+  if (queue.uses_redis) {
+    // Every message passes the server twice, as a task and as a result, and is added and taken each time.
+    const bool list = point.queue == "redis_list";
+    const char* add_name = list ? "redis_list_push_per_second" : "redis_stream_add_per_second";
+    const char* take_name = list ? "redis_list_pop_per_second" : "redis_stream_read_per_second";
+    if (const auto add = get(add_name), take = get(take_name); add && take) {
+      tighten(limit, std::string(add_name) + "+" + take_name,
+              static_cast<double>(point.pack) / (2 / *add + 2 / *take));
+    }
+    tighten(limit, "redis_bytes_per_second", rate(get("redis_bytes_per_second"), in + out));
+  }
+  return limit;
+}
+
+std::optional<Limit> latency_limit(const Point& point, const Json& floors) {
+  const auto get = [&](const char* name) { return floor_value(floors, name); };
+  const auto& queue = Queues::instance().get("--queue", point.queue);
+  std::string name;
+  if (!queue.works || point.device == "cpu") {
+    name = "thread_round_trip_ns";
+  } else if (point.transfer == kNoTransfer) {
+    name = "word_round_trip_ns";
+  } else {
+    name = point.transfer == "mapped" ? "mapped_launch_sync_ns" : "copy_launch_copy_ns";
+  }
+  const auto device = get(name.c_str());
+  if (!device) return std::nullopt;
+  if (!queue.uses_redis) return Limit{name, *device};
+  const auto trip = get("redis_round_trip_ns");
+  if (!trip) return std::nullopt;
+  // A task and a result each pass the server: half a round trip in, half a round trip out.
+  return Limit{"2*redis_round_trip_ns+" + name, 2 * *trip + *device};
+}
+
+}  // namespace
+
+Json bounds_of(const Point& point, const Json& floors, double messages_per_second, double p50_ns) {
+  Json bounds = Json::object();
+  const auto in = static_cast<double>(stride_of(point.payload));
+  const auto out = static_cast<double>(stride_of(make_workload(point)->result_bytes(point.payload)));
+  if (const auto limit = throughput_limit(point, floors, in, out)) {
+    bounds["throughput"] = {{"floor", limit->floor},
+                            {"value_messages_per_second", limit->value},
+                            {"ratio", messages_per_second / limit->value}};
+  }
+  if (const auto limit = latency_limit(point, floors)) {
+    bounds["latency"] = {{"floor", limit->floor}, {"value_ns", limit->value}, {"ratio", p50_ns / limit->value}};
+  }
+  return bounds;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "experiments/commands.hpp"
+#include "experiments/options.hpp"
+#include "experiments/recorder.hpp"
+#include "variants/queue.hpp"
+
+namespace feedrate {
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  Point point;
+  bool json = false;
+  std::string out;
+};
+
+void print_table(const Json& row) {
+  const auto line = [](const std::string& name, const std::string& value) { fmt::print("  {:<14}{}\n", name, value); };
+  const Json& counts = row["counts"];
+  fmt::print("{}", row["status"].get<std::string>());
+  if (row["reason"] != "") fmt::print(": {}", row["reason"].get<std::string>());
+  fmt::print("\n");
+  std::string params;
+  for (const auto& [key, value] : row["params"].items()) {
+    if (value != 0 && value != kNoTransfer) params += fmt::format("{}={} ", key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  line("point", params);
+  line("messages", fmt::format("{} sent, {} received, {} lost, {} duplicated, {} corrupted, {} reordered",
+                               counts["sent"].dump(), counts["received"].dump(), counts["lost"].dump(),
+                               counts["duplicated"].dump(), counts["corrupted"].dump(), counts["reordered"].dump()));
+  if (!row.contains("throughput")) return;
+  line("throughput", fmt::format("{}msg/s, {}B/s of payload each way", format_si(row["throughput"]["messages_per_second"]),
+                                 format_si(row["throughput"]["bytes_per_second"])));
+  const Json& latency = row["latency_ns"];
+  line("latency", fmt::format("p50 {}, p90 {}, p99 {}, p99.9 {}, max {} ({} samples, every {})", format_ns(latency["p50"]),
+                              format_ns(latency["p90"]), format_ns(latency["p99"]), format_ns(latency["p999"]),
+                              format_ns(latency["max"]), latency["samples"].dump(), latency["sampled_every"].dump()));
+  const Json& bound = row["bound"];
+  if (bound.contains("throughput")) {
+    line("of its floor", fmt::format("throughput {:.1f} % of {}", 100 * bound["throughput"]["ratio"].get<double>(),
+                                     bound["throughput"]["floor"].get<std::string>()));
+  }
+  if (bound.contains("latency")) {
+    line("", fmt::format("p50 {:.2f} × {}", bound["latency"]["ratio"].get<double>(),
+                         bound["latency"]["floor"].get<std::string>()));
+  }
+  if (bound.contains("driver")) {
+    line("", fmt::format("{:.1f} % of what the driver alone reaches", 100 * bound["driver"]["ratio"].get<double>()));
+  }
+  line("cost", fmt::format("{} host threads, {} SMs, delivery {}", row["cost"]["host_threads"].dump(),
+                           row["cost"]["sms"].dump(), row["cost"]["delivery"].get<std::string>()));
+}
+
+/// What the user asked for must be possible, not merely skipped: it is one point, named on purpose.
+void insist(const RunOptions& options, const Resolution& cell, const CLI::App& app) {
+  const auto& queue = Queues::instance().get("--queue", cell.point.queue);
+  if (app.count("--transfer") != 0 && !queue.uses_transfer && options.point.transfer != kNoTransfer) {
+    throw BadInput("--transfer", options.point.transfer, fmt::format("none (queue {} moves messages itself)", cell.point.queue));
+  }
+  if (options.common.run.external_worker && !queue.make_broker) {
+    throw BadInput("--external-worker", cell.point.queue, "queues that other processes reach: redis_list, redis_stream");
+  }
+  if (options.common.run.external_worker && options.common.redis.url.empty()) {
+    throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
+  }
+  if (!cell.impossible.empty()) throw BadInput(cell.impossible);
+}
+
+int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
+  options.common.device = options.point.device;
+  auto session = options.common.session(arguments, Queues::instance().get("--queue", options.point.queue).uses_redis);
+  Resolution cell = resolve(options.point, session->device());
+  insist(options, cell, app);
+  std::unique_ptr<Recorder> recorder;
+  if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
+  session->measure_floors(Queues::instance().get("--queue", cell.point.queue).uses_redis);
+  int code = 0;
+  for (unsigned repetition = 0; repetition < options.common.run.repetitions && !interrupted(); ++repetition) {
+    const Json row = session->run_cell(cell, repetition);
+    if (recorder) recorder->write(row);
+    if (options.json) {
+      fmt::print("{}\n", row.dump());
+    } else {
+      print_table(row);
+    }
+    if (row["status"] == "failed") code = 1;
+  }
+  return interrupted() ? 130 : code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "measure one point");
+  add_axes(*command, options->point);
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->add_flag("--external-worker", options->common.run.external_worker, "load a `feedrate worker` in another process");
+  command->add_flag("--json", options->json, "print the row instead of a table");
+  command->add_option("--out", options->out, "append the row to this JSONL file");
+  command->callback([options, command, &action, &arguments] {
+    action = [options, command, &arguments] { return run(*options, *command, arguments); };
+  });
+}
+
+}  // namespace feedrate

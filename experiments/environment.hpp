@@ -1,0 +1,18 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/device/device.hpp"
+
+namespace feedrate {
+
+using Json = nlohmann::json;
+
+/// A row's `environment`: host, CPU, GPU, versions, clocks, link, Redis, revision, command line. `redis_url` may be
+/// empty; a server that can't be asked is left out.
+Json environment_of(const Device&, const std::string& redis_url, bool private_redis, const std::string& command);
+
+/// Versions of this program, as `--version` prints them.
+std::string version_text();
+
+}  // namespace feedrate

@@ -1,0 +1,232 @@
+#include "experiments/load.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "common/trace.hpp"
+
+namespace feedrate {
+
+/// One producer, its collector, and what they share. Everything atomic has one writer.
+struct ClosedLoop::Flow {
+  Flow(unsigned index, const Point& point, Queue& queue)
+      : index(index),
+        producer(queue.producer(index)),
+        collector(queue.collector(index)),
+        tracker(std::max<std::uint64_t>(2 * point.window, 1024)),
+        stamps(tracker.span()) {}
+
+  unsigned index;
+  std::unique_ptr<Producer> producer;
+  std::unique_ptr<Collector> collector;
+  Tracker tracker;                                 // the collector's
+  std::vector<std::atomic<std::uint64_t>> stamps;  // when a timed message was published, by sequence modulo span
+  Counts counts;                                   // the collector's; read when it has ended
+  Histogram latency;                               // the collector's
+  std::uint64_t finished_at = 0;                   // the collector's: when the last result of the pass came
+
+  alignas(64) std::atomic<std::uint64_t> sent{0};  // by the producer
+  std::atomic<bool> all_sent{false};
+  alignas(64) std::atomic<std::uint64_t> received{0};  // by the collector
+  std::atomic<std::uint64_t> lowest_missing{0};
+};
+
+ClosedLoop::ClosedLoop(Queue& queue, const Point& point, const Workload& workload, Device& device,
+                       const LoadSettings& settings)
+    : queue_(queue),
+      point_(point),
+      workload_(workload),
+      device_(device),
+      settings_(settings),
+      queue_works_(Queues::instance().get("--queue", point.queue).works) {
+  for (unsigned i = 0; i < point.producers; ++i) flows_.push_back(std::make_unique<Flow>(i, point, queue));
+}
+
+ClosedLoop::~ClosedLoop() = default;
+
+void ClosedLoop::produce(Flow& flow, const Pass& pass) {
+  const std::uint64_t start = flow.sent.load(std::memory_order_relaxed);
+  const std::uint64_t share =
+      pass.messages / point_.producers + (flow.index < pass.messages % point_.producers ? 1 : 0);
+  const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
+  const std::uint64_t every = pass.sample_every, stamp_mask = flow.stamps.size() - 1;
+  std::uint64_t sent = start, received = start, lowest = start;
+  Backoff backoff;
+  while (!stop_sending_.load(std::memory_order_relaxed) && sent < limit) {
+    if (sent - received >= point_.window || sent - lowest >= flow.tracker.span()) {
+      received = flow.received.load(std::memory_order_acquire);
+      lowest = flow.lowest_missing.load(std::memory_order_relaxed);
+    }
+    const std::uint64_t room = std::min({static_cast<std::uint64_t>(point_.batch), limit - sent,
+                                         point_.window - (sent - received), flow.tracker.span() - (sent - lowest)});
+    const Messages slots = room == 0 ? Messages{} : flow.producer->reserve(room);
+    if (slots.empty()) {
+      flow.producer->progress();
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    workload_.fill(settings_.seed, message_id(flow.index, sent), point_.payload, slots);
+    const std::uint64_t end = sent + slots.count;
+    if (std::uint64_t timed = (sent + every - 1) & ~(every - 1); timed < end) {
+      const std::uint64_t now = now_ns();
+      for (; timed < end; timed += every) flow.stamps[timed & stamp_mask].store(now, std::memory_order_relaxed);
+    }
+    flow.producer->publish(slots.count);
+    sent = end;
+    flow.sent.store(sent, std::memory_order_release);
+  }
+  flow.all_sent.store(true, std::memory_order_release);
+  // A broker's client may still hold unsent bytes; they must go out while results are awaited.
+  while (!abort_.load(std::memory_order_relaxed) && flow.received.load(std::memory_order_acquire) < sent) {
+    flow.producer->progress();
+    backoff.wait();
+  }
+}
+
+void ClosedLoop::collect(Flow& flow, const Pass& pass) {
+  const std::uint64_t timed_mask = pass.sample_every - 1, stamp_mask = flow.stamps.size() - 1;
+  Counts& counts = flow.counts;
+  Backoff backoff;
+  while (!abort_.load(std::memory_order_relaxed)) {
+    // Asked before polling: once all is sent and all has come back, nothing can follow.
+    const bool all_sent = flow.all_sent.load(std::memory_order_acquire);
+    const ConstMessages results = flow.collector->poll(point_.batch);
+    if (results.empty()) {
+      if (all_sent && counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    std::uint64_t now = 0;
+    for (std::size_t i = 0; i < results.count; ++i) {
+      const Header& result = results.header(i);
+      const std::uint64_t sequence = sequence_of(result.id);
+      const bool known = producer_of(result.id) == flow.index && sequence < flow.sent.load(std::memory_order_relaxed) + point_.batch;
+      const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
+      if (verdict == Tracker::Verdict::duplicate) {
+        ++counts.duplicated;
+        continue;
+      }
+      const bool right = verdict == Tracker::Verdict::fresh &&
+                         (queue_works_ ? workload_.matches(settings_.seed, point_.payload, result)
+                                       : workload_.unchanged(settings_.seed, point_.payload, result));
+      counts.corrupted += right ? 0 : 1;
+      if (verdict == Tracker::Verdict::unknown) continue;
+      ++counts.received;
+      if ((sequence & timed_mask) == 0) {
+        if (now == 0) now = now_ns();
+        flow.latency.record(now - flow.stamps[sequence & stamp_mask].load(std::memory_order_relaxed));
+      }
+    }
+    flow.collector->release(results.count);
+    flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
+    flow.received.store(counts.received, std::memory_order_release);
+    if (pass.messages != 0) flow.finished_at = now_ns();
+  }
+}
+
+void ClosedLoop::guarded(const std::function<void()>& body) {
+  try {
+    device_.use_in_this_thread();
+    body();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    abort_ = true;
+  }
+}
+
+std::uint64_t ClosedLoop::received() const {
+  std::uint64_t total = 0;
+  for (const auto& flow : flows_) total += flow->received.load(std::memory_order_acquire);
+  return total;
+}
+
+void ClosedLoop::supervise(const Pass& pass, PassResult& result) {
+  const std::uint64_t start = now_ns(), received_before = received();
+  const auto deadline = start + static_cast<std::uint64_t>(pass.seconds * 1e9);
+  const auto patience = static_cast<std::uint64_t>(settings_.watchdog_seconds * 1e9);
+  std::uint64_t last_received = received_before, last_progress = start;
+  bool measuring = true;
+  while (!abort_) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::uint64_t received_now = received(), now = now_ns();
+    const bool interrupted = settings_.interrupted && settings_.interrupted();
+    std::uint64_t sent = 0;
+    bool all_sent = true;
+    for (const auto& flow : flows_) {
+      all_sent &= flow->all_sent.load(std::memory_order_acquire);
+      sent += flow->sent.load(std::memory_order_acquire);
+    }
+    const bool done = all_sent && received_now >= sent;
+    if (measuring && (pass.messages == 0 ? now >= deadline : done)) {
+      measuring = false;
+      result.received = received_now - received_before;
+      result.seconds = static_cast<double>(now - start) / 1e9;
+      stop_sending_ = true;
+    }
+    if (interrupted) stop_sending_ = true;
+    if (done && (stop_sending_ || pass.messages != 0)) break;
+    if (received_now != last_received) {
+      last_received = received_now;
+      last_progress = now;
+    } else if (now - last_progress > patience) {
+      abort_ = true;
+      throw Failure(fmt::format("watchdog: no result for {} s, {} of {} messages missing", settings_.watchdog_seconds,
+                                sent - received_now, sent));
+    }
+    queue_.check();
+  }
+  if (pass.messages != 0) {
+    std::uint64_t finished = start;
+    for (const auto& flow : flows_) finished = std::max(finished, flow->finished_at);
+    result.seconds = static_cast<double>(finished - start) / 1e9;
+  }
+}
+
+PassResult ClosedLoop::run(const Pass& pass) {
+  PassResult result;
+  stop_sending_ = false;
+  for (auto& flow : flows_) {
+    flow->all_sent = false;
+    flow->latency = Histogram();
+    flow->finished_at = 0;
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (auto& flow : flows_) {
+      threads.emplace_back([this, &flow, &pass] {
+        if (settings_.pin_threads) pin_to_core(2 * flow->index);
+        guarded([&] { produce(*flow, pass); });
+      });
+      threads.emplace_back([this, &flow, &pass] {
+        if (settings_.pin_threads) pin_to_core(2 * flow->index + 1);
+        guarded([&] { collect(*flow, pass); });
+      });
+    }
+    guarded([&] { supervise(pass, result); });
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  for (auto& flow : flows_) result.latency.merge(flow->latency);
+  return result;
+}
+
+Counts ClosedLoop::counts() const {
+  Counts total;
+  for (const auto& flow : flows_) {
+    total.sent += flow->sent.load();
+    total.received += flow->counts.received;
+    total.duplicated += flow->counts.duplicated;
+    total.corrupted += flow->counts.corrupted;
+    total.reordered += flow->tracker.reordered();
+  }
+  total.lost = total.sent - total.received;
+  return total;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,143 @@
+#include "experiments/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/error.hpp"
+#include "common/redis/connection.hpp"
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+/// CLI11's own config files are TOML; ours are JSON, as everything else here.
+class JsonConfig final : public CLI::Config {
+ public:
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> items;
+    try {
+      collect(Json::parse(input), {}, items);
+    } catch (const Json::exception& error) {
+      throw BadInput(fmt::format("--config: not valid JSON: {}", error.what()));
+    }
+    return items;
+  }
+
+ private:
+  static void collect(const Json& object, const std::vector<std::string>& parents, std::vector<CLI::ConfigItem>& items) {
+    if (!object.is_object()) throw BadInput("--config", object.dump(), "an object of options");
+    for (const auto& [name, value] : object.items()) {
+      if (value.is_object()) {
+        auto path = parents;
+        path.push_back(name);
+        collect(value, path, items);
+        continue;
+      }
+      CLI::ConfigItem item;
+      item.parents = parents;
+      item.name = name;
+      for (const Json& one : value.is_array() ? value : Json::array({value})) {
+        item.inputs.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+      }
+      items.push_back(std::move(item));
+    }
+  }
+};
+
+/// Options that are numbers read "1M" too, and say what is allowed.
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t least, std::uint64_t most,
+                       const std::function<void(std::uint64_t)>& set, const std::string& help,
+                       const std::string& standard) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=](const std::string& text) {
+            const auto value = parse_count("--" + name, text);
+            if (value < least || value > most) {
+              throw BadInput("--" + name, text, fmt::format("{} to {}", least, format_count(most)));
+            }
+            set(value);
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("N")
+      ->default_str(standard);
+}
+
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double most, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &field](const std::string& text) {
+            field = parse_number("--" + name, text);
+            if (field < 0 || field > most) throw BadInput("--" + name, text, fmt::format("0 to {} seconds", most));
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("SECONDS")
+      ->default_str(fmt::format("{}", field));
+}
+
+}  // namespace
+
+std::string variable_of(const std::string& option) {
+  std::string name = "FEEDRATE_" + option;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
+  return name;
+}
+
+std::shared_ptr<CLI::Config> json_config() { return std::make_shared<JsonConfig>(); }
+
+void CommonOptions::add_device(CLI::App& app) {
+  if (app.get_option_no_throw("--device") == nullptr) {
+    add_option(app, "device", device, "where it runs: cuda, cpu, or auto (cuda where there is a GPU)");
+  }
+  add_option(app, "gpu", gpu, "which GPU, by its CUDA index");
+}
+
+void CommonOptions::add_redis(CLI::App& app) {
+  add_option(app, "redis", redis.url,
+             "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
+  add_option(app, "prefix", redis.prefix, "of all Redis keys");
+}
+
+void CommonOptions::add_run(CLI::App& app) {
+  add_seconds(app, "seconds", run.seconds, 86400, "timed phase of a cell")->default_str("0.5");
+  add_seconds(app, "warmup", run.warmup_seconds, 3600, "untimed phase before it");
+  add_count(app, "messages", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.messages = v; },
+            "timed phase ends after so many messages instead; 0 = by seconds", "0");
+  add_count(app, "repetitions", 1, 1000, [this](std::uint64_t v) { run.repetitions = static_cast<unsigned>(v); },
+            "of every cell, in shuffled order", "1");
+  add_count(app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
+            "of payloads and of the order of cells", "1");
+  add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
+  app.add_flag("--pin", run.pin_threads, "bind producers and collectors to cores")->envname(variable_of("pin"));
+}
+
+std::unique_ptr<Session> CommonOptions::session(const std::vector<std::string>& arguments, bool needs_redis) {
+  auto made = std::make_unique<Session>(device, gpu, redis, fmt::format("{}", fmt::join(arguments, " ")), run);
+  if (needs_redis) {
+    try {
+      redis::Connection probe(made->redis().url);
+    } catch (const Failure& failure) {
+      throw BadInput(failure.what());
+    }
+  }
+  return made;
+}
+
+void add_axes(CLI::App& app, Point& point, const std::set<std::string>& names) {
+  const Point standard;
+  for (const Axis& a : axes()) {
+    if (!names.empty() && !names.contains(a.name)) continue;
+    const Json value = a.get(standard);
+    app.add_option_function<std::string>("--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, a.help)
+        ->envname(variable_of(a.name))
+        ->type_name(value.is_string() ? "NAME" : "N")
+        ->default_str(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+}
+
+}  // namespace feedrate

@@ -1,0 +1,44 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/session.hpp"
+
+namespace feedrate {
+
+/// Option groups that several subcommands share. Each value may also come from $FEEDRATE_<NAME> or a JSON file given by
+/// `--config`; the command line wins, then the environment.
+struct CommonOptions {
+  std::string device = "auto";
+  unsigned gpu = 0;
+  RedisSettings redis;
+  RunSettings run;
+  std::string config;
+
+  void add_device(CLI::App&);
+  void add_redis(CLI::App&);
+  void add_run(CLI::App&);
+  /// A session for these options. When `needs_redis`, Redis is reached now: BadInput if it can't be.
+  std::unique_ptr<Session> session(const std::vector<std::string>& arguments, bool needs_redis);
+};
+
+/// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty; values land in `point`.
+void add_axes(CLI::App&, Point& point, const std::set<std::string>& names = {});
+
+/// Adds an option with its environment variable: FEEDRATE_ and the name in capitals.
+template <class T>
+CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help);
+std::string variable_of(const std::string& option);
+
+/// Reads option values from a JSON object: { "redis": "unix:///…", "run": { "payload": 64 } }.
+std::shared_ptr<CLI::Config> json_config();
+
+template <class T>
+CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help) {
+  return app.add_option("--" + name, value, help)->envname(variable_of(name))->capture_default_str();
+}
+
+}  // namespace feedrate

@@ -1,0 +1,279 @@
+#include "experiments/session.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <csignal>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/trace.hpp"
+#include "experiments/bounds.hpp"
+#include "experiments/environment.hpp"
+#include "experiments/floors.hpp"
+
+namespace feedrate {
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+
+// Above this share of what the driver alone can do, a figure says more about the driver than about the queue.
+constexpr double kDriverBound = 0.9;
+// What timing a message costs: two clock reads a batch, a store, a load, a histogram entry. Per message, in ns.
+constexpr double kStampNs = 15, kClockNs = 50;
+constexpr std::uint64_t kEnvironmentAgeNs = 5'000'000'000;
+constexpr double kStampBudget = 0.02;  // of a producer's time
+
+Json to_json(const Counts& counts) {
+  return {{"sent", counts.sent},           {"received", counts.received},   {"lost", counts.lost},
+          {"duplicated", counts.duplicated}, {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
+}
+
+Json to_json(const Histogram& histogram, unsigned sample_every) {
+  Json index = Json::array(), counts = Json::array();
+  for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
+    if (histogram.count(i) == 0) continue;
+    index.push_back(i);
+    counts.push_back(histogram.count(i));
+  }
+  return {{"min", histogram.min()},
+          {"mean", histogram.mean()},
+          {"p50", histogram.quantile(0.5)},
+          {"p90", histogram.quantile(0.9)},
+          {"p99", histogram.quantile(0.99)},
+          {"p999", histogram.quantile(0.999)},
+          {"max", histogram.max()},
+          {"samples", histogram.samples()},
+          {"sampled_every", sample_every},
+          {"histogram",
+           {{"sub_bucket_bits", Histogram::kSubBucketBits},
+            {"index", std::move(index)},
+            {"counts", std::move(counts)},
+            {"overflow", histogram.overflow()}}}};
+}
+
+/// Every message is timed while that costs a producer less than 2 % of its time, else every 2^k-th.
+unsigned choose_sampling(const PassResult& warmup, const Point& point) {
+  if (warmup.seconds <= 0 || warmup.received == 0) return 1;
+  const double per_producer = static_cast<double>(warmup.received) / warmup.seconds / point.producers;
+  const double cost_ns = kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
+  const double share = per_producer * cost_ns * 1e-9;
+  return std::bit_ceil(static_cast<unsigned>(std::max(1.0, share / kStampBudget)));
+}
+
+}  // namespace
+
+bool interrupted() { return signalled != 0; }
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { signalled = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+Json to_json(const RunSettings& settings) {
+  return {{"seconds", settings.seconds},         {"warmup_seconds", settings.warmup_seconds},
+          {"messages", settings.messages},       {"seed", settings.seed},
+          {"repetitions", settings.repetitions}, {"pinned_threads", settings.pin_threads}};
+}
+
+Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command,
+                 RunSettings settings)
+    : settings_(settings), redis_(std::move(redis)), command_(std::move(command)), device_(open_device(device, gpu)) {}
+
+const RedisSettings& Session::redis() {
+  if (private_redis_ && !private_redis_->alive()) stop_redis();  // a cell's reason already says what it met
+  if (redis_.url.empty()) {
+    private_redis_ = std::make_unique<redis::PrivateServer>();
+    redis_.url = private_redis_->url();
+  }
+  return redis_;
+}
+
+void Session::stop_redis() {
+  if (!private_redis_) return;
+  private_redis_.reset();
+  redis_.url.clear();
+}
+
+const Json& Session::environment() {
+  // Asking the driver and Redis takes tens of milliseconds, and clocks change slowly: once in a few seconds will do.
+  if (environment_.empty() || now_ns() - environment_at_ > kEnvironmentAgeNs) {
+    try {
+      environment_ = environment_of(*device_, redis_.url, private_redis_ != nullptr, command_);
+    } catch (const Failure&) {  // the server that failed a cell can't be asked either
+      environment_ = environment_of(*device_, "", false, command_);
+    }
+    environment_at_ = now_ns();
+  }
+  return environment_;
+}
+
+std::vector<Json> Session::measure_floors(bool with_redis) {
+  std::vector<Floor> measured = measure_device_floors(*device_);
+  if (with_redis) {
+    for (auto& floor : measure_redis_floors(redis())) measured.push_back(std::move(floor));
+  }
+  std::vector<Json> rows;
+  for (const Floor& floor : measured) {
+    const Json params{{"floor", floor.name}, {"device", device_->kind()}};
+    Json row{{"schema", 1},
+             {"kind", "floor"},
+             {"id", row_id(params, 0)},
+             {"status", "ok"},
+             {"reason", ""},
+             {"floor", {{"name", floor.name}, {"value", floor.value}, {"unit", floor.unit}, {"description", floor.description}}},
+             {"device", device_->kind()},
+             {"environment", environment()},
+             {"time", {{"started", floor.started}, {"duration_seconds", floor.seconds}}}};
+    add_floor_row(row);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void Session::add_floor_row(const Json& row) { floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"]; }
+
+PassResult Session::run_load(const Point& point, Counts& counts, Cost& cost, unsigned& sample_every,
+                             const RunSettings& settings) {
+  const auto workload = make_workload(point);
+  const auto& entry = Queues::instance().get("--queue", point.queue);
+  const QueueConfig config{point, *device_, *workload, entry.uses_redis ? redis() : RedisSettings{},
+                           settings.external_worker};
+  const auto queue = entry.make(config);
+  const LoadSettings load{settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted};
+  ClosedLoop loop(*queue, point, *workload, *device_, load);
+  queue->start();
+  cost = queue->cost();
+  PassResult result;
+  try {
+    PassResult warmup;
+    if (settings.warmup_seconds > 0) {
+      const TraceRange range("warm-up");
+      warmup = loop.run({.seconds = settings.warmup_seconds});
+    }
+    sample_every = choose_sampling(warmup, point);
+    const TraceRange range("timed");
+    result = loop.run({settings.seconds, settings.messages, sample_every});
+    counts = loop.counts();
+    queue->stop(true);
+  } catch (...) {
+    counts = loop.counts();
+    queue->stop(false);
+    throw;
+  }
+  return result;
+}
+
+double Session::driver_limit(const Point& point) {
+  const std::string key = fmt::format("{}/{}/{}/{}/{}/{}", point.workload, point.payload, point.batch, point.window,
+                                      point.producers, point.flops_per_byte);
+  if (const auto known = driver_limits_.find(key); known != driver_limits_.end()) return known->second;
+  Point null = point;
+  null.queue = "null";
+  null = resolve(null, *device_).point;
+  RunSettings brief = settings_;
+  brief.seconds = 0.1;
+  brief.warmup_seconds = 0.02;
+  brief.messages = 0;
+  Counts counts;
+  Cost cost;
+  unsigned sample_every = 1;
+  const PassResult result = run_load(null, counts, cost, sample_every, brief);
+  return driver_limits_[key] = static_cast<double>(result.received) / result.seconds;
+}
+
+void Session::measure(const Point& point, Json& row) {
+  const auto& entry = Queues::instance().get("--queue", point.queue);
+  Counts counts;
+  Cost cost;
+  unsigned sample_every = 1;
+  PassResult result;
+  std::string failure;
+  try {
+    result = run_load(point, counts, cost, sample_every, settings_);
+  } catch (const Failure& error) {
+    failure = error.what();
+  }
+  row["counts"] = to_json(counts);
+  row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
+                 {"spinning_threads", cost.host_threads + 2 * point.producers},
+                 {"sms", cost.sms},
+                 {"delivery", entry.delivery},
+                 {"order", entry.order},
+                 {"durable", entry.durable},
+                 {"batch", point.batch},
+                 {"window", point.window}};
+  if (!failure.empty() || !counts.clean()) {
+    row["status"] = "failed";
+    row["reason"] = !failure.empty() ? failure
+                                     : fmt::format("wrong answers: {} lost, {} duplicated, {} corrupted of {} sent",
+                                                   counts.lost, counts.duplicated, counts.corrupted, counts.sent);
+    return;
+  }
+  const double rate = static_cast<double>(result.received) / result.seconds;
+  row["throughput"] = {{"messages_per_second", rate},
+                       {"bytes_per_second", rate * static_cast<double>(point.payload)},
+                       {"seconds", result.seconds}};
+  row["latency_ns"] = to_json(result.latency, sample_every);
+  row["bound"] = bounds_of(point, floors_, rate, result.latency.quantile(0.5));
+  if (interrupted()) {
+    row["status"] = "invalid";
+    row["reason"] = "interrupted";
+  } else if (entry.works) {
+    const double limit = driver_limit(point);
+    row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
+    if (rate > kDriverBound * limit) {
+      row["status"] = "invalid";
+      row["reason"] = fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit);
+    }
+  }
+}
+
+Json Session::empty_row(const Point& point, unsigned repetition) const {
+  Json params = params_of(point);
+  std::string id = row_id(params, repetition);
+  return {{"schema", 1},
+          {"kind", "cell"},
+          {"id", std::move(id)},
+          {"repetition", repetition},
+          {"status", "ok"},
+          {"reason", ""},
+          {"params", std::move(params)},
+          {"run", to_json(settings_)},
+          {"floors", floors_},
+          {"environment", environment_},
+          {"counts", to_json(Counts{})},
+          {"time", {{"started", utc_now()}, {"duration_seconds", 0}}}};
+}
+
+Json Session::failed_row(const Point& point, unsigned repetition, const std::string& reason) const {
+  Json row = empty_row(point, repetition);
+  row["status"] = "failed";
+  row["reason"] = reason;
+  return row;
+}
+
+Json Session::run_cell(const Resolution& cell, unsigned repetition) {
+  environment();
+  Json row = empty_row(cell.point, repetition);
+  const TraceRange range("cell " + row["id"].get<std::string>());
+  const auto begin = now_ns();
+  if (!cell.impossible.empty()) {
+    row["status"] = "skipped";
+    row["reason"] = cell.impossible;
+    return row;
+  }
+  try {
+    measure(cell.point, row);
+  } catch (const std::exception& error) {  // setting up the cell: memory, connections
+    row["status"] = "failed";
+    row["reason"] = error.what();
+  }
+  row["environment"] = environment();  // again: by now the server is known, and the clocks are those of work
+  row["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
+  return row;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,69 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/redis/private_server.hpp"
+#include "experiments/axes.hpp"
+#include "experiments/load.hpp"
+
+namespace feedrate {
+
+/// How each cell is measured; the same for all cells of a sweep.
+struct RunSettings {
+  double seconds = 0.5;
+  double warmup_seconds = 0.1;
+  std::uint64_t messages = 0;  ///< instead of seconds, when not 0
+  std::uint64_t seed = 1;
+  unsigned repetitions = 1;
+  bool pin_threads = false;
+  double watchdog_seconds = 10;
+  bool external_worker = false;
+};
+Json to_json(const RunSettings&);
+
+/// What one invocation works with: the device, Redis if needed, the floors once they are measured.
+class Session {
+ public:
+  Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command, RunSettings settings);
+
+  Device& device() { return *device_; }
+  const RunSettings& settings() const { return settings_; }
+  /// The server's settings; starts the private server when first asked.
+  const RedisSettings& redis();
+  /// Ends the private server, if there is one; the next `redis()` starts another.
+  void stop_redis();
+  const Json& environment();
+
+  /// Measures the floors on this machine as rows (`redis`: those of Redis too) and keeps them for `floors()`.
+  std::vector<Json> measure_floors(bool redis);
+  void add_floor_row(const Json& row);
+  const Json& floors() const { return floors_; }
+
+  /// Runs a resolved point once and makes its row; never throws for what goes wrong inside the cell.
+  Json run_cell(const Resolution&, unsigned repetition);
+  /// The row of a cell that never returned. May be called from another thread than the one that hangs.
+  Json failed_row(const Point&, unsigned repetition, const std::string& reason) const;
+
+ private:
+  Json empty_row(const Point&, unsigned repetition) const;
+  void measure(const Point&, Json& row);
+  /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue, once each.
+  double driver_limit(const Point&);
+  PassResult run_load(const Point&, Counts& counts, Cost& cost, unsigned& sample_every, const RunSettings&);
+
+  RunSettings settings_;
+  RedisSettings redis_;
+  std::string command_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<redis::PrivateServer> private_redis_;
+  Json floors_ = Json::object(), environment_;
+  std::uint64_t environment_at_ = 0;
+  std::map<std::string, double> driver_limits_;
+};
+
+/// Set by SIGINT and SIGTERM: what runs ends soon, with its rows written.
+bool interrupted();
+void install_signal_handlers();
+
+}  // namespace feedrate

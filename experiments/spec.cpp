@@ -1,0 +1,221 @@
+#include "experiments/spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr std::size_t kMostPoints = 200'000;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw BadInput(fmt::format("spec {}: {}", where, what));
+}
+
+void allow_only(const Json& object, const std::string& where, const std::set<std::string>& keys) {
+  if (!object.is_object()) refuse(where, "must be an object");
+  for (const auto& [key, value] : object.items()) {
+    if (!keys.contains(key)) refuse(where, fmt::format("unknown key '{}'; allowed: {}", key, fmt::join(keys, ", ")));
+  }
+}
+
+/// What a spec writes for an axis' values: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
+std::vector<std::string> values_of(const std::string& axis_name, const Json& json) {
+  const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+  std::vector<std::string> values;
+  for (const Json& item : json.is_array() ? json : Json::array({json})) {
+    if (!item.is_string() && !item.is_number()) refuse(axis_name, "values must be numbers or strings, not " + item.dump());
+    for (auto& value : expand_values("--" + axis_name, text(item))) values.push_back(std::move(value));
+  }
+  if (values.empty()) refuse(axis_name, "has no values");
+  return values;
+}
+
+/// Compares as the axis itself reads values, so that 1Ki equals 1024.
+Json read_value(const Axis& a, const std::string& text) {
+  Point scratch;
+  a.set(scratch, text);
+  return a.get(scratch);
+}
+
+double numeric(const std::string& where, const Axis& a, const Point& point) {
+  const Json value = a.get(point);
+  if (!value.is_number()) refuse(where, fmt::format("axis '{}' has no numbers", a.name));
+  return value.get<double>();
+}
+
+double bound_of(const std::string& where, const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) refuse(where, "a bound must be a number, not " + value.dump());
+  return static_cast<double>(parse_count(where, value.get<std::string>()));
+}
+
+/// Whether the point's values lie in `wanted`: { axis: values | {min, max} }.
+bool holds(const Json& wanted, const Point& point, const std::string& where) {
+  if (!wanted.is_object()) refuse(where, "'if' and 'then' must be objects of axes");
+  for (const auto& [name, values] : wanted.items()) {
+    const Axis& a = axis(name);
+    if (values.is_object()) {
+      allow_only(values, where, {"min", "max"});
+      const double value = numeric(where, a, point);
+      if (values.contains("min") && value < bound_of(where, values["min"])) return false;
+      if (values.contains("max") && value > bound_of(where, values["max"])) return false;
+      continue;
+    }
+    const auto allowed = values_of(name, values);
+    const bool found = std::any_of(allowed.begin(), allowed.end(),
+                                   [&](const std::string& text) { return read_value(a, text) == a.get(point); });
+    if (!found) return false;
+  }
+  return true;
+}
+
+bool satisfies(const Json& constraint, const Point& point, const std::string& where) {
+  allow_only(constraint, where, {"if", "then", "product", "max"});
+  if (constraint.contains("if") && !holds(constraint["if"], point, where)) return true;
+  if (constraint.contains("then")) return holds(constraint["then"], point, where);
+  if (!constraint.contains("product") || !constraint["product"].is_array() || !constraint.contains("max")) {
+    refuse(where, "a constraint needs 'then', or 'product' (a list of axes) and 'max'");
+  }
+  double product = 1;
+  for (const Json& name : constraint["product"]) product *= numeric(where, axis(name.get<std::string>()), point);
+  return product <= bound_of(where, constraint["max"]);
+}
+
+/// Axes that step together, with equally many values each.
+struct Step {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> values;
+};
+
+std::vector<Step> steps_of(const Json& part, const std::string& where) {
+  std::vector<Step> steps;
+  std::set<std::string> zipped;
+  for (const Json& group : part.value("zip", Json::array())) {
+    if (!group.is_array()) refuse(where, "'zip' must be a list of lists of axes");
+    Step step;
+    for (const Json& name_json : group) {
+      const auto name = name_json.get<std::string>();
+      if (!part["axes"].contains(name)) refuse(where, fmt::format("'zip' names '{}', which has no values", name));
+      if (!zipped.insert(name).second) refuse(where, fmt::format("'zip' names '{}' twice", name));
+      step.names.push_back(name);
+      step.values.push_back(values_of(name, part["axes"][name]));
+      if (step.values.back().size() != step.values.front().size()) {
+        refuse(where, fmt::format("zipped axes need equally many values: '{}' has {}, '{}' has {}", step.names.front(),
+                                  step.values.front().size(), name, step.values.back().size()));
+      }
+    }
+    if (!step.names.empty()) steps.push_back(std::move(step));
+  }
+  for (const auto& [name, values] : part["axes"].items()) {
+    if (!zipped.contains(name)) steps.push_back({{name}, {values_of(name, values)}});
+  }
+  return steps;
+}
+
+void expand_part(const Json& part, const Json& constraints, const std::string& where, std::vector<Point>& points) {
+  const std::vector<Step> steps = steps_of(part, where);
+  std::size_t total = 1;
+  for (const Step& step : steps) total *= step.values.front().size();
+  if (total > kMostPoints) refuse(where, fmt::format("{} points; {} are the most", total, kMostPoints));
+  for (std::size_t n = 0; n < total; ++n) {
+    Point point;
+    std::size_t rest = n;
+    for (const Step& step : steps) {
+      const std::size_t at = rest % step.values.front().size();
+      rest /= step.values.front().size();
+      for (std::size_t i = 0; i < step.names.size(); ++i) axis(step.names[i]).set(point, step.values[i][at]);
+    }
+    const bool wanted = std::all_of(constraints.begin(), constraints.end(),
+                                    [&](const Json& constraint) { return satisfies(constraint, point, where); });
+    if (wanted) points.push_back(std::move(point));
+  }
+}
+
+void apply_override(Json& parts, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == text.npos || equals + 1 == text.size()) throw BadInput("--axis", text, "name=values");
+  const std::string name = text.substr(0, equals);
+  const Axis& a = axis(name);
+  for (const std::string& value : expand_values("--axis " + name, text.substr(equals + 1))) read_value(a, value);
+  for (Json& part : parts) part["axes"][name] = text.substr(equals + 1);
+}
+
+}  // namespace
+
+Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  const std::string where = file.string();
+  Json document;
+  try {
+    document = Json::parse(std::ifstream(file));
+  } catch (const Json::exception& error) {
+    refuse(where, fmt::format("not valid JSON: {}", error.what()));
+  }
+  allow_only(document, where, {"name", "description", "run", "parts", "axes", "zip", "constraints"});
+  allow_only(document.value("run", Json::object()), where + " run",
+             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog"});
+  if (!document.contains("parts")) {
+    if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
+    document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});
+    document.erase("axes");
+    document.erase("zip");
+  }
+  if (!document["parts"].is_array() || document["parts"].empty()) refuse(where, "'parts' must be a list of parts");
+  for (const Json& part : document["parts"]) {
+    allow_only(part, where + " part", {"name", "axes", "zip", "constraints"});
+    if (!part.contains("axes") || !part["axes"].is_object()) refuse(where, "every part needs an object 'axes'");
+  }
+  for (const std::string& text : overrides) apply_override(document["parts"], text);
+
+  Spec spec{document.value("name", file.stem().string()), document.value("description", ""), {}, {}};
+  for (const Json& part : document["parts"]) {
+    Json constraints = document.value("constraints", Json::array());
+    for (const Json& own : part.value("constraints", Json::array())) constraints.push_back(own);
+    expand_part(part, constraints, where, spec.points);
+  }
+  if (spec.points.empty()) refuse(where, "its constraints leave no point");
+  spec.document = std::move(document);
+  return spec;
+}
+
+std::filesystem::path find_spec(const std::string& name_or_path) {
+  namespace fs = std::filesystem;
+  if (fs::is_regular_file(name_or_path)) return name_or_path;
+  std::vector<fs::path> folders;
+  if (const char* named = std::getenv("FEEDRATE_SPECS"); named != nullptr) folders.emplace_back(named);
+  const fs::path executable = fs::read_symlink("/proc/self/exe").parent_path();
+  folders.emplace_back("experiments/specs");
+  folders.push_back(executable / "../experiments/specs");        // a bundle
+  folders.push_back(executable / "../../../experiments/specs");  // build/<preset>/bin
+  std::set<std::string> names;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) continue;
+    if (const fs::path file = folder / (name_or_path + ".json"); fs::is_regular_file(file)) return file;
+    for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().stem());
+  }
+  throw BadInput("SPEC", name_or_path, fmt::format("a file, or one of {}", fmt::join(names, ", ")));
+}
+
+void apply_run(const Spec& spec, const std::vector<std::string>& given, RunSettings& settings) {
+  const Json run = spec.document.value("run", Json::object());
+  const auto take = [&](const char* key, auto& field) {
+    if (!run.contains(key) || std::find(given.begin(), given.end(), key) != given.end()) return;
+    if (!run[key].is_number() || run[key].get<double>() < 0) refuse(spec.name, fmt::format("run.{} must be a number >= 0, not {}", key, run[key].dump()));
+    field = run[key].get<std::remove_reference_t<decltype(field)>>();
+  };
+  take("seconds", settings.seconds);
+  take("warmup", settings.warmup_seconds);
+  take("messages", settings.messages);
+  take("repetitions", settings.repetitions);
+  take("seed", settings.seed);
+  take("watchdog", settings.watchdog_seconds);
+}
+
+}  // namespace feedrate

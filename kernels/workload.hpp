@@ -1,0 +1,37 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/device/device.hpp"
+#include "common/message.hpp"
+#include "common/registry.hpp"
+
+namespace feedrate {
+
+struct WorkloadOptions {
+  double flops_per_byte = 1;  ///< `fma_chain`: floating-point operations per payload byte
+};
+
+/// What the GPU does with a message, and how the host knows that it did. Payloads follow from a seed and the message's
+/// id alone, so any thread can make a payload again and check its result without having kept it.
+class Workload : public Kernel {
+ public:
+  virtual std::size_t result_bytes(std::size_t payload) const = 0;
+  /// Why messages of this size can't be; empty when they can.
+  virtual std::string refuse(std::size_t payload) const = 0;
+  /// Writes the payload (unique for its id) and the header of every message; ids count up from `first_id`.
+  virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
+  /// Whether `result`, payload and checksum, is what the reference makes of the message with this id.
+  virtual bool matches(std::uint64_t seed, std::size_t payload, const Header& result) const = 0;
+  /// Whether `message` came back as `fill` wrote it (the `null` queue does no work).
+  virtual bool unchanged(std::uint64_t seed, std::size_t payload, const Header& message) const = 0;
+};
+
+struct WorkloadEntry {
+  std::string description;
+  std::function<std::unique_ptr<Workload>(const WorkloadOptions&)> make;
+};
+using Workloads = Registry<WorkloadEntry>;
+
+}  // namespace feedrate

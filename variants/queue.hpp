@@ -1,0 +1,86 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/device/device.hpp"
+#include "common/message.hpp"
+#include "common/redis/settings.hpp"
+#include "common/registry.hpp"
+#include "kernels/workload.hpp"
+#include "variants/point.hpp"
+
+namespace feedrate {
+
+/// One thread's way in.
+class Producer {
+ public:
+  virtual ~Producer() = default;
+  /// Up to `n` messages to be written in place; empty means full: try again later, nothing is ever dropped.
+  virtual Messages reserve(std::size_t n) = 0;
+  /// Sends the first `n` reserved messages.
+  virtual void publish(std::size_t n) = 0;
+  /// Moves on what was published but could not be sent at once. Never blocks.
+  virtual void progress() {}
+};
+
+/// One thread's way out.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  /// Results that have arrived, at most `n`; may be empty, never blocks. They stay until released.
+  virtual ConstMessages poll(std::size_t n) = 0;
+  virtual void release(std::size_t n) = 0;
+};
+
+/// What a queue's use occupies and promises; stands in every row beside the figures.
+struct Cost {
+  unsigned host_threads = 0;  ///< that the queue itself runs; the driver adds its producers and collectors
+  unsigned sms = 0;           ///< held all the time by resident blocks (at most one SM a block)
+};
+
+/// Carries messages from producers to the device and results back. Built for one point; constructing it allocates
+/// everything, so that nothing needs to be allocated, loaded or connected while it runs.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  /// `index` counts producers; results return to the collector of the same index. The queue outlives what it made.
+  virtual std::unique_ptr<Producer> producer(unsigned index) = 0;
+  virtual std::unique_ptr<Collector> collector(unsigned index) = 0;
+  virtual void start() = 0;
+  /// Ends the serving side. `drain`: after serving what was published. Safe to call twice.
+  virtual void stop(bool drain) = 0;
+  /// Throws Failure if the serving side has broken; called now and then by the driver.
+  virtual void check() {}
+  virtual Cost cost() const = 0;
+};
+
+struct QueueConfig {
+  Point point;  ///< normalised
+  Device& device;
+  const Workload& workload;
+  RedisSettings redis;
+  bool external_worker = false;  ///< broker queues: another process works
+
+  std::size_t in_stride() const { return stride_of(point.payload); }
+  std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
+};
+
+class Broker;  // variants/worker.hpp
+
+struct QueueEntry {
+  std::string description;
+  std::string delivery;  ///< "exactly once in process", "at most once", "at least once"
+  std::string order;     ///< "per producer", "per producer with one worker", "per lane"
+  bool durable = false;  ///< messages can outlive this process
+  bool uses_transfer = false;
+  bool uses_redis = false;
+  bool works = true;  ///< false: messages come back as they were sent
+  std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
+  /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
+  std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
+};
+using Queues = Registry<QueueEntry>;
+using QueueRegistration = Registration<QueueEntry>;
+
+}  // namespace feedrate

@@ -1,0 +1,61 @@
+#include "variants/queues/redis_queue.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+/// Tasks and results as elements of Redis lists: LPUSH of many elements at once on one side, RPOP with a count on the
+/// other. A reader that found less than it asked for waits in BRPOP, so that a lone message is handed over by the
+/// server itself. A message is gone from the server once popped: at most once.
+struct ListDialect {
+  static void create(Connection&, const std::string&, const std::string&) {}
+  static void push(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
+    connection.begin_command(2 + (messages.count + pack - 1) / pack);
+    connection.add_word("LPUSH");
+    connection.add_word(key);
+    for_each_element(messages, pack, [&](std::string_view element) { connection.add_word(element); });
+  }
+  static void ask_length(Connection& connection, std::string_view key) { connection.append({"LLEN", key}); }
+
+  class Source {
+   public:
+    Source(std::string key, const std::string&, const std::string&) : key_(std::move(key)) {}
+    unsigned request(Connection& connection, std::size_t elements) {
+      asked_ = elements;
+      if (drained_) {
+        connection.append({"BRPOP", key_, fmt::format("{}", kBlockMs / 1000.0)});
+      } else {
+        connection.append({"RPOP", key_, std::to_string(elements)});
+      }
+      return 1;
+    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      if (reply.type != REDIS_REPLY_ARRAY) {  // nil: nothing there
+        drained_ = true;
+        return;
+      }
+      // BRPOP answers with the key and one element, RPOP with elements alone.
+      for (std::size_t i = drained_ ? 1 : 0; i < reply.elements; ++i) {
+        elements.push_back({redis::text(*reply.element[i]), {}});
+      }
+      drained_ = !drained_ && reply.elements < asked_;
+    }
+
+   private:
+    std::string key_;
+    std::size_t asked_ = 0;
+    bool drained_ = false;
+  };
+
+  class Acks {
+   public:
+    Acks(const std::string&, const std::string&) {}
+    void done(Connection&, const std::vector<std::string>&) {}
+    void answer(Connection&, const redisReply&) {}
+  };
+};
+
+const QueueRegistration registered("redis_list", entry_of<ListDialect>("Redis lists: LPUSH, RPOP with a count, BRPOP when idle",
+                                                                       "at most once"));
+
+}  // namespace
+}  // namespace feedrate::redis_queue

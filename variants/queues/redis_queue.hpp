@@ -1,0 +1,330 @@
+#pragma once
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "common/error.hpp"
+#include "common/redis/connection.hpp"
+#include "variants/worker.hpp"
+
+/// What `redis_list` and `redis_stream` share: both carry *elements*, each one or more messages back to back (a header
+/// and its payload, padded to 16 bytes), from `<prefix>:tasks` to workers, and results the same way through
+/// `<prefix>:results:<producer>`. A Dialect supplies the commands:
+///
+///     static void push(Connection&, key, messages, pack)    appends the commands that add messages
+///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
+///     class Source(key, group, consumer)                    reads elements; an empty group reads as a lone reader
+///       unsigned request(Connection&, elements)             appends commands that ask for up to `elements` more and
+///                                                           returns how many; integer replies are skipped
+///       void parse(const redisReply&, vector<Element>&)     takes its reply apart
+///     class Acks(key, group)                                tells the server what is done
+///       void done(Connection&, ids), answer(Connection&, const redisReply&)
+namespace feedrate::redis_queue {
+
+using redis::Connection;
+using redis::Reply;
+
+inline constexpr int kBlockMs = 50;                       // a blocking read returns at least this often
+inline constexpr std::size_t kMostUnsent = 8 << 20;       // bytes waiting in this process before producers are held up
+inline constexpr std::size_t kMostUnanswered = 64 << 10;  // replies the server owes us before producers are held up
+
+struct Element {
+  std::string_view bytes;
+  std::string_view id;  ///< of a stream entry; empty for list elements
+};
+
+inline std::string tasks_key(const std::string& prefix) { return prefix + ":tasks"; }
+inline std::string results_key(const std::string& prefix, unsigned producer) {
+  return fmt::format("{}:results:{}", prefix, producer);
+}
+inline constexpr auto kGroup = "feedrate";
+
+/// `pack` messages an element; the last may hold fewer. Messages lie one stride apart, so an element is one span.
+template <class F>
+void for_each_element(const ConstMessages& messages, std::size_t pack, F&& f) {
+  for (std::size_t i = 0; i < messages.count; i += pack) {
+    const std::size_t n = std::min(pack, messages.count - i);
+    f(std::string_view(reinterpret_cast<const char*>(messages.base + i * messages.stride), n * messages.stride));
+  }
+}
+
+/// Reads elements from one key and lays their messages into slots, always one request ahead.
+template <class Dialect>
+class Reader {
+ public:
+  Reader(Connection& connection, std::string key, std::string group, std::string consumer, std::size_t elements)
+      : connection_(connection), source_(std::move(key), std::move(group), std::move(consumer)), most_(elements) {}
+
+  /// Copies messages that have arrived into `slots` and returns how many; ids of elements that were taken to their end
+  /// are appended to `ids`. Never blocks.
+  std::size_t read(Messages slots, std::vector<std::string>* ids) {
+    std::size_t filled = 0;
+    while (filled < slots.count) {
+      if (at_ == elements_.size() && !next_reply()) break;
+      filled += unpack(slots.from(filled));
+      if (offset_ < elements_[at_].bytes.size()) break;  // the slots are full, the element is not empty yet
+      if (ids != nullptr && !elements_[at_].id.empty()) ids->emplace_back(elements_[at_].id);
+      ++at_;
+      offset_ = 0;
+    }
+    return filled;
+  }
+  /// No more requests. True once nothing asked for can arrive any more.
+  bool finish() {
+    finishing_ = true;
+    return expected_ == 0 && at_ == elements_.size();
+  }
+
+ private:
+  bool next_reply() {
+    if (expected_ == 0 && !finishing_) request();
+    while (expected_ != 0) {
+      Reply reply = connection_.try_read();
+      if (!reply) return false;
+      --expected_;
+      if (reply->type == REDIS_REPLY_INTEGER) continue;  // of a trim that went ahead of the read
+      reply_ = std::move(reply);
+      elements_.clear();
+      at_ = 0;
+      source_.parse(*reply_, elements_);
+      if (!finishing_) request();
+      return !elements_.empty();
+    }
+    return false;
+  }
+  void request() {
+    expected_ = source_.request(connection_, most_);
+    connection_.flush();
+  }
+  /// Messages of the current element from `offset_` on. What is no message is reported and dropped.
+  std::size_t unpack(Messages slots) {
+    const std::string_view bytes = elements_[at_].bytes;
+    std::size_t n = 0;
+    while (n < slots.count && offset_ < bytes.size()) {
+      Header header{};
+      const std::size_t left = bytes.size() - offset_;
+      std::memcpy(&header, bytes.data() + offset_, std::min(left, sizeof header));
+      const std::size_t length = (header.length & kFailed) != 0 ? 0 : header.length;
+      if (left < sizeof header || left - sizeof header < length) {
+        spdlog::warn("dropped {} bytes that are no message: shorter than their header says", left);
+        offset_ = bytes.size();
+        break;
+      }
+      // A payload longer than the slot keeps its length in the header; the workload answers it as too long.
+      const std::size_t kept = std::min(length, slots.stride - sizeof header);
+      std::memcpy(slots.base + n * slots.stride, bytes.data() + offset_, sizeof header + kept);
+      offset_ = std::min(bytes.size(), offset_ + stride_of(length));
+      ++n;
+    }
+    return n;
+  }
+
+  Connection& connection_;
+  typename Dialect::Source source_;
+  std::size_t most_;
+  Reply reply_;
+  std::vector<Element> elements_;
+  std::size_t at_ = 0, offset_ = 0;
+  unsigned expected_ = 0;  // replies to the last request
+  bool finishing_ = false;
+};
+
+template <class Dialect>
+class RedisProducer final : public Producer {
+ public:
+  RedisProducer(const QueueConfig& config)
+      : connection_(config.redis.url),
+        key_(tasks_key(config.redis.prefix)),
+        stride_(config.in_stride()),
+        pack_(config.point.pack),
+        most_elements_(config.point.capacity),
+        slots_(config.point.batch * stride_) {}
+
+  Messages reserve(std::size_t n) override {
+    progress();
+    if (connection_.unsent() > kMostUnsent || connection_.unanswered() > kMostUnanswered) return {};
+    if (most_elements_ != 0 && length_ >= most_elements_) {
+      if (connection_.unanswered() == 0) Dialect::ask_length(connection_, key_);
+      return {};
+    }
+    return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
+  }
+  void publish(std::size_t n) override {
+    Dialect::push(connection_, key_, {slots_.data(), stride_, n}, pack_);
+    if (most_elements_ != 0) Dialect::ask_length(connection_, key_);
+    connection_.flush();
+  }
+  void progress() override {
+    while (const Reply reply = connection_.try_read()) {
+      // Only replies that count elements are integers; a stream answers additions with ids.
+      if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
+    }
+  }
+
+ private:
+  Connection connection_;
+  std::string key_;
+  std::size_t stride_, pack_, most_elements_, length_ = 0;
+  std::vector<std::byte> slots_;
+};
+
+template <class Dialect>
+class RedisCollector final : public Collector {
+ public:
+  RedisCollector(const QueueConfig& config, unsigned index)
+      : connection_(config.redis.url),
+        reader_(connection_, results_key(config.redis.prefix, index), "", "",
+                std::max<std::size_t>(1, config.point.batch / config.point.pack)),
+        stride_(config.out_stride()),
+        slots_(config.point.batch * stride_) {}
+
+  ConstMessages poll(std::size_t n) override {
+    if (released_ == filled_) {
+      released_ = 0;
+      filled_ = reader_.read({slots_.data(), stride_, slots_.size() / stride_}, nullptr);
+    }
+    return {slots_.data() + released_ * stride_, stride_, std::min(n, filled_ - released_)};
+  }
+  void release(std::size_t n) override { released_ += n; }
+
+ private:
+  Connection connection_;
+  Reader<Dialect> reader_;
+  std::size_t stride_;
+  std::vector<std::byte> slots_;
+  std::size_t filled_ = 0, released_ = 0;
+};
+
+/// A worker's end: pops into staging memory of the transfer's kind, pushes results. Two connections, because a blocked
+/// pop would hold up every command behind it.
+template <class Dialect>
+class RedisBroker final : public Broker {
+ public:
+  RedisBroker(const QueueConfig& config, const std::string& consumer)
+      : prefix_(config.redis.prefix),
+        pack_(config.point.pack),
+        source_(config.redis.url),
+        sink_(config.redis.url),
+        reader_(source_, tasks_key(prefix_), kGroup, consumer, std::max<std::size_t>(1, config.point.batch / pack_)),
+        acks_(tasks_key(prefix_), kGroup) {
+    const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
+    for (unsigned i = 0; i < transfer.depth(config.point.streams) + 1; ++i) {
+      staging_.push_back({config.device.allocate_host(config.point.batch * config.in_stride(), transfer.memory),
+                          config.device.allocate_host(config.point.batch * config.out_stride(), transfer.memory),
+                          {}});
+    }
+    in_stride_ = config.in_stride();
+    out_stride_ = config.out_stride();
+  }
+
+  std::optional<Batch> fetch() override {
+    if (fetched_ - completed_ == staging_.size() || sink_.unsent() > kMostUnsent) return std::nullopt;
+    Staging& staging = staging_[fetched_ % staging_.size()];
+    staging.ids.clear();
+    const std::size_t n = reader_.read({staging.in.data(), in_stride_, staging.in.size() / in_stride_}, &staging.ids);
+    if (n == 0) return std::nullopt;
+    return Batch{{staging.in.data(), in_stride_, n}, {staging.out.data(), out_stride_, n}, fetched_++};
+  }
+  void complete(const Batch& batch) override {
+    // Results of one producer go in one push; batches mostly hold long runs of each.
+    for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end) {
+      const unsigned producer = producer_of(batch.out.header(begin).id);
+      while (end < batch.out.count && producer_of(batch.out.header(end).id) == producer) ++end;
+      const Messages run = batch.out.from(begin).first(end - begin);
+      Dialect::push(sink_, results_key(prefix_, producer), {run.base, run.stride, run.count}, pack_);
+    }
+    acks_.done(sink_, staging_[batch.tag % staging_.size()].ids);
+    ++completed_;
+    progress();
+  }
+  void progress() override {
+    sink_.flush();
+    while (const Reply reply = sink_.try_read()) acks_.answer(sink_, *reply);
+  }
+  bool finish() override {
+    const bool nothing_to_come = reader_.finish();
+    return nothing_to_come && sink_.unsent() == 0 && sink_.unanswered() == 0;
+  }
+
+ private:
+  struct Staging {
+    Buffer in, out;
+    std::vector<std::string> ids;
+  };
+  std::string prefix_;
+  std::size_t pack_, in_stride_ = 0, out_stride_ = 0;
+  Connection source_, sink_;
+  Reader<Dialect> reader_;
+  typename Dialect::Acks acks_;
+  std::vector<Staging> staging_;
+  std::uint64_t fetched_ = 0, completed_ = 0;
+};
+
+template <class Dialect>
+class RedisQueue final : public Queue {
+ public:
+  explicit RedisQueue(const QueueConfig& config) : config_(config), control_(config.redis.url) {
+    if (!config.external_worker) {
+      remove_keys();
+      Dialect::create(control_, tasks_key(config.redis.prefix), kGroup);
+      workers_.emplace(config, config.point.workers, [&config](unsigned index) {
+        return std::make_unique<RedisBroker<Dialect>>(config, fmt::format("worker-{}", index));
+      });
+    } else {
+      for (unsigned i = 0; i < config.point.producers; ++i) control_.command({"DEL", results_key(config.redis.prefix, i)});
+    }
+  }
+  ~RedisQueue() override {
+    workers_.reset();
+    try {
+      if (!config_.external_worker) remove_keys();
+    } catch (const Failure&) {  // the server is gone, and its keys with it
+    }
+  }
+  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RedisProducer<Dialect>>(config_); }
+  std::unique_ptr<Collector> collector(unsigned index) override {
+    return std::make_unique<RedisCollector<Dialect>>(config_, index);
+  }
+  void start() override {
+    if (workers_) workers_->start();
+  }
+  void stop(bool drain) override {
+    if (workers_) workers_->stop(drain);
+  }
+  void check() override {
+    if (workers_) workers_->check();
+  }
+  Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
+
+ private:
+  void remove_keys() {
+    control_.command({"DEL", tasks_key(config_.redis.prefix)});
+    for (unsigned i = 0; i < config_.point.producers; ++i) {
+      control_.command({"DEL", results_key(config_.redis.prefix, i)});
+    }
+  }
+
+  QueueConfig config_;
+  Connection control_;
+  std::optional<WorkerPool> workers_;
+};
+
+/// Fills in the parts of a registration that follow from the Dialect.
+template <class Dialect>
+QueueEntry entry_of(std::string description, std::string delivery) {
+  return {.description = std::move(description),
+          .delivery = std::move(delivery),
+          .order = "per producer with one worker",
+          .durable = true,
+          .uses_transfer = true,
+          .uses_redis = true,
+          .make = [](const QueueConfig& config) { return std::make_unique<RedisQueue<Dialect>>(config); },
+          .make_broker = [](const QueueConfig& config, const std::string& consumer) -> std::unique_ptr<Broker> {
+            Connection control(config.redis.url);
+            Dialect::create(control, tasks_key(config.redis.prefix), kGroup);
+            return std::make_unique<RedisBroker<Dialect>>(config, consumer);
+          }};
+}
+
+}  // namespace feedrate::redis_queue

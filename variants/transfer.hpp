@@ -1,0 +1,49 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/device/device.hpp"
+#include "common/registry.hpp"
+#include "kernels/workload.hpp"
+
+namespace feedrate {
+
+/// Messages on the host and room for their results, in memory of the kind that the transfer asks for. Whoever submits
+/// it keeps both untouched until it comes back. `tag` is the submitter's own.
+struct Batch {
+  ConstMessages in;
+  Messages out;  ///< as many as `in`
+  std::uint64_t tag = 0;
+};
+
+/// Moves batches to the device, has them worked on, and moves the results back. Used by one thread.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  /// True: accepted, and the batch will come back through `poll`. False: busy, nothing happened; poll first.
+  virtual bool submit(const Batch&) = 0;
+  /// The next batch whose results have arrived, in the order of submission.
+  virtual std::optional<Batch> poll() = 0;
+};
+
+struct TransferConfig {
+  Device& device;
+  const Workload& workload;
+  std::size_t most_messages;  ///< in one batch
+  std::size_t in_stride, out_stride;
+  unsigned streams, block;
+};
+
+struct TransferEntry {
+  std::string description;
+  HostMemory memory;  ///< where its batches must lie
+  /// Batches that may be in flight at once.
+  std::function<unsigned(unsigned streams)> depth;
+  std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
+};
+using Transfers = Registry<TransferEntry>;
+using TransferRegistration = Registration<TransferEntry>;
+
+}  // namespace feedrate

@@ -1,0 +1,62 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "variants/transfer.hpp"
+
+namespace feedrate {
+
+/// Batches in flight over several streams, handed out and taken back in order: batch k uses stream k modulo their
+/// number, so consecutive batches overlap and each stream keeps a second batch queued behind the first.
+class InFlight {
+ public:
+  static constexpr unsigned kBatchesPerStream = 2;
+  static unsigned depth(unsigned streams) { return streams * kBatchesPerStream; }
+
+  struct Place {
+    Stream* stream = nullptr;
+    std::unique_ptr<Event> done;
+    Batch batch;
+    Buffer in, out;  ///< device memory, where the transfer wants some
+  };
+
+  /// `device_memory`: give each place buffers for a whole batch.
+  InFlight(const TransferConfig& config, bool device_memory) {
+    for (unsigned s = 0; s < config.streams; ++s) streams_.push_back(config.device.stream());
+    places_.resize(depth(config.streams));
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      places_[i].stream = streams_[i % config.streams].get();
+      places_[i].done = config.device.event();
+      if (!device_memory) continue;
+      places_[i].in = config.device.allocate_device(config.most_messages * config.in_stride);
+      places_[i].out = config.device.allocate_device(config.most_messages * config.out_stride);
+    }
+  }
+  /// The next place, or nullptr when all are busy. Queue the work on its stream, then `begin` it.
+  Place* free_place() { return begun_ - ended_ == places_.size() ? nullptr : &places_[begun_ % places_.size()]; }
+  void begin(Place& place, const Batch& batch) {
+    place.batch = batch;
+    place.stream->record(*place.done);
+    ++begun_;
+  }
+  std::optional<Batch> poll() {
+    if (ended_ == begun_) return std::nullopt;
+    Place& oldest = places_[ended_ % places_.size()];
+    if (!oldest.done->ready()) return std::nullopt;
+    ++ended_;
+    return oldest.batch;
+  }
+
+ private:
+  std::vector<Place> places_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they wait for work that uses the places
+  std::uint64_t begun_ = 0, ended_ = 0;
+};
+
+inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
+  return {in, out, static_cast<std::uint32_t>(batch.in.stride), static_cast<std::uint32_t>(batch.out.stride),
+          static_cast<std::uint32_t>(batch.in.count)};
+}
+
+}  // namespace feedrate

@@ -1,0 +1,41 @@
+#include "variants/transfer.hpp"
+#include "variants/transfers/in_flight.hpp"
+
+namespace feedrate {
+namespace {
+
+/// The plain way: ordinary host memory, one batch at a time, the host waits for every step. What a first version does,
+/// and the yardstick for the others.
+class Pageable final : public Transfer {
+ public:
+  explicit Pageable(const TransferConfig& config)
+      : config_(config),
+        stream_(config.device.stream()),
+        in_(config.device.allocate_device(config.most_messages * config.in_stride)),
+        out_(config.device.allocate_device(config.most_messages * config.out_stride)) {}
+
+  bool submit(const Batch& batch) override {
+    if (finished_) return false;
+    stream_->copy_to_device(in_.data(), batch.in.base, batch.in.count * batch.in.stride);
+    stream_->launch(config_.workload, view(in_.data(), out_.data(), batch), config_.block);
+    stream_->copy_to_host(batch.out.base, out_.data(), batch.out.count * batch.out.stride);
+    stream_->synchronize();
+    finished_ = batch;
+    return true;
+  }
+  std::optional<Batch> poll() override { return std::exchange(finished_, std::nullopt); }
+
+ private:
+  TransferConfig config_;
+  std::unique_ptr<Stream> stream_;
+  Buffer in_, out_;
+  std::optional<Batch> finished_;
+};
+
+const TransferRegistration registered("pageable",
+                                      {"synchronous copies from and to ordinary memory, one batch at a time",
+                                       HostMemory::pageable, [](unsigned) { return 1u; },
+                                       [](const TransferConfig& config) { return std::make_unique<Pageable>(config); }});
+
+}  // namespace
+}  // namespace feedrate

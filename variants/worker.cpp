@@ -1,0 +1,74 @@
+#include "variants/worker.hpp"
+
+#include "common/threads.hpp"
+#include "common/trace.hpp"
+
+namespace feedrate {
+
+void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
+  Backoff backoff;
+  std::optional<Batch> waiting;
+  std::uint64_t out = 0;
+  while (!abandon.stop_requested()) {
+    bool worked = false;
+    while (const auto finished = transfer_.poll()) {
+      const TraceRange range("complete");
+      broker_.complete(*finished);
+      served_ += finished->in.count;
+      --out;
+      worked = true;
+    }
+    broker_.progress();
+    // Finishing is asked before fetching: what it leaves to fetch is fetched below.
+    const bool finished = stop.stop_requested() && broker_.finish();
+    if (!waiting) waiting = broker_.fetch();
+    if (waiting) {
+      const TraceRange range("submit");
+      if (transfer_.submit(*waiting)) {
+        waiting.reset();
+        ++out;
+        worked = true;
+      }
+    } else if (finished && out == 0) {
+      return;
+    }
+    worked ? backoff.reset() : backoff.wait();
+  }
+}
+
+TransferConfig transfer_config(const QueueConfig& config) {
+  return {config.device,      config.workload,     config.point.batch, config.in_stride(),
+          config.out_stride(), config.point.streams, config.point.block};
+}
+
+WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make) : device_(config.device) {
+  const auto& entry = Transfers::instance().get("--transfer", config.point.transfer);
+  for (unsigned i = 0; i < workers; ++i) members_.push_back({make(i), entry.make(transfer_config(config))});
+}
+
+void WorkerPool::start() {
+  for (auto& member : members_) {
+    threads_.emplace_back([this, &member] {
+      try {
+        device_.use_in_this_thread();
+        Worker(*member.broker, *member.transfer).run(stop_.get_token(), abandon_.get_token());
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+      }
+    });
+  }
+}
+
+void WorkerPool::stop(bool drain) {
+  if (!drain) abandon_.request_stop();
+  stop_.request_stop();
+  threads_.clear();
+}
+
+void WorkerPool::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace feedrate
