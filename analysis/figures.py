@@ -1,0 +1,29 @@
+"""Drawings onto disk, and into text."""
+
+import io
+from pathlib import Path
+
+import matplotlib
+
+from .plots import Drawing
+
+DOTS_PER_INCH = 160
+
+
+def write_pngs(drawings: list[Drawing], directory: Path) -> list[Path]:
+    """Writes `<name>.png` for every figure that has data; returns their paths."""
+    written = []
+    for drawing in drawings:
+        if drawing.figure:
+            written.append(directory / f"{drawing.name}.png")
+            drawing.figure.savefig(written[-1], dpi=DOTS_PER_INCH, bbox_inches="tight")
+    return written
+
+
+def inline_svg(drawing: Drawing) -> str:
+    """The figure as an SVG element, the same bytes each time. Its name salts the ids, for several share one page."""
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name, "svg.fonttype": "path"}):
+        drawing.figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]

@@ -1,0 +1,90 @@
+"""Latency histograms in HdrHistogram's layout: 2^bits buckets of 1 ns each, then 2^(bits-1) to each doubling.
+
+With 8 bits a bucket is at most 1/128 of its value wide, so its middle is within 0.4 %.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of the buckets that are not empty, by ascending bucket index. Values are nanoseconds."""
+
+    bits: int
+    index: np.ndarray
+    counts: np.ndarray
+    overflow: int  # samples above the range: they have a rank, but no value
+
+    @staticmethod
+    def from_row(histogram: dict) -> "Histogram":
+        return _collect(
+            histogram["sub_bucket_bits"],
+            np.asarray(histogram["index"], dtype=np.int64),
+            np.asarray(histogram["counts"], dtype=np.int64),
+            histogram.get("overflow", 0),
+        )
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum()) + self.overflow
+
+    def middles(self) -> np.ndarray:
+        """The middle of each bucket, ns."""
+        low, width = bucket_bounds(self.index, self.bits)
+        return low + (width - 1) / 2
+
+    def percentile(self, percent: float) -> float:
+        """The value, ns, below or at which `percent` of the samples lie; infinite where that rank overflowed."""
+        if self.total == 0:
+            return float("nan")
+        # The epsilon keeps 99.9 % of 1000 samples at rank 999, though 0.999 * 1000 is a hair above it in binary.
+        rank = max(1, int(np.ceil(percent / 100 * self.total - 1e-9)))
+        at = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return float(self.middles()[at]) if at < len(self.counts) else float("inf")
+
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (1 / (1 - quantile), value in ns) for a percentile plot, which ends at the number of samples."""
+        above = self.total - np.cumsum(self.counts)
+        return self.total / np.maximum(above, 1), self.middles()
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """All samples of several histograms of equal layout."""
+    parts = list(histograms)
+    if len({part.bits for part in parts}) != 1:
+        raise ValueError("only histograms of one layout can be merged")
+    return _collect(
+        parts[0].bits,
+        np.concatenate([part.index for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        sum(part.overflow for part in parts),
+    )
+
+
+def bucket_bounds(index: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest value and width, ns, of each bucket."""
+    index = np.asarray(index, dtype=np.int64)
+    whole, half = 1 << bits, 1 << (bits - 1)
+    beyond = np.maximum(index - whole, 0)
+    shift = np.where(index < whole, 0, beyond // half + 1)
+    low = np.where(index < whole, index, (beyond % half + half) << shift)
+    return low, np.int64(1) << shift
+
+
+def bucket_index(values: np.ndarray, bits: int) -> np.ndarray:
+    """The bucket of each value, ns: the inverse of `bucket_bounds`."""
+    values = np.asarray(values, dtype=np.int64)
+    whole, half = 1 << bits, 1 << (bits - 1)
+    # frexp is exact for integers below 2^53, where log2 may round up across a power of two.
+    shift = np.maximum(np.frexp(values.astype(np.float64))[1] - bits, 0)
+    return np.where(shift == 0, values, whole + (shift - 1) * half + (values >> shift) - half)
+
+
+def _collect(bits: int, index: np.ndarray, counts: np.ndarray, overflow: int) -> Histogram:
+    unique, inverse = np.unique(index, return_inverse=True)
+    totals = np.zeros(len(unique), dtype=np.int64)
+    np.add.at(totals, inverse, counts)
+    return Histogram(bits, unique, totals, int(overflow))

@@ -1,0 +1,237 @@
+"""Result directories in, tables out. An interrupted run is read as far as it got, and what was left out is said."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from .errors import BadInput
+
+SCHEMA_VERSION = 1
+STATUSES = ("ok", "invalid", "failed", "skipped")
+COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
+LATENCIES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+# The axes in the order people name them; others that a sweep adds follow.
+AXES = (
+    "queue",
+    "transfer",
+    "workload",
+    "device",
+    "payload_bytes",
+    "batch",
+    "window",
+    "producers",
+    "workers",
+    "streams",
+    "block",
+    "pack",
+    "lanes",
+    "flops_per_byte",
+)
+# Queues from the nearest to the GPU outwards; the driver's own limit comes last.
+QUEUE_ORDER = ("gpu_ring", "host_polled", "redis_list", "redis_stream")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything read from one or more result directories."""
+
+    directories: list[Path]
+    cells: pd.DataFrame  # one line a repetition; see `_cell`
+    floors: pd.DataFrame  # one line a floor row: name, value, p50, p99, status, reason, description, device, machine
+    environments: list[dict]  # the distinct ones, in order of appearance
+    runs: list[dict]  # the distinct run settings
+    axes: list[str]
+    notes: list[str]  # what was not as it should be in the files
+
+    @property
+    def devices(self) -> list[str]:
+        return sorted(self.cells["device"].unique())
+
+
+def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
+    """Reads `rows.jsonl` of every directory; `argument` is the command line's name for them, for messages."""
+    paths = [Path(directory) for directory in directories]
+    notes: list[str] = []
+    rows = [(path, row) for path in paths for row in _read(path, argument, notes)]
+    cells = [(path, row) for path, row in rows if row["kind"] == "cell"]
+    if not cells:
+        raise BadInput(
+            argument,
+            ", ".join(map(str, paths)),
+            "rows.jsonl holds no cell row",
+            "a directory in which a sweep measured at least one cell",
+        )
+    extra = {name for _, row in cells for name in row["params"]} - set(AXES)
+    axes = [*AXES, *sorted(extra)]
+    frame = pd.DataFrame([_cell(path, row, axes) for path, row in cells])
+    floors = pd.DataFrame(
+        [_floor(row) for _, row in rows if row["kind"] == "floor"],
+        columns=["name", "value", "p50", "p99", "status", "reason", "description", "device", "machine"],
+    )
+    distrusted = int(frame.pop("distrusted").sum())
+    if distrusted:
+        notes.append(
+            f"{distrusted} row(s) say ok though messages were lost, duplicated or corrupted: counted as invalid"
+        )
+    return Results(
+        paths,
+        _name_variants(frame),
+        floors,
+        _distinct(row.get("environment", {}) for _, row in rows),
+        _distinct(row["run"] for _, row in cells if row.get("run")),
+        axes,
+        notes,
+    )
+
+
+def _read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
+    """The rows of one directory; of rows with the same id the last, because a resumed sweep measures it again."""
+    file = directory / "rows.jsonl"
+    if not directory.is_dir():
+        raise BadInput(argument, directory, "no such directory", "a results directory that holds rows.jsonl")
+    if not file.is_file():
+        raise BadInput(argument, directory, "has no rows.jsonl", "a results directory that holds rows.jsonl")
+    rows: dict[str, dict] = {}
+    repeated = 0
+    lines = file.read_bytes().split(b"\n")
+    for line_number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            cut = line_number == len(lines)
+            notes.append(
+                f"{file}:{line_number}: "
+                + ("the last line is cut off (an interrupted run); left out" if cut else "not JSON; left out")
+            )
+            continue
+        _check(row, f"{file}:{line_number}", argument, directory)
+        key = row.get("id", f"line {line_number}")
+        repeated += key in rows
+        rows[key] = row
+    if not rows:
+        raise BadInput(argument, directory, "rows.jsonl holds no complete row", "a directory in which a sweep ran")
+    if repeated:
+        notes.append(f"{file}: {repeated} row(s) repeat an id; the last of each counts")
+    return list(rows.values())
+
+
+def _check(row: object, place: str, argument: str, directory: Path) -> None:
+    """Only what reading needs; `feedrate validate` holds rows to the whole schema."""
+    version = row.get("schema") if isinstance(row, dict) else None
+    if version != SCHEMA_VERSION:
+        raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))
+    kind = row.get("kind")
+    needed = {"cell": "params", "floor": "floor"}.get(kind)
+    if needed is None:
+        raise BadInput(argument, directory, f"{place} has kind {kind!r}", "cell, floor")
+    if not isinstance(row.get(needed), dict):
+        raise BadInput(argument, directory, f"{place} has no {needed}", f"a {kind} row with an object '{needed}'")
+    if row.get("status") not in STATUSES:
+        raise BadInput(argument, directory, f"{place} has status {row.get('status')!r}", ", ".join(STATUSES))
+
+
+def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
+    """One row, flat. Missing numbers are NaN; latencies are ns, rates per second."""
+    counts, latency, cost, bound = (row.get(name) or {} for name in ("counts", "latency_ns", "cost", "bound"))
+    throughput = row.get("throughput") or {}
+    status, reason = row["status"], row.get("reason", "")
+    wrong = any(counts.get(name, 0) for name in ("lost", "duplicated", "corrupted"))
+    distrusted = status == "ok" and wrong
+    if distrusted:
+        status, reason = "invalid", "messages were lost, duplicated or corrupted"
+    params = {axis: row["params"].get(axis, "none" if axis in AXES[:4] else 0) for axis in axes}
+    flat = {
+        "directory": str(directory),
+        "id": row.get("id", ""),
+        "repetition": row.get("repetition", 0),
+        "status": status,
+        "reason": reason,
+        "distrusted": distrusted,
+        "machine": _machine(row.get("environment", {})),
+        **params,
+    }
+    flat |= {name: counts.get(name, 0) for name in COUNTS}
+    flat |= {name: throughput.get(name, float("nan")) for name in ("messages_per_second", "bytes_per_second")}
+    flat |= {name: latency.get(name, float("nan")) for name in LATENCIES}
+    flat |= {
+        "histogram": latency.get("histogram"),
+        "sampled_every": latency.get("sampled_every", 1),
+        "stages": row.get("stages_ns") or None,
+    }
+    flat |= {name: cost.get(name, float("nan")) for name in ("host_threads", "spinning_threads", "sms")}
+    flat |= {name: cost.get(name, "") for name in ("delivery", "order")}
+    for side in ("throughput", "latency", "driver"):
+        flat[f"{side}_floor"] = bound.get(side, {}).get("floor", "")
+        flat[f"{side}_ratio"] = bound.get(side, {}).get("ratio", float("nan"))
+    flat["floors"] = row.get("floors") or {}
+    return flat
+
+
+def _floor(row: dict) -> dict:
+    floor = row["floor"]
+    return {
+        "name": floor.get("name", "?"),
+        "value": floor.get("value", float("nan")),
+        "p50": floor.get("p50", float("nan")),
+        "p99": floor.get("p99", float("nan")),
+        "status": row["status"],
+        "reason": row.get("reason", ""),
+        "description": floor.get("description", ""),
+        "device": row.get("device", ""),
+        "machine": _machine(row.get("environment", {})),
+    }
+
+
+def _machine(environment: dict) -> str:
+    """What makes two rows comparable: the hardware, not the host's name, which changes with every container."""
+    parts = (environment.get("gpu"), environment.get("cpu"), environment.get("cores"))
+    return ", ".join(f"{part} cores" if isinstance(part, int) else str(part) for part in parts if part)
+
+
+def machine_letters(cells: pd.DataFrame) -> dict[str, str]:
+    """A short name for each machine, in order of appearance: their real names are too long for a legend."""
+    return {machine: chr(ord("A") + place) for place, machine in enumerate(cells["machine"].unique())}
+
+
+def variant_name(queue: str, transfer: str) -> str:
+    """What is compared, in words."""
+    if queue == "null":
+        return "null (driver alone)"
+    return queue if transfer == "none" else f"{queue} + {transfer}"
+
+
+def _name_variants(cells: pd.DataFrame) -> pd.DataFrame:
+    """Adds `variant` (what is compared: queue + transfer, marked where several machines or devices were read), its rank
+    for a stable order, and `work` (the workload, with its intensity where that is an axis)."""
+    letters = machine_letters(cells)
+    mark_device = cells["device"].nunique() > 1
+
+    def variant(cell) -> str:
+        machine = f" @{letters[cell.machine]}" if len(letters) > 1 else ""
+        device = " [cpu]" if mark_device and cell.device == "cpu" else ""
+        return variant_name(cell.queue, cell.transfer) + machine + device
+
+    def rank(cell) -> tuple:
+        place = (
+            QUEUE_ORDER.index(cell.queue) if cell.queue in QUEUE_ORDER else len(QUEUE_ORDER) + (cell.queue == "null")
+        )
+        return place, cell.queue, cell.transfer, cell.device, cell.machine
+
+    def work(cell) -> str:
+        return f"{cell.workload}, {cell.flops_per_byte:g} FLOP/B" if cell.flops_per_byte else cell.workload
+
+    order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in cells.itertuples()}))}
+    return cells.assign(
+        variant=[variant(cell) for cell in cells.itertuples()],
+        rank=[order[rank(cell)] for cell in cells.itertuples()],
+        work=[work(cell) for cell in cells.itertuples()],
+    )
+
+
+def _distinct(items: Iterable[dict]) -> list[dict]:
+    return list({json.dumps(item, sort_keys=True): item for item in items}.values())

@@ -1,0 +1,62 @@
+"""Ratios B / A of two runs: every point a dot, and per variant their geometric mean with its interval."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from .. import units
+from .style import Drawing, log_axis, looks, new_figure
+
+NAME, TITLE = "compare", "Ratios B / A"
+TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 4, 8, 16, 64, 256, 1024)
+DOT, MEAN = "#56B4E9", "#000000"
+
+
+def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics) -> Drawing:
+    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`."""
+    with looks():
+        variants = list(overall["variant"])
+        figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)
+        for axes, (metric, heading, larger_is_better) in zip(panels, metrics):
+            for place, variant in enumerate(variants):
+                _dots(axes, place, matched.loc[matched["variant"] == variant, metric])
+                _mean(axes, place, overall.loc[overall["variant"] == variant, metric].iloc[0])
+            axes.axvline(1, color="#555555", linewidth=1)
+            axes.set_xscale("log", base=2)
+            log_axis(axes.xaxis, units.ratio)
+            _limits(axes, matched[metric])
+            axes.set_xlabel(f"{heading}, B / A")
+            axes.set_title("better →" if larger_is_better else "← better", loc="right" if larger_is_better else "left")
+            axes.grid(axis="y", visible=False)
+        panels[0].set_yticks(range(len(variants)), variants)
+        panels[0].invert_yaxis()
+    return Drawing(
+        NAME,
+        TITLE,
+        "Circles: points of equal parameters. Diamonds: geometric mean over the points, with its 95 % "
+        "bootstrap interval. At 1 nothing changed.",
+        figure,
+    )
+
+
+def _dots(axes, place: int, ratios: pd.Series) -> None:
+    values = [ratio.value for ratio in ratios]
+    # Spread over the row's height, so that equal ratios do not hide each other.
+    heights = place + np.linspace(-0.22, 0.22, len(values)) if len(values) > 1 else [place]
+    axes.plot(values, heights, "o", color=DOT, markersize=4.5, markeredgecolor="#333333", markeredgewidth=0.4)
+
+
+def _mean(axes, place: int, ratio) -> None:
+    axes.plot([ratio.value], [place], "D", color=MEAN, markersize=6)
+    if not np.isnan(ratio.low):
+        axes.plot([ratio.low, ratio.high], [place, place], color=MEAN, linewidth=2)
+
+
+def _limits(axes, ratios: pd.Series) -> None:
+    """Around 1 with equal room on both sides, so that a change's direction is seen at once."""
+    widest = max([1.1, *(max(ratio.value, 1 / ratio.value) for ratio in ratios if ratio.value > 0)]) * 1.1
+    axes.set_xlim(1 / widest, widest)
+    outer = max(tick for tick in TICKS if tick < widest)
+    shown = {outer, max([tick for tick in TICKS if tick <= outer**0.6], default=outer)}  # two a side never collide
+    axes.xaxis.set_major_locator(FixedLocator([1, *shown, *(1 / tick for tick in shown)]))
+    axes.xaxis.set_minor_locator(NullLocator())

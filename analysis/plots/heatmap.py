@@ -1,0 +1,91 @@
+"""Block size x stream count: where the launch configuration stops mattering, and where it is the whole story."""
+
+import matplotlib
+import pandas as pd
+
+from .. import units
+from ..load import Results
+from .style import Drawing, Styles, new_figure
+
+NAME, TITLE = "block_streams", "Block size and stream count"
+ACROSS = ("streams", "lanes")  # the resident kernel has lanes where launched ones have streams
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    grids = [
+        grid
+        for variant in measured.sort_values("rank")["variant"].unique()
+        if (grid := _grid(variant, measured[measured["variant"] == variant], results.axes))
+    ]
+    if not grids:
+        return Drawing(
+            NAME,
+            TITLE,
+            "",
+            None,
+            "No queue and transfer was measured at two or more block sizes and two or more "
+            "stream counts (or lanes): sweep `block` and `streams` together.",
+        )
+    columns = min(3, len(grids))
+    rows = -(-len(grids) // columns)
+    figure, panels = new_figure(0.6 + 4.3 * columns, 0.4 + 3.9 * rows, rows=rows, columns=columns)
+    for axes, grid in zip(panels, grids):
+        _panel(axes, *grid)
+    for axes in panels[len(grids) :]:
+        axes.set_axis_off()
+    return Drawing(
+        NAME,
+        TITLE,
+        "Verified messages per second (median of the repetitions); the best of each panel is framed, and "
+        "the shade is the share of that best. All other parameters of a panel are equal.",
+        figure,
+    )
+
+
+def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
+    """The variant's fullest table of block x streams (or lanes) with everything else equal; of equals the fastest."""
+    for across in ACROSS:
+        others = [axis for axis in axes if axis not in ("block", across)]
+        tables = []
+        for fixed, group in chosen.groupby(others, dropna=False):
+            if group["block"].nunique() > 1 and group[across].nunique() > 1:
+                table = group.pivot(index="block", columns=across, values="messages_per_second")
+                tables.append((table.notna().sum().sum(), table.max().max(), table, dict(zip(others, fixed))))
+        if tables:
+            *_, table, fixed = max(tables, key=lambda found: found[:2])
+            work = group_work(chosen, fixed)
+            return variant, across, table, f"{work}, {units.size(fixed['payload_bytes'])}, window {fixed['window']:g}"
+    return None
+
+
+def group_work(chosen: pd.DataFrame, fixed: dict) -> str:
+    match = (chosen["workload"] == fixed["workload"]) & (chosen["flops_per_byte"] == fixed["flops_per_byte"])
+    return chosen.loc[match, "work"].iloc[0]
+
+
+def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str) -> None:
+    share = table / table.max().max()
+    axes.imshow(share, cmap=matplotlib.colormaps["cividis"], vmin=0, vmax=1, aspect="auto", origin="lower")
+    for row in range(len(table.index)):
+        for column in range(len(table.columns)):
+            value = table.iloc[row, column]
+            if pd.isna(value):
+                continue
+            best = share.iloc[row, column] == 1
+            axes.text(
+                column,
+                row,
+                units.number(value),
+                ha="center",
+                va="center",
+                fontsize=9.5,
+                color="black" if share.iloc[row, column] > 0.55 else "white",
+                fontweight="bold" if best else "normal",
+                bbox={"edgecolor": "black", "facecolor": "none", "linewidth": 1.5} if best else None,
+            )
+    axes.set_xticks(range(len(table.columns)), [f"{value:g}" for value in table.columns])
+    axes.set_yticks(range(len(table.index)), [f"{value:g}" for value in table.index])
+    axes.set_xlabel("streams" if across == "streams" else "lanes of the resident kernel")
+    axes.set_ylabel("block (threads)")
+    axes.set_title(f"{variant}\n{context}", loc="left", fontsize=10.5)
+    axes.grid(visible=False)

@@ -1,0 +1,60 @@
+"""Where a lone message's time goes: the mean of each stage, which add up to the mean of the whole."""
+
+import pandas as pd
+
+from .. import stats, units
+from ..load import Results
+from .style import Drawing, Styles, new_figure, shared_legend
+
+NAME, TITLE = "stages", "Where a lone message's time goes"
+# Okabe and Ito's eight, light next to dark; hatches tell neighbours apart in black and white.
+FILLS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#56B4E9", "#CC79A7", "#999999")
+HATCHES = ("", "//", "", "..", "", "\\\\", "", "xx")
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    alone = stats.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
+    means = {point.variant: found for point in alone.itertuples() if (found := _means(results, point.members))}
+    if not means:
+        return Drawing(
+            NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
+        )
+    table = pd.DataFrame(means).T.fillna(0)
+    shares = table.div(table.sum(axis=1), axis=0) * 100
+    figure, (axes,) = new_figure(10, 1.5 + 0.45 * len(table))
+    start = pd.Series(0.0, index=table.index)
+    for place, stage in enumerate(table.columns):
+        axes.barh(
+            table.index,
+            shares[stage],
+            left=start,
+            color=FILLS[place % len(FILLS)],
+            edgecolor="#333333",
+            linewidth=0.5,
+            height=0.6,
+            hatch=HATCHES[place % len(HATCHES)],
+            label=stage.replace("_", " "),
+        )
+        start += shares[stage]
+    for place, total in enumerate(table.sum(axis=1)):
+        axes.annotate(units.nanoseconds(total), (100, place), xytext=(5, 0), textcoords="offset points", va="center")
+    axes.invert_yaxis()
+    axes.set_xlim(0, 109)
+    axes.set_xlabel("share of the mean time (%), and the mean time")
+    axes.grid(axis="y", visible=False)
+    shared_legend(figure, [axes])
+    return Drawing(
+        NAME,
+        TITLE,
+        "One message in flight, smallest payload; mean of each stage over the repetitions, in the order "
+        "of a message's way.",
+        figure,
+    )
+
+
+def _means(results: Results, members: list[int]) -> dict[str, float]:
+    """Mean time of each stage, ns, over the repetitions that carry stages; in the rows' own order."""
+    rows = [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]
+    return {
+        name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for name in (rows[0] if rows else ())
+    }

@@ -1,0 +1,138 @@
+"""How every figure looks: colours that the colour-blind can tell apart (Okabe and Ito), and markers and lines that tell
+the same in black and white. A queue is a colour and a marker, a transfer is a line and the marker's filling."""
+
+from dataclasses import dataclass
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+from .. import units
+
+QUEUES = {
+    "gpu_ring": ("#D55E00", "o"),
+    "host_polled": ("#0072B2", "s"),
+    "redis_list": ("#009E73", "^"),
+    "redis_stream": ("#CC79A7", "D"),
+    "null": ("#7F7F7F", "x"),
+}
+OTHER_QUEUES = (("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "*"), ("#8A7F00", "h"))
+TRANSFERS = {"none": ("-", "full"), "pinned": ("-", "full"), "pageable": ("--", "none"), "mapped": (":", "left")}
+OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
+FLOOR_COLOUR = "#555555"
+
+SETTINGS = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.labelsize": 11,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 6,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.4,
+    "figure.dpi": 100,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, or the reason why there is none."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure | None
+    missing: str = ""
+
+
+class Styles:
+    """The line style of each variant; the same queue looks the same in every figure of every report."""
+
+    def __init__(self, variants):
+        """`variants`: lines with variant, rank, queue and transfer, such as the cells themselves."""
+        known = variants.drop_duplicates("variant").sort_values("rank")
+        spare_queues = [name for name in known["queue"].unique() if name not in QUEUES]
+        spare_transfers = [name for name in known["transfer"].unique() if name not in TRANSFERS]
+        seen: dict[tuple[str, str], int] = {}
+        self._lines: dict[str, dict] = {}
+        for line in known.itertuples():
+            colour, marker = QUEUES.get(line.queue) or OTHER_QUEUES[spare_queues.index(line.queue) % len(OTHER_QUEUES)]
+            dash, filling = (
+                TRANSFERS.get(line.transfer)
+                or OTHER_TRANSFERS[spare_transfers.index(line.transfer) % len(OTHER_TRANSFERS)]
+            )
+            # The same queue and transfer again is another device or machine: thinner and paler, labelled in the legend.
+            again = seen.get((line.queue, line.transfer), 0)
+            seen[line.queue, line.transfer] = again + 1
+            self._lines[line.variant] = {
+                "color": colour,
+                "marker": marker,
+                "linestyle": dash,
+                "fillstyle": filling,
+                "alpha": (1.0, 0.55, 0.35)[min(again, 2)],
+                "label": line.variant,
+            }
+
+    def line(self, variant: str) -> dict:
+        return self._lines[variant]
+
+    def marker(self, variant: str) -> dict:
+        return self._lines[variant] | {"linestyle": "none"}
+
+
+def looks():
+    """The settings as a context to draw in: matplotlib reads them when each artist is created."""
+    return matplotlib.rc_context(SETTINGS)
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
+    """A figure and its axes, row by row; size in inches."""
+    figure = Figure(figsize=(width, height))
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+
+
+def log_axis(axis, formatter) -> None:
+    """Decades on a logarithmic axis, written in the reader's units."""
+    short = units.tick(formatter)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def value_axis(axes: Axes, values, formatter, label: str) -> None:
+    """A logarithmic x axis with ticks at values that were measured, never so close that their labels collide."""
+    values = sorted(value for value in set(values) if value > 0)
+    closest = (values[-1] / values[0]) ** (1 / 6.5)  # at most seven labels fit beside each other
+    ticks = values[:1]
+    for value in values:
+        if value >= ticks[-1] * closest:
+            ticks.append(value)
+    if ticks[-1] != values[-1]:
+        ticks[max(len(ticks) - 1, 1) :] = values[-1:]  # both ends are always named
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(FixedLocator(values))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(label)
+
+
+def shared_legend(figure: Figure, axes: list[Axes]) -> None:
+    """One legend beside all panels, each entry once. It lies outside the figure; saving cuts to what was drawn."""
+    entries = {}
+    for one in axes:
+        for handle, label in zip(*one.get_legend_handles_labels()):
+            entries.setdefault(label, handle)
+    figure.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
+
+
+def mark_cpu(figure: Figure, devices: list[str]) -> None:
+    """A figure leaves its report: the one about the CPU device must say so by itself."""
+    if devices == ["cpu"]:
+        figure.suptitle("CPU device: these are not GPU results", color="#B34700", fontsize=12, fontweight="bold")

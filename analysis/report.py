@@ -1,0 +1,174 @@
+"""The report: what was measured, told from the answer to the details."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from . import stats, tables, units
+from .document import Block, Bullets, Heading, Picture, Table, Text, to_html, to_markdown
+from .figures import inline_svg, write_pngs
+from .load import COUNTS, STATUSES, Results, load, machine_letters
+from .plots import Drawing, draw_all
+
+CPU_WARNING = "CPU device: these are not GPU results."
+
+
+def write_report(directories: list[str], out: str | None, title: str | None) -> Path:
+    """Writes report.html, report.md and the PNGs; returns the path of report.html."""
+    results = load(directories)
+    target = Path(out) if out else results.directories[0]
+    target.mkdir(parents=True, exist_ok=True)
+    drawings = draw_all(results)
+    title = title or "Feedrate: " + ", ".join(path.resolve().name for path in results.directories)
+    blocks = _blocks(results, drawings)
+    write_pngs(drawings, target)
+    (target / "report.md").write_text(to_markdown(title, blocks), encoding="utf-8")
+    (target / "report.html").write_text(to_html(title, blocks), encoding="utf-8")
+    return target / "report.html"
+
+
+def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
+    measured = stats.points(results)
+    environment, differing = tables.environment(results)
+    pictures = {drawing.name: _picture(drawing) for drawing in drawings}
+    glance = pictures.pop("headline")
+    return [
+        Text(where_line(results), "note"),
+        *_warnings(results, differing),
+        Bullets(summary(results, measured)),
+        *glance[1:],
+        *_headlines(results, measured),
+        *(block for picture in pictures.values() for block in picture),
+        Heading("Floors"),
+        *_floors(results),
+        Heading("Cells that are not ok"),
+        *_not_ok(results),
+        Heading("What was run, and where"),
+        Text(_run_line(results)),
+        tables.axes(results),
+        environment,
+    ]
+
+
+def where_line(results: Results) -> str:
+    """One line: machine, versions, command."""
+    first = results.environments[0]
+    letters = machine_letters(results.cells)
+    machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
+    redis = next((one["redis"].get("version") for one in results.environments if one.get("redis")), None)
+    parts = [
+        machine,
+        f"driver {first['driver_version']}" if first.get("driver_version") else "",
+        f"CUDA {first['cuda_runtime']}" if first.get("gpu") and first.get("cuda_runtime") else "",
+        f"Redis {redis}" if redis else "",
+        f"revision {first.get('revision', 'unknown')}",
+        f"“{first.get('command', '')}”",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def device_warning(results: Results) -> str:
+    """What must stand before any number where not every row ran on a GPU; empty where all did."""
+    if results.devices == ["cpu"]:
+        return CPU_WARNING
+    return "Rows marked [cpu] ran on the CPU device: they are not GPU results." if "cpu" in results.devices else ""
+
+
+def _warnings(results: Results, differing: list[str]) -> list[Text]:
+    found = [device_warning(results)] if device_warning(results) else []
+    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
+    wrong = [f"{units.number(totals[name])} {name}" for name in ("lost", "duplicated", "corrupted") if totals[name]]
+    if wrong:
+        found.append(
+            f"Wrong answers: {', '.join(wrong)} messages. Their cells have no throughput and are listed below."
+        )
+    if differing:
+        found.append("The rows do not share one environment; these facts differ: " + ", ".join(differing) + ".")
+    return [Text(text, "warning") for text in [*found, *results.notes]]
+
+
+def summary(results: Results, measured: pd.DataFrame) -> list[str]:
+    """The answer in a few sentences."""
+    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
+    statuses = results.cells["status"].value_counts()
+    said = [
+        f"Verified {units.number(totals['received'])} of {units.number(totals['sent'])} messages sent: "
+        + ", ".join(f"{units.number(totals[name])} {name}" for name in COUNTS[2:])
+        + ".",
+        f"{len(results.cells)} rows: " + ", ".join(f"{statuses.get(name, 0)} {name}" for name in STATUSES) + ".",
+    ]
+    if measured.empty:
+        return said
+    work, shown = stats.main_work(measured), ["payload_bytes", "batch", "window"]
+    # The null queue does no work: it is the ruler, not a contestant. Nor does the CPU compete where a GPU was measured.
+    device = "cuda" if "cuda" in results.devices else "cpu"
+    chosen = measured[(measured["work"] == work) & (measured["queue"] != "null") & (measured["device"] == device)]
+    if chosen.empty:
+        return said
+    fastest, widest = (chosen.loc[chosen[metric].idxmax()] for metric in ("messages_per_second", "bytes_per_second"))
+    said += [
+        f"Most messages ({work}): {fastest['variant']}, {units.messages_per_second(fastest['messages_per_second'])} at "
+        f"{tables.place(fastest, shown)}.",
+        f"Most bytes ({work}): {widest['variant']}, {units.bytes_per_second(widest['bytes_per_second'])} one way at "
+        f"{tables.place(widest, shown)}.",
+    ]
+    alone = stats.lone(chosen)
+    if len(alone):
+        quickest = alone.loc[alone["p50"].idxmin()]
+        said.append(
+            f"Lowest lone-message latency ({work}): {quickest['variant']}, p50 {units.nanoseconds(quickest['p50'])}, "
+            f"p99 {units.nanoseconds(quickest['p99'])} at {units.size(quickest['payload_bytes'])}."
+        )
+    return said
+
+
+def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
+    works = list(results.cells["work"].unique())
+    main = stats.main_work(measured) if len(measured) else works[0]
+    blocks: list[Block] = []
+    for work in sorted(works, key=lambda work: (work != main, work)):
+        blocks += [Heading(f"Headline: {work}"), tables.headline(results, measured, work)]
+    return [*blocks, Text(headline_note(results, measured), "note")]
+
+
+def headline_note(results: Results, measured: pd.DataFrame) -> str:
+    """How to read the headline table."""
+    note = (
+        "Medians over repetitions, in brackets least to greatest. Lone: one message in flight, one producer, smallest "
+        "payload. “Of floor”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
+        "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
+        "peak of messages."
+    )
+    if measured.empty or stats.lone(measured).empty:
+        note += " The sweep has no lone-message cell: add window 1 with producers 1."
+    return note
+
+
+def _picture(drawing: Drawing) -> list[Block]:
+    if drawing.figure is None:
+        return [Heading(drawing.title), Text(drawing.missing, "missing")]
+    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, inline_svg(drawing))]
+
+
+def _floors(results: Results) -> list[Block]:
+    if results.floors.empty:
+        return [Text("No floor rows: the sweep did not measure the machine's floors.", "missing")]
+    return [
+        Text("What physics and Redis allow on this machine, measured in the same run.", "note"),
+        tables.floors(results),
+    ]
+
+
+def _not_ok(results: Results) -> list[Block]:
+    table: Table = tables.not_ok(results)
+    if not table.rows:
+        return [Text("None: every cell is ok.")]
+    return [Text("These are in no figure and no headline above.", "note"), table]
+
+
+def _run_line(results: Results) -> str:
+    runs = [", ".join(f"{name} {value}" for name, value in run.items()) for run in results.runs]
+    directories = ", ".join(map(str, results.directories))
+    sampling = int(results.cells["sampled_every"].max())
+    sampled = f"of one message in {sampling} at the fastest cells" if sampling > 1 else "of every message"
+    return f"Directories: {directories}. Run settings: {'; or '.join(runs) or 'unknown'}. Latency was taken {sampled}."

@@ -1,0 +1,90 @@
+"""Repetitions into points, points into the ones worth naming, and bootstrap intervals."""
+
+import numpy as np
+import pandas as pd
+
+from .load import Results
+
+METRICS = (
+    "messages_per_second",
+    "bytes_per_second",
+    "p50",
+    "p90",
+    "p99",
+    "p999",
+    "max",
+    "throughput_ratio",
+    "latency_ratio",
+    "driver_ratio",
+    "host_threads",
+    "spinning_threads",
+    "sms",
+)
+_SEED = 20250  # fixed, so that the same rows always give the same interval
+
+
+def points(results: Results) -> pd.DataFrame:
+    """One line a point of the sweep: over its valid repetitions the median of each metric, and its range as
+    `<metric>_low` and `<metric>_high`. The range is the honest interval for the few repetitions of a sweep.
+    """
+    valid = results.cells[results.cells["status"] == "ok"].assign(row=lambda cells: cells.index)
+    keys = ["variant", "rank", "work", "machine", *results.axes]
+    groups = valid.groupby(keys, sort=False, dropna=False)
+    metrics = groups[list(METRICS)].agg(["median", "min", "max"])
+    metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
+    names = groups[["throughput_floor", "latency_floor", "delivery", "order"]].first()
+    members = groups["row"].agg(list).rename("members")
+    return pd.concat([metrics, names, groups.size().rename("repetitions"), members], axis=1).reset_index()
+
+
+def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -> pd.DataFrame:
+    """For each value of the column `by`, the point with the best median of `metric`, in the variants' order."""
+    ranked = candidates.dropna(subset=[metric]).sort_values(metric, ascending=not largest, kind="stable")
+    return ranked.drop_duplicates(by).sort_values("rank")
+
+
+def lone(measured: pd.DataFrame) -> pd.DataFrame:
+    """For each variant its lone-message point: one message in flight, one producer, smallest payload, least p50."""
+    alone = measured[(measured["window"] == 1) & (measured["producers"] == 1)]
+    smallest = alone[alone["payload_bytes"] == alone.groupby("variant")["payload_bytes"].transform("min")]
+    return best(smallest, "variant", "p50", largest=False)
+
+
+def knee(measured: pd.DataFrame) -> pd.DataFrame:
+    """For each variant the point of least p99 among those within 5 % of its most messages a second: deeper windows
+    often add latency and nothing else."""
+    rates = measured["messages_per_second"]
+    near_peak = measured[rates >= 0.95 * rates.groupby(measured["variant"]).transform("max")]
+    return best(near_peak, "variant", "p99", largest=False)
+
+
+def main_work(measured: pd.DataFrame) -> str:
+    """The workload that latency figures show: echo, which adds least of its own, else the one measured most."""
+    works = measured["work"]
+    return "echo" if (works == "echo").any() else works.value_counts().index[0]
+
+
+def bootstrap_ratio(before: np.ndarray, after: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:
+    """Median(after) / median(before) with its 95 % bootstrap interval over repetitions.
+
+    The interval is NaN where either side has a single repetition: one number says nothing of its spread.
+    """
+    estimate = float(np.median(after) / np.median(before))
+    if min(len(before), len(after)) < 2:
+        return estimate, float("nan"), float("nan")
+    generator = np.random.default_rng(_SEED)
+
+    def medians(values: np.ndarray) -> np.ndarray:
+        return np.median(generator.choice(values, (resamples, len(values))), axis=1)
+
+    low, high = np.percentile(medians(after) / medians(before), [2.5, 97.5])
+    return estimate, float(low), float(high)
+
+
+def bootstrap_geometric_mean(ratios: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:
+    """Geometric mean of ratios with its 95 % bootstrap interval over the cells."""
+    logs = np.log(ratios)
+    if len(logs) < 2:
+        return float(np.exp(logs.mean())), float("nan"), float("nan")
+    means = np.random.default_rng(_SEED).choice(logs, (resamples, len(logs))).mean(axis=1)
+    return float(np.exp(logs.mean())), *(float(value) for value in np.exp(np.percentile(means, [2.5, 97.5])))

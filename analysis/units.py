@@ -1,0 +1,128 @@
+"""Numbers as people say them. Input is always in base units: nanoseconds, bytes, per second."""
+
+import math
+
+NOTHING = "—"
+_SI = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+_TIME = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]
+_BINARY = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")]
+
+
+def digits(value: float) -> str:
+    """Three significant digits, never in scientific notation."""
+    if value == 0:
+        return "0"
+    value = float(f"{value:.3g}")  # first of all, for rounding may reach the next power of ten
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(decimals, 6)}f}"
+
+
+def _missing(value) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _scaled(value, steps) -> tuple[str, str]:
+    # 0.9995 guards against "1000 k": what three digits would round up to the next step belongs to that step.
+    for size, name in steps:
+        if abs(value) >= size * 0.9995:
+            return digits(value / size), name
+    return digits(value), steps[-1][1]
+
+
+def number(value) -> str:
+    """A count: 950, 12.3 k, 4.56 M."""
+    if _missing(value):
+        return NOTHING
+    if abs(value) < 1000 and float(value).is_integer():
+        return str(int(value))
+    text, prefix = _scaled(value, _SI)
+    return f"{text} {prefix}".strip()
+
+
+def messages_per_second(value) -> str:
+    if _missing(value):
+        return NOTHING
+    text, prefix = _scaled(value, _SI)
+    return f"{text} {prefix} msg/s" if prefix else f"{text} msg/s"
+
+
+def bytes_per_second(value) -> str:
+    if _missing(value):
+        return NOTHING
+    text, prefix = _scaled(value, _SI)
+    return f"{text} {prefix}B/s"
+
+
+def nanoseconds(value) -> str:
+    if _missing(value):
+        return NOTHING
+    text, unit = _scaled(value, _TIME)
+    return f"{text} {unit}"
+
+
+def size(value) -> str:
+    """Bytes: exact multiples stay whole (64 B, 4 KiB, 1 MiB)."""
+    if _missing(value):
+        return NOTHING
+    for step, unit in _BINARY:
+        if abs(value) >= step:
+            whole = value / step
+            return f"{int(whole) if float(whole).is_integer() else digits(whole)} {unit}"
+    return "0 B"
+
+
+def ratio(value) -> str:
+    """A dimensionless ratio, '0.83'."""
+    return NOTHING if _missing(value) else digits(value)
+
+
+def percent(value) -> str:
+    """A share of a limit, '83 %'; below ten with its digits, '0.42 %'."""
+    if _missing(value):
+        return NOTHING
+    scaled = 100 * value
+    return f"{scaled:.0f} %" if scaled >= 9.95 else f"{scaled:.2g} %"
+
+
+def quantity(name: str, value) -> str:
+    """A floor's value in the unit that its name ends with."""
+    return unit_of(name)(value)
+
+
+def spread(formatter, value, low, high) -> str:
+    """A median with its range: '24.1 M msg/s (23.9–24.4)'; the unit is said once where all three share it."""
+    if _missing(value) or _missing(low) or low == high:
+        return formatter(value)
+    text, ends = formatter(value), [formatter(low), formatter(high)]
+    unit = text.partition(" ")[2]
+    if unit and all(end.partition(" ")[2] == unit for end in ends):
+        ends = [end.partition(" ")[0] for end in ends]
+    return f"{text} ({ends[0]}–{ends[1]})"
+
+
+def tick(formatter):
+    """The formatter for an axis, whose round values need no decimals: '10 µs' rather than '10.0 µs'."""
+
+    def short(value: float) -> str:
+        text, space, unit = formatter(value).partition(" ")
+        return (text.rstrip("0").rstrip(".") if "." in text else text) + space + unit
+
+    return short
+
+
+def unit_of(name: str):
+    """The formatter for a floor's name: its last words are its unit."""
+    if name.endswith("_ns"):
+        return nanoseconds
+    if name.endswith("_bytes_per_second"):
+        return bytes_per_second
+    if name.endswith("_per_second"):
+        return messages_per_second
+    return number
+
+
+def words(name: str) -> str:
+    """A floor's name without its unit, for labels: 'copy engine h2d'."""
+    for ending in ("_bytes_per_second", "_per_second", "_ns"):
+        name = name.removesuffix(ending)
+    return name.replace("_", " ")

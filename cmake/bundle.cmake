@@ -1,0 +1,105 @@
+# Makes BUILD/feedrate-bundle.tar.gz: one archive that runs on a GPU host without network, packages or root.
+#   cmake -DSOURCE=<source folder> -DBUILD=<build folder> -DPYTHON=<python3> -P cmake/bundle.cmake
+# The target `bundle` (cmake/bundle_target.cmake) runs this after building everything.
+cmake_minimum_required(VERSION 3.25)
+
+set(limit_mib 48)   # what clusters' upload tools and job inboxes commonly take
+set(stage "${BUILD}/bundle/feedrate-bundle")
+set(archive "${BUILD}/feedrate-bundle.tar.gz")
+file(REMOVE_RECURSE "${BUILD}/bundle")
+file(REMOVE "${archive}")
+
+# Copies the shared libraries of a program to a folder. `keep` decides by file name; the loader is among them.
+function(copy_libraries program folder keep)
+  execute_process(COMMAND ldd "${program}" OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "/[^ \n]+" paths "${lines}")
+  foreach(path IN LISTS paths)
+    get_filename_component(name "${path}" NAME)
+    if(name MATCHES "${keep}" AND NOT path STREQUAL program)
+      file(REAL_PATH "${path}" real)
+      file(COPY_FILE "${real}" "${folder}/${name}" ONLY_IF_DIFFERENT)
+    endif()
+  endforeach()
+endfunction()
+
+# --- executables, and what they need beyond any Linux's C library
+file(MAKE_DIRECTORY "${stage}/bin" "${stage}/lib")
+file(GLOB programs LIST_DIRECTORIES false "${BUILD}/bin/*")
+foreach(program IN LISTS programs)
+  get_filename_component(name "${program}" NAME)
+  file(READ "${program}" magic LIMIT 4 HEX)
+  if(NOT magic STREQUAL 7f454c46)
+    continue()
+  endif()
+  execute_process(COMMAND strip -o "${stage}/bin/${name}" "${program}" COMMAND_ERROR_IS_FATAL ANY)
+  copy_libraries("${program}" "${stage}/lib" "^lib(benchmark|stdc\\+\\+|gcc_s|fmt|spdlog|hiredis)")
+endforeach()
+if(NOT EXISTS "${stage}/bin/feedrate")
+  message(FATAL_ERROR "${BUILD}/bin/feedrate is not there: build first")
+endif()
+
+# --- Redis with every library, C library and loader included, so that the host's versions do not matter. The same loader
+# starts feedrate where the host's C library is older than this machine's.
+find_program(redis redis-server REQUIRED)
+file(REAL_PATH "${redis}" redis)
+file(MAKE_DIRECTORY "${stage}/redis/lib")
+file(COPY_FILE "${redis}" "${stage}/redis/lib/redis-server")   # the name tells it what to be
+copy_libraries("${redis}" "${stage}/redis/lib" ".")
+copy_libraries("${BUILD}/bin/feedrate" "${stage}/redis/lib" ".")
+file(GLOB loader RELATIVE "${stage}/redis/lib" "${stage}/redis/lib/ld-linux*")
+set(executable_by_all OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate")
+  list(POP_FRONT wrapped name path)
+  file(WRITE "${stage}/redis/${name}" "#!/bin/sh
+# Starts ${name} with the C library in this folder; exec, so that signals and the process id are its own.
+here=$(cd \"$(dirname \"$0\")\" && pwd)
+exec \"$here/lib/${loader}\" --library-path \"$here/lib\" \"$here/${path}\" \"$@\"
+")
+  file(CHMOD "${stage}/redis/${name}" PERMISSIONS ${executable_by_all})
+endforeach()
+
+# --- sources that run as they are
+file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
+foreach(path analysis tests experiments/specs experiments/setup.sh experiments/run_experiment.sh ${schemas} requirements.txt
+             README.md LICENSE)
+  if(EXISTS "${SOURCE}/${path}")
+    get_filename_component(folder "${path}" DIRECTORY)
+    file(COPY "${SOURCE}/${path}" DESTINATION "${stage}/${folder}" PATTERN __pycache__ EXCLUDE PATTERN .pytest_cache EXCLUDE)
+  endif()
+endforeach()
+file(COPY_FILE "${SOURCE}/cmake/bundle_run.sh" "${stage}/run")
+file(CHMOD "${stage}/run" PERMISSIONS ${executable_by_all})
+
+# --- which executable carries which of ctest's labels: `LABELS EXECUTABLE` a line, for `./run test`
+execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --show-only=json-v1 WORKING_DIRECTORY "${BUILD}"
+                OUTPUT_VARIABLE tests COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE "${BUILD}/bundle/tests.json" "${tests}")
+execute_process(COMMAND "${PYTHON}" -c [[
+import collections, json, os, sys
+labels = collections.defaultdict(set)
+for test in json.load(open(sys.argv[1]))["tests"]:
+    program = (test.get("command") or [""])[0]
+    if program.startswith(sys.argv[2] + "/bin/") and os.path.basename(program) != "feedrate":
+        for entry in test["properties"]:
+            if entry["name"] == "LABELS":
+                labels[os.path.basename(program)] |= set(entry["value"])
+for program in sorted(labels):
+    print(",".join(sorted(labels[program])), program)
+]] "${BUILD}/bundle/tests.json" "${BUILD}" OUTPUT_VARIABLE manifest COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE "${stage}/tests/executables.txt" "${manifest}")
+
+# --- the archive
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf "${archive}" feedrate-bundle WORKING_DIRECTORY "${BUILD}/bundle"
+                COMMAND_ERROR_IS_FATAL ANY)
+file(SIZE "${archive}" bytes)
+math(EXPR mib "(${bytes} + 1048575) / 1048576")
+if(mib GREATER_EQUAL limit_mib)
+  message(FATAL_ERROR "${archive} has ${mib} MiB: it must stay below ${limit_mib}")
+endif()
+file(STRINGS "${BUILD}/CMakeCache.txt" cached REGEX "^CMAKE_CUDA_ARCHITECTURES:")
+string(REGEX REPLACE "^[^=]*=" "" architectures "${cached}")
+string(REGEX REPLACE "\\\\?;" " " architectures "${architectures}")
+if(architectures STREQUAL "")
+  set(architectures "none (CPU-only)")
+endif()
+message(STATUS "${archive}: ${mib} MiB; CUDA architectures: ${architectures}")

@@ -1,0 +1,23 @@
+# The target `bundle`: build/<preset>/feedrate-bundle.tar.gz, an archive for GPU hosts without network or root.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_custom_target(bundle
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DBUILD=${CMAKE_BINARY_DIR} -DPYTHON=${Python3_EXECUTABLE}
+          -P ${CMAKE_SOURCE_DIR}/cmake/bundle.cmake
+  COMMENT "Making feedrate-bundle.tar.gz"
+  VERBATIM USES_TERMINAL)
+
+# Everything with a place in bin/ goes in; targets of all folders are known only once they are all configured.
+function(_feedrate_bundle_needs folder)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL EXECUTABLE)
+      add_dependencies(bundle ${target})
+    endif()
+  endforeach()
+  get_property(folders DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(sub IN LISTS folders)
+    _feedrate_bundle_needs("${sub}")
+  endforeach()
+endfunction()
+cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL _feedrate_bundle_needs "${CMAKE_SOURCE_DIR}")

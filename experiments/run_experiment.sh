@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# From a clone to a report: installs what is missing, builds, runs a sweep and makes its report. See --help.
+set -euo pipefail
+# shellcheck source=experiments/setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: experiments/run_experiment.sh [SPEC] [OPTIONS]
+
+Installs what is missing, builds Feedrate, runs the sweep SPEC (default: quick) on the GPU or, where there is none, on
+the CPU device, and makes a report. Rows and report go to results/<UTC time>-<spec>/; the last line printed is the
+report's path. Run again, it installs and rebuilds nothing.
+
+  SPEC            a name in experiments/specs/ or a path to a .json file
+  --out DIR       write there instead of results/<UTC time>-<spec>/
+  --resume DIR    go on with the interrupted sweep whose rows are in DIR
+  --redis URL     use this Redis instead of a private one: redis://[user:password@]host:port or unix:///path
+  --axis NAME=V   sweep these values instead of the spec's: --axis payload=64,1Ki --axis window=pow2:0..12:2
+  --help          this text
+
+Every other option goes to `feedrate sweep` as it is; `build/release/bin/feedrate sweep --help` lists them.
+Ctrl-C or SIGTERM end the sweep cleanly; the report of what was measured is still made, and --resume goes on later.
+Exit codes: 0 done, 1 something failed, 2 bad arguments or missing packages, 130 interrupted.
+TEXT
+}
+
+spec='' out='' resume='' dry_run=0
+options=()
+
+# Takes what this script itself must know; the sweep gets everything, and judges it.
+parse() {
+  if (($#)) && [[ $1 != -* ]]; then
+    spec=$1
+    shift
+  fi
+  while (($#)); do
+    case $1 in
+      -h | --help) usage; exit 0 ;;
+      --out | --resume)
+        (($# > 1)) || die 2 "$1 needs a folder"
+        if [[ $1 == --out ]]; then out=$2; else resume=$2; fi
+        shift
+        ;;
+      --out=*) out=${1#*=} ;;
+      --resume=*) resume=${1#*=} ;;
+      --dry-run) dry_run=1; options+=("$1") ;;
+      *) options+=("$1") ;;
+    esac
+    shift
+  done
+  [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes where it was'
+  [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: there is no such folder"
+}
+
+# A name in experiments/specs/ becomes its file. Checked before the build, which may take minutes.
+find_spec() {
+  local file=$FEEDRATE_ROOT/experiments/specs/$1.json known
+  if [[ -f $1 ]]; then
+    echo "$1"
+  elif [[ -f $file ]]; then
+    echo "$file"
+  else
+    known=$(cd "$FEEDRATE_ROOT/experiments/specs" && printf '%s\n' *.json | sed 's/\.json$//' | paste -sd' ')
+    die 2 "spec '$1': neither a file nor one of: $known"
+  fi
+}
+
+# results/<UTC time>-<spec>, made distinct should two start within a second.
+new_folder() {
+  local time folder n=1
+  time=$(date -u +%Y%m%dT%H%M%SZ)
+  folder=$FEEDRATE_ROOT/results/$time-$1
+  while [[ -e $folder ]]; do folder=$FEEDRATE_ROOT/results/$time.$((++n))-$1; done
+  echo "$folder"
+}
+
+# The spec that a folder made by new_folder was swept with.
+spec_of_folder() {
+  local name
+  name=$(basename "$(cd "$1" && pwd)")
+  [[ $name =~ ^[0-9]{8}T[0-9]{6}Z[.0-9]*-(.+)$ ]] || die 2 "--resume $1: name the SPEC too, the folder's name does not tell it"
+  echo "${BASH_REMATCH[1]}"
+}
+
+# Runs the sweep so that one signal reaches it exactly once, whether it came from the terminal or was sent to this script:
+# in a process group of its own (set -m), with this script passing signals on. Sets `status`.
+sweep() {
+  local child='' signal
+  for signal in INT TERM HUP; do
+    # shellcheck disable=SC2064  # the signal's name is meant now, the child's number then
+    trap "interrupted=1; [[ -z \$child ]] || kill -$signal \$child 2>/dev/null || true" "$signal"
+  done
+  set -m
+  "$feedrate" sweep "$@" </dev/null &
+  child=$!
+  set +m
+  while :; do   # `wait` returns early for every trapped signal
+    status=0
+    wait "$child" || status=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  trap - INT TERM HUP
+  if ((interrupted)); then status=130; fi
+}
+
+report() {
+  local folder=$1
+  if [[ -z $FEEDRATE_PYTHON ]]; then
+    say "no report: python3 here lacks some of requirements.txt; the rows are in $folder"
+    return 0
+  fi
+  # Nothing measured, nothing to report: a refused command line, say.
+  [[ -n $(find "$folder" -maxdepth 1 -name '*.jsonl' -size +0 2>/dev/null) ]] || return 0
+  say 'making the report'
+  PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH} logged report "$FEEDRATE_PYTHON" -m analysis report "$folder" || return 1
+  echo "$folder/report.html"
+}
+
+# Sets `feedrate`, the executable.
+prepare() {
+  if [[ -n ${FEEDRATE_EXECUTABLE:-} ]]; then   # an unpacked bundle: built, and to be run without installing anything
+    feedrate=$FEEDRATE_EXECUTABLE
+    FEEDRATE_LOGS=$FEEDRATE_ROOT/results/logs
+    FEEDRATE_PYTHON=''
+    if system_python_suffices; then FEEDRATE_PYTHON=python3; fi
+  else
+    feedrate_setup
+    locked configure release
+    locked build release
+    feedrate=$FEEDRATE_ROOT/build/release/bin/feedrate
+  fi
+}
+
+main() {
+  parse "$@"
+  [[ -n $spec || -z $resume ]] || spec=$(spec_of_folder "$resume")
+  spec=$(find_spec "${spec:-quick}")
+  prepare
+  status=0 interrupted=0
+  if ((dry_run)); then
+    sweep "$spec" "${options[@]}"
+  elif [[ -n $resume ]]; then
+    out=$(cd "$resume" && pwd)
+    sweep "$spec" --resume "$out" "${options[@]}"
+  else
+    out=${out:-$(new_folder "$(basename "$spec" .json)")}
+    sweep "$spec" --out "$out" "${options[@]}"
+  fi
+  # What ended the sweep matters more than a report that found too little.
+  ((dry_run || status == 2)) || report "$out" || ((status)) || status=1
+  exit "$status"
+}
+
+main "$@"

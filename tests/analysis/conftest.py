@@ -1,0 +1,41 @@
+"""Makes `analysis` importable from wherever pytest is started, and writes runs that several tests read."""
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import rows  # noqa: E402  (both need the path above)
+
+from analysis.report import write_report  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def sweep() -> list[dict]:
+    return rows.sweep()
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory, sweep) -> Path:
+    """A result directory of a whole run on a GPU, with its report made. Only to be read."""
+    directory = rows.write(tmp_path_factory.mktemp("reported") / "run", sweep)
+    write_report([str(directory)], None, None)
+    return directory
+
+
+@pytest.fixture
+def run(tmp_path, sweep) -> Path:
+    """A fresh result directory of a whole run on a GPU."""
+    return rows.write(tmp_path / "run", sweep)
+
+
+@pytest.fixture(scope="session")
+def schema() -> jsonschema.Draft7Validator:
+    document = json.loads((ROOT / "common/results/row.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(document)
+    return jsonschema.Draft7Validator(document)

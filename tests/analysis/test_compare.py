@@ -1,0 +1,109 @@
+"""Comparison: planted factors come out, what has no partner is named, and so is what differs."""
+
+import numpy as np
+import pytest
+import rows
+
+from analysis.__main__ import main
+from analysis.compare import Ratio, match
+from analysis.load import load
+from analysis.stats import bootstrap_ratio
+
+
+def two_runs(tmp_path, first, second):
+    return rows.write(tmp_path / "a", first), rows.write(tmp_path / "b", second)
+
+
+def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[list[dict], list[dict]]:
+    """Two runs of the same points; in the second every rate and latency is multiplied."""
+    some = [rows.params(queue, window=window) for queue in ("host_polled", "redis_list") for window in (1, 64)]
+    before, after = ([rows.cell(point, r) for point in some for r in range(repetitions)] for _ in range(2))
+    for row in after:
+        row["throughput"]["messages_per_second"] *= throughput
+        for name in ("p50", "p99"):
+            row["latency_ns"][name] *= latency
+    return before, after
+
+
+def test_planted_factors_are_found(tmp_path):
+    a, b = (load([run]) for run in two_runs(tmp_path, *planted(1.25, 0.8)))
+    matched, lonely = match(a, b)
+    assert len(matched) == 4 and lonely.empty
+    for metric, factor in (("messages_per_second", 1.25), ("p50", 0.8), ("p99", 0.8)):
+        for ratio in matched[metric]:
+            assert ratio.value == pytest.approx(factor)
+            assert ratio.low <= factor <= ratio.high
+
+
+def test_writes_its_table_and_plot(tmp_path, capsys):
+    a, b = two_runs(tmp_path, *planted(1.25, 0.8))
+    assert main(["compare", str(a), str(b)]) == 0
+    text = (b / "compare.md").read_text()
+    assert "throughput: 4 better, 0 worse, 0 same." in text and "p50: 4 better, 0 worse" in text
+    assert "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800" in text
+    assert (b / "compare.png").stat().st_size > 10_000
+    assert text.strip() in capsys.readouterr().out
+
+
+def test_the_same_run_is_the_same(tmp_path):
+    before, _ = planted(1, 1)
+    a, b = two_runs(tmp_path, before, before)
+    assert main(["compare", str(a), str(b), "--out", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out/compare.md").read_text()
+    assert "throughput: 0 better, 0 worse, 4 same." in text
+    assert "Nothing: both ran in the same environment." in text and "Every point is in both." in text
+
+
+def test_points_without_a_partner_are_named_with_their_fate(tmp_path):
+    common = rows.cell(rows.params())
+    skipped = rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU here")
+    a, b = two_runs(
+        tmp_path, [common, rows.cell(rows.params("gpu_ring")), rows.cell(rows.params(window=2))], [common, skipped]
+    )
+    main(["compare", str(a), str(b)])
+    text = (b / "compare.md").read_text()
+    assert "1 points matched" in text and "2 in one side only" in text
+    assert "| A | gpu_ring | 1 | skipped: no GPU here |" in text
+    assert "| A | host_polled + pinned | 1 | not run |" in text
+
+
+def test_environments_differences_are_listed(tmp_path):
+    before = rows.cell(rows.params())
+    after = rows.cell(rows.params(), where=rows.environment(driver_version="590.1", revision="fffffff"))
+    a, b = two_runs(tmp_path, [before], [after])
+    main(["compare", str(a), str(b)])
+    text = (b / "compare.md").read_text()
+    assert "| driver_version | 580.159.04 | 590.1 |" in text and "| revision | 0123abc | fffffff |" in text
+    assert "| host |" not in text
+
+
+def test_one_repetition_has_no_interval_and_no_verdict(tmp_path):
+    a, b = two_runs(tmp_path, *planted(2, 1, repetitions=1))
+    main(["compare", str(a), str(b)])
+    text = (b / "compare.md").read_text()
+    assert "0 better, 0 worse, 0 same, 4 with a single repetition" in text
+    assert "2.00 unknown" in text
+
+
+def test_bootstrap_covers_the_truth_about_as_often_as_it_says():
+    generator = np.random.default_rng(7)
+    trials, hits = 200, 0
+    for _ in range(trials):
+        _, low, high = bootstrap_ratio(generator.normal(100, 5, 15), generator.normal(130, 5, 15), resamples=400)
+        hits += low <= 1.3 <= high
+    assert 0.88 <= hits / trials <= 1.0
+
+
+@pytest.mark.parametrize(
+    "ratio, larger_is_better, verdict",
+    [
+        (Ratio(1.2, 1.1, 1.3), True, "better"),
+        (Ratio(1.2, 1.1, 1.3), False, "worse"),
+        (Ratio(0.8, 0.7, 0.9), True, "worse"),
+        (Ratio(0.8, 0.7, 0.9), False, "better"),
+        (Ratio(1.2, 0.9, 1.3), True, "same"),
+        (Ratio(1.2, float("nan"), float("nan")), True, "unknown"),
+    ],
+)
+def test_verdict(ratio, larger_is_better, verdict):
+    assert ratio.verdict(larger_is_better) == verdict

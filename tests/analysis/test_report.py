@@ -1,0 +1,248 @@
+"""The report: figures drawn, numbers right, nothing that went wrong left out."""
+
+import copy
+import json
+import re
+import time
+import xml.etree.ElementTree as xml
+
+import rows
+
+from analysis.__main__ import main
+from analysis.load import load
+from analysis.stats import best, knee, lone, points
+
+FIGURES = {"headline", "throughput", "latency_distribution", "latency_window", "block_streams", "stages"}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def report(*directories, out=None) -> str:
+    """Makes the report; returns report.md."""
+    options = ["--out", str(out)] if out else []
+    assert main(["report", *map(str, directories), *options]) == 0
+    return ((out or directories[0]) / "report.md").read_text()
+
+
+def with_rows(tmp_path, *some):
+    return rows.write(tmp_path / "some", list(some))
+
+
+def test_prints_the_path(tmp_path, capsys):
+    directory = with_rows(tmp_path, rows.cell(rows.params()))
+    report(directory)
+    assert capsys.readouterr().out.strip() == str(directory / "report.html")
+
+
+def test_writes_every_figure(reported):
+    drawn = {file.stem: file.read_bytes() for file in reported.glob("*.png")}
+    assert drawn.keys() == FIGURES
+    assert all(data.startswith(PNG) and len(data) > 10_000 for data in drawn.values())
+
+
+def test_html_is_one_self_contained_well_formed_page(reported):
+    page = (reported / "report.html").read_text()
+    assert page.count("<svg") == len(FIGURES)
+    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", page))
+    assert "@import" not in page and "url(http" not in page
+    xml.fromstring(page[page.index("<body>") : page.index("</html>")])  # the SVGs, too, nest as they should
+    ids = re.findall(r'<clipPath id="([^"]+)"', page)
+    assert len(ids) == len(set(ids)), "figures on one page must not share clip paths"
+
+
+def test_same_rows_give_the_same_report(reported, tmp_path):
+    report(reported, out=tmp_path / "again")
+    assert (tmp_path / "again/report.html").read_bytes() == (reported / "report.html").read_bytes()
+
+
+def test_headline_holds_the_planted_numbers(tmp_path):
+    fast, slow = (rows.cell(rows.params(window=window)) for window in (256, 16))
+    alone = rows.cell(rows.params(window=1))
+    for row, rate in ((fast, 8e6), (slow, 5e6), (alone, 1e5)):
+        row["throughput"] = {"messages_per_second": rate, "bytes_per_second": rate * 64}
+    alone["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
+    alone["bound"]["latency"]["ratio"] = 1.23
+    fast["bound"]["throughput"]["ratio"] = 0.77
+    text = report(with_rows(tmp_path, fast, slow, alone))
+    line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 8.00 M msg/s"))
+    assert all(
+        said in line for said in ("window 256", "77 %", "11.1 µs", "22.2 µs", "33.3 µs", "1.23", "copy engine both")
+    )
+    assert "Verified" in text and "0 corrupted" in text
+
+
+def test_a_repetition_is_a_median_not_a_mean(tmp_path):
+    some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
+    for row, rate in zip(some, (1e6, 2e6, 90e6)):
+        row["throughput"]["messages_per_second"] = rate
+    point = points(load([with_rows(tmp_path, *some)])).iloc[0]
+    assert (point.messages_per_second, point.messages_per_second_low, point.messages_per_second_high) == (
+        2e6,
+        1e6,
+        90e6,
+    )
+    assert point.repetitions == 3
+
+
+def test_lone_is_one_message_in_flight_at_the_smallest_payload(run):
+    chosen = lone(points(load([run])))
+    assert set(chosen["window"]) == {1} and set(chosen["payload_bytes"]) == {64} and set(chosen["producers"]) == {1}
+    assert chosen["variant"].is_unique
+
+
+def test_knee_prefers_the_shallower_window_of_equal_throughput(tmp_path):
+    shallow, deep = (rows.cell(rows.params(window=window)) for window in (64, 4096))
+    for row, rate, p99 in ((shallow, 0.97e6, 5e4), (deep, 1e6, 5e6)):
+        row["throughput"]["messages_per_second"], row["latency_ns"]["p99"] = rate, p99
+    measured = points(load([with_rows(tmp_path, shallow, deep)]))
+    assert knee(measured)["window"].tolist() == [64]
+    assert best(measured, "variant", "messages_per_second")["window"].tolist() == [4096]
+
+
+def test_every_cell_that_is_not_ok_is_told_with_its_reason(reported):
+    text = (reported / "report.md").read_text()
+    assert "Redis: OOM command not allowed" in text
+    assert "needs a window of at least one lane each" in text
+    assert re.search(r"\| invalid \|.*\(and 4 like it, with other numbers\) \| null", text)
+    skipped = next(line for line in text.splitlines() if line.startswith("| skipped"))
+    assert "| 5 |" in skipped and "64 B, 1 KiB, 16 KiB, 256 KiB, 1 MiB" in skipped
+
+
+def test_a_variant_without_an_ok_cell_stays_in_the_headline(tmp_path):
+    ring = rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU")
+    text = report(with_rows(tmp_path, rows.cell(rows.params()), ring))
+    assert "| gpu_ring | no ok cell (skipped) |" in text
+
+
+def test_a_row_with_wrong_answers_has_no_figure_whatever_it_claims(tmp_path):
+    liar = rows.cell(rows.params("gpu_ring"))
+    liar["counts"]["corrupted"] = 7
+    text = report(with_rows(tmp_path, rows.cell(rows.params()), liar))
+    assert "Wrong answers: 7 corrupted" in text
+    assert "| gpu_ring | no ok cell (invalid) |" in text
+
+
+def test_nothing_ok_is_still_a_report(tmp_path):
+    text = report(with_rows(tmp_path, rows.not_ok(rows.params(), "failed", "the device fell off the bus")))
+    assert "the device fell off the bus" in text
+    assert not list((tmp_path / "some").glob("*.png"))
+
+
+def test_missing_axes_are_named_instead_of_drawn(tmp_path):
+    row = rows.cell(rows.params())
+    del row["stages_ns"]
+    directory = with_rows(tmp_path, row)
+    text = report(directory)
+    assert {file.stem for file in directory.glob("*.png")} == {"headline", "latency_distribution"}
+    for lacking in ("one payload size only", "one window only", "two or more block sizes", "stage times", "window 1"):
+        assert lacking in text
+
+
+def test_heat_map_of_the_ring_is_over_its_lanes(tmp_path):
+    some = [rows.cell(rows.params("gpu_ring", block=block, lanes=lanes)) for block in (64, 128) for lanes in (1, 8)]
+    directory = with_rows(tmp_path, *some)
+    report(directory)
+    assert (directory / "block_streams.png").is_file()
+
+
+def test_several_workloads_have_a_headline_each(tmp_path):
+    some = [
+        rows.cell(rows.params(workload=workload, flops_per_byte=flops, payload_bytes=size))
+        for workload, flops in (("echo", 0), ("fma_chain", 64))
+        for size in (64, 4096)
+    ]
+    text = report(with_rows(tmp_path, *some))
+    assert "## Headline: echo" in text and "## Headline: fma_chain, 64 FLOP/B" in text
+
+
+def test_optional_parts_may_be_missing(tmp_path):
+    some = [rows.cell(rows.params(window=window, payload_bytes=size)) for window in (1, 64) for size in (64, 4096)]
+    for row in some:
+        for name in ("bound", "stages_ns", "run", "floors", "time"):
+            del row[name]
+        del row["cost"], row["environment"]["redis"], row["environment"]["driver_version"]
+    directory = with_rows(tmp_path, *some)
+    assert "No floor rows" in report(directory)
+    assert {"throughput", "latency_window"} <= {file.stem for file in directory.glob("*.png")}
+
+
+def test_a_cpu_run_says_so_first(tmp_path):
+    directory = rows.write(tmp_path / "cpu", rows.sweep(1, "cpu", None))
+    text = report(directory)
+    assert text.index("CPU device: these are not GPU results") < text.index("Verified")
+    assert "CPU device: these are not GPU results" in (directory / "report.html").read_text()
+
+
+def test_a_gpu_run_does_not(reported):
+    assert "not GPU results" not in (reported / "report.md").read_text()
+
+
+def test_directories_are_read_together_and_machines_kept_apart(tmp_path):
+    first = rows.write(tmp_path / "a", [rows.cell(rows.params())])
+    other = rows.environment(gpu="NVIDIA A100", gpu_sms=108)
+    second = rows.write(tmp_path / "b", [rows.cell(rows.params(), where=other)])
+    text = report(first, second, out=tmp_path / "out")
+    assert "host_polled + pinned @A" in text and "host_polled + pinned @B" in text
+    assert "these facts differ: gpu, gpu_sms." in text
+
+
+def test_redis_that_starts_later_is_no_difference(tmp_path):
+    some = [
+        rows.cell(rows.params(queue), where=where)
+        for queue, where in (("host_polled", rows.environment(redis=None)), ("redis_list", rows.environment()))
+    ]
+    text = report(with_rows(tmp_path, *some))
+    assert "these facts differ" not in text and "| redis.version | 7.0.15 |" in text
+
+
+def test_sampled_latency_is_said(tmp_path):
+    row = rows.cell(rows.params())
+    row["latency_ns"]["sampled_every"] = 16
+    assert "Latency was taken of one message in 16" in report(with_rows(tmp_path, row))
+
+
+def test_rows_of_one_machine_in_two_directories_are_repetitions(tmp_path):
+    both = [rows.write(tmp_path / name, [rows.cell(rows.params())]) for name in "ab"]
+    measured = points(load(both))
+    assert measured["repetitions"].tolist() == [2]
+
+
+def test_a_line_cut_off_is_told_and_the_rest_read(tmp_path):
+    directory = with_rows(tmp_path, *(rows.cell(rows.params(), repetition) for repetition in range(3)))
+    with (directory / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(rows.cell(rows.params(window=2)))[:300])
+    text = report(directory)
+    assert "rows.jsonl:4: the last line is cut off (an interrupted run); left out" in text
+    assert "3 rows: 3 ok" in text
+
+
+def test_a_broken_line_in_the_middle_is_told(tmp_path):
+    directory = with_rows(tmp_path, rows.cell(rows.params()))
+    file = directory / "rows.jsonl"
+    file.write_text('{"schema": 1, "ki\n' + file.read_text())
+    assert "rows.jsonl:1: not JSON; left out" in report(directory)
+
+
+def test_a_row_measured_again_counts_once(tmp_path):
+    failed = rows.not_ok(rows.params(), "failed", "killed")
+    text = report(with_rows(tmp_path, failed, rows.cell(rows.params())))
+    assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 failed" in text
+
+
+def test_text_from_rows_is_escaped(tmp_path):
+    nasty = rows.not_ok(rows.params("redis_list"), "failed", "<script>alert(1)</script> a|b")
+    text = report(with_rows(tmp_path, rows.cell(rows.params()), nasty))
+    assert "<script>" not in (tmp_path / "some/report.html").read_text()
+    assert "a\\|b" in text
+
+
+def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
+    base, some = rows.sweep(1), []
+    for repetition in range(15):
+        for row in copy.deepcopy(base):
+            row["id"] = rows.row_id(row.get("params", row.get("floor")), repetition)
+            some.append(row)
+    directory = rows.write(tmp_path / "large", some)
+    assert len(some) > 2000
+    begin = time.monotonic()
+    report(directory)
+    assert time.monotonic() - begin < 20
