@@ -73,7 +73,7 @@ std::vector<Axis> make_axes() {
   all.push_back(number("workers", &Point::workers, 1, 64, "threads between a broker queue and the device"));
   all.push_back(number("streams", &Point::streams, 1, 128, "device streams per worker"));
   all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, a multiple of 32"));
-  all.push_back(number("lanes", &Point::lanes, 0, 4096, "gpu_ring: rings, one resident block each; 0 = 16 on a GPU"));
+  all.push_back(number("lanes", &Point::lanes, 0, 4096, "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 16"));
   all.push_back(number("pack", &Point::pack, 1, 1 << 16, "Redis: messages per list element or stream entry"));
   all.push_back(number("capacity", &Point::capacity, 0, 1 << 24,
                        "messages (Redis: elements) a queue holds before it pushes back; 0 = the window"));
@@ -104,8 +104,10 @@ void normalise(Point& point, const QueueEntry& queue) {
 
 std::string choose_lanes(Point& point, Device& device, const Workload& workload) {
   if (point.lanes == 0) {
-    const unsigned wanted = point.device == "cuda" ? 16 : 1;
-    point.lanes = std::max(1u, (wanted + point.producers - 1) / point.producers) * point.producers;
+    // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
+    const auto batches = static_cast<unsigned>(std::min<std::size_t>(16, point.window / point.batch));
+    const unsigned wanted = point.device == "cuda" ? std::max(1u, 16 / point.producers) : 1;
+    point.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
   }
   if (point.lanes % point.producers != 0) {
     return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);

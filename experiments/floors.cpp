@@ -57,20 +57,77 @@ double host_copy_bytes_per_second() {
   return total;
 }
 
-constexpr std::size_t kElement = 64;
-constexpr std::size_t kElements = 512;  // in one command or one pipelined run
-
-/// Elements a second of one connection that keeps two runs of `append` under way; every run has `replies` replies.
-double pipelined_per_second(redis::Connection& connection, std::size_t replies, const std::function<void()>& append) {
-  append();
-  return static_cast<double>(kElements) * per_second(kSeconds, [&] {
-           append();
-           for (std::size_t i = 0; i < replies; ++i) connection.read();
-         });
-}
+constexpr std::size_t kElement = 64;    // bytes
+constexpr std::size_t kElements = 512;   // in one command or one pipelined run
+constexpr unsigned kRuns = 8;            // pipelined before the replies are awaited
+constexpr std::size_t kLargeElements = 64;  // of 64 KiB
+constexpr unsigned kConnections = 4;     // what keeps the server busy, and its I/O threads if it has some
 
 void drain(redis::Connection& connection) {
+  connection.flush();
   while (connection.unanswered() != 0) connection.read();
+}
+
+/// Elements a second of several connections at once. Each repeats: `prepare` untimed, then `work` timed until all is
+/// answered; `work` handles kRuns * kElements elements under a key of its own.
+using Step = std::function<void(redis::Connection&, const std::string& key)>;
+double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare, const Step& work) {
+  std::vector<double> rates(kConnections);
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < kConnections; ++t) {
+      threads.emplace_back([&, t] {
+        redis::Connection connection(settings.url);
+        const std::string key = settings.prefix + ":floor:" + name + std::to_string(t);
+        double seconds = 0, elements = 0;
+        while (seconds < kSeconds) {
+          prepare(connection, key);
+          drain(connection);
+          const auto start = now_ns();
+          work(connection, key);
+          drain(connection);
+          seconds += static_cast<double>(now_ns() - start) / 1e9;
+          elements += static_cast<double>(kRuns * kElements);
+        }
+        connection.command({"DEL", key});
+        rates[t] = elements / seconds;
+      });
+    }
+  }
+  double total = 0;
+  for (const double rate : rates) total += rate;
+  return total;
+}
+
+void clear(redis::Connection& connection, const std::string& key) { connection.append({"DEL", key}); }
+void push(redis::Connection& connection, const std::string& key) {
+  static const std::string element(kElement, 'x');
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.begin_command(2 + kElements);
+    connection.add_word("LPUSH");
+    connection.add_word(key);
+    for (std::size_t i = 0; i < kElements; ++i) connection.add_word(element);
+    connection.flush();
+  }
+}
+void pop(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) connection.append({"RPOP", key, std::to_string(kElements)});
+}
+void add(redis::Connection& connection, const std::string& key) {
+  static const std::string element(kElement, 'x');
+  for (std::size_t i = 0; i < kRuns * kElements; ++i) connection.append({"XADD", key, "*", "m", element});
+}
+void read(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.append({"XREAD", "COUNT", std::to_string(kElements), "STREAMS", key, "0"});
+  }
+}
+void large_elements(redis::Connection& connection, const std::string& key) {
+  static const std::string element(64 << 10, 'x');
+  for (std::size_t i = 0; i < kLargeElements; ++i) {
+    connection.append({"LPUSH", key, element});
+    connection.append({"RPOP", key});
+  }
 }
 
 }  // namespace
@@ -115,65 +172,27 @@ std::vector<Floor> measure_device_floors(Device& device) {
 }
 
 std::vector<Floor> measure_redis_floors(const RedisSettings& settings) {
-  redis::Connection connection(settings.url);
-  const std::string list = settings.prefix + ":floor:list", stream = settings.prefix + ":floor:stream";
-  const std::string count = std::to_string(kElements);
-  const std::string element(kElement, 'x');
   FloorList floors;
-  const auto push = [&](const std::string& value, std::size_t n) {
-    connection.begin_command(2 + n);
-    connection.add_word("LPUSH");
-    connection.add_word(list);
-    for (std::size_t i = 0; i < n; ++i) connection.add_word(value);
-    connection.flush();
-  };
-  const auto pop = [&](const std::string& n) {
-    connection.append({"RPOP", list, n});
-    connection.flush();
-  };
-  connection.command({"DEL", list, stream});
-  floors.add("redis_round_trip_ns", "ns", "PING and its answer, one connection, median",
-             [&] { return median_ns(2000, [&] { connection.command({"PING"}); }); });
-  floors.add("redis_list_push_per_second", "1/s", "LPUSH of 64-byte elements, 512 a command, pipelined",
-             [&] { return pipelined_per_second(connection, 1, [&] { push(element, kElements); }); });
-  drain(connection);
-  floors.add("redis_list_pop_per_second", "1/s", "RPOP of 64-byte elements, 512 a command, pipelined, refills not counted",
-             [&] {
-               double seconds = 0, popped = 0;
-               while (seconds < kSeconds) {
-                 connection.command({"DEL", list});
-                 for (unsigned i = 0; i < 16; ++i) push(element, kElements);
-                 drain(connection);
-                 const auto start = now_ns();
-                 for (unsigned i = 0; i < 16; ++i) pop(count);
-                 drain(connection);
-                 seconds += static_cast<double>(now_ns() - start) / 1e9;
-                 popped += 16 * kElements;
-               }
-               return popped / seconds;
-             });
-  floors.add("redis_bytes_per_second", "bytes/s", "64 KiB elements through a list: each pushed and popped", [&] {
-    connection.command({"DEL", list});
-    const std::string large(64 << 10, 'x');
-    return 16.0 * static_cast<double>(large.size()) * per_second(kSeconds, [&] {
-             push(large, 16);
-             pop("16");
-             drain(connection);
-           });
+  floors.add("redis_round_trip_ns", "ns", "PING and its answer, one connection, median", [&] {
+    redis::Connection connection(settings.url);
+    return median_ns(2000, [&] { connection.command({"PING"}); });
   });
-  connection.command({"DEL", list});
-  const auto add = [&] {
-    for (std::size_t i = 0; i < kElements; ++i) connection.append({"XADD", stream, "*", "m", element});
-    connection.flush();
+  const auto measure = [&](const char* name, const char* description, const Step& prepare, const Step& work) {
+    floors.add(name, "1/s", description, [&] { return elements_per_second(settings, name, prepare, work); });
   };
-  floors.add("redis_stream_add_per_second", "1/s", "XADD of 64-byte entries, 512 in a pipeline",
-             [&] { return pipelined_per_second(connection, kElements, add); });
-  drain(connection);
-  floors.add("redis_stream_read_per_second", "1/s", "XREAD of 64-byte entries, 512 a command", [&] {
-    return static_cast<double>(kElements) *
-           per_second(kSeconds, [&] { connection.command({"XREAD", "COUNT", count, "STREAMS", stream, "0"}); });
+  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", clear, push);
+  measure("redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections", push, pop);
+  measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", clear, add);
+  measure("redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",
+          [](redis::Connection& connection, const std::string& key) {
+            clear(connection, key);
+            add(connection, key);
+          },
+          read);
+  floors.add("redis_bytes_per_second", "bytes/s", "64 KiB elements pushed to a list and popped, 4 pipelined connections", [&] {
+    const double elements = elements_per_second(settings, "bytes", clear, large_elements);
+    return elements / (kRuns * kElements) * kLargeElements * (64 << 10);
   });
-  connection.command({"DEL", stream});
   return floors.take();
 }
 

@@ -54,8 +54,8 @@ class ClosedLoop {
   struct Flow;
   void produce(Flow&, const Pass&);
   void collect(Flow&, const Pass&);
-  /// Waits for the end of the load; returns the seconds and the results in them.
-  void supervise(const Pass&, PassResult&);
+  /// Waits for the end of the load that began at `start`; fills in the seconds and the results in them.
+  void supervise(const Pass&, std::uint64_t start, std::uint64_t received_before, PassResult&);
   std::uint64_t received() const;
   void guarded(const std::function<void()>& body);
 

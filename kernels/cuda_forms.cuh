@@ -33,9 +33,33 @@ inline __device__ void copy_by_block(std::byte* to, const std::byte* from, std::
   for (std::size_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) destination[i] = source[i];
 }
 
-/// All messages of `batch` by this block. Every thread of the block must call it.
-template <class F>
-__device__ void serve_by_block(const F& functor, const BatchView& batch, std::byte* staging) {
+/// Where a block's staged results go: side by side, or flagged into a ring's slots.
+struct PlainResults {
+  std::byte* out;
+  __device__ void operator()(const std::byte* staged, unsigned first, unsigned n, unsigned stride) const {
+    copy_by_block(out + std::size_t{first} * stride, staged, std::size_t{n} * stride);
+  }
+};
+struct FlaggedResults {
+  RingView ring;
+  std::uint64_t number;  ///< of the first message
+  __device__ void operator()(const std::byte* staged, unsigned first, unsigned n, unsigned stride) const {
+    const unsigned pairs = stride / 8;  // two 32-bit words of a result become one 16-byte store
+    for (unsigned i = threadIdx.x; i < n * pairs; i += blockDim.x) {
+      const unsigned message = i / pairs, pair = i % pairs;
+      const auto data = reinterpret_cast<const uint2*>(staged + message * stride)[pair];
+      const std::uint64_t at = number + first + message;
+      // Each half is written whole: PTX treats a vector access as one access an element.
+      asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(ring.out_slot(at) + 16 * pair),
+                   "l"(flagged_word(at, data.x)), "l"(flagged_word(at, data.y))
+                   : "memory");
+    }
+  }
+};
+
+/// All messages of `batch` by this block; `results` takes those that were staged. Every thread must call it.
+template <class F, class Results>
+__device__ void serve_by_block(const F& functor, const BatchView& batch, const Results& results, std::byte* staging) {
   const unsigned warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
   const unsigned at_once = staged_at_once(batch.in_stride, batch.out_stride);
   if (at_once == 0) {
@@ -68,7 +92,7 @@ __device__ void serve_by_block(const F& functor, const BatchView& batch, std::by
       }
     }
     __syncthreads();
-    copy_by_block(batch.out + std::size_t{first} * batch.out_stride, out, std::size_t{n} * batch.out_stride);
+    results(out, first, n, batch.out_stride);
     __syncthreads();  // the staging may be overwritten
   }
 }
@@ -80,7 +104,7 @@ __global__ void batch_kernel(F functor, BatchView batch, unsigned per_block) {
   batch.in += std::size_t{first} * batch.in_stride;
   batch.out += std::size_t{first} * batch.out_stride;
   batch.count = min(per_block, batch.count - first);
-  serve_by_block(functor, batch, reinterpret_cast<std::byte*>(staging));
+  serve_by_block(functor, batch, PlainResults{batch.out}, reinterpret_cast<std::byte*>(staging));
 }
 
 template <class F>
@@ -109,7 +133,8 @@ __global__ void resident_kernel(F functor, const RingView* rings, std::uint64_t 
   extern __shared__ uint4 staging[];
   __shared__ std::uint64_t first_shared, count_shared;
   const RingView ring = rings[blockIdx.x];
-  const std::uint64_t most = max(64u, staged_at_once(ring.in_stride, ring.out_stride));
+  const unsigned result_stride = ring.flagged_bytes != 0 ? ring.flagged_bytes : ring.out_stride;
+  const std::uint64_t most = max(64u, staged_at_once(ring.in_stride, result_stride));
   RingServer server(ring);  // used by thread 0 alone
   while (true) {
     if (threadIdx.x == 0) {
@@ -123,9 +148,15 @@ __global__ void resident_kernel(F functor, const RingView* rings, std::uint64_t 
     __syncthreads();
     const std::uint64_t first = first_shared, count = count_shared;
     if (count == 0) return;
-    serve_by_block(functor, {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride,
-                             static_cast<std::uint32_t>(count)},
-                   reinterpret_cast<std::byte*>(staging));
+    const BatchView batch{ring.in_slot(first), ring.out_slot(first), ring.in_stride, result_stride,
+                          static_cast<std::uint32_t>(count)};
+    auto* const stage = reinterpret_cast<std::byte*>(staging);
+    if (ring.flagged_bytes != 0) {
+      serve_by_block(functor, batch, FlaggedResults{ring, first}, stage);
+      if (threadIdx.x == 0) server.take(count);
+      continue;
+    }
+    serve_by_block(functor, batch, PlainResults{batch.out}, stage);
     // The barrier puts every thread's results before thread 0's release of `completed`, which is cumulative.
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -24,8 +24,6 @@ class Workload : public Kernel {
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
   /// Whether `result`, payload and checksum, is what the reference makes of the message with this id.
   virtual bool matches(std::uint64_t seed, std::size_t payload, const Header& result) const = 0;
-  /// Whether `message` came back as `fill` wrote it (the `null` queue does no work).
-  virtual bool unchanged(std::uint64_t seed, std::size_t payload, const Header& message) const = 0;
 };
 
 struct WorkloadEntry {

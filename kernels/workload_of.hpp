@@ -109,13 +109,6 @@ class WorkloadOf final : public Workload {
              checksum_of(expected.data(), bytes) == header.checksum;
     }
   }
-  bool unchanged(std::uint64_t seed, std::size_t payload, const Header& header) const override {
-    thread_local std::vector<std::byte> message;
-    message.resize(payload);
-    make_payload(seed, header.id, message.data(), payload);
-    return header.length == payload && std::memcmp(message.data(), &header + 1, payload) == 0;
-  }
-
   void run_on_cpu(const BatchView& batch) const override {
     for (std::uint32_t i = 0; i < batch.count; ++i) {
       serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,

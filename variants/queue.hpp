@@ -75,7 +75,7 @@ struct QueueEntry {
   bool durable = false;  ///< messages can outlive this process
   bool uses_transfer = false;
   bool uses_redis = false;
-  bool works = true;  ///< false: messages come back as they were sent
+  bool works = true;  ///< false: no message travels, results are compared without counting the outcome
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};

@@ -108,6 +108,7 @@ class CpuResident final : public Resident {
 
   static void serve(const Kernel& kernel, const std::vector<RingView>& rings) {
     std::vector<RingServer> servers(rings.begin(), rings.end());
+    std::vector<std::byte> scratch;  // results on their way to becoming flagged
     Backoff backoff;
     while (true) {
       bool worked = false, all_ended = true;
@@ -119,13 +120,26 @@ class CpuResident final : public Resident {
         if (waiting == 0) continue;
         worked = true;
         const auto n = rings[r].contiguous(server.taken(), std::min(waiting, kMostAtOnce));
-        kernel.run_on_cpu({rings[r].in_slot(server.taken()), rings[r].out_slot(server.taken()), rings[r].in_stride,
-                           rings[r].out_stride, static_cast<std::uint32_t>(n)});
+        serve_run(kernel, rings[r], server.taken(), static_cast<std::uint32_t>(n), scratch);
         server.take(n);
         server.complete(n);
       }
       if (all_ended) return;
       worked ? backoff.reset() : backoff.wait();
+    }
+  }
+
+  /// `n` messages from `first` on, side by side.
+  static void serve_run(const Kernel& kernel, const RingView& ring, std::uint64_t first, std::uint32_t n,
+                        std::vector<std::byte>& scratch) {
+    if (ring.flagged_bytes == 0) {
+      kernel.run_on_cpu({ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, n});
+      return;
+    }
+    scratch.resize(kMostAtOnce * ring.flagged_bytes);
+    kernel.run_on_cpu({ring.in_slot(first), scratch.data(), ring.in_stride, ring.flagged_bytes, n});
+    for (std::uint32_t i = 0; i < n; ++i) {
+      store_flagged(ring, first + i, scratch.data() + std::size_t{i} * ring.flagged_bytes);
     }
   }
 

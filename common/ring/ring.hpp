@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "common/message.hpp"
 #include "common/ring/atomic.hpp"
@@ -15,6 +17,12 @@
 /// order before reading slots. Nothing else orders anything. A request to stop is a
 /// bit of `published` itself, so that the server sees both by the one load that it polls with. Each side keeps the peer's cursor in a private shadow and looks again only when the shadow says
 /// "nothing there" (as in rigtorp/SPSCQueue).
+///
+/// Small results may be *flagged* instead: every 64-bit word of the `out` slot holds 32 bits of the result and the low
+/// 32 bits of the message's number plus one. A word is read and written whole, so a result is there when all its words
+/// carry the expected flag, and `completed` is not needed: the GPU is spared the system-wide fence that a release over
+/// the bus costs it (the idea of NCCL's LL protocol), for twice the bytes. The server has read the message by then,
+/// since the result was computed from it.
 namespace feedrate {
 
 /// 128 bytes: no two cursors share a line, nor a pair of lines that the host prefetches together.
@@ -37,7 +45,8 @@ struct RingView {
   std::byte* out = nullptr;
   std::uint32_t in_stride = 0;
   std::uint32_t out_stride = 0;
-  std::uint64_t capacity = 0;  ///< a power of two
+  std::uint64_t capacity = 0;         ///< a power of two, below 2^32
+  std::uint32_t flagged_bytes = 0;    ///< of a result, when results are flagged; then out_stride is twice that
 
   FEEDRATE_HD std::uint64_t slot(std::uint64_t number) const { return number & (capacity - 1); }
   /// How many of `n` messages from `number` on lie side by side, before the ring wraps.
@@ -48,6 +57,31 @@ struct RingView {
   FEEDRATE_HD std::byte* in_slot(std::uint64_t number) const { return in + slot(number) * in_stride; }
   FEEDRATE_HD std::byte* out_slot(std::uint64_t number) const { return out + slot(number) * out_stride; }
 };
+
+constexpr FEEDRATE_HD std::uint64_t flagged_word(std::uint64_t number, std::uint32_t data) {
+  return (number + 1) << 32 | data;
+}
+
+/// Writes a whole flagged result, by one host thread.
+inline void store_flagged(const RingView& ring, std::uint64_t number, const std::byte* result) {
+  auto* words = reinterpret_cast<std::uint64_t*>(ring.out_slot(number));
+  for (std::uint32_t w = 0; w < ring.flagged_bytes / 4; ++w) {
+    std::uint32_t data = 0;
+    std::memcpy(&data, result + 4 * w, sizeof data);
+    SystemWord(words[w]).store(flagged_word(number, data), kRelaxed);
+  }
+}
+/// Reads it into `result`; false while a word of it is still missing.
+inline bool load_flagged(const RingView& ring, std::uint64_t number, std::byte* result) {
+  auto* words = reinterpret_cast<std::uint64_t*>(ring.out_slot(number));
+  for (std::uint32_t w = 0; w < ring.flagged_bytes / 4; ++w) {
+    const std::uint64_t word = SystemWord(words[w]).load(kRelaxed);
+    const auto data = static_cast<std::uint32_t>(word);
+    if (word != flagged_word(number, data)) return false;
+    std::memcpy(result + 4 * w, &data, sizeof data);
+  }
+  return true;
+}
 
 /// Lets the server end: `how` is kStopWhenDone or kStopNow. For when the producer will publish nothing more.
 inline void request_stop(const RingView& ring, std::uint64_t how) {
@@ -105,15 +139,18 @@ class RingServer {
   std::uint64_t published_ = 0, taken_ = 0, completed_ = 0, stop_ = 0;
 };
 
-/// One thread at a time.
+/// One thread at a time. Takes results up to `most` at once.
 class RingCollector {
  public:
-  explicit RingCollector(RingView ring) : ring_(ring) {}
-  /// The next results, side by side, at most `most`; empty when there is none. They stay until released.
-  ConstMessages poll(std::uint64_t most) {
+  RingCollector(RingView ring, std::size_t most)
+      : ring_(ring), most_(most), copies_(most * ring.flagged_bytes) {}
+  /// The next results, side by side, at most `n`; empty when there is none. They stay until released.
+  ConstMessages poll(std::uint64_t n) {
+    n = n < most_ ? n : most_;
+    if (ring_.flagged_bytes != 0) return poll_flagged(n);
     if (completed_ == released_) completed_ = SystemWord(ring_.cursors->completed.value).load(kAcquire);
     const std::uint64_t ready = completed_ - released_;
-    return {ring_.out_slot(released_), ring_.out_stride, ring_.contiguous(released_, ready < most ? ready : most)};
+    return {ring_.out_slot(released_), ring_.out_stride, ring_.contiguous(released_, ready < n ? ready : n)};
   }
   void release(std::uint64_t n) {
     released_ += n;
@@ -121,7 +158,15 @@ class RingCollector {
   }
 
  private:
+  ConstMessages poll_flagged(std::uint64_t n) {
+    std::uint64_t ready = 0;
+    while (ready < n && load_flagged(ring_, released_ + ready, copies_.data() + ready * ring_.flagged_bytes)) ++ready;
+    return {copies_.data(), ring_.flagged_bytes, ready};
+  }
+
   RingView ring_;
+  std::uint64_t most_;
+  std::vector<std::byte> copies_;  // of flagged results
   std::uint64_t completed_ = 0, released_ = 0;
 };
 

@@ -28,7 +28,9 @@ class LanesIn final : public Producer {
 
 class LanesOut final : public Collector {
  public:
-  explicit LanesOut(std::span<const RingView> lanes) : lanes_(lanes.begin(), lanes.end()) {}
+  LanesOut(std::span<const RingView> lanes, std::size_t most) {
+    for (const RingView& lane : lanes) lanes_.emplace_back(lane, most);
+  }
   ConstMessages poll(std::size_t n) override {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
       at_ = (at_ + 1) % lanes_.size();
@@ -44,6 +46,9 @@ class LanesOut final : public Collector {
   std::size_t at_ = 0;
 };
 
+/// Results up to this stride are flagged: they reach the host one fence earlier, and twice their few bytes are cheap.
+constexpr std::size_t kLargestFlagged = 144;
+
 /// Rings in pinned host memory and one resident kernel that serves them: after the start no CUDA call is made for a
 /// message, the GPU pulls messages over the bus and writes results back. Each ring is a lane with a block of its own;
 /// a producer spreads its batches over its lanes, so order is kept within a lane only.
@@ -57,14 +62,15 @@ class GpuRing final : public Queue {
     const std::size_t share = (ring_capacity(config.point) + lanes_per_producer_ - 1) / lanes_per_producer_;
     for (RingView& view : views_) {
       rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
-                          std::max(share, std::min(config.point.batch, ring_capacity(config.point))));
+                          std::max(share, std::min(config.point.batch, ring_capacity(config.point))),
+                          config.out_stride() <= kLargestFlagged);
       view = rings_.back().view();
     }
   }
   ~GpuRing() override { GpuRing::stop(false); }
 
   std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index)); }
-  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index)); }
+  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index), config_.point.batch); }
 
   void start() override { resident_ = config_.device.start_resident(config_.workload, views_, config_.point.block); }
   void stop(bool drain) override {

@@ -6,20 +6,22 @@
 
 namespace feedrate {
 
-/// Owns one ring's cursors and slots, in memory that the serving side can reach.
+/// Owns one ring's cursors and slots, in memory that the serving side can reach. `flagged`: results carry their flags.
 class RingMemory {
  public:
-  RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity)
+  RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity,
+             bool flagged = false)
       : capacity_(std::bit_ceil(std::max<std::size_t>(capacity, 1))),
         cursors_(device.allocate_host(sizeof(RingCursors), memory)),
         in_(device.allocate_host(capacity_ * in_stride, memory)),
-        out_(device.allocate_host(capacity_ * out_stride, memory)),
+        out_(device.allocate_host(capacity_ * out_stride * (flagged ? 2 : 1), memory)),
         view_{reinterpret_cast<RingCursors*>(cursors_.data()),
               in_.data(),
               out_.data(),
               static_cast<std::uint32_t>(in_stride),
-              static_cast<std::uint32_t>(out_stride),
-              capacity_} {}
+              static_cast<std::uint32_t>(out_stride * (flagged ? 2 : 1)),
+              capacity_,
+              static_cast<std::uint32_t>(flagged ? out_stride : 0)} {}
   RingView view() const { return view_; }
 
  private:
@@ -38,7 +40,7 @@ struct RingIn final : Producer {
   RingProducer ring;
 };
 struct RingOut final : Collector {
-  explicit RingOut(RingView view) : ring(view) {}
+  RingOut(RingView view, std::size_t most) : ring(view, most) {}
   ConstMessages poll(std::size_t n) override { return ring.poll(n); }
   void release(std::size_t n) override { ring.release(n); }
   RingCollector ring;

@@ -1,0 +1,243 @@
+// Wrong input names the option, the value and what is allowed, and ends with code 2 before anything runs or is made.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+struct BadInput {
+  std::string name;
+  Words arguments;
+  Words said;               ///< all of them on stderr
+  std::string spec = "";    ///< becomes ./s.json
+  std::string config = "";  ///< becomes ./c.json
+  Environment environment = {};
+};
+std::ostream& operator<<(std::ostream& out, const BadInput& row) { return out << row.name; }
+
+constexpr auto kUrls = "unix://";
+
+Words run(Words more) {
+  more.insert(more.begin(), "run");
+  more.insert(more.end(), {"--device", "cpu", "--seconds", "0.05"});
+  return more;
+}
+Words sweep(Words more) {
+  more.insert(more.begin(), {"sweep", "s.json"});
+  more.insert(more.end(), {"--device", "cpu", "--seconds", "0.05"});
+  return more;
+}
+const std::string kSpec = R"({"axes": {"queue": "null,host_polled", "payload": "64"}})";
+const std::string kRedisSpec = R"({"axes": {"queue": "redis_list", "payload": "64"}})";
+
+const std::vector<BadInput>& command_lines() {
+  static const std::vector<BadInput> rows{
+      {"Nothing", {}, {"subcommand"}},
+      {"UnknownSubcommand", {"frobnicate"}, {"frobnicate"}},
+      {"UnknownOption", run({"--frob", "1"}), {"--frob"}},
+      {"StrayWord", run({"stray"}), {"stray"}},
+      {"UnknownQueue", run({"--queue", "kafka"}), {"--queue", "kafka", "gpu_ring", "redis_list", "redis_stream"}},
+      {"UnknownTransfer", run({"--transfer", "warp"}), {"--transfer", "warp", "pageable", "pinned", "mapped"}},
+      {"UnknownWorkload", run({"--workload", "sort"}), {"--workload", "sort", "echo", "vecadd", "fma_chain"}},
+      {"UnknownDevice", {"run", "--device", "tpu"}, {"--device", "tpu", "cpu", "cuda"}},
+      {"CudaWithoutGpu", {"run", "--device", "cuda"}, {"--device", "cuda", "allowed", "cpu"}},
+      {"PayloadText", run({"--payload", "abc"}), {"--payload", "abc", "whole number"}},
+      {"PayloadNegative", run({"--payload", "-1"}), {"--payload", "-1", "whole number"}},
+      {"PayloadTooLarge", run({"--payload", "65Mi"}), {"--payload", "65Mi", "0 to 64Mi"}},
+      {"PayloadOverflow", run({"--payload", "18446744073709551615Ki"}), {"--payload", "18446744073709551615Ki"}},
+      {"PayloadSuffix", run({"--payload", "64Kb"}), {"--payload", "64Kb", "Ki", "Mi"}},
+      {"PayloadEmpty", run({"--payload="}), {"--payload"}},
+      {"WindowZero", run({"--window", "0"}), {"--window", "'0'", "1 to 16Mi"}},
+      {"BlockNoWarps", run({"--block", "33"}), {"--block", "33", "multiple of 32"}},
+      {"BlockTooLarge", run({"--block", "2048"}), {"--block", "2048", "32 to 1Ki"}},
+      {"BatchZero", run({"--batch", "0"}), {"--batch", "'0'", "1 to 1Mi"}},
+      {"ProducersZero", run({"--producers", "0"}), {"--producers", "'0'", "1 to 1Ki"}},
+      {"TransferOfTheRing",
+       run({"--queue", "gpu_ring", "--transfer", "pinned"}),
+       {"--transfer", "pinned", "none", "gpu_ring"}},
+      {"HostPolledWithoutTransfer", run({"--queue", "host_polled", "--transfer", "none"}), {"host_polled", "transfer"}},
+      {"VecaddHalfWords", run({"--workload", "vecadd", "--payload", "20"}), {"vecadd", "payload", "20", "32 bytes"}},
+      {"NoFlops",
+       run({"--workload", "fma_chain", "--flops-per-byte", "0"}),
+       {"--flops-per-byte", "'0'", "0.5 to 65536"}},
+      {"LanesUneven", run({"--lanes", "3", "--producers", "2"}), {"3 lanes", "2 producers"}},
+      {"PackOverBatch", run({"--queue", "redis_list", "--pack", "8", "--batch", "4"}), {"pack 8", "batch"}},
+      {"SecondsNegative", run({"--warmup", "-1"}), {"--warmup", "-1", "0 to 3600"}},
+      {"RepetitionsZero", run({"--repetitions", "0"}), {"--repetitions", "'0'", "1 to 1000"}},
+      {"GpuText", {"run", "--gpu", "first"}, {"--gpu", "first"}},
+      {"ValidateNothing", {"validate"}, {"FILE"}},
+      {"ValidateMissingFile", {"validate", "nowhere.jsonl"}, {"FILE", "nowhere.jsonl", "readable"}},
+      {"ValidateFolder", {"validate", "."}, {"FILE", "'.'", "readable"}},
+      {"RunOutUnwritable", run({"--queue", "null", "--out", "/dev/null/rows"}), {"/dev/null/rows"}},
+      {"WorkerWithoutRedis", {"worker", "--queue", "redis_list", "--device", "cpu"}, {"--redis", "URL"}},
+      {"WorkerOfTheRing",
+       {"worker", "--queue", "gpu_ring", "--redis", "redis://localhost", "--device", "cpu"},
+       {"--queue", "gpu_ring", "redis_list", "redis_stream"}},
+      {"ExternalWorkerOfTheRing",
+       run({"--queue", "gpu_ring", "--external-worker"}),
+       {"--external-worker", "gpu_ring", "redis_list"}},
+      {"ExternalWorkerWithoutRedis",
+       run({"--queue", "redis_list", "--external-worker"}),
+       {"--redis", "external worker"}},
+  };
+  return rows;
+}
+
+const std::vector<BadInput>& specs() {
+  static const std::vector<BadInput> rows{
+      {"SpecUnknown", {"sweep", "no-such-spec"}, {"no-such-spec", "SPEC", "allowed"}},
+      {"ResumeMissing", {"sweep", "--resume", "nowhere"}, {"--resume", "nowhere", "spec.json"}},
+      {"NoJson", sweep({}), {"s.json", "JSON"}, R"({"axes": )"},
+      {"NoObject", sweep({}), {"s.json", "object"}, "[1]"},
+      {"NoAxes", sweep({}), {"s.json", "axes", "parts"}, "{}"},
+      {"EmptyAxes", sweep({}), {"s.json", "axes"}, R"({"axes": {}})"},
+      {"EmptyValues", sweep({}), {"payload"}, R"({"axes": {"payload": []}})"},
+      {"UnknownKey", sweep({}), {"s.json", "'axis'", "axes", "constraints"}, R"({"axis": {}})"},
+      {"UnknownRunKey",
+       sweep({}),
+       {"s.json", "'second'", "seconds"},
+       R"({"run": {"second": 1}, "axes": {"payload": 64}})"},
+      {"RunText",
+       sweep({}),
+       {"run.watchdog", "long", "number"},
+       R"({"run": {"watchdog": "long"}, "axes": {"payload": 64}})"},
+      {"RunNoRepetitions", sweep({}), {"repetitions", "0"}, R"({"run": {"repetitions": 0}, "axes": {"payload": 64}})"},
+      {"NameNoText", sweep({}), {"s.json", "name"}, R"({"name": 5, "axes": {"payload": 64}})"},
+      {"UnknownAxis", sweep({}), {"'paylod'", "payload", "window"}, R"({"axes": {"paylod": 64}})"},
+      {"AxisValue", sweep({}), {"queue", "kafka", "redis_list"}, R"({"axes": {"queue": "null,kafka"}})"},
+      {"AxisObject", sweep({}), {"payload", "numbers or strings"}, R"({"axes": {"payload": {"a": 1}}})"},
+      {"ZipUneven",
+       sweep({}),
+       {"s.json", "'batch' has 2", "'window' has 1"},
+       R"({"axes": {"batch": "1,2", "window": "4"}, "zip": [["batch", "window"]]})"},
+      {"ZipMissingAxis",
+       sweep({}),
+       {"s.json", "zip", "'window'"},
+       R"({"axes": {"batch": "1,2"}, "zip": [["batch", "window"]]})"},
+      {"ZipNoText", sweep({}), {"s.json", "zip"}, R"({"axes": {"batch": "1,2"}, "zip": [[7]]})"},
+      {"ConstraintWithoutThen",
+       sweep({}),
+       {"s.json", "constraint", "then"},
+       R"({"axes": {"payload": 64}, "constraints": [{"if": {"payload": 64}}]})"},
+      {"ConstraintsLeaveNothing",
+       sweep({}),
+       {"s.json", "constraints", "no point"},
+       R"({"axes": {"payload": 64}, "constraints": [{"then": {"payload": {"min": "1Ki"}}}]})"},
+      {"AxisWithoutEquals", sweep({"--axis", "payload"}), {"--axis", "payload", "name=values"}, kSpec},
+      {"AxisUnknown", sweep({"--axis", "colour=1"}), {"--axis", "colour", "payload"}, kSpec},
+      {"AxisWithoutValue", sweep({"--axis", "payload="}), {"--axis", "payload=", "name=values"}, kSpec},
+      {"AxisDoubleComma", sweep({"--axis", "payload=1,,2"}), {"--axis", "payload", "comma"}, kSpec},
+      {"AxisReversedRange", sweep({"--axis", "payload=8..1"}), {"--axis", "payload", "8..1", "first <= last"}, kSpec},
+      {"AxisBarePow2", sweep({"--axis", "payload=pow2:6"}), {"--axis", "payload", "pow2:6", "first..last"}, kSpec},
+      {"AxisStepZero", sweep({"--axis", "payload=1..8:0"}), {"--axis", "payload", "1..8:0", "step >= 1"}, kSpec},
+      {"AxisHugeExponent", sweep({"--axis", "payload=pow2:6..99"}), {"--axis", "payload", "6..99", "40"}, kSpec},
+      {"AxisBadValue", sweep({"--axis", "window=0"}), {"--window", "'0'", "1 to 16Mi"}, kSpec},
+      {"OutUnwritable", sweep({"--out", "/dev/null/out"}), {"--out", "/dev/null/out"}, kSpec},
+      {"OutAndResume", sweep({"--out", "a", "--resume", "b"}), {"--resume", "b"}, kSpec},
+  };
+  return rows;
+}
+
+/// `what` for each command that would use the server.
+void add_redis_rows(std::vector<BadInput>& rows, const std::string& name, const std::string& url, Words said) {
+  said.insert(said.begin(), "--redis");
+  rows.push_back({"Run" + name, run({"--queue", "redis_stream", "--redis", url}), said});
+  rows.push_back({"Sweep" + name, sweep({"--redis", url}), said, kRedisSpec});
+  rows.push_back({"Floors" + name, {"floors", "--device", "cpu", "--redis", url}, said});
+  rows.push_back({"Worker" + name, {"worker", "--device", "cpu", "--redis", url}, said});
+}
+
+std::vector<BadInput> situations() {
+  std::vector<BadInput> rows;
+  add_redis_rows(rows, "Scheme", "http://localhost", {"http://localhost", kUrls});
+  add_redis_rows(rows, "PortText", "redis://localhost:abc", {"redis://localhost:abc", kUrls});
+  add_redis_rows(rows, "PortTooLarge", "redis://localhost:65536", {"redis://localhost:65536", kUrls});
+  add_redis_rows(rows, "PortRefused", "redis://127.0.0.1:1", {"redis://127.0.0.1:1", "refused"});
+  add_redis_rows(rows, "SocketMissing", "unix:///nowhere/redis.sock", {"unix:///nowhere/redis.sock", "No such file"});
+  const Environment no_server{{"PATH", "/nowhere"}, {"FEEDRATE_REDIS_SERVER", ""}};
+  const Environment broken_server{{"FEEDRATE_REDIS_SERVER", "/bin/false"}};
+  const auto list = run({"--queue", "redis_list"});
+  rows.push_back({"RunNoServer", list, {"--redis", "URL", "redis-server"}, "", "", no_server});
+  rows.push_back({"SweepNoServer", sweep({}), {"--redis", "URL", "redis-server"}, kRedisSpec, "", no_server});
+  rows.push_back({"RunBrokenServer", list, {"/bin/false", "start"}, "", "", broken_server});
+  rows.push_back({"SweepBrokenServer", sweep({}), {"/bin/false", "start"}, kRedisSpec, "", broken_server});
+  const Words plain = run({"--queue", "null"});
+  rows.push_back(
+      {"EnvironmentPayload", plain, {"payload", "abc", "whole number"}, "", "", {{"FEEDRATE_PAYLOAD", "abc"}}});
+  rows.push_back({"EnvironmentQueue",
+                  {"run", "--device", "cpu"},
+                  {"queue", "kafka", "null"},
+                  "",
+                  "",
+                  {{"FEEDRATE_QUEUE", "kafka"}}});
+  const auto with_config = [&](const std::string& name, const std::string& config, Words said) {
+    Words arguments = plain;
+    arguments.insert(arguments.begin(), {"--config", "c.json"});
+    rows.push_back({name, arguments, std::move(said), "", config});
+  };
+  with_config("ConfigNoJson", R"({"run": )", {"--config", "JSON"});
+  with_config("ConfigNoObject", "[1]", {"--config", "object"});
+  with_config("ConfigUnknownOption", R"({"run": {"frob": 1}})", {"frob"});
+  with_config("ConfigUnknownSubcommand", R"({"rum": {"payload": 1}})", {"rum"});
+  with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"payload", "abc", "whole number"});
+  rows.push_back(
+      {"ConfigMissing", {"--config", "nowhere.json", "run", "--queue", "null"}, {"--config", "nowhere.json"}});
+  rows.push_back({"EnvironmentConfigMissing", plain, {"nowhere.json"}, "", "", {{"FEEDRATE_CONFIG", "nowhere.json"}}});
+  return rows;
+}
+
+bool have_gpu() {
+  Workplace place;
+  for (const Json& device : Json::parse(place.run({"list", "--json"}).out).at("devices")) {
+    if (device.at("name") == "cuda") return device.at("unavailable") == "";
+  }
+  return false;
+}
+
+class BadInputTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsNamedAndNothingRuns) {
+  const BadInput& row = GetParam();
+  if (row.name == "CudaWithoutGpu" && have_gpu()) GTEST_SKIP() << "a GPU is here";
+  Workplace place;
+  if (!row.spec.empty()) place.write("s.json", row.spec);
+  if (!row.config.empty()) place.write("c.json", row.config);
+  const auto before = place.contents();
+  const Outcome outcome = place.run(row.arguments, row.environment, Seconds(15));
+  EXPECT_EQ(outcome.code, 2);
+  for (const std::string& said : row.said) EXPECT_NE(outcome.err.find(said), std::string::npos) << said;
+  EXPECT_TRUE(outcome.out.empty()) << "something ran: " << outcome.out.substr(0, 60);
+  EXPECT_EQ(place.contents(), before) << "something was made";
+  EXPECT_TRUE(place.temporary_empty());
+  if (HasFailure()) std::cerr << "stderr was: " << outcome.err;
+}
+
+const auto kName = [](const auto& info) { return info.param.name; };
+INSTANTIATE_TEST_SUITE_P(CommandLine, BadInputTest, testing::ValuesIn(command_lines()), kName);
+INSTANTIATE_TEST_SUITE_P(Spec, BadInputTest, testing::ValuesIn(specs()), kName);
+INSTANTIATE_TEST_SUITE_P(Situation, BadInputTest, testing::ValuesIn(situations()), kName);
+
+TEST(BadInputTest, OutWithRowsIsLeftAlone) {
+  Workplace place;
+  place.write("s.json", kSpec);
+  fs::create_directories(place / "out");
+  write_text(place / "out" / "rows.jsonl", "{\"kind\":\"cell\"}\n");
+  const Outcome outcome = place.run(sweep({"--out", "out"}));
+  EXPECT_EQ(outcome.code, 2);
+  for (const char* said : {"--out", "'out'", "--resume"})
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_text(place / "out" / "rows.jsonl"), "{\"kind\":\"cell\"}\n");
+}
+
+TEST(BadInputTest, ResumeOfBrokenRowsIsLeftAlone) {
+  Workplace place;
+  fs::create_directories(place / "out");
+  write_text(place / "out" / "spec.json", kSpec);
+  write_text(place / "out" / "rows.jsonl", "{\"kind\":\n{}\n");
+  const Outcome outcome = place.run({"sweep", "--resume", "out", "--device", "cpu"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("rows.jsonl: line 1"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_text(place / "out" / "rows.jsonl"), "{\"kind\":\n{}\n");
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

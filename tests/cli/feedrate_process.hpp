@@ -1,0 +1,299 @@
+#pragma once
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <hiredis/hiredis.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+/// What the tests of the executable share: it is started as users start it, in a folder of its own and with an
+/// environment without settings, and whatever a test starts ends with the test.
+namespace feedrate::cli_test {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+using Seconds = std::chrono::duration<double>;
+namespace fs = std::filesystem;
+
+inline std::string from_environment(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+inline std::string executable() { return from_environment("FEEDRATE_EXECUTABLE", FEEDRATE_EXECUTABLE); }
+inline fs::path source_dir() { return from_environment("FEEDRATE_SOURCE_DIR", FEEDRATE_SOURCE_DIR); }
+
+inline std::string read_text(const fs::path& file) {
+  std::ostringstream all;
+  all << std::ifstream(file, std::ios::binary).rdbuf();
+  return all.str();
+}
+inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
+
+/// True as soon as `condition` is, false when it isn't within `limit`.
+inline bool await(const std::function<bool()>& condition, Seconds limit = Seconds(20)) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+/// Removed with what is in it. Its name is short, since Unix sockets lie in it.
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = (fs::temp_directory_path() / "frt-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory: " + name);
+    path_ = name;
+  }
+  TempDir(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// Ids of living processes with `text` in their command line.
+inline std::vector<pid_t> processes_naming(const std::string& text) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != name.npos) continue;
+    if (read_text(entry.path() / "cmdline").find(text) != std::string::npos) found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// A child process with its output in files; killed if it still runs when this is destroyed.
+class Process {
+ public:
+  Process(Words command, const fs::path& folder, const fs::path& output, const Environment& environment = {})
+      : out_(output.string() + ".out"), err_(output.string() + ".err") {
+    std::vector<char*> raw;
+    for (std::string& word : command) raw.push_back(word.data());
+    raw.push_back(nullptr);
+    const std::string out = out_.string(), err = err_.string(), in = folder.string();
+    pid_ = fork();
+    if (pid_ < 0) throw std::runtime_error("fork failed");
+    if (pid_ == 0) {
+      setpgid(0, 0);  // as a shell's job
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int to_out = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      const int to_err = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+      dup2(to_out, STDOUT_FILENO);
+      dup2(to_err, STDERR_FILENO);
+      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+      if (chdir(in.c_str()) != 0) _exit(126);
+      execvp(raw[0], raw.data());
+      _exit(127);
+    }
+  }
+  Process(const Process&) = delete;
+  ~Process() {
+    if (ended()) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  pid_t id() const { return pid_; }
+  void signal(int number) const {
+    if (!reaped_) ::kill(pid_, number);
+  }
+  /// As Ctrl-C does: to the process and what it started in its group.
+  void signal_group(int number) const {
+    if (!reaped_) ::kill(-pid_, number);
+  }
+  bool ended() {
+    int status = 0;
+    if (!reaped_ && waitpid(pid_, &status, WNOHANG) == pid_) {
+      reaped_ = true;
+      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return reaped_;
+  }
+  /// Its exit code, 128 + n after signal n, or -1 if it still runs after `limit`.
+  int wait(Seconds limit = Seconds(30)) {
+    return await([this] { return ended(); }, limit) ? code_ : -1;
+  }
+  std::string out() const { return read_text(out_); }
+  std::string err() const { return read_text(err_); }
+
+ private:
+  fs::path out_, err_;
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  int code_ = -1;
+};
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+/// A folder to run `feedrate` in. Its temporary files go to a folder in there, so that what it leaves is seen.
+class Workplace {
+ public:
+  Workplace() { fs::create_directories(temporary()); }
+
+  fs::path path() const { return folder_.path() / "w"; }
+  fs::path operator/(const std::string& name) const { return path() / name; }
+  fs::path temporary() const { return path() / ".t"; }
+  std::string write(const std::string& name, const std::string& text) const {
+    write_text(path() / name, text);
+    return path() / name;
+  }
+  /// Names in the working folder, but for the temporary one.
+  std::vector<std::string> contents() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path())) {
+      if (entry.path() != temporary()) names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  bool temporary_empty() const { return fs::is_empty(temporary()); }
+  /// Private servers that `feedrate` started here and that live.
+  std::vector<pid_t> private_servers() const { return processes_naming((temporary() / "feedrate-redis").string()); }
+
+  std::unique_ptr<Process> start(const Words& arguments, Environment environment = {}) {
+    // What the caller's own environment sets must not reach the tests, but for where redis-server is.
+    Words command{"env", "TMPDIR=" + temporary().string()};
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string name(*variable, std::string(*variable).find('='));
+      if (name.starts_with("FEEDRATE_") && name != "FEEDRATE_REDIS_SERVER")
+        command.insert(command.begin() + 1, {"-u", name});
+    }
+    for (const auto& [name, value] : environment) command.push_back(name + "=" + value);
+    command.push_back(executable());
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return std::make_unique<Process>(command, path(), folder_ / std::to_string(started_++));
+  }
+  Outcome run(const Words& arguments, const Environment& environment = {}, Seconds limit = Seconds(60)) {
+    const auto process = start(arguments, environment);
+    const int code = process->wait(limit);
+    return {code, process->out(), process->err()};
+  }
+
+ private:
+  TempDir folder_;
+  unsigned started_ = 0;
+};
+
+/// Rows of a JSONL file or of `--json` output. Throws if a line, whole or cut off, is no JSON.
+inline std::vector<Json> rows_of(const std::string& text) {
+  std::vector<Json> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  return rows;
+}
+inline std::vector<Json> cells_of(const fs::path& file) {
+  std::vector<Json> cells;
+  for (Json& row : rows_of(read_text(file))) {
+    if (row.at("kind") == "cell") cells.push_back(std::move(row));
+  }
+  return cells;
+}
+
+/// One message more or less, and the row would not be clean.
+inline void expect_clean(const Json& row) {
+  const Json& counts = row.at("counts");
+  EXPECT_GT(counts.at("sent"), 0) << row.at("params");
+  EXPECT_EQ(counts.at("sent"), counts.at("received")) << row.at("params");
+  for (const char* wrong : {"lost", "duplicated", "corrupted"})
+    EXPECT_EQ(counts.at(wrong), 0) << wrong << row.at("params");
+}
+
+inline std::string redis_program() { return from_environment("FEEDRATE_REDIS_SERVER", "redis-server"); }
+
+inline bool have_redis() {
+  TempDir folder;
+  return Process({redis_program(), "--version"}, folder.path(), folder / "version").wait() == 0;
+}
+#define FEEDRATE_NEEDS_REDIS() \
+  if (!feedrate::cli_test::have_redis()) GTEST_SKIP() << "no redis-server here"
+
+struct FreeReply {
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, FreeReply>;
+
+/// A user's server: a redis-server on a Unix socket, killed and removed with this. Also its raw client.
+class RedisServer {
+ public:
+  explicit RedisServer(Words settings = {}, std::string password = "") : password_(std::move(password)) {
+    Words command{redis_program(), "--port", "0", "--unixsocket", socket(), "--dir", folder_.path(), "--save", ""};
+    if (!password_.empty()) settings.insert(settings.end(), {"--requirepass", password_});
+    command.insert(command.end(), settings.begin(), settings.end());
+    process_ = std::make_unique<Process>(command, folder_.path(), folder_ / "redis");
+    if (!await([this] { return connect(); })) throw std::runtime_error("redis-server: " + process_->out());
+  }
+  std::string socket() const { return folder_ / "s"; }
+  std::string url() const { return "unix://" + (password_.empty() ? "" : ":" + password_ + "@") + socket(); }
+  Process& process() { return *process_; }
+
+  /// How often clients have sent `command` (in lower case).
+  long long calls_of(const std::string& command) {
+    const Reply reply = this->command({"INFO", "commandstats"});
+    const std::string text(reply ? reply->str : "", reply ? reply->len : 0), key = "cmdstat_" + command + ":calls=";
+    const auto at = text.find(key);
+    return at == text.npos ? 0 : std::stoll(text.substr(at + key.size()));
+  }
+  Reply command(const Words& words) {
+    std::vector<const char*> raw;
+    std::vector<std::size_t> sizes;
+    for (const auto& word : words) {
+      raw.push_back(word.data());
+      sizes.push_back(word.size());
+    }
+    return Reply(static_cast<redisReply*>(
+        redisCommandArgv(context_.get(), static_cast<int>(raw.size()), raw.data(), sizes.data())));
+  }
+  long long integer(const Words& words) {
+    const Reply reply = command(words);
+    return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
+  }
+
+ private:
+  struct FreeContext {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  bool connect() {
+    context_.reset(redisConnectUnix(socket().c_str()));
+    if (!context_ || context_->err != 0) return false;
+    if (!password_.empty()) command({"AUTH", password_});
+    const Reply pong = command({"PING"});
+    return pong && pong->type == REDIS_REPLY_STATUS;
+  }
+
+  TempDir folder_;
+  std::string password_;
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<redisContext, FreeContext> context_;
+};
+
+}  // namespace feedrate::cli_test

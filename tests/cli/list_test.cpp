@@ -1,0 +1,92 @@
+// What the executable says about itself.
+#include <set>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+std::set<std::string> names(const Json& entries) {
+  std::set<std::string> all;
+  for (const Json& entry : entries) {
+    EXPECT_FALSE(entry.at("description").get<std::string>().empty()) << entry;
+    EXPECT_TRUE(all.insert(entry.at("name")).second) << entry;
+  }
+  return all;
+}
+void expect_all(const std::set<std::string>& have, const std::set<std::string>& wanted) {
+  for (const auto& name : wanted) EXPECT_TRUE(have.contains(name)) << name;
+}
+
+TEST(List, JsonNamesEveryMember) {
+  Workplace place;
+  const Outcome outcome = place.run({"list", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json all = Json::parse(outcome.out);
+  expect_all(names(all.at("queues")), {"null", "host_polled", "redis_list", "redis_stream", "gpu_ring"});
+  expect_all(names(all.at("transfers")), {"pageable", "pinned", "mapped"});
+  expect_all(names(all.at("workloads")), {"echo", "vecadd", "fma_chain"});
+  expect_all(names(all.at("devices")), {"cpu", "cuda"});
+  expect_all(names(all.at("axes")), {"queue", "transfer", "workload", "device", "payload", "batch", "window",
+                                     "producers", "streams", "block", "lanes", "pack", "flops-per-byte"});
+  for (const Json& queue : all.at("queues")) {
+    EXPECT_FALSE(queue.at("delivery").get<std::string>().empty()) << queue;
+    EXPECT_FALSE(queue.at("order").get<std::string>().empty()) << queue;
+    const bool broker = queue.at("name") == "redis_list" || queue.at("name") == "redis_stream";
+    EXPECT_EQ(queue.at("external_worker"), broker) << queue;
+  }
+}
+
+TEST(List, SaysWhyRedisQueuesAreUnavailable) {
+  Workplace place;
+  const Environment no_server{{"PATH", "/nowhere"}, {"FEEDRATE_REDIS_SERVER", ""}};
+  for (const Json& queue : Json::parse(place.run({"list", "--json"}, no_server).out).at("queues")) {
+    const bool redis = queue.at("name").get<std::string>().starts_with("redis");
+    EXPECT_EQ(queue.at("unavailable") != "", redis) << queue;
+  }
+  EXPECT_NE(place.run({"list"}, no_server).out.find("no redis-server"), std::string::npos);
+}
+
+TEST(List, TextHasTheSameNames) {
+  Workplace place;
+  const Outcome json = place.run({"list", "--json"}), text = place.run({"list"});
+  EXPECT_EQ(text.code, 0);
+  for (const auto& [kind, entries] : Json::parse(json.out).items()) {
+    EXPECT_NE(text.out.find(kind), std::string::npos) << kind;
+    for (const auto& name : names(entries)) EXPECT_NE(text.out.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(Help, VersionNamesItsMakers) {
+  Workplace place;
+  const Outcome outcome = place.run({"--version"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* said : {"feedrate ", "revision ", "CUDA "})
+    EXPECT_NE(outcome.out.find(said), std::string::npos) << outcome.out;
+}
+
+TEST(Help, EverySubcommandHasIt) {
+  Workplace place;
+  const Outcome top = place.run({"--help"});
+  EXPECT_EQ(top.code, 0);
+  for (const char* command : {"list", "run", "sweep", "floors", "worker", "validate"}) {
+    EXPECT_NE(top.out.find(command), std::string::npos) << command;
+    const Outcome outcome = place.run({command, "--help"});
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_NE(outcome.out.find("Usage: feedrate " + std::string(command)), std::string::npos) << outcome.out;
+  }
+}
+
+TEST(Help, RunHasEveryAxisWithItsVariable) {
+  Workplace place;
+  const std::string help = place.run({"run", "--help"}).out;
+  for (const auto& axis : names(Json::parse(place.run({"list", "--json"}).out).at("axes"))) {
+    std::string variable = "FEEDRATE_" + axis;
+    for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    EXPECT_NE(help.find("--" + axis + " "), std::string::npos) << axis;
+    EXPECT_NE(help.find(variable), std::string::npos) << variable;
+  }
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

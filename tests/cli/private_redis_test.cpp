@@ -1,0 +1,61 @@
+// The server that feedrate starts for itself leaves no process and no folder behind, however feedrate ends.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class PrivateRedis : public testing::Test {
+ protected:
+  void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
+
+  /// Starts a long run, and returns once its cell (or, `early`, at least its server) runs.
+  std::unique_ptr<Process> start(bool early) {
+    Words words{"sweep", "s.json", "--out", "out", "--device", "cpu", "--seconds", early ? "60" : "0.05"};
+    place_.write("s.json", R"({"axes": {"queue": "redis_list", "payload": "pow2:4..12"}, "run": {"repetitions": 90}})");
+    auto process = place_.start(words);
+    const bool began = await([&] {
+      return !place_.private_servers().empty() && (early || process->err().find("[2/") != std::string::npos);
+    });
+    EXPECT_TRUE(began) << process->err();
+    return process;
+  }
+  void expect_nothing_left() {
+    EXPECT_TRUE(await([&] { return place_.private_servers().empty(); }, Seconds(5))) << "a server lives on";
+    EXPECT_TRUE(place_.temporary_empty()) << "a folder is left";
+  }
+  Workplace place_;
+};
+
+TEST_F(PrivateRedis, EndsWithARun) {
+  const Outcome outcome = place_.run({"run", "--queue", "redis_stream", "--device", "cpu", "--messages", "100"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_nothing_left();
+}
+
+TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
+  for (const bool early : {true, false}) {
+    const auto process = start(early);
+    process->signal_group(SIGINT);
+    EXPECT_EQ(process->wait(Seconds(15)), 130) << process->err();
+    expect_nothing_left();
+    fs::remove_all(place_ / "out");
+  }
+}
+
+TEST_F(PrivateRedis, EndsAfterTerminate) {
+  const auto process = start(false);
+  process->signal(SIGTERM);
+  const int code = process->wait(Seconds(15));
+  EXPECT_TRUE(code == 130 || code == 143) << code << process->err();
+  expect_nothing_left();
+}
+
+TEST_F(PrivateRedis, DiesWithAKilledProcess) {
+  const auto process = start(false);
+  process->signal(SIGKILL);
+  EXPECT_EQ(process->wait(), 128 + SIGKILL);
+  EXPECT_TRUE(await([&] { return place_.private_servers().empty(); }, Seconds(5))) << "a server lives on";
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

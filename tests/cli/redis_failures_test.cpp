@@ -1,0 +1,195 @@
+// A user's Redis that refuses, dies, fills up or hangs: the cell fails with Redis's own words, and the rest goes on.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+constexpr int kCrash = 128;  // exit codes from here on are signals
+
+Words run_list(const RedisServer& server, Words more = {}) {
+  Words words{"run",       "--queue", "redis_list", "--device", "cpu",     "--json",
+              "--seconds", "60",      "--warmup",   "0",        "--redis", server.url()};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+/// Workers wait by BRPOP, and nothing before the cell does.
+bool await_cell(RedisServer& server) {
+  return await([&] { return server.calls_of("brpop") > 0 || server.calls_of("xreadgroup") > 0; });
+}
+
+/// The one row that `run --json` printed.
+Json row_of(const Process& process) {
+  const auto rows = rows_of(process.out());
+  EXPECT_EQ(rows.size(), 1u) << process.err();
+  return rows.empty() ? Json{{"status", ""}, {"reason", ""}} : rows.front();
+}
+void expect_failed(const Json& row, const Words& said) {
+  EXPECT_EQ(row.at("status"), "failed");
+  EXPECT_FALSE(row.contains("throughput"));
+  const std::string reason = row.at("reason");
+  for (const auto& word : said) EXPECT_NE(reason.find(word), std::string::npos) << word << " in: " << reason;
+}
+
+class RedisFailures : public testing::Test {
+ protected:
+  void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
+};
+
+TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
+  // With a window of 1 the producer mostly waits for room and says nothing to the server.
+  for (const auto& [queue, window] : {std::pair{"redis_list", "256"}, {"redis_stream", "256"}, {"redis_list", "1"}}) {
+    RedisServer server;
+    Workplace place;
+    const auto process = place.start({"run", "--queue", queue, "--window", window, "--device", "cpu", "--json",
+                                      "--seconds", "60", "--watchdog", "5", "--redis", server.url()});
+    ASSERT_TRUE(await_cell(server)) << process->err();
+    server.process().signal(SIGKILL);
+    EXPECT_EQ(process->wait(Seconds(15)), 1) << queue << " window " << window << process->err();
+    expect_failed(row_of(*process), {"Redis", server.socket()});
+  }
+}
+
+TEST_F(RedisFailures, KilledDuringFloorsIsNoCrash) {
+  RedisServer server;
+  Workplace place;
+  const auto process = place.start(run_list(server));
+  ASSERT_TRUE(await([&] { return server.calls_of("lpush") > 0; }));
+  server.process().signal(SIGKILL);
+  EXPECT_EQ(process->wait(Seconds(15)), 1);
+  EXPECT_NE((process->err() + process->out()).find("Redis"), std::string::npos) << process->err();
+}
+
+TEST_F(RedisFailures, KilledMidSweepSparesOtherCells) {
+  RedisServer server;
+  Workplace place;
+  place.write("s.json", R"({"axes": {"queue": "null,host_polled,redis_list,redis_stream", "payload": "64,128"},
+                            "run": {"seconds": 0.3, "warmup": 0, "watchdog": 5}})");
+  const auto process = place.start({"sweep", "s.json", "--out", "out", "--device", "cpu", "--redis", server.url()});
+  ASSERT_TRUE(await_cell(server)) << process->err();
+  server.process().signal(SIGKILL);
+  EXPECT_EQ(process->wait(Seconds(20)), 0) << process->err();
+  const auto cells = cells_of(place / "out" / "rows.jsonl");
+  EXPECT_EQ(cells.size(), 8u);
+  int failed = 0;
+  for (const Json& cell : cells) {
+    const std::string queue = cell.at("params").at("queue");
+    if (cell.at("status") == "failed") {
+      ++failed;
+      expect_failed(cell, {"edis"});
+      EXPECT_TRUE(queue.starts_with("redis")) << queue << cell.at("reason");
+    } else if (!queue.starts_with("redis")) {
+      EXPECT_NE(cell.at("status"), "skipped");
+      expect_clean(cell);
+    }
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_EQ(place.run({"validate", "out/rows.jsonl"}).code, 0);
+}
+
+TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
+  Workplace place;
+  place.write("s.json", R"({"axes": {"queue": "redis_list", "payload": "64,128,256"},
+                            "run": {"seconds": 0.5, "warmup": 0, "watchdog": 5}})");
+  const auto process = place.start({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  ASSERT_TRUE(await([&] { return process->err().find("[1/3]") != std::string::npos; })) << process->err();
+  const auto servers = place.private_servers();
+  ASSERT_EQ(servers.size(), 1u);
+  kill(servers.front(), SIGKILL);
+  EXPECT_EQ(process->wait(Seconds(20)), 0) << process->err();
+  const auto cells = cells_of(place / "out" / "rows.jsonl");
+  ASSERT_EQ(cells.size(), 3u);
+  EXPECT_EQ(cells[0].at("status"), "ok");
+  expect_failed(cells[1], {"Redis"});
+  EXPECT_EQ(cells[2].at("status"), "ok") << cells[2].at("reason");
+}
+
+TEST_F(RedisFailures, FullMidRunSaysOom) {
+  RedisServer server;
+  Workplace place;
+  const auto process = place.start(run_list(server));
+  ASSERT_TRUE(await_cell(server)) << process->err();
+  server.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+  server.command({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(process->wait(Seconds(15)), 1) << process->err();
+  expect_failed(row_of(*process), {"Redis", "OOM command not allowed"});
+}
+
+TEST_F(RedisFailures, FullFromTheStartSaysOom) {
+  RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
+  Workplace place;
+  const auto process = place.start(run_list(server, {"--payload", "64Ki"}));
+  const int code = process->wait(Seconds(20));
+  EXPECT_GT(code, 0);
+  EXPECT_LT(code, kCrash);
+  EXPECT_NE((process->err() + process->out()).find("OOM command not allowed"), std::string::npos) << process->err();
+}
+
+TEST_F(RedisFailures, FullServerSparesOtherCells) {
+  RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
+  Workplace place;
+  place.write("s.json", R"({"axes": {"queue": "host_polled,redis_stream", "payload": "64Ki"},
+                            "run": {"seconds": 0.2, "warmup": 0, "watchdog": 5}})");
+  const Outcome outcome = place.run({"sweep", "s.json", "--out", "out", "--device", "cpu", "--redis", server.url()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto cells = cells_of(place / "out" / "rows.jsonl");
+  EXPECT_EQ(cells.size(), 2u);
+  for (const Json& cell : cells) {
+    if (cell.at("params").at("queue") == "host_polled") {
+      expect_clean(cell);
+    } else {
+      expect_failed(cell, {"OOM command not allowed"});
+    }
+  }
+}
+
+TEST_F(RedisFailures, HangingMidRunIsStoppedByTheWatchdog) {
+  RedisServer server;
+  Workplace place;
+  const auto process = place.start(run_list(server, {"--watchdog", "1"}));
+  ASSERT_TRUE(await_cell(server)) << process->err();
+  server.process().signal(SIGSTOP);
+  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  expect_failed(row_of(*process), {"watchdog: no result for 1 s", "missing"});
+}
+
+TEST_F(RedisFailures, HangingFromTheStartIsUnreachable) {
+  RedisServer server;
+  server.process().signal(SIGSTOP);
+  Workplace place;
+  const auto process = place.start(run_list(server));
+  EXPECT_EQ(process->wait(Seconds(15)), 2);
+  EXPECT_NE(process->err().find("--redis"), std::string::npos) << process->err();
+}
+
+TEST_F(RedisFailures, PasswordsAreCheckedBeforeAnythingRuns) {
+  RedisServer server({}, "sesame");
+  const std::string wrong = "unix://:simsim@" + server.socket(), none = "unix://" + server.socket();
+  for (const auto& [url, said] : {std::pair{wrong, "WRONGPASS"}, {none, "NOAUTH"}}) {
+    for (const Words& words : {Words{"run", "--queue", "redis_list"}, {"sweep", "s.json"}, {"worker"}, {"floors"}}) {
+      Workplace place;
+      place.write("s.json", R"({"axes": {"queue": "redis_list"}})");
+      Words arguments = words;
+      arguments.insert(arguments.end(), {"--device", "cpu", "--redis", url});
+      const Outcome outcome = place.run(arguments, {}, Seconds(10));
+      EXPECT_EQ(outcome.code, 2) << words[0];
+      EXPECT_NE(outcome.err.find(said), std::string::npos) << words[0] << ": " << outcome.err;
+      EXPECT_NE(outcome.err.find("--redis"), std::string::npos) << words[0] << ": " << outcome.err;
+      EXPECT_EQ(outcome.err.find("simsim"), std::string::npos) << "shows the password";
+      EXPECT_EQ(place.contents(), Words{"s.json"}) << words[0];
+    }
+  }
+}
+
+TEST_F(RedisFailures, TheRightPasswordServesAndIsNotShown) {
+  RedisServer server({}, "sesame");
+  Workplace place;
+  const Outcome outcome = place.run({"run", "--queue", "redis_list", "--device", "cpu", "--json", "--messages", "1000",
+                                     "--redis", server.url(), "--out", "rows.jsonl"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_clean(rows_of(outcome.out).at(0));
+  EXPECT_EQ((outcome.out + outcome.err + read_text(place / "rows.jsonl")).find("sesame"), std::string::npos)
+      << "shows the password";
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,135 @@
+// However a sweep ends, whole rows are in its file, and --resume brings the missing ones: none lost, none doubled.
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+constexpr auto kSpec = R"({"axes": {"queue": "null,host_polled,gpu_ring", "payload": "64,256,1Ki"},
+                           "run": {"repetitions": 2, "seconds": 0.03, "warmup": 0.005}})";
+
+class Resume : public testing::Test {
+ protected:
+  void SetUp() override { place_.write("s.json", kSpec); }
+
+  fs::path rows() const { return place_ / "out" / "rows.jsonl"; }
+  std::unique_ptr<Process> begin(const Words& more = {}) {
+    Words words{"sweep", "s.json", "--out", "out", "--device", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    return place_.start(words);
+  }
+  std::unique_ptr<Process> go_on() { return place_.start({"sweep", "--resume", "out", "--device", "cpu"}); }
+  /// Waits until about `n` cells are measured.
+  void await_cells(Process& process, int n) {
+    const std::string mark = "[" + std::to_string(n) + "/";
+    ASSERT_TRUE(await([&] { return process.err().find(mark) != std::string::npos; })) << process.err();
+  }
+  std::set<std::string> planned(const Words& more = {}) {
+    Words words{"sweep", "s.json", "--dry-run", "--device", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::istringstream text(place_.run(words).out);
+    std::set<std::string> ids;
+    for (std::string number, id, rest; text >> number >> id && std::getline(text, rest);) ids.insert(id);
+    return ids;
+  }
+  /// All rows are valid; each planned cell and each floor has exactly one.
+  void expect_complete(const std::set<std::string>& plan) {
+    EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+    std::map<std::string, int> cells, floors;
+    for (const Json& row : rows_of(read_text(rows()))) {
+      if (row.at("kind") == "floor") {
+        ++floors[row.at("floor").at("name")];
+      } else {
+        ++cells[row.at("id")];
+        expect_clean(row);
+      }
+    }
+    for (const auto& [id, times] : cells) {
+      EXPECT_EQ(times, 1) << "doubled: " << id;
+      EXPECT_TRUE(plan.contains(id)) << "not planned: " << id;
+    }
+    for (const auto& id : plan) EXPECT_TRUE(cells.contains(id)) << "lost: " << id;
+    for (const auto& [name, times] : floors) EXPECT_EQ(times, 1) << name;
+    EXPECT_TRUE(floors.contains("thread_round_trip_ns"));
+    EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));
+  }
+  Workplace place_;
+};
+
+TEST_F(Resume, InterruptLeavesWholeRowsAndExits130) {
+  const auto process = begin();
+  await_cells(*process, 4);
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(), 130) << process->err();
+  const std::string text = read_text(rows());
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(text.back(), '\n');
+  const auto cells = cells_of(rows());
+  EXPECT_GE(cells.size(), 3u);
+  EXPECT_LT(cells.size(), 18u);
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  EXPECT_EQ(go_on()->wait(), 0);
+  expect_complete(planned());
+}
+
+TEST_F(Resume, KilledAtAnyMomentLosesAndDoublesNothing) {
+  std::mt19937 random(20);
+  const auto plan = planned();
+  auto process = begin();
+  await_cells(*process, 1);
+  int kills = 0;
+  for (; kills < 40; ++kills) {
+    const auto moment = std::chrono::milliseconds(random() % 250);
+    const int code = process->wait(moment);
+    if (code == 0) break;
+    ASSERT_EQ(code, -1) << process->err();
+    process->signal(SIGKILL);
+    process->wait();
+    process = go_on();
+  }
+  EXPECT_EQ(process->wait(), 0) << process->err();
+  EXPECT_GT(kills, 4) << "hardly killed";
+  expect_complete(plan);
+  const std::string done = read_text(rows());
+  EXPECT_EQ(go_on()->wait(), 0);
+  EXPECT_EQ(read_text(rows()), done) << "nothing was left to do";
+}
+
+TEST_F(Resume, HalfALineIsCutOff) {
+  ASSERT_EQ(begin()->wait(), 0);
+  const std::string text = read_text(rows());
+  const auto last = text.rfind('\n', text.size() - 2) + 1;
+  for (const std::size_t kept : {std::size_t{1}, text.size() - 1 - last}) {
+    write_text(rows(), text.substr(0, last + kept));
+    EXPECT_EQ(go_on()->wait(), 0);
+    expect_complete(planned());
+  }
+}
+
+TEST_F(Resume, FloorsCutShortAreCompleted) {
+  ASSERT_EQ(begin()->wait(), 0);
+  const std::string text = read_text(rows());
+  ASSERT_EQ(Json::parse(text.substr(0, text.find('\n'))).at("kind"), "floor");
+  write_text(rows(), text.substr(0, text.find('\n') + 1));
+  EXPECT_EQ(go_on()->wait(), 0);
+  expect_complete(planned());
+}
+
+TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
+  const Words settings{"--repetitions", "2", "--seconds", "0.04", "--axis", "payload=128,512"};
+  const auto plan = planned(settings);
+  EXPECT_EQ(plan.size(), 12u);
+  const auto process = begin(settings);
+  await_cells(*process, 3);
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(), 130);
+  EXPECT_EQ(go_on()->wait(), 0);
+  expect_complete(plan);
+  for (const Json& cell : cells_of(rows())) EXPECT_EQ(cell.at("run").at("seconds"), 0.04) << cell.at("id");
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,123 @@
+// One point: its row, where the row goes, and where its settings come from.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class Run : public testing::Test {
+ protected:
+  Outcome run(Words more, const Environment& environment = {}) {
+    const auto otherwise = [&more](const std::string& option, const std::string& value) {
+      if (std::find(more.begin(), more.end(), option) == more.end()) more.insert(more.end(), {option, value});
+    };
+    otherwise("--queue", "null");
+    otherwise("--messages", "1000");
+    Words words = before_;
+    words.insert(words.end(), {"run", "--device", "cpu", "--warmup", "0", "--json"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = place_.run(words, environment);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome;
+  }
+  Json params(const Words& more, const Environment& environment = {}) {
+    return rows_of(run(more, environment).out).at(0).at("params");
+  }
+  Words before_;  ///< words ahead of the subcommand
+  Workplace place_;
+};
+
+TEST_F(Run, JsonRowsAreValid) {
+  const Outcome outcome = run({"--queue", "host_polled", "--repetitions", "2"});
+  const auto rows = rows_of(outcome.out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_NE(rows[0].at("id"), rows[1].at("id"));
+  for (const Json& row : rows) expect_clean(row);
+  place_.write("rows.jsonl", outcome.out);
+  const Outcome validation = place_.run({"validate", "rows.jsonl"});
+  EXPECT_EQ(validation.code, 0) << validation.err;
+  EXPECT_NE(validation.out.find("2 rows, 0 wrong"), std::string::npos) << validation.out;
+}
+
+TEST_F(Run, EveryMessageOfAllProducersIsCounted) {
+  for (const char* queue : {"null", "host_polled", "gpu_ring"}) {
+    const auto row = rows_of(run({"--queue", queue, "--producers", "2", "--messages", "10001"}).out).at(0);
+    expect_clean(row);
+    EXPECT_EQ(row.at("counts").at("sent"), 10001) << queue;
+  }
+}
+
+TEST_F(Run, OutAppendsTheSameRow) {
+  const auto first = run({"--out", "rows.jsonl"}), second = run({"--out", "rows.jsonl", "--payload", "128"});
+  EXPECT_EQ(read_text(place_ / "rows.jsonl"), first.out + second.out);
+}
+
+TEST_F(Run, TableSaysWhatWasMeasured) {
+  const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--messages", "1000"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* said : {"queue=host_polled", "throughput", "latency", "p99.9", "0 lost"}) {
+    EXPECT_NE(outcome.out.find(said), std::string::npos) << said << " in:\n" << outcome.out;
+  }
+}
+
+TEST_F(Run, InterruptEndsItWithItsRow) {
+  FEEDRATE_NEEDS_REDIS();
+  RedisServer server;
+  const auto process = place_.start({"run", "--queue", "redis_list", "--device", "cpu", "--json", "--seconds", "60",
+                                     "--out", "rows.jsonl", "--redis", server.url()});
+  ASSERT_TRUE(await([&] { return server.calls_of("brpop") > 0; })) << process->err();
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(Seconds(10)), 130) << process->err();
+  const auto rows = rows_of(read_text(place_ / "rows.jsonl"));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("status"), "invalid");
+  EXPECT_EQ(rows[0].at("reason"), "interrupted");
+  EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
+}
+
+TEST_F(Run, FlagWinsOverEnvironmentOverConfig) {
+  place_.write("c.json", R"({"run": {"payload": 128, "batch": "16", "window": "1Ki"}, "sweep": {"seconds": 9}})");
+  before_ = {"--config", "c.json"};
+  const Json config = params({});
+  EXPECT_EQ(config.at("payload_bytes"), 128);
+  EXPECT_EQ(config.at("batch"), 16);
+  EXPECT_EQ(config.at("window"), 1024);
+  const Environment environment{{"FEEDRATE_PAYLOAD", "256"}, {"FEEDRATE_BATCH", "8"}};
+  const Json both = params({}, environment);
+  EXPECT_EQ(both.at("payload_bytes"), 256) << "the environment wins over the config file";
+  EXPECT_EQ(both.at("batch"), 8) << "the environment wins over the config file";
+  EXPECT_EQ(both.at("window"), 1024);
+  const Json all = params({"--payload", "512"}, environment);
+  EXPECT_EQ(all.at("payload_bytes"), 512);
+  EXPECT_EQ(all.at("batch"), 8);
+  EXPECT_EQ(all.at("window"), 1024);
+}
+
+TEST_F(Run, EnvironmentAloneAndConfigByEnvironment) {
+  EXPECT_EQ(params({}, {{"FEEDRATE_PAYLOAD", "2Ki"}}).at("payload_bytes"), 2048);
+  const std::string config = place_.write("c.json", R"({"run": {"payload": 192}})");
+  EXPECT_EQ(params({}, {{"FEEDRATE_CONFIG", config}}).at("payload_bytes"), 192);
+}
+
+TEST_F(Run, SweepsSettingsComeFromTheEnvironmentToo) {
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "seed": 1, "warmup": 0}})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "o", "--device", "cpu"}, {{"FEEDRATE_SEED", "5"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(cells_of(place_ / "o" / "rows.jsonl").at(0).at("run").at("seed"), 5);
+}
+
+TEST_F(Run, ValidateNamesTheWrongLine) {
+  Json row = rows_of(run({}).out).at(0);
+  const std::string good = row.dump() + "\n";
+  row["status"] = "splendid";
+  const std::string wrong = row.dump() + "\n";
+  place_.write("rows.jsonl", good + wrong + good.substr(0, 100));
+  const Outcome outcome = place_.run({"validate", "rows.jsonl"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("3 rows, 2 wrong"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.err.find("rows.jsonl:1:"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rows.jsonl:2:"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rows.jsonl:3: not valid JSON"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

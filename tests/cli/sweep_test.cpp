@@ -1,0 +1,166 @@
+// What a sweep measures, in which order, and what it writes.
+#include <set>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class Sweep : public testing::Test {
+ protected:
+  Outcome sweep(Words more) {
+    more.insert(more.begin(), {"sweep", "s.json", "--device", "cpu"});
+    return place_.run(more);
+  }
+  /// Lines of a dry run: number, id, "rep", repetition, parameters.
+  std::vector<std::string> plan(const std::string& spec, Words more = {}) {
+    place_.write("s.json", spec);
+    more.insert(more.begin(), "--dry-run");
+    const Outcome outcome = sweep(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> lines;
+    std::istringstream text(outcome.out);
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+  static std::vector<std::string> ids(const std::vector<std::string>& plan) {
+    std::vector<std::string> all;
+    for (const auto& line : plan) {
+      std::istringstream words(line);
+      std::string number, id;
+      words >> number >> id;
+      all.push_back(id);
+    }
+    return all;
+  }
+  static std::vector<std::string> ids(const std::vector<Json>& cells) {
+    std::vector<std::string> all;
+    for (const Json& cell : cells) all.push_back(cell.at("id"));
+    return all;
+  }
+  std::vector<Json> measured(const std::string& spec, Words more = {}) {
+    place_.write("s.json", spec);
+    more.insert(more.begin(), {"--out", "out"});
+    const Outcome outcome = sweep(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome validation = place_.run({"validate", "out/rows.jsonl"});
+    EXPECT_EQ(validation.code, 0) << validation.err;
+    return cells_of(place_ / "out" / "rows.jsonl");
+  }
+  static int count(const std::vector<std::string>& lines, const std::string& text) {
+    return static_cast<int>(
+        std::count_if(lines.begin(), lines.end(), [&](const auto& line) { return line.find(text) != line.npos; }));
+  }
+  Workplace place_;
+};
+
+constexpr auto kInProcess = R"({"axes": {"queue": "null,host_polled,gpu_ring", "payload": "64,1Ki"},
+                                "run": {"repetitions": 2, "seconds": 0.03, "warmup": 0.01}})";
+
+TEST_F(Sweep, DryRunCountsAndMeasuresNothing) {
+  const auto lines = plan(kInProcess);
+  EXPECT_EQ(lines.size(), 12u);
+  const auto all = ids(lines);
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), 12u);
+  const Outcome outcome = sweep({"--dry-run"});
+  EXPECT_NE(outcome.err.find("12 cells = 6 points × 2 repetitions"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("about"), std::string::npos) << "no estimate: " << outcome.err;
+  EXPECT_EQ(place_.contents(), Words{"s.json"});
+}
+
+TEST_F(Sweep, SeedFixesOrderAndIds) {
+  const auto lines = plan(kInProcess, {"--seed", "7"}), other = plan(kInProcess, {"--seed", "8"});
+  EXPECT_EQ(lines, plan(kInProcess, {"--seed", "7"}));
+  EXPECT_NE(lines, other);
+  const auto one = ids(lines), two = ids(other);
+  EXPECT_EQ(std::set(one.begin(), one.end()), std::set(two.begin(), two.end())) << "the seed orders, ids stay";
+  EXPECT_EQ(ids(measured(kInProcess, {"--seed", "7"})), one) << "measured in the order of the plan";
+}
+
+TEST_F(Sweep, AllQueuesAreCleanAndValid) {
+  FEEDRATE_NEEDS_REDIS();
+  const auto cells = measured(R"({"axes": {"queue": "null,host_polled,redis_list,redis_stream,gpu_ring",
+                                           "payload": "64,1Ki", "transfer": "pageable,mapped"},
+                                  "run": {"seconds": 0.05, "warmup": 0.01}})");
+  std::set<std::string> seen, queues;
+  for (const Json& cell : cells) {
+    EXPECT_TRUE(seen.insert(cell.at("id")).second) << "twice: " << cell.at("params");
+    EXPECT_TRUE(cell.at("status") == "ok" || cell.at("status") == "invalid") << cell.at("reason");
+    expect_clean(cell);
+    EXPECT_GT(cell.at("throughput").at("messages_per_second"), 0);
+    EXPECT_GT(cell.at("latency_ns").at("samples"), 0);
+    EXPECT_GE(cell.at("latency_ns").at("p99"), cell.at("latency_ns").at("p50"));
+    queues.insert(cell.at("params").at("queue"));
+  }
+  EXPECT_EQ(queues.size(), 5u);
+  EXPECT_EQ(cells.size(), 2u * (1 + 2 + 2 + 2 + 1)) << "queues without transfers are measured once, not twice";
+  std::set<std::string> floors;
+  for (const Json& row : rows_of(read_text(place_ / "out" / "rows.jsonl"))) {
+    if (row.at("kind") != "floor") continue;
+    EXPECT_TRUE(floors.insert(row.at("floor").at("name")).second) << "twice: " << row.at("floor");
+  }
+  EXPECT_TRUE(floors.contains("redis_round_trip_ns"));
+  EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));
+}
+
+TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {
+  const auto cells = measured(R"({"axes": {"queue": "host_polled", "workload": "vecadd", "payload": "20,64"},
+                                  "run": {"seconds": 0.02, "warmup": 0}})");
+  ASSERT_EQ(cells.size(), 2u);
+  for (const Json& cell : cells) {
+    const bool possible = cell.at("params").at("payload_bytes") == 64;
+    EXPECT_EQ(cell.at("status"), possible ? "ok" : "skipped");
+    EXPECT_EQ(cell.contains("throughput"), possible);
+    const bool said = cell.at("reason").get<std::string>().find("32 bytes") != std::string::npos;
+    EXPECT_NE(said, possible) << cell.at("reason");
+  }
+}
+
+TEST_F(Sweep, AxisOptionReplacesAndAdds) {
+  const auto lines =
+      plan(kInProcess, {"--axis", "queue=null", "--axis", "payload=pow2:4..8:2", "--axis", "window=1..3"});
+  EXPECT_EQ(lines.size(), 2u * 3 * 3);
+  EXPECT_EQ(count(lines, " null "), 18);
+  for (const char* payload : {"payload=16 ", "payload=64 ", "payload=256 "})
+    EXPECT_EQ(count(lines, payload), 6) << payload;
+  EXPECT_EQ(count(lines, "window=3 "), 6);
+}
+
+TEST_F(Sweep, ZippedAxesStepTogether) {
+  const auto lines =
+      plan(R"({"axes": {"queue": "host_polled", "batch": "1,2,4", "window": ["8", 16, "32"], "payload": "64,1Ki"},
+                              "zip": [["batch", "window"]]})");
+  EXPECT_EQ(lines.size(), 6u);
+  for (const char* pair : {"window=8 batch=1", "window=16 batch=2", "window=32 batch=4"})
+    EXPECT_EQ(count(lines, pair), 2) << pair;
+}
+
+TEST_F(Sweep, ConstraintsLeavePointsOut) {
+  const std::string axes =
+      R"({"axes": {"queue": "host_polled", "batch": 1, "window": "8,16,32", "payload": "64,1Ki"},)";
+  auto lines = plan(axes + R"("constraints": [{"if": {"payload": "1024"}, "then": {"window": {"max": 16}}}]})");
+  EXPECT_EQ(lines.size(), 5u);
+  EXPECT_EQ(count(lines, "payload=1Ki window=32"), 0);
+  lines = plan(axes + R"("constraints": [{"product": ["payload", "window"], "max": "8Ki"}]})");
+  EXPECT_EQ(lines.size(), 4u);
+  EXPECT_EQ(count(lines, "payload=1Ki"), 1);
+}
+
+TEST_F(Sweep, PartsAddUpWithoutDoubles) {
+  const auto lines = plan(R"({"parts": [{"axes": {"queue": "null", "payload": "64,128"}},
+                                        {"axes": {"queue": "null,host_polled", "payload": "128"}}]})");
+  EXPECT_EQ(lines.size(), 3u) << "null with 128 bytes is in both parts";
+}
+
+TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {
+  const fs::path specs = source_dir() / "experiments" / "specs";
+  if (!fs::is_directory(specs) || fs::is_empty(specs)) GTEST_SKIP() << "no specs in " << specs;
+  for (const auto& entry : fs::directory_iterator(specs)) {
+    const Outcome outcome = place_.run({"sweep", entry.path(), "--dry-run", "--device", "cpu"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_FALSE(outcome.out.empty()) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,254 @@
+// `feedrate worker` alone: loaded by another feedrate, and by a client that knows nothing but the documented format.
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+/// A message or result as it travels: u64 id, u32 length, u32 checksum, little-endian; then the payload.
+struct Message {
+  std::uint64_t id = 0;
+  std::uint32_t length = 0, checksum = 0;
+  std::vector<std::uint32_t> words;
+};
+constexpr std::uint64_t id_of(std::uint64_t list, std::uint64_t number) { return list << 48 | number; }
+constexpr std::uint32_t kFailed = 0x8000'0000, kTooLong = 2;
+
+std::string encode(std::uint64_t id, const std::vector<std::uint32_t>& words) {
+  std::string bytes(16 + 4 * words.size(), '\0');
+  const std::uint32_t length = static_cast<std::uint32_t>(4 * words.size());
+  std::memcpy(bytes.data(), &id, 8);
+  std::memcpy(bytes.data() + 8, &length, 4);
+  std::memcpy(bytes.data() + 16, words.data(), length);
+  return bytes;
+}
+std::string padded(std::string bytes) {
+  bytes.resize((bytes.size() + 15) / 16 * 16);
+  return bytes;
+}
+Message decode(const std::string& bytes) {
+  Message message;
+  if (bytes.size() < 16) return message;
+  std::memcpy(&message.id, bytes.data(), 8);
+  std::memcpy(&message.length, bytes.data() + 8, 4);
+  std::memcpy(&message.checksum, bytes.data() + 12, 4);
+  if ((message.length & kFailed) != 0 || 16 + message.length > bytes.size()) return message;
+  message.words.resize(message.length / 4);
+  std::memcpy(message.words.data(), bytes.data() + 16, 4 * message.words.size());
+  return message;
+}
+
+class WorkerTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace();
+  }
+  bool stream() const { return GetParam() == "redis_stream"; }
+  std::unique_ptr<Process> start(const Words& more = {}) {
+    Words words{"worker", "--queue", GetParam(), "--device", "cpu", "--redis", server_->url(), "--prefix", "t"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto process = place_.start(words);
+    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
+    return process;
+  }
+  Outcome load(const Words& more) {
+    Words words{"run", "--external-worker", "--queue",      GetParam(), "--device", "cpu", "--json", "--warmup",
+                "0",   "--redis",           server_->url(), "--prefix", "t"};
+    words.insert(words.end(), more.begin(), more.end());
+    return place_.run(words);
+  }
+  void push(const std::string& element) {
+    const Reply reply = stream() ? server_->command({"XADD", "t:tasks", "*", "m", element})
+                                 : server_->command({"LPUSH", "t:tasks", element});
+    ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR);
+  }
+  /// The results that wait for `list`, oldest first, as raw elements.
+  std::vector<std::string> results(unsigned list) {
+    const std::string key = "t:results:" + std::to_string(list);
+    std::vector<std::string> elements;
+    const Reply reply =
+        stream() ? server_->command({"XRANGE", key, "-", "+"}) : server_->command({"LRANGE", key, "0", "-1"});
+    if (!reply || reply->type != REDIS_REPLY_ARRAY) return elements;
+    for (std::size_t i = 0; i < reply->elements; ++i) {
+      const redisReply* element = stream() ? reply->element[i]->element[1]->element[1] : reply->element[i];
+      elements.emplace_back(element->str, element->len);
+    }
+    if (!stream()) std::reverse(elements.begin(), elements.end());
+    return elements;
+  }
+  std::vector<std::string> await_results(unsigned list, std::size_t n, Seconds limit = Seconds(10)) {
+    EXPECT_TRUE(await([&] { return results(list).size() >= n; }, limit)) << "results: " << results(list).size();
+    return results(list);
+  }
+  long long pending() {
+    const Reply reply = server_->command({"XPENDING", "t:tasks", "feedrate"});
+    return reply && reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : -1;
+  }
+  std::optional<RedisServer> server_;
+  Workplace place_;
+};
+
+TEST_P(WorkerTest, ServesAnotherProcess) {
+  const auto worker = start();
+  const Outcome outcome = load({"--messages", "20000", "--producers", "2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  const Json row = rows_of(outcome.out).at(0);
+  expect_clean(row);
+  EXPECT_EQ(row.at("counts").at("sent"), 20000);
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(Seconds(10)), 0) << worker->err();
+  EXPECT_NE(worker->err().find("20000 messages served"), std::string::npos) << worker->err();
+}
+
+TEST_P(WorkerTest, TwoShareTheLoad) {
+  const auto one = start({"--name", "one"}), two = start({"--name", "two"});
+  const Outcome outcome = load({"--messages", "20000", "--pack", "4", "--window", "512"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  expect_clean(rows_of(outcome.out).at(0));
+}
+
+TEST_P(WorkerTest, NobodyServingEndsByTheWatchdog) {
+  const Outcome outcome = load({"--watchdog", "0.5"});
+  EXPECT_EQ(outcome.code, 1);
+  const Json row = rows_of(outcome.out).at(0);
+  EXPECT_EQ(row.at("status"), "failed");
+  EXPECT_NE(std::string(row.at("reason")).find("watchdog"), std::string::npos) << row.at("reason");
+}
+
+TEST_P(WorkerTest, AnswersARawClient) {
+  const auto worker = start();
+  push(encode(id_of(3, 7), {1, 2, 0xFFFF'FFFF, 4, 5}));
+  const auto elements = await_results(3, 1);
+  ASSERT_EQ(elements.size(), 1u);
+  EXPECT_EQ(elements[0].size(), 48u) << "16 + 20 bytes, padded";
+  const Message result = decode(elements[0]);
+  EXPECT_EQ(result.id, id_of(3, 7));
+  EXPECT_EQ(result.length, 20u);
+  EXPECT_EQ(result.words, (std::vector<std::uint32_t>{2, 3, 0, 5, 6}));
+  EXPECT_EQ(result.checksum, 16u);
+}
+
+TEST_P(WorkerTest, AnswersEachMessageOfAnElement) {
+  const auto worker = start();
+  push(padded(encode(id_of(0, 1), {10})) + padded(encode(id_of(1, 2), {20, 21})) + encode(id_of(0, 3), {30}));
+  const auto zero = await_results(0, 2), one = await_results(1, 1);
+  ASSERT_EQ(zero.size(), 2u);
+  EXPECT_EQ(decode(zero[0]).id, id_of(0, 1));
+  EXPECT_EQ(decode(zero[1]).words, std::vector<std::uint32_t>{31});
+  EXPECT_EQ(decode(one.at(0)).words, (std::vector<std::uint32_t>{21, 22}));
+}
+
+TEST_P(WorkerTest, PacksShortResultsBackToBack) {
+  const auto worker = start({"--pack", "2", "--payload", "64"});
+  push(padded(encode(id_of(0, 1), {10})) + padded(encode(id_of(0, 2), {20, 21, 22, 23, 24})));
+  std::string bytes;
+  for (const auto& element : await_results(0, 1)) bytes += element;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> found;
+  for (std::size_t at = 0; at + 16 <= bytes.size();) {
+    const Message message = decode(bytes.substr(at));
+    found[message.id] = message.words;
+    at += (16 + message.length + 15) / 16 * 16;
+  }
+  const std::map<std::uint64_t, std::vector<std::uint32_t>> wanted{{id_of(0, 1), {11}},
+                                                                   {id_of(0, 2), {21, 22, 23, 24, 25}}};
+  EXPECT_EQ(found, wanted);
+}
+
+TEST_P(WorkerTest, SaysWhatIsTooLong) {
+  const auto worker = start({"--payload", "64"});
+  push(encode(id_of(0, 1), std::vector<std::uint32_t>(1000, 5)));
+  push(encode(id_of(0, 2), {1}));
+  const auto elements = await_results(0, 2);
+  ASSERT_EQ(elements.size(), 2u);
+  EXPECT_EQ(decode(elements[0]).id, id_of(0, 1));
+  EXPECT_EQ(decode(elements[0]).length, kFailed | kTooLong);
+  EXPECT_EQ(decode(elements[1]).words, std::vector<std::uint32_t>{2});
+}
+
+TEST_P(WorkerTest, DropsGarbageAndLivesOn) {
+  const auto worker = start();
+  const auto warnings = [&] {
+    const std::string text = worker->err();
+    int n = 0;
+    for (auto at = text.find("dropped"); at != text.npos; at = text.find("dropped", at + 1)) ++n;
+    return n;
+  };
+  int expected = 0;
+  for (const std::string& garbage :
+       {std::string("hello"), encode(1, {1, 2, 3, 4}).substr(0, 20), std::string(15, '\0')}) {
+    push(garbage);
+    ++expected;
+    EXPECT_TRUE(await([&] { return warnings() >= expected; }, Seconds(5))) << worker->err();
+  }
+  push(encode(id_of(2, 1), {41}));
+  EXPECT_EQ(decode(await_results(2, 1).at(0)).words, std::vector<std::uint32_t>{42});
+  EXPECT_FALSE(worker->ended());
+  EXPECT_EQ(warnings(), 3) << worker->err();
+  if (stream()) {
+    EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(3))) << "dropped entries stay pending: " << pending();
+    server_->command({"XADD", "t:tasks", "*", "other", "field"});
+    EXPECT_TRUE(await([&] { return warnings() == 4; }, Seconds(3))) << "an entry without the field m";
+    EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(3))) << "without m, it stays pending";
+  }
+}
+
+TEST_P(WorkerTest, TerminateDrains) {
+  constexpr std::uint64_t kAll = 3000;
+  const auto worker = start();
+  for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), {static_cast<std::uint32_t>(i)}));
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(Seconds(10)), 0) << worker->err();
+  std::set<std::uint64_t> answered;
+  for (const auto& element : results(0)) {
+    const Message result = decode(element);
+    EXPECT_TRUE(answered.insert(result.id).second) << "twice: " << result.id;
+    EXPECT_EQ(result.words, std::vector<std::uint32_t>{static_cast<std::uint32_t>(result.id) + 1});
+  }
+  if (stream()) {
+    EXPECT_EQ(pending(), 0) << "taken, but not answered";
+  } else {
+    EXPECT_EQ(answered.size() + server_->integer({"LLEN", "t:tasks"}), kAll) << "taken, but not answered";
+  }
+  const auto again = start();
+  await_results(0, kAll);
+}
+
+TEST_P(WorkerTest, EndsWithItsServer) {
+  const auto worker = start();
+  server_->process().signal(SIGKILL);
+  EXPECT_EQ(worker->wait(Seconds(10)), 1);
+  EXPECT_NE(worker->err().find("Redis"), std::string::npos) << worker->err();
+}
+
+TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
+  if (!stream()) GTEST_SKIP() << "lists deliver at most once";
+  constexpr std::uint64_t kAll = 60;
+  const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki",
+                   "--batch",    "8",         "--name",           "w"};
+  auto worker = start(slow);
+  for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), std::vector<std::uint32_t>(1024, 0)));
+  ASSERT_TRUE(await([&] { return pending() > 0; })) << worker->err();
+  worker->signal(SIGKILL);
+  worker->wait();
+  EXPECT_GT(pending(), 0) << "nothing was in its hands";
+  EXPECT_LT(results(0).size(), kAll);
+  worker = start(slow);
+  std::set<std::uint64_t> answered;
+  const bool all = await([&] {
+    for (const auto& element : results(0)) answered.insert(decode(element).id);
+    return answered.size() == kAll;
+  });
+  EXPECT_TRUE(all) << answered.size() << " of " << kAll << ", pending " << pending();
+  EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(5))) << pending();
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, WorkerTest, testing::Values("redis_list", "redis_stream"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace feedrate::cli_test

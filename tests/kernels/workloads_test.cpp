@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/error.hpp"
+#include "kernels/payload.hpp"
+#include "kernels/workload.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Slots {
+  Slots(const Workload& workload, std::size_t payload, std::size_t count)
+      : in(count * stride_of(payload)), out(count * stride_of(workload.result_bytes(payload))),
+        messages{in.data(), stride_of(payload), count}, results{out.data(), stride_of(workload.result_bytes(payload)), count} {}
+  BatchView view() const {
+    return {in.data(), const_cast<std::byte*>(out.data()), static_cast<std::uint32_t>(messages.stride),
+            static_cast<std::uint32_t>(results.stride), static_cast<std::uint32_t>(messages.count)};
+  }
+  std::vector<std::byte> in, out;
+  Messages messages, results;
+};
+
+class EveryWorkload : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", GetParam()).make({});
+};
+
+TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
+  for (const std::size_t payload : {0, 1, 2, 4, 7, 8, 15, 16, 17, 31, 32, 60, 64, 65, 96, 1000, 1004, 4096, 65536}) {
+    if (!workload->refuse(payload).empty()) continue;
+    Slots slots(*workload, payload, 5);
+    workload->fill(42, message_id(3, 1000), payload, slots.messages);
+    workload->run_on_cpu(slots.view());
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(slots.results.header(i).id, message_id(3, 1000 + i));
+      EXPECT_TRUE(workload->matches(42, payload, slots.results.header(i))) << GetParam() << " payload " << payload;
+    }
+  }
+}
+
+TEST_P(EveryWorkload, EveryChangedByteIsFound) {
+  constexpr std::size_t kPayload = 96;
+  Slots slots(*workload, kPayload, 1);
+  workload->fill(1, 7, kPayload, slots.messages);
+  workload->run_on_cpu(slots.view());
+  Header& header = slots.results.header(0);
+  for (std::size_t i = 0; i < workload->result_bytes(kPayload); ++i) {
+    slots.results.payload(0)[i] ^= std::byte{1};
+    EXPECT_FALSE(workload->matches(1, kPayload, header)) << i;
+    slots.results.payload(0)[i] ^= std::byte{1};
+  }
+  ++header.checksum;
+  EXPECT_FALSE(workload->matches(1, kPayload, header)) << "checksum";
+  --header.checksum;
+  ++header.length;
+  EXPECT_FALSE(workload->matches(1, kPayload, header)) << "length";
+  --header.length;
+  ++header.id;
+  EXPECT_FALSE(workload->matches(1, kPayload, header)) << "another message's answer";
+  --header.id;
+  EXPECT_FALSE(workload->matches(2, kPayload, header)) << "another seed";
+  EXPECT_TRUE(workload->matches(1, kPayload, header));
+}
+
+TEST_P(EveryWorkload, PayloadsAreUnique) {
+  constexpr std::size_t kPayload = 64;
+  Slots slots(*workload, kPayload, 1000);
+  workload->fill(9, 0, kPayload, slots.messages);
+  for (std::size_t i = 1; i < 1000; ++i) {
+    EXPECT_NE(std::memcmp(slots.messages.payload(i), slots.messages.payload(i - 1), kPayload), 0);
+  }
+}
+
+TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
+  constexpr std::size_t kPayload = 64;
+  Slots slots(*workload, kPayload, 3);
+  workload->fill(1, 0, kPayload, slots.messages);
+  slots.messages.header(1).length = 4096;
+  workload->run_on_cpu(slots.view());
+  EXPECT_EQ(slots.results.header(1).length, kFailed | static_cast<std::uint32_t>(Fault::too_long));
+  EXPECT_TRUE(workload->matches(1, kPayload, slots.results.header(0)));
+  EXPECT_TRUE(workload->matches(1, kPayload, slots.results.header(2)));
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const char* name : {"echo", "vecadd", "fma_chain"}) names.emplace_back(name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Workloads, EveryWorkload, testing::ValuesIn(workload_names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Echo, AddsOneToEveryWordAndSumsThem) {
+  const auto echo = Workloads::instance().get("--workload", "echo").make({});
+  Slots slots(*echo, 6, 1);
+  slots.messages.header(0) = {5, 6, 0};
+  const unsigned char payload[6] = {0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0x02};
+  std::memcpy(slots.messages.payload(0), payload, sizeof payload);
+  echo->run_on_cpu(slots.view());
+  const unsigned char expected[6] = {0, 0, 0, 0, 0x02, 0x02};
+  EXPECT_EQ(std::memcmp(slots.results.payload(0), expected, sizeof expected), 0);
+  EXPECT_EQ(slots.results.header(0).checksum, 0x0202u);
+  EXPECT_EQ(slots.results.header(0).length, 6u);
+}
+
+TEST(VecAdd, RefusesWhatIsNoPairOfArrays) {
+  const auto vecadd = Workloads::instance().get("--workload", "vecadd").make({});
+  EXPECT_FALSE(vecadd->refuse(20).empty());
+  Slots slots(*vecadd, 64, 1);
+  vecadd->fill(1, 0, 64, slots.messages);
+  slots.messages.header(0).length = 20;
+  vecadd->run_on_cpu(slots.view());
+  EXPECT_EQ(slots.results.header(0).length, kFailed | static_cast<std::uint32_t>(Fault::bad_length));
+}
+
+TEST(FmaChain, IntensityIsBounded) {
+  const auto& entry = Workloads::instance().get("--workload", "fma_chain");
+  WorkloadOptions options;
+  options.flops_per_byte = 0;
+  EXPECT_THROW(entry.make(options), BadInput);
+}
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,98 @@
+#include "tests/support/cells.hpp"
+
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate::test {
+
+std::vector<Case> cases_for(const std::string& queue, const std::string& device) {
+  const bool redis = Queues::instance().get("--queue", queue).uses_redis;
+  const bool transfers = Queues::instance().get("--queue", queue).uses_transfer;
+  Point base;
+  base.queue = queue;
+  base.device = device;
+  const std::uint64_t messages = redis ? 4'000 : 20'000;
+  std::vector<Case> cases;
+  const auto add = [&](std::string name, std::uint64_t n, auto&& change) {
+    Case one{std::move(name), base, n};
+    change(one.point);
+    cases.push_back(std::move(one));
+  };
+  const auto per_transfer = [&](const std::string& name, std::uint64_t n, auto&& change) {
+    if (!transfers) return add(name, n, change);
+    for (const auto& [transfer, entry] : Transfers::instance().entries()) {
+      add(name + "_" + transfer, n, [&, &transfer = transfer](Point& p) {
+        change(p);
+        p.transfer = transfer;
+      });
+    }
+  };
+  per_transfer("standard", messages, [](Point&) {});
+  per_transfer("lone", messages / 10, [](Point& p) { p.window = 1; });
+  per_transfer("large", 200, [](Point& p) {
+    p.payload = 256 << 10;
+    p.window = 16;
+    p.batch = 4;
+  });
+  for (const std::size_t payload : {0, 1, 3, 15, 17, 112, 129, 1000, 2033, 4099}) {
+    add("payload_" + std::to_string(payload), messages / 4, [=](Point& p) {
+      p.payload = payload;
+      p.window = 64;
+      p.batch = 7;
+    });
+  }
+  add("odd_batches", messages, [](Point& p) {
+    p.window = 100;
+    p.batch = 33;
+    p.streams = 3;
+  });
+  add("vecadd", messages / 4, [](Point& p) {
+    p.workload = "vecadd";
+    p.payload = 4096;
+  });
+  add("vecadd_small", messages, [](Point& p) {
+    p.workload = "vecadd";
+    p.payload = 32;
+  });
+  add("fma_chain", messages / 10, [](Point& p) {
+    p.workload = "fma_chain";
+    p.payload = 1004;
+    p.flops_per_byte = 4;
+  });
+  add("three_producers", messages, [](Point& p) { p.producers = 3; });
+  add("small_capacity", messages, [](Point& p) {  // full most of the time: pushes back, loses nothing
+    p.capacity = 8;
+    p.window = 128;
+    p.batch = 16;
+  });
+  add("block_32", messages / 4, [](Point& p) { p.block = 32; });
+  add("block_1024", messages / 4, [](Point& p) { p.block = 1024; });
+  if (transfers) {
+    add("two_workers", messages, [](Point& p) {
+      p.producers = 2;
+      p.workers = 2;
+    });
+  }
+  if (redis) {
+    add("pack_64", messages * 4, [](Point& p) {
+      p.pack = 64;
+      p.window = 1024;
+      p.batch = 256;
+    });
+    add("pack_uneven", messages, [](Point& p) {
+      p.pack = 5;
+      p.batch = 12;
+      p.payload = 7;
+    });
+  }
+  if (queue == "gpu_ring") {
+    add("eight_lanes", messages, [](Point& p) { p.lanes = 8; });
+    add("lanes_of_producers", messages, [](Point& p) {
+      p.producers = 2;
+      p.lanes = 6;
+    });
+  }
+  return cases;
+}
+
+}  // namespace feedrate::test

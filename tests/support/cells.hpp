@@ -1,0 +1,49 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "experiments/session.hpp"
+
+namespace feedrate::test {
+
+/// Short, but long enough for every ring to wrap many times.
+inline RunSettings brief(std::uint64_t messages = 20'000) {
+  RunSettings settings;
+  settings.messages = messages;
+  settings.warmup_seconds = 0;
+  settings.watchdog_seconds = 20;
+  return settings;
+}
+
+inline Json run_cell(Session& session, const Point& point, unsigned repetition = 0) {
+  return session.run_cell(resolve(point, session.device()), repetition);
+}
+
+/// The row's messages all came back once, right, and made a throughput.
+inline void expect_clean(const Json& row) {
+  // Near the driver's own limit a row is invalid, which says nothing against its messages.
+  EXPECT_TRUE(row["status"] == "ok" || row["reason"].get<std::string>().starts_with("driver-bound")) << row.dump(1);
+  const Json& counts = row["counts"];
+  EXPECT_GT(counts["sent"], 0);
+  EXPECT_EQ(counts["sent"], counts["received"]);
+  for (const char* wrong : {"lost", "duplicated", "corrupted"}) EXPECT_EQ(counts[wrong], 0) << wrong;
+  ASSERT_TRUE(row.contains("throughput")) << row.dump(1);
+  EXPECT_GT(row["throughput"]["messages_per_second"], 0);
+  EXPECT_GT(row["latency_ns"]["samples"], 0);
+}
+
+struct Case {
+  std::string name;
+  Point point;
+  std::uint64_t messages = 20'000;
+};
+inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+inline std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+/// What every queue must survive, whatever the device: all transfers and workloads, windows from lone messages to more
+/// than the slots hold, odd sizes, several producers.
+std::vector<Case> cases_for(const std::string& queue, const std::string& device);
+
+}  // namespace feedrate::test
