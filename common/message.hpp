@@ -24,6 +24,9 @@ static_assert(sizeof(Header) == 16);
 enum class Fault : std::uint32_t { none = 0, bad_length = 1, too_long = 2 };
 inline constexpr std::uint32_t kFailed = 0x8000'0000u;
 
+/// Payload bytes behind a header, be it a message's, a result's or a failed result's.
+constexpr std::size_t payload_bytes(const Header& header) { return (header.length & kFailed) != 0 ? 0 : header.length; }
+
 inline constexpr unsigned kSequenceBits = 48;
 inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << kSequenceBits) - 1;
 constexpr std::uint64_t message_id(unsigned producer, std::uint64_t sequence) {

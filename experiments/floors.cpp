@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -42,18 +43,15 @@ double thread_round_trip_ns() {
 double host_copy_bytes_per_second() {
   constexpr std::size_t kBytes = 64 << 20;
   const unsigned threads = std::min(available_cores(), 16u);
-  std::vector<double> rates(threads);
-  {
-    std::vector<std::jthread> all;
-    for (unsigned t = 0; t < threads; ++t) {
-      all.emplace_back([&rates, t] {
-        std::vector<std::byte> from(kBytes), to(kBytes);
-        rates[t] = kBytes * per_second(kSeconds, [&] { std::memcpy(to.data(), from.data(), kBytes); });
-      });
-    }
+  std::vector<std::future<double>> rates;
+  for (unsigned t = 0; t < threads; ++t) {
+    rates.push_back(std::async(std::launch::async, [] {
+      std::vector<std::byte> from(kBytes), to(kBytes);
+      return kBytes * per_second(kSeconds, [&] { std::memcpy(to.data(), from.data(), kBytes); });
+    }));
   }
   double total = 0;
-  for (const double rate : rates) total += rate;
+  for (auto& rate : rates) total += rate.get();
   return total;
 }
 
@@ -72,30 +70,26 @@ void drain(redis::Connection& connection) {
 /// answered; `work` handles kRuns * kElements elements under a key of its own.
 using Step = std::function<void(redis::Connection&, const std::string& key)>;
 double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare, const Step& work) {
-  std::vector<double> rates(kConnections);
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < kConnections; ++t) {
-      threads.emplace_back([&, t] {
-        redis::Connection connection(settings.url);
-        const std::string key = settings.prefix + ":floor:" + name + std::to_string(t);
-        double seconds = 0, elements = 0;
-        while (seconds < kSeconds) {
-          prepare(connection, key);
-          drain(connection);
-          const auto start = now_ns();
-          work(connection, key);
-          drain(connection);
-          seconds += static_cast<double>(now_ns() - start) / 1e9;
-          elements += static_cast<double>(kRuns * kElements);
-        }
-        connection.command({"DEL", key});
-        rates[t] = elements / seconds;
-      });
+  const auto rate_of = [&](unsigned t) {
+    redis::Connection connection(settings.url);
+    const std::string key = settings.prefix + ":floor:" + name + std::to_string(t);
+    double seconds = 0, elements = 0;
+    while (seconds < kSeconds) {
+      prepare(connection, key);
+      drain(connection);
+      const auto start = now_ns();
+      work(connection, key);
+      drain(connection);
+      seconds += static_cast<double>(now_ns() - start) / 1e9;
+      elements += static_cast<double>(kRuns * kElements);
     }
-  }
+    connection.command({"DEL", key});
+    return elements / seconds;
+  };
+  std::vector<std::future<double>> rates;  // which hand on a thread's Failure, too
+  for (unsigned t = 0; t < kConnections; ++t) rates.push_back(std::async(std::launch::async, rate_of, t));
   double total = 0;
-  for (const double rate : rates) total += rate;
+  for (auto& rate : rates) total += rate.get();
   return total;
 }
 

@@ -163,13 +163,12 @@ void ClosedLoop::supervise(const Pass& pass, std::uint64_t start, std::uint64_t 
       sent += flow->sent.load(std::memory_order_acquire);
     }
     const bool done = all_sent && received_now >= sent;
-    if (measuring && (pass.messages == 0 ? now >= deadline : done)) {
+    if (measuring && (interrupted || (pass.messages == 0 ? now >= deadline : done))) {
       measuring = false;
       result.received = received_now - received_before;
       result.seconds = static_cast<double>(now - start) / 1e9;
       stop_sending_ = true;
     }
-    if (interrupted) stop_sending_ = true;
     if (done && (stop_sending_ || pass.messages != 0)) break;
     if (received_now != last_received) {
       last_received = received_now;

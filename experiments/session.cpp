@@ -1,6 +1,7 @@
 #include "experiments/session.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <bit>
 #include <csignal>
@@ -113,7 +114,11 @@ const Json& Session::environment() {
 std::vector<Json> Session::measure_floors(bool with_redis) {
   std::vector<Floor> measured = measure_device_floors(*device_);
   if (with_redis) {
-    for (auto& floor : measure_redis_floors(redis())) measured.push_back(std::move(floor));
+    try {
+      for (auto& floor : measure_redis_floors(redis())) measured.push_back(std::move(floor));
+    } catch (const Failure& failure) {  // a full or dying server: the cells that need it will fail by themselves
+      spdlog::warn("the floors of Redis are left out: {}", failure.what());
+    }
   }
   std::vector<Json> rows;
   for (const Floor& floor : measured) {
@@ -210,6 +215,11 @@ void Session::measure(const Point& point, Json& row) {
     row["reason"] = !failure.empty() ? failure
                                      : fmt::format("wrong answers: {} lost, {} duplicated, {} corrupted of {} sent",
                                                    counts.lost, counts.duplicated, counts.corrupted, counts.sent);
+    return;
+  }
+  if (result.received == 0) {
+    row["status"] = "invalid";
+    row["reason"] = interrupted() ? "interrupted" : "no result came back within the timed phase";
     return;
   }
   const double rate = static_cast<double>(result.received) / result.seconds;

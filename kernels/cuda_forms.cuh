@@ -33,33 +33,9 @@ inline __device__ void copy_by_block(std::byte* to, const std::byte* from, std::
   for (std::size_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) destination[i] = source[i];
 }
 
-/// Where a block's staged results go: side by side, or flagged into a ring's slots.
-struct PlainResults {
-  std::byte* out;
-  __device__ void operator()(const std::byte* staged, unsigned first, unsigned n, unsigned stride) const {
-    copy_by_block(out + std::size_t{first} * stride, staged, std::size_t{n} * stride);
-  }
-};
-struct FlaggedResults {
-  RingView ring;
-  std::uint64_t number;  ///< of the first message
-  __device__ void operator()(const std::byte* staged, unsigned first, unsigned n, unsigned stride) const {
-    const unsigned pairs = stride / 8;  // two 32-bit words of a result become one 16-byte store
-    for (unsigned i = threadIdx.x; i < n * pairs; i += blockDim.x) {
-      const unsigned message = i / pairs, pair = i % pairs;
-      const auto data = reinterpret_cast<const uint2*>(staged + message * stride)[pair];
-      const std::uint64_t at = number + first + message;
-      // Each half is written whole: PTX treats a vector access as one access an element.
-      asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(ring.out_slot(at) + 16 * pair),
-                   "l"(flagged_word(at, data.x)), "l"(flagged_word(at, data.y))
-                   : "memory");
-    }
-  }
-};
-
-/// All messages of `batch` by this block; `results` takes those that were staged. Every thread must call it.
-template <class F, class Results>
-__device__ void serve_by_block(const F& functor, const BatchView& batch, const Results& results, std::byte* staging) {
+/// All messages of `batch` by this block. Every thread of the block must call it.
+template <class F>
+__device__ void serve_by_block(const F& functor, const BatchView& batch, std::byte* staging) {
   const unsigned warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
   const unsigned at_once = staged_at_once(batch.in_stride, batch.out_stride);
   if (at_once == 0) {
@@ -92,7 +68,7 @@ __device__ void serve_by_block(const F& functor, const BatchView& batch, const R
       }
     }
     __syncthreads();
-    results(out, first, n, batch.out_stride);
+    copy_by_block(batch.out + std::size_t{first} * batch.out_stride, out, std::size_t{n} * batch.out_stride);
     __syncthreads();  // the staging may be overwritten
   }
 }
@@ -104,7 +80,7 @@ __global__ void batch_kernel(F functor, BatchView batch, unsigned per_block) {
   batch.in += std::size_t{first} * batch.in_stride;
   batch.out += std::size_t{first} * batch.out_stride;
   batch.count = min(per_block, batch.count - first);
-  serve_by_block(functor, batch, PlainResults{batch.out}, reinterpret_cast<std::byte*>(staging));
+  serve_by_block(functor, batch, reinterpret_cast<std::byte*>(staging));
 }
 
 template <class F>
@@ -127,20 +103,74 @@ inline __device__ std::uint64_t global_ns() {
   return ns;
 }
 
-/// Block b serves rings[b] until the ring's stop bit, or until nothing came for `idle_limit_ns`.
+/// Ends a resident kernel that nobody feeds any more. Looks at the clock now and then only.
+class IdleLimit {
+ public:
+  explicit __device__ IdleLimit(std::uint64_t limit_ns) : limit_ns_(limit_ns) {}
+  __device__ bool reached() {
+    if (looks_++ % 256 != 0) return false;
+    if (looks_ == 1) since_ = global_ns();
+    return global_ns() - since_ > limit_ns_;
+  }
+  __device__ void reset() { looks_ = 0; }
+
+ private:
+  std::uint64_t limit_ns_, since_ = 0;
+  unsigned looks_ = 0;
+};
+
+/// One warp serves a flagged ring, message after message: each look takes in the whole next slot and the stop bits at
+/// once. Messages have at most 64 words.
 template <class F>
-__global__ void resident_kernel(F functor, const RingView* rings, std::uint64_t idle_limit_ns) {
-  extern __shared__ uint4 staging[];
+__device__ void serve_flagged(const F& functor, const RingView& ring, std::uint64_t idle_limit_ns, std::byte* staging) {
+  const unsigned lane = threadIdx.x % 32, words = ring.in_stride / 4, pairs = ring.out_stride / 8;
+  auto* const in = reinterpret_cast<std::uint32_t*>(staging);
+  auto* const out = staging + ring.in_stride;
+  IdleLimit idle(idle_limit_ns);
+  for (std::uint64_t number = 0;;) {
+    auto* const slot = reinterpret_cast<std::uint64_t*>(ring.in_slot(number));
+    const bool has_low = lane < words, has_high = lane + 32 < words;
+    std::uint64_t published = SystemWord(ring.cursors->published.value).load(kRelaxed);
+    const std::uint64_t low = has_low ? SystemWord(slot[lane]).load(kRelaxed) : 0;
+    const std::uint64_t high = has_high ? SystemWord(slot[lane + 32]).load(kRelaxed) : 0;
+    const bool there = (!has_low || low == flagged_word(number, static_cast<std::uint32_t>(low))) &&
+                       (!has_high || high == flagged_word(number, static_cast<std::uint32_t>(high)));
+    const bool all_there = __all_sync(0xFFFF'FFFFu, there);
+    published = __shfl_sync(0xFFFF'FFFFu, published, 0);
+    if ((published & kStopNow) != 0) return;
+    if (!all_there) {
+      const bool done = (published & kStopWhenDone) != 0 && (published & (kStopNow - 1)) <= number;
+      if (__any_sync(0xFFFF'FFFFu, done || idle.reached())) return;
+      continue;
+    }
+    if (has_low) in[lane] = static_cast<std::uint32_t>(low);
+    if (has_high) in[lane + 32] = static_cast<std::uint32_t>(high);
+    __syncwarp();
+    serve_message(functor, OneWarp{}, staging, ring.in_stride, out);
+    __syncwarp();
+    for (unsigned pair = lane; pair < pairs; pair += 32) {
+      const auto data = reinterpret_cast<const uint2*>(out)[pair];
+      // Each half is written whole: PTX treats a vector access as one access an element.
+      asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(ring.out_slot(number) + 16 * pair),
+                   "l"(flagged_word(number, data.x)), "l"(flagged_word(number, data.y))
+                   : "memory");
+    }
+    idle.reset();
+    ++number;
+  }
+}
+
+/// A whole block serves a ring by its cursors, all that waits at once.
+template <class F>
+__device__ void serve_ring(const F& functor, const RingView& ring, std::uint64_t idle_limit_ns, std::byte* staging) {
   __shared__ std::uint64_t first_shared, count_shared;
-  const RingView ring = rings[blockIdx.x];
-  const unsigned result_stride = ring.flagged_bytes != 0 ? ring.flagged_bytes : ring.out_stride;
-  const std::uint64_t most = max(64u, staged_at_once(ring.in_stride, result_stride));
+  const std::uint64_t most = max(64u, staged_at_once(ring.in_stride, ring.out_stride));
   RingServer server(ring);  // used by thread 0 alone
   while (true) {
     if (threadIdx.x == 0) {
-      const std::uint64_t since = global_ns();
+      IdleLimit idle(idle_limit_ns);
       std::uint64_t waiting = server.waiting();
-      while (waiting == 0 && !server.ended() && global_ns() - since < idle_limit_ns) waiting = server.waiting();
+      while (waiting == 0 && !server.ended() && !idle.reached()) waiting = server.waiting();
       first_shared = server.taken();
       count_shared = server.ended() ? 0 : ring.contiguous(server.taken(), min(waiting, most));
     }
@@ -148,21 +178,28 @@ __global__ void resident_kernel(F functor, const RingView* rings, std::uint64_t 
     __syncthreads();
     const std::uint64_t first = first_shared, count = count_shared;
     if (count == 0) return;
-    const BatchView batch{ring.in_slot(first), ring.out_slot(first), ring.in_stride, result_stride,
-                          static_cast<std::uint32_t>(count)};
-    auto* const stage = reinterpret_cast<std::byte*>(staging);
-    if (ring.flagged_bytes != 0) {
-      serve_by_block(functor, batch, FlaggedResults{ring, first}, stage);
-      if (threadIdx.x == 0) server.take(count);
-      continue;
-    }
-    serve_by_block(functor, batch, PlainResults{batch.out}, stage);
+    serve_by_block(functor, {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride,
+                             static_cast<std::uint32_t>(count)},
+                   staging);
     // The barrier puts every thread's results before thread 0's release of `completed`, which is cumulative.
     __syncthreads();
     if (threadIdx.x == 0) {
       server.take(count);
       server.complete(count);
     }
+  }
+}
+
+/// Block b serves rings[b] until the ring's stop bit, or until nothing came for `idle_limit_ns`.
+template <class F>
+__global__ void resident_kernel(F functor, const RingView* rings, std::uint64_t idle_limit_ns) {
+  extern __shared__ uint4 staging[];
+  const RingView ring = rings[blockIdx.x];
+  auto* const stage = reinterpret_cast<std::byte*>(staging);
+  if (ring.flagged == 0) {
+    serve_ring(functor, ring, idle_limit_ns, stage);
+  } else if (threadIdx.x < 32) {
+    serve_flagged(functor, ring, idle_limit_ns, stage);
   }
 }
 

@@ -108,7 +108,7 @@ class CpuResident final : public Resident {
 
   static void serve(const Kernel& kernel, const std::vector<RingView>& rings) {
     std::vector<RingServer> servers(rings.begin(), rings.end());
-    std::vector<std::byte> scratch;  // results on their way to becoming flagged
+    std::vector<std::byte> scratch;  // of one flagged message and its result
     Backoff backoff;
     while (true) {
       bool worked = false, all_ended = true;
@@ -132,14 +132,16 @@ class CpuResident final : public Resident {
   /// `n` messages from `first` on, side by side.
   static void serve_run(const Kernel& kernel, const RingView& ring, std::uint64_t first, std::uint32_t n,
                         std::vector<std::byte>& scratch) {
-    if (ring.flagged_bytes == 0) {
+    if (ring.flagged == 0) {
       kernel.run_on_cpu({ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, n});
       return;
     }
-    scratch.resize(kMostAtOnce * ring.flagged_bytes);
-    kernel.run_on_cpu({ring.in_slot(first), scratch.data(), ring.in_stride, ring.flagged_bytes, n});
-    for (std::uint32_t i = 0; i < n; ++i) {
-      store_flagged(ring, first + i, scratch.data() + std::size_t{i} * ring.flagged_bytes);
+    scratch.resize(ring.in_stride + ring.out_stride);
+    std::byte *const in = scratch.data(), *const out = in + ring.in_stride;
+    for (std::uint64_t number = first; number < first + n; ++number) {
+      load_flagged(ring.in_slot(number), number, in, ring.in_stride);  // `published` says that it is there
+      kernel.run_on_cpu({in, out, ring.in_stride, ring.out_stride, 1});
+      store_flagged(ring.out_slot(number), number, out, ring.out_stride);
     }
   }
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 namespace feedrate::redis {
@@ -17,6 +18,7 @@ namespace {
 constexpr auto kAllowedUrls = "redis://[user:password@]host[:port][/db] or unix://[user:password@]/path";
 constexpr std::size_t kReadSize = 256 << 10;
 constexpr timeval kConnectTimeout{5, 0};
+constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
 
 int parse_int(const std::string& url, std::string_view digits, int most) {
   int value = -1;
@@ -153,8 +155,10 @@ Reply Connection::try_read() {
 }
 
 Reply Connection::read() {
+  const auto deadline = now_ns() + kReplyTimeoutNs;
   while (true) {
     if (Reply reply = try_read()) return reply;
+    if (now_ns() > deadline) throw Failure(fmt::format("Redis {}: no answer within 5 s", name_));
     const bool all_sent = flush();
     pollfd descriptor{context_->fd, static_cast<short>(POLLIN | (all_sent ? 0 : POLLOUT)), 0};
     poll(&descriptor, 1, 1000);
@@ -164,11 +168,6 @@ Reply Connection::read() {
 Reply Connection::command(const std::vector<std::string_view>& words) {
   append(words);
   return read();
-}
-
-void Connection::wait_readable(int milliseconds) {
-  pollfd descriptor{context_->fd, POLLIN, 0};
-  poll(&descriptor, 1, milliseconds);
 }
 
 }  // namespace feedrate::redis

@@ -47,12 +47,10 @@ class Connection {
   std::size_t unanswered() const { return unanswered_; }
   /// The next reply if it has arrived, else null. Sends first. Throws Failure on an error reply.
   Reply try_read();
-  /// Waits for the next reply.
+  /// Waits for the next reply; Failure when none comes within five seconds.
   Reply read();
   /// Appends, sends, waits. All earlier replies must have been read.
   Reply command(const std::vector<std::string_view>& words);
-  /// Waits up to `milliseconds` for the socket to have something to read.
-  void wait_readable(int milliseconds);
 
  private:
   struct FreeContext {

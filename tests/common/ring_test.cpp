@@ -13,8 +13,9 @@ namespace {
 /// A ring with room for `capacity` messages of 8 payload bytes, server and collector included.
 struct Ring {
   explicit Ring(std::uint64_t capacity, bool flagged = false)
-      : in(capacity * kStride), out(capacity * kStride * (flagged ? 2 : 1)),
-        view{&cursors, in.data(), out.data(), kStride, flagged ? 2 * kStride : kStride, capacity, flagged ? kStride : 0} {}
+      : in(capacity * kStride << flagged),
+        out(capacity * kStride << flagged),
+        view{&cursors, in.data(), out.data(), kStride, kStride, capacity, flagged ? 1u : 0u} {}
   static constexpr std::uint32_t kStride = 32;
   RingCursors cursors{};
   std::vector<std::byte> in, out;
@@ -23,7 +24,7 @@ struct Ring {
 
 TEST(Ring, FullPushesBackAndEmptyHasNothing) {
   Ring ring(4);
-  RingProducer producer(ring.view);
+  RingProducer producer(ring.view, 16);
   RingServer server(ring.view);
   RingCollector collector(ring.view, 8);
   EXPECT_EQ(server.waiting(), 0u);
@@ -42,7 +43,7 @@ TEST(Ring, FullPushesBackAndEmptyHasNothing) {
 
 TEST(Ring, ReservationsNeverWrap) {
   Ring ring(8);
-  RingProducer producer(ring.view);
+  RingProducer producer(ring.view, 16);
   RingServer server(ring.view);
   RingCollector collector(ring.view, 8);
   producer.publish(6);
@@ -57,7 +58,7 @@ TEST(Ring, ReservationsNeverWrap) {
 
 TEST(Ring, StopWhenDoneServesWhatIsThere) {
   Ring ring(8);
-  RingProducer producer(ring.view);
+  RingProducer producer(ring.view, 16);
   RingServer server(ring.view);
   producer.publish(3);
   request_stop(ring.view, kStopWhenDone);
@@ -70,7 +71,7 @@ TEST(Ring, StopWhenDoneServesWhatIsThere) {
 
 TEST(Ring, StopNowEndsWithMessagesWaiting) {
   Ring ring(8);
-  RingProducer producer(ring.view);
+  RingProducer producer(ring.view, 16);
   RingServer server(ring.view);
   producer.publish(3);
   request_stop(ring.view, kStopNow);
@@ -82,7 +83,7 @@ TEST(Ring, AFlaggedResultIsThereWhenItsLastWordIs) {
   Ring ring(4, true);
   RingCollector collector(ring.view, 4);
   std::vector<std::byte> result(Ring::kStride, std::byte{0x5A});
-  store_flagged(ring.view, 0, result.data());
+  store_flagged(ring.view.out_slot(0), 0, result.data(), Ring::kStride);
   auto* last = reinterpret_cast<std::uint64_t*>(ring.out.data()) + Ring::kStride / 4 - 1;
   const std::uint64_t whole = std::exchange(*last, 0);
   EXPECT_TRUE(collector.poll(4).empty()) << "torn";
@@ -90,7 +91,7 @@ TEST(Ring, AFlaggedResultIsThereWhenItsLastWordIs) {
   ASSERT_EQ(collector.poll(4).count, 1u);
   EXPECT_EQ(collector.poll(4).base[Ring::kStride - 1], std::byte{0x5A});
   collector.release(1);
-  store_flagged(ring.view, 0, result.data());  // the flag of an earlier lap
+  store_flagged(ring.view.out_slot(0), 0, result.data(), Ring::kStride);  // the flag of an earlier lap
   EXPECT_TRUE(collector.poll(4).empty());
 }
 
@@ -99,7 +100,7 @@ void run_laps(bool flagged) {
   constexpr std::uint64_t kMessages = 200'000;
   Ring ring(16, flagged);
   std::jthread producing([&] {
-    RingProducer producer(ring.view);
+    RingProducer producer(ring.view, 16);
     std::mt19937 random(1);
     Backoff backoff;
     for (std::uint64_t next = 0; next < kMessages;) {
@@ -117,7 +118,7 @@ void run_laps(bool flagged) {
     RingServer server(ring.view);
     std::mt19937 random(2);
     Backoff backoff;
-    std::vector<std::byte> scratch(Ring::kStride);
+    std::vector<std::byte> in(Ring::kStride), out(Ring::kStride);
     while (true) {
       const auto waiting = server.waiting();
       if (server.ended()) return;
@@ -127,9 +128,13 @@ void run_laps(bool flagged) {
         continue;
       }
       for (std::uint64_t i = server.taken(); i < server.taken() + n; ++i) {
-        auto& to = flagged ? *reinterpret_cast<Header*>(scratch.data()) : *reinterpret_cast<Header*>(ring.view.out_slot(i));
-        to.id = 2 * reinterpret_cast<const Header*>(ring.view.in_slot(i))->id;
-        if (flagged) store_flagged(ring.view, i, scratch.data());
+        if (flagged) {
+          ASSERT_TRUE(load_flagged(ring.view.in_slot(i), i, in.data(), Ring::kStride));
+          reinterpret_cast<Header*>(out.data())->id = 2 * reinterpret_cast<Header*>(in.data())->id;
+          store_flagged(ring.view.out_slot(i), i, out.data(), Ring::kStride);
+        } else {
+          reinterpret_cast<Header*>(ring.view.out_slot(i))->id = 2 * reinterpret_cast<Header*>(ring.view.in_slot(i))->id;
+        }
       }
       server.take(n);
       server.complete(n);

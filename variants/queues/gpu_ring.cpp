@@ -7,7 +7,9 @@ namespace {
 /// Takes a producer's lanes in turn, a batch each; a full lane is passed over.
 class LanesIn final : public Producer {
  public:
-  explicit LanesIn(std::span<const RingView> lanes) : lanes_(lanes.begin(), lanes.end()) {}
+  LanesIn(std::span<const RingView> lanes, std::size_t most) {
+    for (const RingView& lane : lanes) lanes_.emplace_back(lane, most);
+  }
   Messages reserve(std::size_t n) override {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
       const Messages room = lanes_[at_].reserve(n);
@@ -46,8 +48,12 @@ class LanesOut final : public Collector {
   std::size_t at_ = 0;
 };
 
-/// Results up to this stride are flagged: they reach the host one fence earlier, and twice their few bytes are cheap.
-constexpr std::size_t kLargestFlagged = 144;
+/// Rings are flagged when their messages are small and go one or few at a time: the shortest way for a lone message.
+/// Larger batches share a cursor's round trip and fence among them, and are better off without the copies.
+bool worth_flagging(const QueueConfig& config) {
+  constexpr std::size_t kLargestStride = 144, kLargestBatch = 8;
+  return std::max(config.in_stride(), config.out_stride()) <= kLargestStride && config.point.batch <= kLargestBatch;
+}
 
 /// Rings in pinned host memory and one resident kernel that serves them: after the start no CUDA call is made for a
 /// message, the GPU pulls messages over the bus and writes results back. Each ring is a lane with a block of its own;
@@ -63,13 +69,13 @@ class GpuRing final : public Queue {
     for (RingView& view : views_) {
       rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
                           std::max(share, std::min(config.point.batch, ring_capacity(config.point))),
-                          config.out_stride() <= kLargestFlagged);
+                          worth_flagging(config));
       view = rings_.back().view();
     }
   }
   ~GpuRing() override { GpuRing::stop(false); }
 
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index)); }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index), config_.point.batch); }
   std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index), config_.point.batch); }
 
   void start() override { resident_ = config_.device.start_resident(config_.workload, views_, config_.point.block); }

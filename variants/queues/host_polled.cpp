@@ -14,7 +14,7 @@ class HostPolled final : public Queue {
         workers_(config, config.point.workers,
                  [&](unsigned index) { return std::make_unique<RingBroker>(rings_, index, config); }) {}
 
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<RingIn>(rings_[index].view()); }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<RingIn>(rings_[index].view(), batch_); }
   std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<RingOut>(rings_[index].view(), batch_); }
   void start() override { workers_.start(); }
   void stop(bool drain) override { workers_.stop(drain); }

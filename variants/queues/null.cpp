@@ -16,7 +16,7 @@ class NullQueue final : public Queue {
                           ring_capacity(config.point));
     }
   }
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(rings_[index].view()); }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(rings_[index].view(), batch_); }
   std::unique_ptr<Collector> collector(unsigned index) override {
     return std::make_unique<Out>(rings_[index].view(), index, batch_, result_bytes_);
   }
@@ -27,7 +27,7 @@ class NullQueue final : public Queue {
  private:
   /// Publishing is completing.
   struct In final : Producer {
-    explicit In(RingView view) : ring(view), server(view) {}
+    In(RingView view, std::size_t most) : ring(view, most), server(view) {}
     Messages reserve(std::size_t n) override { return ring.reserve(n); }
     void publish(std::size_t n) override {
       ring.publish(n);

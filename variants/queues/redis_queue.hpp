@@ -40,12 +40,24 @@ inline std::string results_key(const std::string& prefix, unsigned producer) {
 }
 inline constexpr auto kGroup = "feedrate";
 
-/// `pack` messages an element; the last may hold fewer. Messages lie one stride apart, so an element is one span.
+/// `pack` messages an element; the last may hold fewer. Inside an element each message takes what its length asks for,
+/// not its slot's stride; full slots lie as an element wants them and are not copied.
 template <class F>
 void for_each_element(const ConstMessages& messages, std::size_t pack, F&& f) {
-  for (std::size_t i = 0; i < messages.count; i += pack) {
-    const std::size_t n = std::min(pack, messages.count - i);
-    f(std::string_view(reinterpret_cast<const char*>(messages.base + i * messages.stride), n * messages.stride));
+  std::string assembled;
+  for (std::size_t begin = 0; begin < messages.count; begin += pack) {
+    const ConstMessages run = messages.from(begin).first(pack);
+    const auto bytes_of = [&](std::size_t i) { return stride_of(payload_bytes(run.header(i))); };
+    const auto* first = reinterpret_cast<const char*>(run.base);
+    bool full = true;
+    for (std::size_t i = 0; i < run.count; ++i) full &= bytes_of(i) == run.stride;
+    if (full) {
+      f(std::string_view(first, run.count * run.stride));
+      continue;
+    }
+    assembled.clear();
+    for (std::size_t i = 0; i < run.count; ++i) assembled.append(first + i * run.stride, bytes_of(i));
+    f(std::string_view(assembled));
   }
 }
 
@@ -105,7 +117,7 @@ class Reader {
       Header header{};
       const std::size_t left = bytes.size() - offset_;
       std::memcpy(&header, bytes.data() + offset_, std::min(left, sizeof header));
-      const std::size_t length = (header.length & kFailed) != 0 ? 0 : header.length;
+      const std::size_t length = payload_bytes(header);
       if (left < sizeof header || left - sizeof header < length) {
         spdlog::warn("dropped {} bytes that are no message: shorter than their header says", left);
         offset_ = bytes.size();
@@ -223,7 +235,10 @@ class RedisBroker final : public Broker {
     Staging& staging = staging_[fetched_ % staging_.size()];
     staging.ids.clear();
     const std::size_t n = reader_.read({staging.in.data(), in_stride_, staging.in.size() / in_stride_}, &staging.ids);
-    if (n == 0) return std::nullopt;
+    if (n == 0) {
+      acks_.done(sink_, staging.ids);  // of elements that held no message: they are done with
+      return std::nullopt;
+    }
     return Batch{{staging.in.data(), in_stride_, n}, {staging.out.data(), out_stride_, n}, fetched_++};
   }
   void complete(const Batch& batch) override {
@@ -265,21 +280,19 @@ template <class Dialect>
 class RedisQueue final : public Queue {
  public:
   explicit RedisQueue(const QueueConfig& config) : config_(config), control_(config.redis.url) {
+    remove_keys();
     if (!config.external_worker) {
-      remove_keys();
       Dialect::create(control_, tasks_key(config.redis.prefix), kGroup);
       workers_.emplace(config, config.point.workers, [&config](unsigned index) {
         return std::make_unique<RedisBroker<Dialect>>(config, fmt::format("worker-{}", index));
       });
-    } else {
-      for (unsigned i = 0; i < config.point.producers; ++i) control_.command({"DEL", results_key(config.redis.prefix, i)});
     }
   }
   ~RedisQueue() override {
     workers_.reset();
     try {
-      if (!config_.external_worker) remove_keys();
-    } catch (const Failure&) {  // the server is gone, and its keys with it
+      remove_keys();
+    } catch (const Failure&) {  // the server is gone or hangs: what failed the cell already says so
     }
   }
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RedisProducer<Dialect>>(config_); }
@@ -299,10 +312,10 @@ class RedisQueue final : public Queue {
 
  private:
   void remove_keys() {
-    control_.command({"DEL", tasks_key(config_.redis.prefix)});
-    for (unsigned i = 0; i < config_.point.producers; ++i) {
-      control_.command({"DEL", results_key(config_.redis.prefix, i)});
-    }
+    std::vector<std::string> keys{"DEL"};
+    if (!config_.external_worker) keys.push_back(tasks_key(config_.redis.prefix));
+    for (unsigned i = 0; i < config_.point.producers; ++i) keys.push_back(results_key(config_.redis.prefix, i));
+    control_.command({keys.begin(), keys.end()});
   }
 
   QueueConfig config_;

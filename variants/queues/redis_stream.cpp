@@ -45,17 +45,21 @@ struct StreamDialect {
       for (std::size_t i = 0; i < entries.elements; ++i) {
         const redisReply& entry = *entries.element[i];
         last_ = redis::text(*entry.element[0]);
-        const redisReply& fields = *entry.element[1];
-        for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
-          if (redis::text(*fields.element[f]) == kField) {
-            elements.push_back({redis::text(*fields.element[f + 1]), redis::text(*entry.element[0])});
-          }
-        }
+        elements.push_back({message_of(*entry.element[1]), redis::text(*entry.element[0])});
       }
       if (entries.elements == 0) recovering_ = false;
     }
 
    private:
+    /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
+    static std::string_view message_of(const redisReply& fields) {
+      for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
+        if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
+      }
+      spdlog::warn("dropped a stream entry without the field '{}'", kField);
+      return {};
+    }
+
     std::string key_, group_, consumer_;
     std::string last_ = "0";
     bool recovering_ = true;

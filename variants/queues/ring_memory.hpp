@@ -6,22 +6,22 @@
 
 namespace feedrate {
 
-/// Owns one ring's cursors and slots, in memory that the serving side can reach. `flagged`: results carry their flags.
+/// Owns one ring's cursors and slots, in memory that the serving side can reach.
 class RingMemory {
  public:
   RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity,
              bool flagged = false)
       : capacity_(std::bit_ceil(std::max<std::size_t>(capacity, 1))),
         cursors_(device.allocate_host(sizeof(RingCursors), memory)),
-        in_(device.allocate_host(capacity_ * in_stride, memory)),
-        out_(device.allocate_host(capacity_ * out_stride * (flagged ? 2 : 1), memory)),
+        in_(device.allocate_host(capacity_ * in_stride << flagged, memory)),
+        out_(device.allocate_host(capacity_ * out_stride << flagged, memory)),
         view_{reinterpret_cast<RingCursors*>(cursors_.data()),
               in_.data(),
               out_.data(),
               static_cast<std::uint32_t>(in_stride),
-              static_cast<std::uint32_t>(out_stride * (flagged ? 2 : 1)),
+              static_cast<std::uint32_t>(out_stride),
               capacity_,
-              static_cast<std::uint32_t>(flagged ? out_stride : 0)} {}
+              flagged ? 1u : 0u} {}
   RingView view() const { return view_; }
 
  private:
@@ -32,9 +32,9 @@ class RingMemory {
 
 inline std::size_t ring_capacity(const Point& point) { return point.capacity != 0 ? point.capacity : point.window; }
 
-/// The driver's ends of a single ring.
+/// The driver's ends of a single ring; `most` messages at once.
 struct RingIn final : Producer {
-  explicit RingIn(RingView view) : ring(view) {}
+  RingIn(RingView view, std::size_t most) : ring(view, most) {}
   Messages reserve(std::size_t n) override { return ring.reserve(n); }
   void publish(std::size_t n) override { ring.publish(n); }
   RingProducer ring;
