@@ -17,14 +17,16 @@ constexpr std::size_t kMostSlotMemory = std::size_t{16} << 30;  // pinned memory
 
 template <class T>
 Axis number(std::string name, T Point::*field, std::uint64_t least, std::uint64_t most, std::string help,
-            std::string row_key = "") {
+            std::string row_key = "", std::uint64_t multiple_of = 1) {
   if (row_key.empty()) row_key = name;
   const auto option = "--" + name;
   return {std::move(name), std::move(row_key), std::move(help),
           [=](Point& point, const std::string& text) {
             const auto value = parse_count(option, text);
-            if (value < least || value > most) {
-              throw BadInput(option, text, fmt::format("{} to {}", least, format_count(most)));
+            if (value < least || value > most || value % multiple_of != 0) {
+              throw BadInput(option, text,
+                             fmt::format("{} to {}{}", least, format_count(most),
+                                         multiple_of == 1 ? "" : fmt::format(", a multiple of {}", multiple_of)));
             }
             point.*field = static_cast<T>(value);
           },
@@ -55,25 +57,30 @@ std::vector<std::string> names_of() {
 std::vector<Axis> make_axes() {
   std::vector<Axis> all;
   all.push_back(word("queue", &Point::queue, names_of<Queues>, "carries messages to the device and results back"));
-  all.push_back(word("transfer", &Point::transfer,
-                     [] {
-                       auto names = names_of<Transfers>();
-                       names.emplace_back(kNoTransfer);
-                       return names;
-                     },
-                     "moves batches to the device and back, for queues that don't do it themselves"));
+  all.push_back(word(
+      "transfer", &Point::transfer,
+      [] {
+        auto names = names_of<Transfers>();
+        names.emplace_back(kNoTransfer);
+        return names;
+      },
+      "moves batches to the device and back, for queues that don't do it themselves"));
   all.push_back(word("workload", &Point::workload, names_of<Workloads>, "what the device does with a message"));
-  all.push_back(word("device", &Point::device,
-                     [] { return std::vector<std::string>{"auto", "cpu", "cuda"}; },
-                     "where it runs; auto = cuda where there is a GPU"));
+  all.push_back(word(
+      "device", &Point::device,
+      [] {
+        return std::vector<std::string>{"auto", "cpu", "cuda"};
+      },
+      "where it runs; auto = cuda where there is a GPU"));
   all.push_back(number("payload", &Point::payload, 0, kMostPayload, "bytes in a message", "payload_bytes"));
   all.push_back(number("batch", &Point::batch, 1, 1 << 20, "most messages handed on at once"));
   all.push_back(number("window", &Point::window, 1, 1 << 24, "messages in flight per producer; 1 = lone messages"));
   all.push_back(number("producers", &Point::producers, 1, 1024, "producing threads, and as many collecting"));
   all.push_back(number("workers", &Point::workers, 1, 64, "threads between a broker queue and the device"));
   all.push_back(number("streams", &Point::streams, 1, 128, "device streams per worker"));
-  all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, a multiple of 32"));
-  all.push_back(number("lanes", &Point::lanes, 0, 4096, "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 16"));
+  all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, whole warps", "block", 32));
+  all.push_back(number("lanes", &Point::lanes, 0, 4096,
+                       "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 16"));
   all.push_back(number("pack", &Point::pack, 1, 1 << 16, "Redis: messages per list element or stream entry"));
   all.push_back(number("capacity", &Point::capacity, 0, 1 << 24,
                        "messages (Redis: elements) a queue holds before it pushes back; 0 = the window"));
@@ -94,42 +101,21 @@ void normalise(Point& point, const QueueEntry& queue) {
     point.transfer = kNoTransfer;
     point.workers = 0;
   }
-  if (point.transfer == kNoTransfer || point.transfer == "pageable") point.streams = point.transfer == kNoTransfer ? 0 : 1;
+  if (point.transfer == kNoTransfer) point.streams = 0;
+  if (point.transfer == "pageable") point.streams = 1;
   if (!queue.uses_redis) point.pack = 0;
-  if (point.queue != "gpu_ring") point.lanes = 0;
+  if (!queue.uses_lanes) point.lanes = 0;
   if (point.workload != "fma_chain") point.flops_per_byte = 0;
   if (point.device == "cpu" || !queue.works) point.block = 0;
   point.batch = std::min(point.batch, point.window);
-}
-
-std::string choose_lanes(Point& point, Device& device, const Workload& workload) {
-  if (point.lanes == 0) {
-    // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
-    const auto batches = static_cast<unsigned>(std::min<std::size_t>(16, point.window / point.batch));
-    const unsigned wanted = point.device == "cuda" ? std::max(1u, 16 / point.producers) : 1;
-    point.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
-  }
-  if (point.lanes % point.producers != 0) {
-    return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);
-  }
-  const unsigned most = device.most_rings(workload, point.block);
-  if (point.lanes > most) {
-    return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", point.lanes,
-                       point.block, most);
-  }
-  return "";
 }
 
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
   if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
-  if (point.block % 32 != 0) return fmt::format("block {} is no multiple of 32", point.block);
   if (point.pack > point.batch) {
     return fmt::format("pack {} needs a batch and a window of at least as many messages", point.pack);
-  }
-  if (point.queue == "host_polled" && point.workers > point.producers) {
-    return fmt::format("{} workers for {} producers' rings", point.workers, point.producers);
   }
   const std::size_t slots = point.producers * std::max(point.window, point.capacity);
   const std::size_t bytes = slots * (stride_of(point.payload) + stride_of(workload->result_bytes(point.payload)));
@@ -137,7 +123,7 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
     return fmt::format("window and payload take {}B of slots; {}B is the most", format_count(bytes),
                        format_count(kMostSlotMemory));
   }
-  return point.queue == "gpu_ring" ? choose_lanes(point, device, *workload) : "";
+  return queue.fit ? queue.fit(point, device, *workload) : "";
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ std::optional<Limit> throughput_limit(const Point& point, const Json& floors, do
     const char* add_name = list ? "redis_list_push_per_second" : "redis_stream_add_per_second";
     const char* take_name = list ? "redis_list_pop_per_second" : "redis_stream_read_per_second";
     if (const auto add = get(add_name), take = get(take_name); add && take) {
-      tighten(limit, std::string(add_name) + "+" + take_name,
-              static_cast<double>(point.pack) / (2 / *add + 2 / *take));
+      tighten(limit, std::string(add_name) + "+" + take_name, static_cast<double>(point.pack) / (2 / *add + 2 / *take));
     }
     tighten(limit, "redis_bytes_per_second", rate(get("redis_bytes_per_second"), in + out));
   }

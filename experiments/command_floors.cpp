@@ -46,7 +46,8 @@ void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& a
   options->common.add_redis(*command);
   command->add_flag("--json", options->json, "print rows instead of a table");
   command->add_option("--out", options->out, "append the rows to this JSONL file");
-  command->callback([options, &action, &arguments] { action = [options, &arguments] { return floors(*options, arguments); }; });
+  command->callback(
+      [options, &action, &arguments] { action = [options, &arguments] { return floors(*options, arguments); }; });
 }
 
 }  // namespace feedrate

@@ -43,7 +43,11 @@ Json everything() {
   const std::string gpu = no_cuda.empty() ? open_device("cuda")->info().name : "NVIDIA GPU";
   const Json devices = Json::array({{{"name", "cpu"}, {"description", cpu_model()}, {"unavailable", ""}},
                                     {{"name", "cuda"}, {"description", gpu}, {"unavailable", no_cuda}}});
-  return {{"queues", queues()}, {"transfers", transfers}, {"workloads", workloads}, {"devices", devices}, {"axes", axes_json}};
+  return {{"queues", queues()},
+          {"transfers", transfers},
+          {"workloads", workloads},
+          {"devices", devices},
+          {"axes", axes_json}};
 }
 
 int list(bool json) {
@@ -60,7 +64,8 @@ int list(bool json) {
         fmt::print("  {:<15}   delivery {}; order {}{}\n", "", one["delivery"].get<std::string>(),
                    one["order"].get<std::string>(), one["durable"].get<bool>() ? "; durable" : "");
       }
-      if (const auto reason = one.value("unavailable", ""); !reason.empty()) fmt::print("  {:<15}   unavailable: {}\n", "", reason);
+      if (const auto reason = one.value("unavailable", ""); !reason.empty())
+        fmt::print("  {:<15}   unavailable: {}\n", "", reason);
     }
   }
   return 0;

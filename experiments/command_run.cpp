@@ -25,19 +25,22 @@ void print_table(const Json& row) {
   fmt::print("\n");
   std::string params;
   for (const auto& [key, value] : row["params"].items()) {
-    if (value != 0 && value != kNoTransfer) params += fmt::format("{}={} ", key, value.is_string() ? value.get<std::string>() : value.dump());
+    if (value != 0 && value != kNoTransfer)
+      params += fmt::format("{}={} ", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   line("point", params);
   line("messages", fmt::format("{} sent, {} received, {} lost, {} duplicated, {} corrupted, {} reordered",
                                counts["sent"].dump(), counts["received"].dump(), counts["lost"].dump(),
                                counts["duplicated"].dump(), counts["corrupted"].dump(), counts["reordered"].dump()));
   if (!row.contains("throughput")) return;
-  line("throughput", fmt::format("{}msg/s, {}B/s of payload each way", format_si(row["throughput"]["messages_per_second"]),
-                                 format_si(row["throughput"]["bytes_per_second"])));
+  line("throughput",
+       fmt::format("{}msg/s, {}B/s of payload each way", format_si(row["throughput"]["messages_per_second"]),
+                   format_si(row["throughput"]["bytes_per_second"])));
   const Json& latency = row["latency_ns"];
-  line("latency", fmt::format("p50 {}, p90 {}, p99 {}, p99.9 {}, max {} ({} samples, every {})", format_ns(latency["p50"]),
-                              format_ns(latency["p90"]), format_ns(latency["p99"]), format_ns(latency["p999"]),
-                              format_ns(latency["max"]), latency["samples"].dump(), latency["sampled_every"].dump()));
+  line("latency",
+       fmt::format("p50 {}, p90 {}, p99 {}, p99.9 {}, max {} ({} samples, every {})", format_ns(latency["p50"]),
+                   format_ns(latency["p90"]), format_ns(latency["p99"]), format_ns(latency["p999"]),
+                   format_ns(latency["max"]), latency["samples"].dump(), latency["sampled_every"].dump()));
   const Json& bound = row["bound"];
   if (bound.contains("throughput")) {
     line("of its floor", fmt::format("throughput {:.1f} % of {}", 100 * bound["throughput"]["ratio"].get<double>(),
@@ -58,10 +61,12 @@ void print_table(const Json& row) {
 void insist(const RunOptions& options, const Resolution& cell, const CLI::App& app) {
   const auto& queue = Queues::instance().get("--queue", cell.point.queue);
   if (app.count("--transfer") != 0 && !queue.uses_transfer && options.point.transfer != kNoTransfer) {
-    throw BadInput("--transfer", options.point.transfer, fmt::format("none (queue {} moves messages itself)", cell.point.queue));
+    throw BadInput("--transfer", options.point.transfer,
+                   fmt::format("none (queue {} moves messages itself)", cell.point.queue));
   }
   if (options.common.run.external_worker && !queue.make_broker) {
-    throw BadInput("--external-worker", cell.point.queue, "queues that other processes reach: redis_list, redis_stream");
+    throw BadInput("--external-worker", cell.point.queue,
+                   "queues that other processes reach: redis_list, redis_stream");
   }
   if (options.common.run.external_worker && options.common.redis.url.empty()) {
     throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
@@ -100,7 +105,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);
-  command->add_flag("--external-worker", options->common.run.external_worker, "load a `feedrate worker` in another process");
+  command->add_flag("--external-worker", options->common.run.external_worker,
+                    "load a `feedrate worker` in another process");
   command->add_flag("--json", options->json, "print the row instead of a table");
   command->add_option("--out", options->out, "append the row to this JSONL file");
   command->callback([options, command, &action, &arguments] {

@@ -1,5 +1,5 @@
+#include <fmt/format.h>
 #include <unistd.h>
-
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -17,13 +17,26 @@ struct Options {
   bool dry_run = false;
 };
 
-/// The run options that the command line or the environment named; they win over the spec's.
-std::vector<std::string> given_run_options(const CLI::App& command) {
-  std::vector<std::string> given;
-  for (const char* name : {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog"}) {
-    if (command.count(std::string("--") + name) != 0) given.emplace_back(name);
+/// Gives the spec's `run` to the options of the same names, within whose bounds it must be. The command line, the
+/// environment and the config file win.
+void apply_run(const Json& run, const std::string& where, CLI::App& command) {
+  for (const auto& [name, value] : run.items()) {
+    CLI::Option* option = command.get_option("--" + name);
+    if (!option->empty()) continue;
+    try {
+      option->add_result(value.is_string() ? value.get<std::string>() : value.dump());
+      option->run_callback();
+    } catch (const std::exception& error) {
+      throw BadInput(fmt::format("spec {}: run.{}: {}", where, name, error.what()));
+    }
   }
-  return given;
+}
+
+Json run_of(const RunSettings& settings) {
+  return {{"seconds", settings.seconds},   {"warmup", settings.warmup_seconds},
+          {"messages", settings.messages}, {"repetitions", settings.repetitions},
+          {"seed", settings.seed},         {"watchdog", settings.watchdog_seconds},
+          {"pin", settings.pin_threads}};
 }
 
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.
@@ -49,27 +62,31 @@ void restart(const std::vector<std::string>& arguments, const std::filesystem::p
   execv("/proc/self/exe", raw.data());
 }
 
-int sweep(Options& options, const CLI::App& command, const std::vector<std::string>& arguments) {
+int sweep(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
   namespace fs = std::filesystem;
   if (!options.resume.empty() && !fs::is_regular_file(fs::path(options.resume) / "spec.json")) {
     throw BadInput("--resume", options.resume, "a results directory with a spec.json");
   }
-  if (!options.out.empty() && !options.resume.empty()) throw BadInput("--out", options.out, "nothing, together with --resume");
+  if (!options.out.empty() && !options.resume.empty()) {
+    throw BadInput("--out", options.out, "nothing, together with --resume");
+  }
   if (options.spec.empty() && options.resume.empty()) options.spec = "quick";
   const fs::path file = options.spec.empty() ? fs::path(options.resume) / "spec.json" : find_spec(options.spec);
-  const Spec spec = load_spec(file, options.axes);
-  apply_run(spec, given_run_options(command), options.common.run);
+  Spec spec = load_spec(file, options.axes);
+  apply_run(spec.document.value("run", Json::object()), file.string(), command);
+  spec.document["run"] = run_of(options.common.run);  // a resume must know what the command line said
   fs::path directory = !options.resume.empty() ? options.resume : options.out;
   if (directory.empty()) directory = fs::path("results") / (utc_now(true) + "-" + spec.name);
-  if (options.resume.empty() && !options.dry_run && fs::exists(directory / "rows.jsonl")) {
+  if (std::error_code none; options.resume.empty() && !options.dry_run && fs::exists(directory / "rows.jsonl", none)) {
     throw BadInput("--out", directory.string(), "a directory without rows; --resume goes on with one that has some");
   }
   auto session = options.common.session(arguments, false);
+  const auto start_again = [&] {
+    session->stop_redis();
+    restart(arguments, directory);
+  };
   return run_sweep(*session, spec,
-                   {directory, options.dry_run, options.profile_cell, [&] {
-                      session->stop_redis();
-                      restart(arguments, directory);
-                    }});
+                   {directory, !options.resume.empty(), options.dry_run, options.profile_cell, start_again});
 }
 
 }  // namespace
@@ -84,7 +101,8 @@ void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& ar
   command->add_option("--out", options->out, "results directory; default results/<time>-<spec>");
   command->add_option("--resume", options->resume, "go on in this results directory");
   command->add_flag("--dry-run", options->dry_run, "print the cells and the estimated time, measure nothing");
-  command->add_option("--profile-cell", options->profile_cell, "profiler capture only around this cell (number or row id)");
+  command->add_option("--profile-cell", options->profile_cell,
+                      "profiler capture only around this cell (number or row id)");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

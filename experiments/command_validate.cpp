@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -40,7 +41,7 @@ int validate(const std::vector<std::string>& files) {
   std::size_t rows = 0, wrong = 0;
   for (const std::string& file : files) {
     std::ifstream input(file);
-    if (!input) throw BadInput("FILE", file, "a readable JSONL file");
+    if (!input || std::filesystem::is_directory(file)) throw BadInput("FILE", file, "a readable JSONL file");
     std::size_t number = 0;
     for (std::string line; std::getline(input, line);) {
       const std::string where = fmt::format("{}:{}", file, ++number);

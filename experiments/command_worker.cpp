@@ -37,7 +37,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   const auto workload = make_workload(resolution.point);
   const QueueConfig config{resolution.point, session->device(), *workload, session->redis(), false};
   const auto broker = entry.make_broker(config, options.name);
-  const auto transfer = Transfers::instance().get("--transfer", resolution.point.transfer).make(transfer_config(config));
+  const auto transfer =
+      Transfers::instance().get("--transfer", resolution.point.transfer).make(transfer_config(config));
   Worker worker(*broker, *transfer);
   std::stop_source stop, abandon;
   // Signal handlers may not request a stop themselves; this thread hands it on.
@@ -45,8 +46,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
     while (!ended.stop_requested() && !interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     stop.request_stop();
   });
-  fmt::print(stderr, "worker {}: {} from {}:tasks on {}\n", options.name, resolution.point.workload, config.redis.prefix,
-             session->device().info().name);
+  fmt::print(stderr, "worker {}: {} from {}:tasks on {}\n", options.name, resolution.point.workload,
+             config.redis.prefix, session->device().info().name);
   worker.run(stop.get_token(), abandon.get_token());
   fmt::print(stderr, "worker {}: drained, {} messages served\n", options.name, worker.served());
   return 0;
@@ -58,12 +59,15 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   auto options = std::make_shared<WorkerOptions>();
   options->point.queue = "redis_list";
   CLI::App* command = app.add_subcommand("worker", "serve a Redis queue until SIGTERM, then drain and end");
-  add_axes(*command, options->point,
-           {"queue", "transfer", "workload", "device", "payload", "batch", "streams", "block", "pack", "flops-per-byte"});
+  add_axes(
+      *command, options->point,
+      {"queue", "transfer", "workload", "device", "payload", "batch", "streams", "block", "pack", "flops-per-byte"});
   options->common.add_device(*command);
   options->common.add_redis(*command);
-  add_option(*command, "name", options->name, "of this worker; under the same name it takes up what it left unfinished");
-  command->callback([options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
+  add_option(*command, "name", options->name,
+             "of this worker; under the same name it takes up what it left unfinished");
+  command->callback(
+      [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
 }
 
 }  // namespace feedrate

@@ -8,7 +8,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{64} << 20;  // bytes of a bandwidth probe: several times the L2
-constexpr unsigned kBlocks = 64, kThreads = 512;        // of the SM probes: enough to fill the bus, measured
+constexpr unsigned kBlocks = 64, kThreads = 512;       // of the SM probes: enough to fill the bus, measured
 constexpr unsigned kTimings = 1000, kTrips = 5000;
 constexpr double kSeconds = 0.1;
 
@@ -99,7 +99,8 @@ double word_round_trip_ns(Device& device) {
   const double median = median_ns(kTrips, [&] {
     SystemWord(*question).store(++trip, kRelaxed);
     while (SystemWord(*answer).load(kRelaxed) < trip && cudaStreamQuery(stream) == cudaErrorNotReady) {
-      for (unsigned spin = 0; spin < 20'000 && SystemWord(*answer).load(kRelaxed) < trip; ++spin) {}
+      for (unsigned spin = 0; spin < 20'000 && SystemWord(*answer).load(kRelaxed) < trip; ++spin) {
+      }
     }
   });
   stream.wait();
@@ -110,7 +111,8 @@ double word_round_trip_ns(Device& device) {
 }  // namespace
 
 void add_cuda_floors(FloorList& floors, Device& device) {
-  const Buffer in = device.allocate_host(kLarge, HostMemory::pinned), out = device.allocate_host(kLarge, HostMemory::pinned);
+  const Buffer in = device.allocate_host(kLarge, HostMemory::pinned),
+               out = device.allocate_host(kLarge, HostMemory::pinned);
   const Buffer near_in = device.allocate_device(kLarge), near_out = device.allocate_device(kLarge);
   const OneStream a, b;
   const auto* in16 = reinterpret_cast<const uint4*>(in.data());
@@ -136,14 +138,16 @@ void add_cuda_floors(FloorList& floors, Device& device) {
     });
     return 100 * rate;
   });
-  floors.add("graph_launch_sync_ns", "ns", "graph of one empty kernel: launch and synchronize, median", graph_launch_sync_ns);
-  floors.add("mapped_launch_sync_ns", "ns", "kernel that reads and writes 64 B of pinned memory, synchronize, median", [&] {
-    return median_ns(kTimings, [&] {
-      echo_kernel<<<1, 32, 0, a>>>(in16, out16, kSmall / sizeof(uint4));
-      launched();
-      a.wait();
-    });
-  });
+  floors.add("graph_launch_sync_ns", "ns", "graph of one empty kernel: launch and synchronize, median",
+             graph_launch_sync_ns);
+  floors.add("mapped_launch_sync_ns", "ns", "kernel that reads and writes 64 B of pinned memory, synchronize, median",
+             [&] {
+               return median_ns(kTimings, [&] {
+                 echo_kernel<<<1, 32, 0, a>>>(in16, out16, kSmall / sizeof(uint4));
+                 launched();
+                 a.wait();
+               });
+             });
   floors.add("copy_launch_copy_ns", "ns", "64 B: copy in, kernel, copy out, synchronize, median", [&] {
     return median_ns(kTimings, [&] {
       copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, a);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -17,21 +18,24 @@ struct ClosedLoop::Flow {
       : index(index),
         producer(queue.producer(index)),
         collector(queue.collector(index)),
-        tracker(std::max<std::uint64_t>(2 * point.window, 1024)),
-        stamps(tracker.span()) {}
+        stamps(std::bit_ceil(std::max<std::size_t>(2 * point.window, 1024))),
+        tracker(stamps.size()) {}
 
   unsigned index;
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
-  Tracker tracker;                                 // the collector's
   std::vector<std::atomic<std::uint64_t>> stamps;  // when a timed message was published, by sequence modulo span
-  Counts counts;                                   // the collector's; read when it has ended
-  Histogram latency;                               // the collector's
-  std::uint64_t finished_at = 0;                   // the collector's: when the last result of the pass came
 
-  alignas(64) std::atomic<std::uint64_t> sent{0};  // by the producer
+  // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
+  // must not take the lines that its collector counts in.
+  alignas(128) Tracker tracker;  // the collector's, as are the next three
+  Counts counts;                 // read when it has ended
+  Histogram latency;
+  std::uint64_t finished_at = 0;  // when the last result of the pass came
+
+  alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer
   std::atomic<bool> all_sent{false};
-  alignas(64) std::atomic<std::uint64_t> received{0};  // by the collector
+  alignas(128) std::atomic<std::uint64_t> received{0};  // by the collector
   std::atomic<std::uint64_t> lowest_missing{0};
 };
 
@@ -53,16 +57,16 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
   const std::uint64_t share =
       pass.messages / point_.producers + (flow.index < pass.messages % point_.producers ? 1 : 0);
   const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
-  const std::uint64_t every = pass.sample_every, stamp_mask = flow.stamps.size() - 1;
+  const std::uint64_t every = pass.sample_every, span = flow.stamps.size(), stamp_mask = span - 1;
   std::uint64_t sent = start, received = start, lowest = start;
   Backoff backoff;
   while (!stop_sending_.load(std::memory_order_relaxed) && sent < limit) {
-    if (sent - received >= point_.window || sent - lowest >= flow.tracker.span()) {
+    if (sent - received >= point_.window || sent - lowest >= span) {
       received = flow.received.load(std::memory_order_acquire);
       lowest = flow.lowest_missing.load(std::memory_order_relaxed);
     }
     const std::uint64_t room = std::min({static_cast<std::uint64_t>(point_.batch), limit - sent,
-                                         point_.window - (sent - received), flow.tracker.span() - (sent - lowest)});
+                                         point_.window - (sent - received), span - (sent - lowest)});
     const Messages slots = room == 0 ? Messages{} : flow.producer->reserve(room);
     if (slots.empty()) {
       flow.producer->progress();
@@ -70,6 +74,7 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
       continue;
     }
     backoff.reset();
+    const TraceRange range("produce");
     workload_.fill(settings_.seed, message_id(flow.index, sent), point_.payload, slots);
     const std::uint64_t end = sent + slots.count;
     if (std::uint64_t timed = (sent + every - 1) & ~(every - 1); timed < end) {
@@ -102,11 +107,13 @@ void ClosedLoop::collect(Flow& flow, const Pass& pass) {
       continue;
     }
     backoff.reset();
+    const TraceRange range("collect");
     std::uint64_t now = 0;
     for (std::size_t i = 0; i < results.count; ++i) {
       const Header& result = results.header(i);
       const std::uint64_t sequence = sequence_of(result.id);
-      const bool known = producer_of(result.id) == flow.index && sequence < flow.sent.load(std::memory_order_relaxed) + point_.batch;
+      const bool known =
+          producer_of(result.id) == flow.index && sequence < flow.sent.load(std::memory_order_relaxed) + point_.batch;
       const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
       if (verdict == Tracker::Verdict::duplicate) {
         ++counts.duplicated;
@@ -124,8 +131,8 @@ void ClosedLoop::collect(Flow& flow, const Pass& pass) {
     }
     flow.collector->release(results.count);
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
+    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
     flow.received.store(counts.received, std::memory_order_release);
-    if (pass.messages != 0) flow.finished_at = now_ns();
   }
 }
 

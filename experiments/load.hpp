@@ -34,8 +34,8 @@ struct PassResult {
 struct LoadSettings {
   std::uint64_t seed = 1;
   bool pin_threads = false;
-  double watchdog_seconds = 10;             ///< without a single result
-  std::function<bool()> interrupted = {};   ///< asked every millisecond
+  double watchdog_seconds = 10;            ///< without a single result
+  std::function<bool()> interrupted = {};  ///< asked every millisecond
 };
 
 /// The closed-loop load: per producer one thread that keeps `window` messages in flight and one that collects and

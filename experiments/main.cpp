@@ -17,8 +17,11 @@ int parse_and_act(int argc, char** argv) {
   CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
   app.require_subcommand(1);
   app.set_version_flag("--version", feedrate::version_text());
-  app.config_formatter(feedrate::json_config());
-  app.set_config("--config", "", "JSON file of options, by subcommand: {\"run\": {\"payload\": 64}}")
+  app.config_formatter(feedrate::json_config(app));
+  // CLI11 reads the file before it reads the environment: the variable must be the default to be read in time.
+  const char* config = std::getenv(feedrate::variable_of("config").c_str());
+  app.set_config("--config", config != nullptr ? config : "",
+                 "JSON file of options, by subcommand: {\"run\": {\"payload\": 64}}")
       ->envname(feedrate::variable_of("config"))
       ->check(CLI::ExistingFile);
   feedrate::Action action;
@@ -30,8 +33,11 @@ int parse_and_act(int argc, char** argv) {
   feedrate::add_validate(app, action);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;  // --help and --version end here too
+  } catch (const CLI::ParseError& error) {  // --help and --version end here too, with code 0
+    if (error.get_exit_code() != 0 && app.get_subcommands().empty() && app.remaining_size() != 0) {
+      throw feedrate::BadInput("subcommand", app.remaining().front(), feedrate::subcommands_of(app));
+    }
+    return app.exit(error) == 0 ? 0 : 2;
   }
   return action();
 }

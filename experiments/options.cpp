@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
@@ -11,14 +12,21 @@
 namespace feedrate {
 namespace {
 
-/// CLI11's own config files are TOML; ours are JSON, as everything else here.
+bool set_by_environment(const CLI::Option& option) {
+  const char* value = std::getenv(option.get_envname().c_str());
+  return value != nullptr && *value != '\0';
+}
+
+/// CLI11's own config files are TOML; ours are JSON, as everything else here. And CLI11 would let the file win over the
+/// environment.
 class JsonConfig final : public CLI::Config {
  public:
+  explicit JsonConfig(const CLI::App& app) : app_(app) {}
   std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::vector<CLI::ConfigItem> items;
     try {
-      collect(Json::parse(input), {}, items);
+      collect(Json::parse(input), app_, {}, items);
     } catch (const Json::exception& error) {
       throw BadInput(fmt::format("--config: not valid JSON: {}", error.what()));
     }
@@ -26,15 +34,24 @@ class JsonConfig final : public CLI::Config {
   }
 
  private:
-  static void collect(const Json& object, const std::vector<std::string>& parents, std::vector<CLI::ConfigItem>& items) {
+  static void collect(const Json& object, const CLI::App& command, const std::vector<std::string>& parents,
+                      std::vector<CLI::ConfigItem>& items) {
     if (!object.is_object()) throw BadInput("--config", object.dump(), "an object of options");
     for (const auto& [name, value] : object.items()) {
       if (value.is_object()) {
+        const auto named = command.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; });
+        if (named.empty()) throw BadInput("--config", name, subcommands_of(command));
         auto path = parents;
         path.push_back(name);
-        collect(value, path, items);
+        collect(value, *named.front(), path, items);
         continue;
       }
+      const CLI::Option* option = command.get_option_no_throw("--" + name);
+      if (option == nullptr) option = command.get_option_no_throw(name);  // a positional one
+      if (option == nullptr) {
+        throw BadInput("--config", name, fmt::format("options in `{} --help`", command.get_display_name()));
+      }
+      if (set_by_environment(*option)) continue;
       CLI::ConfigItem item;
       item.parents = parents;
       item.name = name;
@@ -44,6 +61,8 @@ class JsonConfig final : public CLI::Config {
       items.push_back(std::move(item));
     }
   }
+
+  const CLI::App& app_;
 };
 
 /// Options that are numbers read "1M" too, and say what is allowed.
@@ -84,11 +103,20 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, 
 
 std::string variable_of(const std::string& option) {
   std::string name = "FEEDRATE_" + option;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
   return name;
 }
 
-std::shared_ptr<CLI::Config> json_config() { return std::make_shared<JsonConfig>(); }
+std::string subcommands_of(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + each->get_name();
+  }
+  return names;
+}
+
+std::shared_ptr<CLI::Config> json_config(const CLI::App& app) { return std::make_shared<JsonConfig>(app); }
 
 void CommonOptions::add_device(CLI::App& app) {
   if (app.get_option_no_throw("--device") == nullptr) {
@@ -106,26 +134,33 @@ void CommonOptions::add_redis(CLI::App& app) {
 void CommonOptions::add_run(CLI::App& app) {
   add_seconds(app, "seconds", run.seconds, 86400, "timed phase of a cell")->default_str("0.5");
   add_seconds(app, "warmup", run.warmup_seconds, 3600, "untimed phase before it");
-  add_count(app, "messages", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.messages = v; },
-            "timed phase ends after so many messages instead; 0 = by seconds", "0");
-  add_count(app, "repetitions", 1, 1000, [this](std::uint64_t v) { run.repetitions = static_cast<unsigned>(v); },
-            "of every cell, in shuffled order", "1");
-  add_count(app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
-            "of payloads and of the order of cells", "1");
+  add_count(
+      app, "messages", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.messages = v; },
+      "timed phase ends after so many messages instead; 0 = by seconds", "0");
+  add_count(
+      app, "repetitions", 1, 1000, [this](std::uint64_t v) { run.repetitions = static_cast<unsigned>(v); },
+      "of every cell, in shuffled order", "1");
+  add_count(
+      app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
+      "of payloads and of the order of cells", "1");
   add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
   app.add_flag("--pin", run.pin_threads, "bind producers and collectors to cores")->envname(variable_of("pin"));
 }
 
 std::unique_ptr<Session> CommonOptions::session(const std::vector<std::string>& arguments, bool needs_redis) {
-  auto made = std::make_unique<Session>(device, gpu, redis, fmt::format("{}", fmt::join(arguments, " ")), run);
-  if (needs_redis) {
-    try {
-      redis::Connection probe(made->redis().url);
-    } catch (const Failure& failure) {
-      throw BadInput(failure.what());
-    }
-  }
+  std::vector<std::string> shown(arguments.size());  // in every row
+  std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
+  auto made = std::make_unique<Session>(device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
+  if (needs_redis) reach_redis(*made);
   return made;
+}
+
+void reach_redis(Session& session) {
+  try {
+    redis::Connection probe(session.redis().url);
+  } catch (const Failure& failure) {
+    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
 }
 
 void add_axes(CLI::App& app, Point& point, const std::set<std::string>& names) {
@@ -133,7 +168,8 @@ void add_axes(CLI::App& app, Point& point, const std::set<std::string>& names) {
   for (const Axis& a : axes()) {
     if (!names.empty() && !names.contains(a.name)) continue;
     const Json value = a.get(standard);
-    app.add_option_function<std::string>("--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, a.help)
+    app.add_option_function<std::string>(
+           "--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, a.help)
         ->envname(variable_of(a.name))
         ->type_name(value.is_string() ? "NAME" : "N")
         ->default_str(value.is_string() ? value.get<std::string>() : value.dump());

@@ -25,6 +25,9 @@ struct CommonOptions {
   std::unique_ptr<Session> session(const std::vector<std::string>& arguments, bool needs_redis);
 };
 
+/// Connects to Redis once, before anything else is done: BadInput if it can't be.
+void reach_redis(Session&);
+
 /// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty; values land in `point`.
 void add_axes(CLI::App&, Point& point, const std::set<std::string>& names = {});
 
@@ -33,8 +36,11 @@ template <class T>
 CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help);
 std::string variable_of(const std::string& option);
 
-/// Reads option values from a JSON object: { "redis": "unix:///…", "run": { "payload": 64 } }.
-std::shared_ptr<CLI::Config> json_config();
+/// Reads option values by subcommand from a JSON object: { "run": { "redis": "unix:///…", "payload": 64 } }. Throws
+/// BadInput for what `app` doesn't know.
+std::shared_ptr<CLI::Config> json_config(const CLI::App& app);
+/// Their names, as messages list them.
+std::string subcommands_of(const CLI::App&);
 
 template <class T>
 CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help) {

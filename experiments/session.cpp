@@ -26,8 +26,9 @@ constexpr std::uint64_t kEnvironmentAgeNs = 5'000'000'000;
 constexpr double kStampBudget = 0.02;  // of a producer's time
 
 Json to_json(const Counts& counts) {
-  return {{"sent", counts.sent},           {"received", counts.received},   {"lost", counts.lost},
-          {"duplicated", counts.duplicated}, {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
+  return {{"sent", counts.sent},           {"received", counts.received},
+          {"lost", counts.lost},           {"duplicated", counts.duplicated},
+          {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
 }
 
 Json to_json(const Histogram& histogram, unsigned sample_every) {
@@ -128,7 +129,8 @@ std::vector<Json> Session::measure_floors(bool with_redis) {
              {"id", row_id(params, 0)},
              {"status", "ok"},
              {"reason", ""},
-             {"floor", {{"name", floor.name}, {"value", floor.value}, {"unit", floor.unit}, {"description", floor.description}}},
+             {"floor",
+              {{"name", floor.name}, {"value", floor.value}, {"unit", floor.unit}, {"description", floor.description}}},
              {"device", device_->kind()},
              {"environment", environment()},
              {"time", {{"started", floor.started}, {"duration_seconds", floor.seconds}}}};
@@ -138,7 +140,9 @@ std::vector<Json> Session::measure_floors(bool with_redis) {
   return rows;
 }
 
-void Session::add_floor_row(const Json& row) { floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"]; }
+void Session::add_floor_row(const Json& row) {
+  floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
+}
 
 PassResult Session::run_load(const Point& point, Counts& counts, Cost& cost, unsigned& sample_every,
                              const RunSettings& settings) {
@@ -268,7 +272,9 @@ Json Session::failed_row(const Point& point, unsigned repetition, const std::str
 Json Session::run_cell(const Resolution& cell, unsigned repetition) {
   environment();
   Json row = empty_row(cell.point, repetition);
-  const TraceRange range("cell " + row["id"].get<std::string>());
+  const TraceRange cell_range(
+      fmt::format("cell {} {} {}", cell.point.queue, cell.point.transfer, row["id"].get<std::string>()));
+  const TraceRange repetition_range(fmt::format("repetition {}", repetition));
   const auto begin = now_ns();
   if (!cell.impossible.empty()) {
     row["status"] = "skipped";

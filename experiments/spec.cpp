@@ -26,12 +26,26 @@ void allow_only(const Json& object, const std::string& where, const std::set<std
   }
 }
 
+std::string text_of(const Json& value, const std::string& where, const std::string& what) {
+  if (!value.is_string()) refuse(where, fmt::format("{} must be a text, not {}", what, value.dump()));
+  return value.get<std::string>();
+}
+
+/// The object's list of that name; empty when it has none.
+Json list_of(const Json& object, const std::string& where, const std::string& key) {
+  Json list = object.value(key, Json::array());
+  if (!list.is_array()) refuse(where, fmt::format("'{}' must be a list, not {}", key, list.dump()));
+  return list;
+}
+
 /// What a spec writes for an axis' values: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
 std::vector<std::string> values_of(const std::string& axis_name, const Json& json) {
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   std::vector<std::string> values;
   for (const Json& item : json.is_array() ? json : Json::array({json})) {
-    if (!item.is_string() && !item.is_number()) refuse(axis_name, "values must be numbers or strings, not " + item.dump());
+    if (!item.is_string() && !item.is_number()) {
+      refuse(axis_name, "values must be numbers or strings, not " + item.dump());
+    }
     for (auto& value : expand_values("--" + axis_name, text(item))) values.push_back(std::move(value));
   }
   if (values.empty()) refuse(axis_name, "has no values");
@@ -85,7 +99,9 @@ bool satisfies(const Json& constraint, const Point& point, const std::string& wh
     refuse(where, "a constraint needs 'then', or 'product' (a list of axes) and 'max'");
   }
   double product = 1;
-  for (const Json& name : constraint["product"]) product *= numeric(where, axis(name.get<std::string>()), point);
+  for (const Json& name : constraint["product"]) {
+    product *= numeric(where, axis(text_of(name, where, "an axis of 'product'")), point);
+  }
   return product <= bound_of(where, constraint["max"]);
 }
 
@@ -98,11 +114,11 @@ struct Step {
 std::vector<Step> steps_of(const Json& part, const std::string& where) {
   std::vector<Step> steps;
   std::set<std::string> zipped;
-  for (const Json& group : part.value("zip", Json::array())) {
+  for (const Json& group : list_of(part, where, "zip")) {
     if (!group.is_array()) refuse(where, "'zip' must be a list of lists of axes");
     Step step;
     for (const Json& name_json : group) {
-      const auto name = name_json.get<std::string>();
+      const auto name = text_of(name_json, where, "an axis of 'zip'");
       if (!part["axes"].contains(name)) refuse(where, fmt::format("'zip' names '{}', which has no values", name));
       if (!zipped.insert(name).second) refuse(where, fmt::format("'zip' names '{}' twice", name));
       step.names.push_back(name);
@@ -160,7 +176,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   }
   allow_only(document, where, {"name", "description", "run", "parts", "axes", "zip", "constraints"});
   allow_only(document.value("run", Json::object()), where + " run",
-             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog"});
+             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin"});
   if (!document.contains("parts")) {
     if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
     document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});
@@ -170,14 +186,18 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   if (!document["parts"].is_array() || document["parts"].empty()) refuse(where, "'parts' must be a list of parts");
   for (const Json& part : document["parts"]) {
     allow_only(part, where + " part", {"name", "axes", "zip", "constraints"});
-    if (!part.contains("axes") || !part["axes"].is_object()) refuse(where, "every part needs an object 'axes'");
+    if (!part.contains("axes") || !part["axes"].is_object() || part["axes"].empty()) {
+      refuse(where, "every part needs an object 'axes' that names some");
+    }
   }
   for (const std::string& text : overrides) apply_override(document["parts"], text);
 
-  Spec spec{document.value("name", file.stem().string()), document.value("description", ""), {}, {}};
+  Spec spec;
+  spec.name = text_of(document.value("name", Json(file.stem().string())), where, "'name'");
+  spec.description = text_of(document.value("description", Json("")), where, "'description'");
   for (const Json& part : document["parts"]) {
-    Json constraints = document.value("constraints", Json::array());
-    for (const Json& own : part.value("constraints", Json::array())) constraints.push_back(own);
+    Json constraints = list_of(document, where, "constraints");
+    for (const Json& own : list_of(part, where, "constraints")) constraints.push_back(own);
     expand_part(part, constraints, where, spec.points);
   }
   if (spec.points.empty()) refuse(where, "its constraints leave no point");
@@ -201,21 +221,6 @@ std::filesystem::path find_spec(const std::string& name_or_path) {
     for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().stem());
   }
   throw BadInput("SPEC", name_or_path, fmt::format("a file, or one of {}", fmt::join(names, ", ")));
-}
-
-void apply_run(const Spec& spec, const std::vector<std::string>& given, RunSettings& settings) {
-  const Json run = spec.document.value("run", Json::object());
-  const auto take = [&](const char* key, auto& field) {
-    if (!run.contains(key) || std::find(given.begin(), given.end(), key) != given.end()) return;
-    if (!run[key].is_number() || run[key].get<double>() < 0) refuse(spec.name, fmt::format("run.{} must be a number >= 0, not {}", key, run[key].dump()));
-    field = run[key].get<std::remove_reference_t<decltype(field)>>();
-  };
-  take("seconds", settings.seconds);
-  take("warmup", settings.warmup_seconds);
-  take("messages", settings.messages);
-  take("repetitions", settings.repetitions);
-  take("seed", settings.seed);
-  take("watchdog", settings.watchdog_seconds);
 }
 
 }  // namespace feedrate

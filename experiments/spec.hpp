@@ -10,7 +10,7 @@ namespace feedrate {
 /// A sweep, as its JSON file says:
 ///
 ///     { "name": …, "description": …,
-///       "run":   { "seconds", "warmup", "messages", "repetitions", "seed", "watchdog" },
+///       "run":   { "seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin" },   the options' values
 ///       "parts": [ { "axes": { "queue": ["a", "b"], "payload": "pow2:6..20:2", "window": [1, 256] },
 ///                    "zip": [ ["window", "batch"] ],
 ///                    "constraints": [ … ] } ],
@@ -22,8 +22,8 @@ namespace feedrate {
 /// A spec without `parts` is one part itself.
 struct Spec {
   std::string name, description;
-  Json document;             ///< what was read, overrides included: goes into the results' directory
-  std::vector<Point> points; ///< in order, as written: not yet resolved for a device
+  Json document;              ///< what was read, overrides included: goes into the results' directory
+  std::vector<Point> points;  ///< in order, as written: not yet resolved for a device
 };
 
 /// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput naming the file and the key.
@@ -31,8 +31,5 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
 
 /// A spec by path, or by name from the folders where specs are kept. Throws BadInput listing the known names.
 std::filesystem::path find_spec(const std::string& name_or_path);
-
-/// Fills in the spec's `run` where the command line said nothing (`given`: the options it named).
-void apply_run(const Spec&, const std::vector<std::string>& given, RunSettings&);
 
 }  // namespace feedrate

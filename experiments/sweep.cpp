@@ -15,13 +15,14 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/units.hpp"
+#include "experiments/options.hpp"
 #include "experiments/recorder.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
 namespace {
 
-constexpr double kSetUpSeconds = 0.1;     // a cell's, for the estimate
+constexpr double kSetUpSeconds = 0.1;       // a cell's, for the estimate
 constexpr double kUnstoppableSeconds = 30;  // beyond what a cell may take at most
 
 /// Calls `strike` unless destroyed in time: the way out when a cell hangs where no flag is looked at, such as a kernel
@@ -104,7 +105,8 @@ class Progress {
   void after(const Json& row) {
     ++done_;
     const bool good = row["status"] == "ok";
-    fmt::print(stderr, "{}{} · {}{}", terminal_ ? "\r\033[K" : "", head_, outcome_text(row), terminal_ && good ? "" : "\n");
+    fmt::print(stderr, "{}{} · {}{}", terminal_ ? "\r\033[K" : "", head_, outcome_text(row),
+               terminal_ && good ? "" : "\n");
   }
   void end() const {
     if (terminal_) fmt::print(stderr, "\n");
@@ -120,7 +122,8 @@ class Progress {
 
 void print_plan(const std::vector<Cell>& cells, const std::vector<Resolution>& points, const Spec& spec,
                 const RunSettings& settings, double seconds) {
-  const auto impossible = std::count_if(points.begin(), points.end(), [](const auto& r) { return !r.impossible.empty(); });
+  const auto impossible =
+      std::count_if(points.begin(), points.end(), [](const auto& r) { return !r.impossible.empty(); });
   fmt::print(stderr, "{}: {} cells = {} points × {} repetitions, {} of the points impossible here; about {:.0f} s\n",
              spec.name, cells.size(), points.size(), settings.repetitions, impossible, seconds);
 }
@@ -131,20 +134,31 @@ bool any_uses_redis(const std::vector<Resolution>& points) {
   });
 }
 
-/// Rows of earlier runs: ids that are done, and the floors.
-std::set<std::string> take_earlier(const Recorder& recorder, Session& session, bool& have_floors) {
-  std::set<std::string> done;
-  for (const Json& row : recorder.earlier()) {
+/// Makes the directory with its spec.json, which is there whole or not at all: a resume must be able to read it,
+/// whenever this is killed.
+void make_results(const std::filesystem::path& directory, const Json& document) {
+  try {
+    std::filesystem::create_directories(directory);
+    const auto partial = directory / "spec.json.partial";
+    std::ofstream file(partial);
+    file.exceptions(std::ios::failbit | std::ios::badbit);
+    file << document.dump(2) << "\n";
+    file.close();
+    std::filesystem::rename(partial, directory / "spec.json");
+  } catch (const std::system_error& error) {  // of the file system as of the stream
+    throw BadInput("--out", directory.string(), fmt::format("a directory to write to ({})", error.what()));
+  }
+}
+
+/// Ids of the rows of a kind that earlier runs left.
+std::set<std::string> ids_of(const std::vector<Json>& rows, const std::string& kind) {
+  std::set<std::string> ids;
+  for (const Json& row : rows) {
     // A cell that Ctrl-C cut short is no measurement yet.
     if (row.value("status", "") == "invalid" && row.value("reason", "") == "interrupted") continue;
-    if (row.value("kind", "") == "floor") {
-      session.add_floor_row(row);
-      have_floors = true;
-    } else {
-      done.insert(row.at("id").get<std::string>());
-    }
+    if (row.value("kind", "") == kind) ids.insert(row.at("id").get<std::string>());
   }
-  return done;
+  return ids;
 }
 
 }  // namespace
@@ -164,17 +178,21 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
     return 0;
   }
   const bool redis = any_uses_redis(points);
-  if (redis) session.redis();
-  std::filesystem::create_directories(options.directory);
+  if (redis) reach_redis(session);
+  if (!options.resume) make_results(options.directory, spec.document);
   Recorder recorder(options.directory / "rows.jsonl");
-  std::ofstream(options.directory / "spec.json") << spec.document.dump(2) << "\n";
   const DeviceInfo device = session.device().info();
-  fmt::print(stderr, "device {}: {}; results in {}\n", session.device().kind(), device.name, options.directory.string());
+  fmt::print(stderr, "device {}: {}; results in {}\n", session.device().kind(), device.name,
+             options.directory.string());
 
-  bool have_floors = false;
-  const std::set<std::string> done = take_earlier(recorder, session, have_floors);
-  if (!have_floors) {
-    for (const Json& row : session.measure_floors(redis)) recorder.write(row);
+  const auto done = ids_of(recorder.earlier(), "cell"), floors = ids_of(recorder.earlier(), "floor");
+  if (done.empty()) {  // floors come first: a cell says that all of them have rows
+    for (const Json& row : session.measure_floors(redis)) {
+      if (!floors.contains(row.at("id").get<std::string>())) recorder.write(row);
+    }
+  }
+  for (const Json& row : recorder.earlier()) {
+    if (row.value("kind", "") == "floor") session.add_floor_row(row);
   }
   const std::size_t all = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return done.contains(cell.id); });
@@ -184,7 +202,8 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
   for (std::size_t k = 0; k < cells.size() && !interrupted(); ++k) {
     const Cell& cell = cells[k];
     progress.before(k + 1, cell);
-    const double longest = settings.seconds + settings.warmup_seconds + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
+    const double longest =
+        settings.seconds + settings.warmup_seconds + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
     Json row;
     {
       const Deadman deadman(longest, [&] {

@@ -178,9 +178,10 @@ __device__ void serve_ring(const F& functor, const RingView& ring, std::uint64_t
     __syncthreads();
     const std::uint64_t first = first_shared, count = count_shared;
     if (count == 0) return;
-    serve_by_block(functor, {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride,
-                             static_cast<std::uint32_t>(count)},
-                   staging);
+    serve_by_block(
+        functor,
+        {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, static_cast<std::uint32_t>(count)},
+        staging);
     // The barrier puts every thread's results before thread 0's release of `completed`, which is cumulative.
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -207,7 +208,7 @@ template <class F>
 void launch_resident(const F& functor, std::span<const RingView> rings, unsigned block, std::uint64_t idle_limit_ns,
                      cudaStream_t stream) {
   resident_kernel<<<static_cast<unsigned>(rings.size()), block, kStagingBytes, stream>>>(functor, rings.data(),
-                                                                                        idle_limit_ns);
+                                                                                         idle_limit_ns);
   check(cudaGetLastError(), "launching a workload's resident kernel");
 }
 

@@ -105,8 +105,7 @@ class WorkloadOf final : public Workload {
       expected.resize(bytes);
       make_payload(seed, header.id, message.data(), payload);
       functor_.reference(message.data(), payload, expected.data());
-      return std::memcmp(expected.data(), result, bytes) == 0 &&
-             checksum_of(expected.data(), bytes) == header.checksum;
+      return std::memcmp(expected.data(), result, bytes) == 0 && checksum_of(expected.data(), bytes) == header.checksum;
     }
   }
   void run_on_cpu(const BatchView& batch) const override {

@@ -47,6 +47,7 @@ class Queue {
   /// `index` counts producers; results return to the collector of the same index. The queue outlives what it made.
   virtual std::unique_ptr<Producer> producer(unsigned index) = 0;
   virtual std::unique_ptr<Collector> collector(unsigned index) = 0;
+  /// Once: a queue that was stopped is not started again.
   virtual void start() = 0;
   /// Ends the serving side. `drain`: after serving what was published. Safe to call twice.
   virtual void stop(bool drain) = 0;
@@ -59,7 +60,7 @@ struct QueueConfig {
   Point point;  ///< normalised
   Device& device;
   const Workload& workload;
-  RedisSettings redis;
+  RedisSettings redis = {};
   bool external_worker = false;  ///< broker queues: another process works
 
   std::size_t in_stride() const { return stride_of(point.payload); }
@@ -75,12 +76,21 @@ struct QueueEntry {
   bool durable = false;  ///< messages can outlive this process
   bool uses_transfer = false;
   bool uses_redis = false;
+  bool uses_lanes = false;
   bool works = true;  ///< false: no message travels, results are compared without counting the outcome
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
+  /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
+  std::function<std::string(Point&, Device&, const Workload&)> fit = {};
   /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
 };
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;
+
+/// A `make` that constructs Q from its config.
+template <class Q>
+std::unique_ptr<Queue> make_queue(const QueueConfig& config) {
+  return std::make_unique<Q>(config);
+}
 
 }  // namespace feedrate

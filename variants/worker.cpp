@@ -37,7 +37,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
 }
 
 TransferConfig transfer_config(const QueueConfig& config) {
-  return {config.device,      config.workload,     config.point.batch, config.in_stride(),
+  return {config.device,       config.workload,      config.point.batch, config.in_stride(),
           config.out_stride(), config.point.streams, config.point.block};
 }
 

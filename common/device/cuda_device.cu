@@ -90,12 +90,9 @@ class CudaDevice final : public Device {
     const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
     std::array<char, 32> bus{};
     check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index_), "cudaDeviceGetPCIBusId");
-    return {properties.name,
-            static_cast<unsigned>(properties.multiProcessorCount),
-            properties.totalGlobalMem,
-            bus.data(),
-            version(driver),
-            version(runtime)};
+    return {properties.name,           static_cast<unsigned>(properties.multiProcessorCount),
+            properties.totalGlobalMem, bus.data(),
+            version(driver),           version(runtime)};
   }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override {
     if (memory == HostMemory::pageable) return cpu_->allocate_host(bytes, memory);

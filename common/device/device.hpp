@@ -81,10 +81,10 @@ class Resident {
 };
 
 struct DeviceInfo {
-  std::string name;      ///< "NVIDIA H200", or the CPU's model
-  unsigned processors;   ///< SMs, or cores
-  std::size_t memory;    ///< bytes
-  std::string pci_bus;   ///< empty on the CPU
+  std::string name;                       ///< "NVIDIA H200", or the CPU's model
+  unsigned processors;                    ///< SMs, or cores
+  std::size_t memory;                     ///< bytes
+  std::string pci_bus;                    ///< empty on the CPU
   std::string cuda_driver, cuda_runtime;  ///< "13.0"; empty on the CPU
 };
 

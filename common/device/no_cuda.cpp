@@ -5,6 +5,8 @@
 namespace feedrate {
 
 std::string cuda_unavailable() { return "this build has no CUDA"; }
-std::unique_ptr<Device> open_cuda_device(unsigned) { throw BadInput("--device", "cuda", "cpu (" + cuda_unavailable() + ")"); }
+std::unique_ptr<Device> open_cuda_device(unsigned) {
+  throw BadInput("--device", "cuda", "cpu (" + cuda_unavailable() + ")");
+}
 
 }  // namespace feedrate

@@ -72,9 +72,8 @@ std::string without_password(const std::string& url) {
 
 Connection::Connection(const std::string& url) : name_(without_password(url)), input_(kReadSize) {
   const Endpoint endpoint = parse_url(url);
-  context_.reset(endpoint.path.empty()
-                     ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
-                     : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
+  context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
+                                       : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
   if (!context_ || context_->err != 0) {
     throw Failure(fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
   }

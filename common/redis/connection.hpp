@@ -27,7 +27,8 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
 /// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
-/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw Failure with the server's words.
+/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw Failure with the server's
+/// words.
 class Connection {
  public:
   /// Throws Failure when the server can't be reached or refuses the password.

@@ -53,10 +53,30 @@ PrivateServer::PrivateServer() {
   // More I/O threads only where cores are to spare: they take socket copies off the one thread that runs commands.
   const std::string io_threads = available_cores() >= 8 ? "4" : "1";
   const std::string dir = directory_.string(), path = socket().string(), log_path = log.string();
-  const std::array<const char*, 24> arguments{
-      program.c_str(), "--port", "0", "--unixsocket", path.c_str(), "--unixsocketperm", "700", "--dir", dir.c_str(),
-      "--save", "", "--appendonly", "no", "--logfile", log_path.c_str(), "--daemonize", "no", "--io-threads",
-      io_threads.c_str(), "--io-threads-do-reads", "yes", "--proto-max-bulk-len", "1gb", nullptr};
+  const std::array<const char*, 24> arguments{program.c_str(),
+                                              "--port",
+                                              "0",
+                                              "--unixsocket",
+                                              path.c_str(),
+                                              "--unixsocketperm",
+                                              "700",
+                                              "--dir",
+                                              dir.c_str(),
+                                              "--save",
+                                              "",
+                                              "--appendonly",
+                                              "no",
+                                              "--logfile",
+                                              log_path.c_str(),
+                                              "--daemonize",
+                                              "no",
+                                              "--io-threads",
+                                              io_threads.c_str(),
+                                              "--io-threads-do-reads",
+                                              "yes",
+                                              "--proto-max-bulk-len",
+                                              "1gb",
+                                              nullptr};
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ < 0) throw Failure("fork for a private Redis failed");

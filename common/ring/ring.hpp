@@ -15,8 +15,9 @@
 /// passed it: the producer alone watches for room (published - released <= capacity), the server never has to. Each
 /// cursor has one writer, which stores it with release order after writing slots; its one reader loads it with acquire
 /// order before reading slots. Nothing else orders anything. A request to stop is a
-/// bit of `published` itself, so that the server sees both by the one load that it polls with. Each side keeps the peer's cursor in a private shadow and looks again only when the shadow says
-/// "nothing there" (as in rigtorp/SPSCQueue).
+/// bit of `published` itself, so that the server sees both by the one load that it polls with. Each side keeps the
+/// peer's cursor in a private shadow and looks again only when the shadow says "nothing there" (as in
+/// rigtorp/SPSCQueue).
 ///
 /// A ring of small messages may be *flagged* instead: every 64-bit word of a slot holds 32 bits of the message and the
 /// low 32 bits of its number plus one. A word is read and written whole, so a message is there when all its words carry
@@ -108,7 +109,8 @@ class RingProducer {
   }
   void publish(std::uint64_t n) {
     for (std::uint64_t i = 0; ring_.flagged != 0 && i < n; ++i) {
-      store_flagged(ring_.in_slot(published_ + i), published_ + i, copies_.data() + i * ring_.in_stride, ring_.in_stride);
+      store_flagged(ring_.in_slot(published_ + i), published_ + i, copies_.data() + i * ring_.in_stride,
+                    ring_.in_stride);
     }
     published_ += n;
     SystemWord(ring_.cursors->published.value).store(published_, kRelease);

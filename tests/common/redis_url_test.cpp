@@ -22,7 +22,8 @@ TEST(RedisUrl, HostPortDatabaseAndLogin) {
 }
 
 TEST(RedisUrl, WhatIsNoUrlIsRefused) {
-  for (const char* wrong : {"", "localhost", "http://x", "redis://", "redis://h:99999", "redis://h:x", "unix://relative"}) {
+  for (const char* wrong :
+       {"", "localhost", "http://x", "redis://", "redis://h:99999", "redis://h:x", "unix://relative"}) {
     EXPECT_THROW(parse_url(wrong), BadInput) << wrong;
   }
 }

@@ -13,9 +13,10 @@ namespace {
 /// A ring with room for `capacity` messages of 8 payload bytes, server and collector included.
 struct Ring {
   explicit Ring(std::uint64_t capacity, bool flagged = false)
-      : in(capacity * kStride << flagged),
-        out(capacity * kStride << flagged),
-        view{&cursors, in.data(), out.data(), kStride, kStride, capacity, flagged ? 1u : 0u} {}
+      : in(capacity * kStride << flagged), out(capacity * kStride << flagged), view{&cursors,         in.data(),
+                                                                                    out.data(),       kStride,
+                                                                                    kStride,          capacity,
+                                                                                    flagged ? 1u : 0u} {}
   static constexpr std::uint32_t kStride = 32;
   RingCursors cursors{};
   std::vector<std::byte> in, out;
@@ -133,7 +134,8 @@ void run_laps(bool flagged) {
           reinterpret_cast<Header*>(out.data())->id = 2 * reinterpret_cast<Header*>(in.data())->id;
           store_flagged(ring.view.out_slot(i), i, out.data(), Ring::kStride);
         } else {
-          reinterpret_cast<Header*>(ring.view.out_slot(i))->id = 2 * reinterpret_cast<Header*>(ring.view.in_slot(i))->id;
+          reinterpret_cast<Header*>(ring.view.out_slot(i))->id =
+              2 * reinterpret_cast<Header*>(ring.view.in_slot(i))->id;
         }
       }
       server.take(n);

@@ -11,8 +11,10 @@ namespace {
 
 struct Slots {
   Slots(const Workload& workload, std::size_t payload, std::size_t count)
-      : in(count * stride_of(payload)), out(count * stride_of(workload.result_bytes(payload))),
-        messages{in.data(), stride_of(payload), count}, results{out.data(), stride_of(workload.result_bytes(payload)), count} {}
+      : in(count * stride_of(payload)),
+        out(count * stride_of(workload.result_bytes(payload))),
+        messages{in.data(), stride_of(payload), count},
+        results{out.data(), stride_of(workload.result_bytes(payload)), count} {}
   BatchView view() const {
     return {in.data(), const_cast<std::byte*>(out.data()), static_cast<std::uint32_t>(messages.stride),
             static_cast<std::uint32_t>(results.stride), static_cast<std::uint32_t>(messages.count)};

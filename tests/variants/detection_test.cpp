@@ -41,8 +41,9 @@ enum class Fault100 { lose, duplicate, swap, foreign_id };
 class FaultyQueue final : public Queue {
  public:
   FaultyQueue(const QueueConfig& config, Fault100 fault)
-      : config_(config), fault_(fault), memory_(config.device, HostMemory::pageable, config.in_stride(),
-                                                config.out_stride(), 4096) {}
+      : config_(config),
+        fault_(fault),
+        memory_(config.device, HostMemory::pageable, config.in_stride(), config.out_stride(), 4096) {}
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(*this); }
   std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<RingOut>(memory_.view(), 64); }
   void start() override {}
@@ -53,7 +54,9 @@ class FaultyQueue final : public Queue {
   struct In final : Producer {
     explicit In(FaultyQueue& queue)
         : queue(queue), view(queue.memory_.view()), server(view), slots(queue.config_.in_stride() * 64) {}
-    Messages reserve(std::size_t n) override { return {slots.data(), queue.config_.in_stride(), std::min<std::size_t>(n, 64)}; }
+    Messages reserve(std::size_t n) override {
+      return {slots.data(), queue.config_.in_stride(), std::min<std::size_t>(n, 64)};
+    }
     void publish(std::size_t n) override {
       for (std::size_t i = 0; i < n; ++i) {
         const Messages one{slots.data() + i * queue.config_.in_stride(), queue.config_.in_stride(), 1};
@@ -90,9 +93,10 @@ class FaultyQueue final : public Queue {
 };
 
 QueueRegistration faulty(const char* name, Fault100 fault) {
-  return {name, {.description = "test", .delivery = "faulty", .order = "none", .make = [fault](const QueueConfig& config) {
-                   return std::make_unique<FaultyQueue>(config, fault);
-                 }}};
+  return {name,
+          {.description = "test", .delivery = "faulty", .order = "none", .make = [fault](const QueueConfig& config) {
+             return std::make_unique<FaultyQueue>(config, fault);
+           }}};
 }
 const QueueRegistration loses = faulty("loses", Fault100::lose);
 const QueueRegistration duplicates = faulty("duplicates", Fault100::duplicate);

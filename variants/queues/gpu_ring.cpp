@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "common/error.hpp"
 #include "variants/queues/ring_memory.hpp"
 
@@ -48,11 +50,11 @@ class LanesOut final : public Collector {
   std::size_t at_ = 0;
 };
 
-/// Rings are flagged when their messages are small and go one or few at a time: the shortest way for a lone message.
-/// Larger batches share a cursor's round trip and fence among them, and are better off without the copies.
+/// Rings are flagged when their messages are small and go one at a time: the shortest way for a lone message. Batches
+/// share a cursor's round trip and fence among them, and are better off without the copies.
 bool worth_flagging(const QueueConfig& config) {
-  constexpr std::size_t kLargestStride = 144, kLargestBatch = 8;
-  return std::max(config.in_stride(), config.out_stride()) <= kLargestStride && config.point.batch <= kLargestBatch;
+  constexpr std::size_t kLargestStride = 144;
+  return config.point.batch == 1 && std::max(config.in_stride(), config.out_stride()) <= kLargestStride;
 }
 
 /// Rings in pinned host memory and one resident kernel that serves them: after the start no CUDA call is made for a
@@ -75,8 +77,12 @@ class GpuRing final : public Queue {
   }
   ~GpuRing() override { GpuRing::stop(false); }
 
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index), config_.point.batch); }
-  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index), config_.point.batch); }
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    return std::make_unique<LanesIn>(lanes_of(index), config_.point.batch);
+  }
+  std::unique_ptr<Collector> collector(unsigned index) override {
+    return std::make_unique<LanesOut>(lanes_of(index), config_.point.batch);
+  }
 
   void start() override { resident_ = config_.device.start_resident(config_.workload, views_, config_.point.block); }
   void stop(bool drain) override {
@@ -105,11 +111,31 @@ class GpuRing final : public Queue {
   std::unique_ptr<Resident> resident_;  // destroyed first
 };
 
+std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
+  constexpr unsigned kMostByDefault = 16;
+  if (point.lanes == 0) {
+    // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
+    const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMostByDefault, point.window / point.batch));
+    const unsigned wanted = point.device == "cuda" ? std::max(1u, kMostByDefault / point.producers) : 1;
+    point.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
+  }
+  if (point.lanes % point.producers != 0) {
+    return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);
+  }
+  // A block that does not fit waits for ever for the others to end.
+  const unsigned most = device.most_rings(workload, point.block);
+  if (point.lanes <= most) return "";
+  return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", point.lanes, point.block,
+                     most);
+}
+
 const QueueRegistration registered("gpu_ring",
                                    {.description = "rings in pinned host memory, served by one resident kernel",
                                     .delivery = "exactly once in process",
                                     .order = "per lane",
-                                    .make = [](const QueueConfig& config) { return std::make_unique<GpuRing>(config); }});
+                                    .uses_lanes = true,
+                                    .make = make_queue<GpuRing>,
+                                    .fit = fit_lanes});
 
 }  // namespace
 }  // namespace feedrate

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "variants/queues/ring_memory.hpp"
 #include "variants/worker.hpp"
 
@@ -14,8 +16,12 @@ class HostPolled final : public Queue {
         workers_(config, config.point.workers,
                  [&](unsigned index) { return std::make_unique<RingBroker>(rings_, index, config); }) {}
 
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<RingIn>(rings_[index].view(), batch_); }
-  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<RingOut>(rings_[index].view(), batch_); }
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    return std::make_unique<RingIn>(rings_[index].view(), batch_);
+  }
+  std::unique_ptr<Collector> collector(unsigned index) override {
+    return std::make_unique<RingOut>(rings_[index].view(), batch_);
+  }
   void start() override { workers_.start(); }
   void stop(bool drain) override { workers_.stop(drain); }
   void check() override { workers_.check(); }
@@ -39,9 +45,8 @@ class HostPolled final : public Queue {
         const RingView& ring = views_[r];
         const auto n = ring.contiguous(server.taken(), std::min<std::uint64_t>(server.waiting(), batch_));
         if (n == 0) continue;
-        const Batch batch{{ring.in_slot(server.taken()), ring.in_stride, n},
-                          {ring.out_slot(server.taken()), ring.out_stride, n},
-                          r};
+        const Batch batch{
+            {ring.in_slot(server.taken()), ring.in_stride, n}, {ring.out_slot(server.taken()), ring.out_stride, n}, r};
         server.take(n);
         return batch;
       }
@@ -70,13 +75,18 @@ class HostPolled final : public Queue {
   WorkerPool workers_;
 };
 
-const QueueRegistration registered("host_polled", {.description = "in-process ring, polled by a worker that launches kernels",
-                                                   .delivery = "exactly once in process",
-                                                   .order = "per producer",
-                                                   .uses_transfer = true,
-                                                   .make = [](const QueueConfig& config) {
-                                                     return std::make_unique<HostPolled>(config);
-                                                   }});
+std::string fit_workers(Point& point, Device&, const Workload&) {
+  if (point.workers <= point.producers) return "";
+  return fmt::format("{} workers for {} producers' rings", point.workers, point.producers);
+}
+
+const QueueRegistration registered("host_polled",
+                                   {.description = "in-process ring, polled by a worker that launches kernels",
+                                    .delivery = "exactly once in process",
+                                    .order = "per producer",
+                                    .uses_transfer = true,
+                                    .make = make_queue<HostPolled>,
+                                    .fit = fit_workers});
 
 }  // namespace
 }  // namespace feedrate

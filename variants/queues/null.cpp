@@ -16,7 +16,9 @@ class NullQueue final : public Queue {
                           ring_capacity(config.point));
     }
   }
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(rings_[index].view(), batch_); }
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    return std::make_unique<In>(rings_[index].view(), batch_);
+  }
   std::unique_ptr<Collector> collector(unsigned index) override {
     return std::make_unique<Out>(rings_[index].view(), index, batch_, result_bytes_);
   }
@@ -64,9 +66,7 @@ const QueueRegistration registered("null", {.description = "no work, no way: the
                                             .delivery = "nothing is delivered",
                                             .order = "per producer",
                                             .works = false,
-                                            .make = [](const QueueConfig& config) {
-                                              return std::make_unique<NullQueue>(config);
-                                            }});
+                                            .make = make_queue<NullQueue>});
 
 }  // namespace
 }  // namespace feedrate

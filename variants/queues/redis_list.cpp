@@ -54,8 +54,9 @@ struct ListDialect {
   };
 };
 
-const QueueRegistration registered("redis_list", entry_of<ListDialect>("Redis lists: LPUSH, RPOP with a count, BRPOP when idle",
-                                                                       "at most once"));
+const QueueRegistration registered("redis_list",
+                                   entry_of<ListDialect>("Redis lists: LPUSH, RPOP with a count, BRPOP when idle",
+                                                         "at most once"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

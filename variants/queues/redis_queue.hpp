@@ -332,7 +332,7 @@ QueueEntry entry_of(std::string description, std::string delivery) {
           .durable = true,
           .uses_transfer = true,
           .uses_redis = true,
-          .make = [](const QueueConfig& config) { return std::make_unique<RedisQueue<Dialect>>(config); },
+          .make = make_queue<RedisQueue<Dialect>>,
           .make_broker = [](const QueueConfig& config, const std::string& consumer) -> std::unique_ptr<Broker> {
             Connection control(config.redis.url);
             Dialect::create(control, tasks_key(config.redis.prefix), kGroup);

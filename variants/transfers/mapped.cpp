@@ -25,8 +25,9 @@ class Mapped final : public Transfer {
 };
 
 const TransferRegistration registered("mapped", {"the kernel reads and writes pinned host memory itself, no copies",
-                                                 HostMemory::pinned, InFlight::depth,
-                                                 [](const TransferConfig& config) { return std::make_unique<Mapped>(config); }});
+                                                 HostMemory::pinned, InFlight::depth, [](const TransferConfig& config) {
+                                                   return std::make_unique<Mapped>(config);
+                                                 }});
 
 }  // namespace
 }  // namespace feedrate

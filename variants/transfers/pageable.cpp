@@ -32,10 +32,10 @@ class Pageable final : public Transfer {
   std::optional<Batch> finished_;
 };
 
-const TransferRegistration registered("pageable",
-                                      {"synchronous copies from and to ordinary memory, one batch at a time",
-                                       HostMemory::pageable, [](unsigned) { return 1u; },
-                                       [](const TransferConfig& config) { return std::make_unique<Pageable>(config); }});
+const TransferRegistration registered(
+    "pageable",
+    {"synchronous copies from and to ordinary memory, one batch at a time", HostMemory::pageable,
+     [](unsigned) { return 1u; }, [](const TransferConfig& config) { return std::make_unique<Pageable>(config); }});
 
 }  // namespace
 }  // namespace feedrate

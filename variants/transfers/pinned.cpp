@@ -26,10 +26,10 @@ class Pinned final : public Transfer {
   InFlight in_flight_;
 };
 
-const TransferRegistration registered("pinned",
-                                      {"asynchronous copies from and to pinned memory over several streams",
-                                       HostMemory::pinned, InFlight::depth,
-                                       [](const TransferConfig& config) { return std::make_unique<Pinned>(config); }});
+const TransferRegistration registered("pinned", {"asynchronous copies from and to pinned memory over several streams",
+                                                 HostMemory::pinned, InFlight::depth, [](const TransferConfig& config) {
+                                                   return std::make_unique<Pinned>(config);
+                                                 }});
 
 }  // namespace
 }  // namespace feedrate

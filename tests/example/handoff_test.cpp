@@ -1,0 +1,81 @@
+#include <fstream>
+#include <string>
+
+#include "tests/support/cells.hpp"
+#include "variants/queue.hpp"
+
+/// README's example of adding a queue (handoff_queue.cpp, beside this) must go on working, and stay short.
+namespace feedrate::test {
+namespace {
+
+class ExampleQueue : public testing::TestWithParam<Case> {};
+
+TEST_P(ExampleQueue, BringsEveryMessageBackOnceAndRight) {
+  Session session("cpu", 0, {}, "test", brief(GetParam().messages));
+  expect_clean(run_cell(session, GetParam().point));
+}
+
+// Lone messages, several producers, every transfer and workload: what Feedrate's own queues are asked too.
+INSTANTIATE_TEST_SUITE_P(Handoff, ExampleQueue, testing::ValuesIn(cases_for("handoff", "cpu")), case_name);
+
+TEST(Example, RestartsInOneSession) {
+  Session session("cpu", 0, {}, "test", brief(2'000));
+  Point point;
+  point.queue = "handoff";
+  point.producers = 2;
+  for (unsigned repetition = 0; repetition < 5; ++repetition) expect_clean(run_cell(session, point, repetition));
+}
+
+TEST(Example, RowSaysWhatItCost) {
+  Session session("cpu", 0, {}, "test", brief(1'000));
+  Point point;
+  point.queue = "handoff";
+  point.producers = 3;
+  const Json cost = run_cell(session, point)["cost"];
+  EXPECT_EQ(cost["host_threads"], 3 + 2 * 3) << "a worker, a producer and a collector each";
+  EXPECT_EQ(cost["delivery"], "exactly once in process");
+}
+
+TEST(Example, StopsAfterServingWhatWasPublished) {
+  const auto device = open_device("cpu");
+  const auto workload = Workloads::instance().get("--workload", "echo").make({});
+  Point asked;
+  asked.queue = "handoff";
+  asked.device = "cpu";
+  asked.window = 64;
+  asked.batch = 16;
+  const Point point = resolve(asked, *device).point;
+  const auto queue = Queues::instance().get("--queue", point.queue).make({point, *device, *workload, {}, false});
+  const auto producer = queue->producer(0);
+  const auto collector = queue->collector(0);
+  std::uint64_t sent = 0;
+  for (Messages room = producer->reserve(point.batch); !room.empty(); room = producer->reserve(point.batch)) {
+    workload->fill(1, message_id(0, sent), point.payload, room);
+    producer->publish(room.count);
+    sent += room.count;
+  }
+  EXPECT_EQ(sent, 64u) << "then it pushes back";
+  queue->start();
+  queue->stop(true);
+  queue->stop(false);
+  std::uint64_t received = 0;
+  for (ConstMessages results = collector->poll(5); !results.empty(); results = collector->poll(5)) {
+    for (std::size_t i = 0; i < results.count; ++i) {
+      EXPECT_EQ(results.header(i).id, message_id(0, received++));
+      EXPECT_TRUE(workload->matches(1, point.payload, results.header(i)));
+    }
+    collector->release(results.count);
+  }
+  EXPECT_EQ(received, sent);
+}
+
+TEST(Example, HasAtMostSixtyLines) {
+  std::ifstream file(FEEDRATE_SOURCE_DIR "/tests/example/handoff_queue.cpp");
+  ASSERT_TRUE(file.is_open());
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) EXPECT_LE(line.size(), 120u) << line;
+  EXPECT_LE(lines, 60);
+}
+
+}  // namespace
+}  // namespace feedrate::test

@@ -1,0 +1,65 @@
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/error.hpp"
+#include "kernels/workload.hpp"
+
+/// Making and checking messages: what the driver's threads do for every one of them, so what no queue can outrun.
+namespace feedrate {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+/// A batch of `echo` messages and their right results, no more than a queue would have under way in its caches.
+struct EchoBatch {
+  explicit EchoBatch(std::size_t payload)
+      : payload(payload),
+        count(std::clamp<std::size_t>((std::size_t{256} << 10) / payload, 1, 64)),
+        workload(Workloads::instance().get("--workload", "echo").make({})),
+        in(count * stride_of(payload)),
+        out(in.size()) {
+    fill();
+    const auto stride = static_cast<std::uint32_t>(stride_of(payload));
+    workload->run_on_cpu({in.data(), out.data(), stride, stride, static_cast<std::uint32_t>(count)});
+  }
+  void fill() { workload->fill(kSeed, message_id(0, 0), payload, {in.data(), stride_of(payload), count}); }
+  bool all_match() const {
+    const ConstMessages results{out.data(), stride_of(payload), count};
+    bool right = true;
+    for (std::size_t i = 0; i < count; ++i) right &= workload->matches(kSeed, payload, results.header(i));
+    return right;
+  }
+  void report(benchmark::State& state) const {
+    const auto messages = state.iterations() * static_cast<std::int64_t>(count);
+    state.SetItemsProcessed(messages);
+    state.SetBytesProcessed(messages * static_cast<std::int64_t>(payload));
+  }
+
+  std::size_t payload, count;
+  std::unique_ptr<Workload> workload;
+  std::vector<std::byte> in, out;
+};
+
+void echo_fill(benchmark::State& state) {
+  EchoBatch batch(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) {
+    batch.fill();
+    benchmark::ClobberMemory();
+  }
+  batch.report(state);
+}
+BENCHMARK(echo_fill)->ArgName("payload")->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
+
+void echo_verify(benchmark::State& state) {
+  const EchoBatch batch(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) {
+    if (!batch.all_match()) throw Failure("a right result was refused");
+  }
+  batch.report(state);
+}
+BENCHMARK(echo_verify)->ArgName("payload")->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
+
+}  // namespace
+}  // namespace feedrate
