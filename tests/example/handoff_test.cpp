@@ -1,4 +1,5 @@
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/support/cells.hpp"
@@ -67,6 +68,14 @@ TEST(Example, StopsAfterServingWhatWasPublished) {
     collector->release(results.count);
   }
   EXPECT_EQ(received, sent);
+}
+
+TEST(Example, StandsInTheReadmeAsItIs) {
+  std::stringstream example, readme;
+  example << std::ifstream(FEEDRATE_SOURCE_DIR "/tests/example/handoff_queue.cpp").rdbuf();
+  readme << std::ifstream(FEEDRATE_SOURCE_DIR "/README.md").rdbuf();
+  EXPECT_FALSE(example.str().empty());
+  EXPECT_NE(readme.str().find(example.str()), std::string::npos);
 }
 
 TEST(Example, HasAtMostSixtyLines) {
