@@ -175,10 +175,11 @@ PassResult Session::run_load(const Point& point, Counts& counts, Cost& cost, uns
   return result;
 }
 
-double Session::driver_limit(const Point& point) {
+double Session::driver_limit(const Point& point, double rate) {
   const std::string key = fmt::format("{}/{}/{}/{}/{}/{}", point.workload, point.payload, point.batch, point.window,
                                       point.producers, point.flops_per_byte);
-  if (const auto known = driver_limits_.find(key); known != driver_limits_.end()) return known->second;
+  const auto [known, first] = driver_limits_.try_emplace(key, 0);
+  double& limit = known->second;
   Point null = point;
   null.queue = "null";
   null = resolve(null, *device_).point;
@@ -186,11 +187,15 @@ double Session::driver_limit(const Point& point) {
   brief.seconds = 0.1;
   brief.warmup_seconds = 0.02;
   brief.messages = 0;
-  Counts counts;
-  Cost cost;
-  unsigned sample_every = 1;
-  const PassResult result = run_load(null, counts, cost, sample_every, brief);
-  return driver_limits_[key] = static_cast<double>(result.received) / result.seconds;
+  // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
+  for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
+    Counts counts;
+    Cost cost;
+    unsigned sample_every = 1;
+    const PassResult result = run_load(null, counts, cost, sample_every, brief);
+    limit = std::max(limit, static_cast<double>(result.received) / result.seconds);
+  }
+  return limit;
 }
 
 void Session::measure(const Point& point, Json& row) {
@@ -236,7 +241,7 @@ void Session::measure(const Point& point, Json& row) {
     row["status"] = "invalid";
     row["reason"] = "interrupted";
   } else if (entry.works) {
-    const double limit = driver_limit(point);
+    const double limit = driver_limit(point, rate);
     row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
     if (rate > kDriverBound * limit) {
       row["status"] = "invalid";

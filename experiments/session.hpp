@@ -48,8 +48,9 @@ class Session {
  private:
   Json empty_row(const Point&, unsigned repetition) const;
   void measure(const Point&, Json& row);
-  /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue, once each.
-  double driver_limit(const Point&);
+  /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue's rate. It is
+  /// measured once for all such points, and again when `rate` comes near it.
+  double driver_limit(const Point&, double rate);
   PassResult run_load(const Point&, Counts& counts, Cost& cost, unsigned& sample_every, const RunSettings&);
 
   RunSettings settings_;

@@ -98,7 +98,7 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   EXPECT_EQ(process->wait(Seconds(20)), 0) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   ASSERT_EQ(cells.size(), 3u);
-  EXPECT_EQ(cells[0].at("status"), "ok");
+  EXPECT_EQ(cells[0].at("status"), "ok") << cells[0].at("reason");
   expect_failed(cells[1], {"Redis"});
   EXPECT_EQ(cells[2].at("status"), "ok") << cells[2].at("reason");
 }
