@@ -13,7 +13,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kMostPayload = std::size_t{64} << 20;
-constexpr std::size_t kMostSlotMemory = std::size_t{16} << 30;  // pinned memory that one cell may take
+constexpr std::size_t kMostSlotMemory = std::size_t{32} << 30;  // pinned memory that one cell may take
 
 template <class T>
 Axis number(std::string name, T Point::*field, std::uint64_t least, std::uint64_t most, std::string help,
@@ -117,13 +117,19 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   if (point.pack > point.batch) {
     return fmt::format("pack {} needs a batch and a window of at least as many messages", point.pack);
   }
-  const std::size_t slots = point.producers * std::max(point.window, point.capacity);
+  if (queue.fit) {
+    if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;
+  }
+  // What rings hold at most, and what workers' transfers stage.
+  const std::size_t held =
+      std::max(point.producers * std::max(point.window, point.capacity), point.lanes * point.batch);
+  const std::size_t slots = 2 * held + point.workers * (2 * point.streams + 1) * point.batch;
   const std::size_t bytes = slots * (stride_of(point.payload) + stride_of(workload->result_bytes(point.payload)));
   if (bytes > kMostSlotMemory) {
     return fmt::format("window and payload take {}B of slots; {}B is the most", format_count(bytes),
                        format_count(kMostSlotMemory));
   }
-  return queue.fit ? queue.fit(point, device, *workload) : "";
+  return "";
 }
 
 }  // namespace

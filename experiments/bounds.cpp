@@ -28,6 +28,27 @@ std::optional<double> rate(std::optional<double> bytes_per_second, double bytes)
   return bytes_per_second ? std::optional(*bytes_per_second / bytes) : std::nullopt;
 }
 
+std::optional<Limit> latency_limit(const Point& point, const Json& floors) {
+  const auto get = [&](const char* name) { return floor_value(floors, name); };
+  const auto& queue = Queues::instance().get("--queue", point.queue);
+  if (!queue.works) return std::nullopt;
+  std::string name;
+  if (point.device == "cpu") {
+    name = "thread_round_trip_ns";
+  } else if (point.transfer == kNoTransfer) {
+    name = "word_round_trip_ns";
+  } else {
+    name = point.transfer == "mapped" ? "mapped_launch_sync_ns" : "copy_launch_copy_ns";
+  }
+  const auto device = get(name.c_str());
+  if (!device) return std::nullopt;
+  if (!queue.uses_redis) return Limit{name, *device};
+  const auto trip = get("redis_round_trip_ns");
+  if (!trip) return std::nullopt;
+  // A task and a result each pass the server: half a round trip in, half a round trip out.
+  return Limit{"2*redis_round_trip_ns+" + name, 2 * *trip + *device};
+}
+
 std::optional<Limit> throughput_limit(const Point& point, const Json& floors, double in, double out) {
   std::optional<Limit> limit;
   const auto get = [&](const char* name) { return floor_value(floors, name); };
@@ -42,6 +63,18 @@ std::optional<Limit> throughput_limit(const Point& point, const Json& floors, do
     tighten(limit, "copy_engine_both_bytes_per_second",
             rate(get("copy_engine_both_bytes_per_second"), std::max(in, out)));
   }
+  // One worker thread queues launches no faster than this; synchronous copies take their whole way each time.
+  const auto at_once = static_cast<double>(point.workers * point.batch);
+  if (point.device == "cuda" && point.transfer == "pageable") {
+    if (const auto way = get("copy_launch_copy_ns")) tighten(limit, "batch/copy_launch_copy_ns", at_once / *way * 1e9);
+  } else if (point.device == "cuda" && queue.uses_transfer) {
+    if (const auto launches = get("launch_per_second")) tighten(limit, "batch*launch_per_second", at_once * *launches);
+  }
+  // Little's law: what is in flight, over the shortest time a message can take.
+  if (const auto shortest = latency_limit(point, floors)) {
+    tighten(limit, "window/" + shortest->floor,
+            static_cast<double>(point.producers * point.window) / shortest->value * 1e9);
+  }
   if (queue.uses_redis) {
     // Every message passes the server twice, as a task and as a result, and is added and taken each time.
     const bool list = point.queue == "redis_list";
@@ -53,26 +86,6 @@ std::optional<Limit> throughput_limit(const Point& point, const Json& floors, do
     tighten(limit, "redis_bytes_per_second", rate(get("redis_bytes_per_second"), in + out));
   }
   return limit;
-}
-
-std::optional<Limit> latency_limit(const Point& point, const Json& floors) {
-  const auto get = [&](const char* name) { return floor_value(floors, name); };
-  const auto& queue = Queues::instance().get("--queue", point.queue);
-  std::string name;
-  if (!queue.works || point.device == "cpu") {
-    name = "thread_round_trip_ns";
-  } else if (point.transfer == kNoTransfer) {
-    name = "word_round_trip_ns";
-  } else {
-    name = point.transfer == "mapped" ? "mapped_launch_sync_ns" : "copy_launch_copy_ns";
-  }
-  const auto device = get(name.c_str());
-  if (!device) return std::nullopt;
-  if (!queue.uses_redis) return Limit{name, *device};
-  const auto trip = get("redis_round_trip_ns");
-  if (!trip) return std::nullopt;
-  // A task and a result each pass the server: half a round trip in, half a round trip out.
-  return Limit{"2*redis_round_trip_ns+" + name, 2 * *trip + *device};
 }
 
 }  // namespace

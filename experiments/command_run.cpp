@@ -21,7 +21,7 @@ void print_table(const Json& row) {
   const auto line = [](const std::string& name, const std::string& value) { fmt::print("  {:<14}{}\n", name, value); };
   const Json& counts = row["counts"];
   fmt::print("{}", row["status"].get<std::string>());
-  if (row["reason"] != "") fmt::print(": {}", row["reason"].get<std::string>());
+  if (row["status"] != "ok") fmt::print(": {}", row["reason"].get<std::string>());
   fmt::print("\n");
   std::string params;
   for (const auto& [key, value] : row["params"].items()) {

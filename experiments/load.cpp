@@ -204,21 +204,35 @@ PassResult ClosedLoop::run(const Pass& pass) {
   {
     const std::uint64_t start = now_ns(), received_before = received();  // before any thread can be at work
     std::vector<std::jthread> threads;
-    for (auto& flow : flows_) {
-      threads.emplace_back([this, &flow, &pass] {
-        if (settings_.pin_threads) pin_to_core(2 * flow->index);
-        guarded([&] { produce(*flow, pass); });
-      });
-      threads.emplace_back([this, &flow, &pass] {
-        if (settings_.pin_threads) pin_to_core(2 * flow->index + 1);
-        guarded([&] { collect(*flow, pass); });
-      });
-    }
-    guarded([&] { supervise(pass, start, received_before, result); });
+    guarded([&] {  // so that threads that can't be had end those that could
+      for (auto& flow : flows_) {
+        threads.emplace_back([this, &flow, &pass] {
+          if (settings_.pin_threads) pin_to_core(2 * flow->index);
+          guarded([&] { produce(*flow, pass); });
+        });
+        threads.emplace_back([this, &flow, &pass] {
+          if (settings_.pin_threads) pin_to_core(2 * flow->index + 1);
+          guarded([&] { collect(*flow, pass); });
+        });
+      }
+      supervise(pass, start, received_before, result);
+    });
   }
   if (failure_) std::rethrow_exception(failure_);
   for (auto& flow : flows_) result.latency.merge(flow->latency);
   return result;
+}
+
+void ClosedLoop::collect_leftovers() {
+  constexpr std::uint64_t kPatienceNs = 1'000'000;  // what is under way from a broker arrives within that
+  for (auto& flow : flows_) {
+    const std::uint64_t deadline = now_ns() + kPatienceNs;
+    do {
+      const ConstMessages results = flow->collector->poll(point_.batch);
+      flow->counts.duplicated += results.count;
+      flow->collector->release(results.count);
+    } while (now_ns() < deadline);
+  }
 }
 
 Counts ClosedLoop::counts() const {

@@ -47,6 +47,8 @@ class ClosedLoop {
   ~ClosedLoop();
   /// Throws Failure when the queue breaks or the watchdog strikes.
   PassResult run(const Pass&);
+  /// After the queue has stopped: results that still come answer nothing that is open, and count as duplicated.
+  void collect_leftovers();
   /// Of all passes together.
   Counts counts() const;
 

@@ -39,7 +39,8 @@ class JsonConfig final : public CLI::Config {
     if (!object.is_object()) throw BadInput("--config", object.dump(), "an object of options");
     for (const auto& [name, value] : object.items()) {
       if (value.is_object()) {
-        const auto named = command.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; });
+        const auto named =
+            command.get_subcommands([&section = name](const CLI::App* each) { return each->get_name() == section; });
         if (named.empty()) throw BadInput("--config", name, subcommands_of(command));
         auto path = parents;
         path.push_back(name);

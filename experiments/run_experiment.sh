@@ -75,14 +75,6 @@ new_folder() {
   echo "$folder"
 }
 
-# The spec that a folder made by new_folder was swept with.
-spec_of_folder() {
-  local name
-  name=$(basename "$(cd "$1" && pwd)")
-  [[ $name =~ ^[0-9]{8}T[0-9]{6}Z[.0-9]*-(.+)$ ]] || die 2 "--resume $1: name the SPEC too, the folder's name does not tell it"
-  echo "${BASH_REMATCH[1]}"
-}
-
 # Runs the sweep so that one signal reaches it exactly once, whether it came from the terminal or was sent to this script:
 # in a process group of its own (set -m), with this script passing signals on. Sets `status`.
 sweep() {
@@ -134,15 +126,15 @@ prepare() {
 
 main() {
   parse "$@"
-  [[ -n $spec || -z $resume ]] || spec=$(spec_of_folder "$resume")
-  spec=$(find_spec "${spec:-quick}")
+  # A resumed folder holds its own spec, with the settings it was begun with.
+  if [[ -n $spec || -z $resume ]]; then spec=$(find_spec "${spec:-quick}"); fi
   prepare
   status=0 interrupted=0
   if ((dry_run)); then
-    sweep "$spec" "${options[@]}"
+    sweep ${spec:+"$spec"} ${resume:+--resume "$resume"} "${options[@]}"
   elif [[ -n $resume ]]; then
     out=$(cd "$resume" && pwd)
-    sweep "$spec" --resume "$out" "${options[@]}"
+    sweep ${spec:+"$spec"} --resume "$out" "${options[@]}"
   else
     out=${out:-$(new_folder "$(basename "$spec" .json)")}
     sweep "$spec" --out "$out" "${options[@]}"

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <bit>
+#include <cmath>
 #include <csignal>
 
 #include "common/clock.hpp"
@@ -60,7 +61,7 @@ unsigned choose_sampling(const PassResult& warmup, const Point& point) {
   const double per_producer = static_cast<double>(warmup.received) / warmup.seconds / point.producers;
   const double cost_ns = kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
   const double share = per_producer * cost_ns * 1e-9;
-  return std::bit_ceil(static_cast<unsigned>(std::max(1.0, share / kStampBudget)));
+  return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
 }
 
 }  // namespace
@@ -72,6 +73,7 @@ void install_signal_handlers() {
   action.sa_handler = [](int) { signalled = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 Json to_json(const RunSettings& settings) {
@@ -165,8 +167,10 @@ PassResult Session::run_load(const Point& point, Counts& counts, Cost& cost, uns
     sample_every = choose_sampling(warmup, point);
     const TraceRange range("timed");
     result = loop.run({settings.seconds, settings.messages, sample_every});
-    counts = loop.counts();
     queue->stop(true);
+    queue->check();
+    loop.collect_leftovers();
+    counts = loop.counts();
   } catch (...) {
     counts = loop.counts();
     queue->stop(false);
@@ -241,11 +245,16 @@ void Session::measure(const Point& point, Json& row) {
     row["status"] = "invalid";
     row["reason"] = "interrupted";
   } else if (entry.works) {
-    const double limit = driver_limit(point, rate);
-    row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
-    if (rate > kDriverBound * limit) {
+    try {
+      const double limit = driver_limit(point, rate);
+      row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
+      if (rate > kDriverBound * limit) {
+        row["status"] = "invalid";
+        row["reason"] = fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit);
+      }
+    } catch (const std::exception& error) {  // the yardstick broke, not the cell
       row["status"] = "invalid";
-      row["reason"] = fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit);
+      row["reason"] = fmt::format("the driver's own limit could not be measured: {}", error.what());
     }
   }
 }

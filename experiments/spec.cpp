@@ -217,7 +217,7 @@ std::filesystem::path find_spec(const std::string& name_or_path) {
   std::set<std::string> names;
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) continue;
-    if (const fs::path file = folder / (name_or_path + ".json"); fs::is_regular_file(file)) return file;
+    if (fs::path file = folder / (name_or_path + ".json"); fs::is_regular_file(file)) return file;
     for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().stem());
   }
   throw BadInput("SPEC", name_or_path, fmt::format("a file, or one of {}", fmt::join(names, ", ")));

@@ -22,7 +22,8 @@
 namespace feedrate {
 namespace {
 
-constexpr double kSetUpSeconds = 0.1;       // a cell's, for the estimate
+constexpr double kSetUpSeconds = 0.1;  // a cell's, for the estimate
+constexpr double kLongestByMessages = 86400;
 constexpr double kUnstoppableSeconds = 30;  // beyond what a cell may take at most
 
 /// Calls `strike` unless destroyed in time: the way out when a cell hangs where no flag is looked at, such as a kernel
@@ -161,6 +162,15 @@ std::set<std::string> ids_of(const std::vector<Json>& rows, const std::string& k
   return ids;
 }
 
+/// `--profile-cell` names a cell by its id or its number in the dry run's list.
+std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wanted) {
+  if (wanted.empty()) return "";
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    if (wanted == cells[k].id || wanted == std::to_string(k + 1)) return cells[k].id;
+  }
+  throw BadInput("--profile-cell", wanted, fmt::format("1 to {}, or a row's id (see --dry-run)", cells.size()));
+}
+
 }  // namespace
 
 int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
@@ -177,6 +187,7 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
     }
     return 0;
   }
+  const std::string profiled_id = id_to_profile(cells, options.profile_cell);
   const bool redis = any_uses_redis(points);
   if (redis) reach_redis(session);
   if (!options.resume) make_results(options.directory, spec.document);
@@ -202,8 +213,9 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
   for (std::size_t k = 0; k < cells.size() && !interrupted(); ++k) {
     const Cell& cell = cells[k];
     progress.before(k + 1, cell);
-    const double longest =
-        settings.seconds + settings.warmup_seconds + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
+    // A phase counted in messages may take as long as it likes: while results come, the load's own watchdog is content.
+    const double phases = settings.messages != 0 ? kLongestByMessages : settings.seconds + settings.warmup_seconds;
+    const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
     Json row;
     {
       const Deadman deadman(longest, [&] {
@@ -213,7 +225,7 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
         if (options.restart) options.restart();
         _exit(1);
       });
-      const bool profiled = options.profile_cell == cell.id || options.profile_cell == std::to_string(k + 1);
+      const bool profiled = profiled_id == cell.id;
       if (profiled) session.device().profile(true);
       row = session.run_cell(cell.resolution, cell.repetition);
       if (profiled) session.device().profile(false);

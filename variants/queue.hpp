@@ -49,7 +49,8 @@ class Queue {
   virtual std::unique_ptr<Collector> collector(unsigned index) = 0;
   /// Once: a queue that was stopped is not started again.
   virtual void start() = 0;
-  /// Ends the serving side. `drain`: after serving what was published. Safe to call twice.
+  /// Ends the serving side. `drain`: after what it has taken up is served and collectable (a broker may keep the rest).
+  /// Safe to call twice.
   virtual void stop(bool drain) = 0;
   /// Throws Failure if the serving side has broken; called now and then by the driver.
   virtual void check() {}

@@ -27,7 +27,7 @@ class Kernel {
   virtual void run_on_cpu(const BatchView&) const = 0;
   /// `stream` is a cudaStream_t. Throws Failure.
   virtual void launch_on_cuda(const BatchView&, unsigned block, void* stream) const = 0;
-  /// One block per ring serves it until its stop word is set, or until nothing came for `idle_limit_ns` (so that a
+  /// One block per ring serves it until its stop bits are set, or until nothing came for `idle_limit_ns` (so that a
   /// host that died can't leave the GPU busy for ever). `rings` lie in memory that the device can reach.
   virtual void launch_resident_on_cuda(std::span<const RingView> rings, unsigned block, std::uint64_t idle_limit_ns,
                                        void* stream) const = 0;
@@ -70,7 +70,7 @@ class Stream {
   virtual void synchronize() = 0;
 };
 
-/// Kernels that serve rings until told to stop. Stopping is the rings' business (their stop word); destroying this
+/// Kernels that serve rings until told to stop. Stopping is the rings' business (their stop bits); destroying this
 /// waits for the end.
 class Resident {
  public:

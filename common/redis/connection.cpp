@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr auto kAllowedUrls = "redis://[user:password@]host[:port][/db] or unix://[user:password@]/path";
 constexpr std::size_t kReadSize = 256 << 10;
+constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
 
@@ -115,7 +117,11 @@ bool Connection::flush() {
   while (sent_ < output_.size()) {
     const ssize_t n = send(context_->fd, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        // A connection that never quite catches up must not keep all that it ever sent.
+        if (sent_ > kMostSentKept) output_.erase(0, std::exchange(sent_, 0));
+        return false;
+      }
       if (errno == EINTR) continue;
       throw Failure(fmt::format("Redis {}: sending: {}", name_, std::strerror(errno)));
     }

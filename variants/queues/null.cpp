@@ -12,7 +12,7 @@ class NullQueue final : public Queue {
   explicit NullQueue(const QueueConfig& config)
       : batch_(config.point.batch), result_bytes_(config.workload.result_bytes(config.point.payload)) {
     for (unsigned i = 0; i < config.point.producers; ++i) {
-      rings_.emplace_back(config.device, HostMemory::pageable, config.in_stride(), config.out_stride(),
+      rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
                           ring_capacity(config.point));
     }
   }

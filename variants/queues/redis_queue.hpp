@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstring>
+#include <deque>
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
@@ -249,17 +250,25 @@ class RedisBroker final : public Broker {
       const Messages run = batch.out.from(begin).first(end - begin);
       Dialect::push(sink_, results_key(prefix_, producer), {run.base, run.stride, run.count}, pack_);
     }
-    acks_.done(sink_, staging_[batch.tag % staging_.size()].ids);
+    unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging_[batch.tag % staging_.size()].ids)});
     ++completed_;
     progress();
   }
   void progress() override {
     sink_.flush();
-    while (const Reply reply = sink_.try_read()) acks_.answer(sink_, *reply);
+    while (const Reply reply = sink_.try_read()) {
+      ++replied_;
+      acks_.answer(sink_, *reply);
+    }
+    // Only a result that the server has taken makes its task done: a full server refuses it, but would take the ack.
+    for (; !unacked_.empty() && unacked_.front().replies <= replied_; unacked_.pop_front()) {
+      acks_.done(sink_, unacked_.front().ids);
+    }
+    sink_.flush();
   }
   bool finish() override {
     const bool nothing_to_come = reader_.finish();
-    return nothing_to_come && sink_.unsent() == 0 && sink_.unanswered() == 0;
+    return nothing_to_come && unacked_.empty() && sink_.unsent() == 0 && sink_.unanswered() == 0;
   }
 
  private:
@@ -272,8 +281,13 @@ class RedisBroker final : public Broker {
   Connection source_, sink_;
   Reader<Dialect> reader_;
   typename Dialect::Acks acks_;
+  struct Unacked {
+    std::uint64_t replies;  ///< that the sink must have given until the results are known to be taken
+    std::vector<std::string> ids;
+  };
   std::vector<Staging> staging_;
-  std::uint64_t fetched_ = 0, completed_ = 0;
+  std::deque<Unacked> unacked_;
+  std::uint64_t fetched_ = 0, completed_ = 0, replied_ = 0;
 };
 
 template <class Dialect>
@@ -325,9 +339,9 @@ class RedisQueue final : public Queue {
 
 /// Fills in the parts of a registration that follow from the Dialect.
 template <class Dialect>
-QueueEntry entry_of(std::string description, std::string delivery) {
-  return {.description = std::move(description),
-          .delivery = std::move(delivery),
+QueueEntry entry_of(const std::string& description, const std::string& delivery) {
+  return {.description = description,
+          .delivery = delivery,
           .order = "per producer with one worker",
           .durable = true,
           .uses_transfer = true,

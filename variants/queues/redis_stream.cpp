@@ -1,3 +1,5 @@
+#include <deque>
+
 #include "variants/queues/redis_queue.hpp"
 
 namespace feedrate::redis_queue {
@@ -77,17 +79,20 @@ struct StreamDialect {
         connection.add_word(word);
       }
       for (const auto& id : ids) connection.add_word(id);
-      last_ = ids.back();
+      last_seen_.push_back(ids.back());
       connection.append({"XPENDING", key_, group_});
     }
     void answer(Connection& connection, const redisReply& reply) {
       if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 2) return;  // only XPENDING answers with an array
       const redisReply& oldest = *reply.element[1];
-      connection.append({"XTRIM", key_, "MINID", oldest.type == REDIS_REPLY_STRING ? redis::text(oldest) : last_});
+      const std::string& last = last_seen_.front();  // what was known when the question was sent, not what is by now
+      connection.append({"XTRIM", key_, "MINID", oldest.type == REDIS_REPLY_STRING ? redis::text(oldest) : last});
+      last_seen_.pop_front();
     }
 
    private:
-    std::string key_, group_, last_;
+    std::string key_, group_;
+    std::deque<std::string> last_seen_;  // the last entry acknowledged, for each XPENDING on its way
   };
 };
 
