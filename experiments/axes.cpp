@@ -36,7 +36,9 @@ Axis number(std::string name, T Point::*field, std::uint64_t least, std::uint64_
 template <class Names>
 Axis word(std::string name, std::string Point::*field, Names allowed, std::string help) {
   const auto option = "--" + name;
-  return {name, name, std::move(help),
+  std::string row_key = name;
+  std::replace(row_key.begin(), row_key.end(), '-', '_');
+  return {std::move(name), std::move(row_key), std::move(help),
           [=](Point& point, const std::string& text) {
             const std::vector<std::string> names = allowed();
             if (std::find(names.begin(), names.end(), text) == names.end()) {
@@ -81,6 +83,25 @@ std::vector<Axis> make_axes() {
   all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, whole warps", "block", 32));
   all.push_back(number("lanes", &Point::lanes, 0, 4096,
                        "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 16"));
+  const auto choice = [&](std::string name, std::string Point::*field, std::vector<std::string> allowed,
+                          std::string help) {
+    all.push_back(word(
+        std::move(name), field, [allowed = std::move(allowed)] { return allowed; }, std::move(help)));
+  };
+  all.push_back(number("pollers", &Point::pollers, 0, 16,
+                       "gpu_ring: teams of warps that poll a lane by turns; 0 = by notify and size"));
+  all.push_back(number("mirrors", &Point::mirrors, 0, 16,
+                       "gpu_ring: copies of flagged slots for different pollers; 0 = 8 for lone messages, else 1"));
+  choice("granularity", &Point::granularity, {"auto", "thread", "warp", "block"},
+         "gpu_ring: who works on one message; auto = by size");
+  choice("notify", &Point::notify, {"auto", "counter", "flags"},
+         "gpu_ring: how a side learns of messages; auto = flags for batches of one");
+  choice("slots", &Point::slots, {"auto", "pinned", "vram"},
+         "gpu_ring: where the GPU finds messages; auto = vram where the floors say that copies win");
+  choice("results", &Point::results, {"in_order", "as_finished"}, "gpu_ring: the order in which results come back");
+  choice("ring-idle", &Point::ring_idle, {"spin", "backoff", "park"}, "gpu_ring: what it does while nothing comes");
+  all.push_back(number("slot-bytes", &Point::slot_bytes, 0, kMostPayload,
+                       "gpu_ring: payload bytes that a slot holds; 0 = the payload's", "slot_bytes"));
   all.push_back(number("pack", &Point::pack, 1, 1 << 16, "Redis: messages per list element or stream entry"));
   all.push_back(number("capacity", &Point::capacity, 0, 1 << 24,
                        "messages (Redis: elements) a queue holds before it pushes back; 0 = the window"));
@@ -104,7 +125,11 @@ void normalise(Point& point, const QueueEntry& queue) {
   if (point.transfer == kNoTransfer) point.streams = 0;
   if (point.transfer == "pageable") point.streams = 1;
   if (!queue.uses_redis) point.pack = 0;
-  if (!queue.uses_lanes) point.lanes = 0;
+  if (!queue.uses_lanes) {
+    point.lanes = point.pollers = point.mirrors = 0;
+    point.granularity = point.notify = point.slots = point.results = point.ring_idle = kNoTransfer;
+    point.slot_bytes = 0;
+  }
   if (point.workload != "fma_chain") point.flops_per_byte = 0;
   if (point.device == "cpu" || !queue.works) point.block = 0;
   point.batch = std::min(point.batch, point.window);
@@ -124,7 +149,8 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   const std::size_t held =
       std::max(point.producers * std::max(point.window, point.capacity), point.lanes * point.batch);
   const std::size_t slots = 2 * held + point.workers * (2 * point.streams + 1) * point.batch;
-  const std::size_t bytes = slots * (stride_of(point.payload) + stride_of(workload->result_bytes(point.payload)));
+  const std::size_t bytes = slots * (stride_of(std::max(point.payload, point.slot_bytes)) +
+                                     stride_of(std::max(workload->result_bytes(point.payload), point.slot_bytes)));
   if (bytes > kMostSlotMemory) {
     return fmt::format("window and payload take {}B of slots; {}B is the most", format_count(bytes),
                        format_count(kMostSlotMemory));

@@ -1,6 +1,6 @@
 
 #include "common/device/cuda_check.hpp"
-#include "common/ring/atomic.hpp"
+#include "common/ring/memory.hpp"
 #include "experiments/floors.hpp"
 
 /// What the GPU and its bus allow, by bare CUDA calls on pinned memory: DESIGN's rule "floors first".
@@ -44,11 +44,11 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
   std::uint64_t since = 0, now = 0;
   for (std::uint64_t i = 1; i <= trips; ++i) {
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
-    while (SystemWord(*question).load(kRelaxed) < i) {
+    while (SystemMemory::load_relaxed(*question) < i) {
       asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
       if (now - since > 2'000'000'000) return;
     }
-    SystemWord(*answer).store(i, kRelaxed);
+    SystemMemory::store_relaxed(*answer, i);
   }
 }
 
@@ -97,14 +97,14 @@ double word_round_trip_ns(Device& device) {
   launched();
   std::uint64_t trip = 0;
   const double median = median_ns(kTrips, [&] {
-    SystemWord(*question).store(++trip, kRelaxed);
-    while (SystemWord(*answer).load(kRelaxed) < trip && cudaStreamQuery(stream) == cudaErrorNotReady) {
-      for (unsigned spin = 0; spin < 20'000 && SystemWord(*answer).load(kRelaxed) < trip; ++spin) {
+    SystemMemory::store_relaxed(*question, ++trip);
+    while (SystemMemory::load_relaxed(*answer) < trip && cudaStreamQuery(stream) == cudaErrorNotReady) {
+      for (unsigned spin = 0; spin < 20'000 && SystemMemory::load_relaxed(*answer) < trip; ++spin) {
       }
     }
   });
   stream.wait();
-  if (SystemWord(*answer).load(kRelaxed) != kAll) throw Failure("the answering kernel ended early");
+  if (SystemMemory::load_relaxed(*answer) != kAll) throw Failure("the answering kernel ended early");
   return median;
 }
 

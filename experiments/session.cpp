@@ -146,37 +146,39 @@ void Session::add_floor_row(const Json& row) {
   floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
 }
 
-PassResult Session::run_load(const Point& point, Counts& counts, Cost& cost, unsigned& sample_every,
-                             const RunSettings& settings) {
+void Session::run_load(const Point& point, const RunSettings& settings, Outcome& outcome) {
   const auto workload = make_workload(point);
   const auto& entry = Queues::instance().get("--queue", point.queue);
-  const QueueConfig config{point, *device_, *workload, entry.uses_redis ? redis() : RedisSettings{},
-                           settings.external_worker};
+  const QueueConfig config{point,
+                           *device_,
+                           *workload,
+                           entry.uses_redis ? redis() : RedisSettings{},
+                           settings.external_worker,
+                           floors_.get<Floors>()};
   const auto queue = entry.make(config);
   const LoadSettings load{settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted};
   ClosedLoop loop(*queue, point, *workload, *device_, load);
   queue->start();
-  cost = queue->cost();
-  PassResult result;
+  outcome.cost = queue->cost();
+  outcome.choices = queue->choices();
   try {
     PassResult warmup;
     if (settings.warmup_seconds > 0) {
       const TraceRange range("warm-up");
       warmup = loop.run({.seconds = settings.warmup_seconds});
     }
-    sample_every = choose_sampling(warmup, point);
+    outcome.sample_every = choose_sampling(warmup, point);
     const TraceRange range("timed");
-    result = loop.run({settings.seconds, settings.messages, sample_every});
+    outcome.result = loop.run({settings.seconds, settings.messages, outcome.sample_every});
     queue->stop(true);
     queue->check();
     loop.collect_leftovers();
-    counts = loop.counts();
+    outcome.counts = loop.counts();
   } catch (...) {
-    counts = loop.counts();
+    outcome.counts = loop.counts();
     queue->stop(false);
     throw;
   }
-  return result;
 }
 
 double Session::driver_limit(const Point& point, double rate) {
@@ -193,28 +195,25 @@ double Session::driver_limit(const Point& point, double rate) {
   brief.messages = 0;
   // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
   for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
-    Counts counts;
-    Cost cost;
-    unsigned sample_every = 1;
-    const PassResult result = run_load(null, counts, cost, sample_every, brief);
-    limit = std::max(limit, static_cast<double>(result.received) / result.seconds);
+    Outcome outcome;
+    run_load(null, brief, outcome);
+    limit = std::max(limit, static_cast<double>(outcome.result.received) / outcome.result.seconds);
   }
   return limit;
 }
 
 void Session::measure(const Point& point, Json& row) {
   const auto& entry = Queues::instance().get("--queue", point.queue);
-  Counts counts;
-  Cost cost;
-  unsigned sample_every = 1;
-  PassResult result;
+  Outcome outcome;
   std::string failure;
   try {
-    result = run_load(point, counts, cost, sample_every, settings_);
+    run_load(point, settings_, outcome);
   } catch (const Failure& error) {
     failure = error.what();
   }
+  const auto& [counts, cost, choices, sample_every, result] = outcome;
   row["counts"] = to_json(counts);
+  if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
                  {"spinning_threads", cost.host_threads + 2 * point.producers},
                  {"sms", cost.sms},

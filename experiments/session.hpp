@@ -51,7 +51,15 @@ class Session {
   /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue's rate. It is
   /// measured once for all such points, and again when `rate` comes near it.
   double driver_limit(const Point&, double rate);
-  PassResult run_load(const Point&, Counts& counts, Cost& cost, unsigned& sample_every, const RunSettings&);
+  /// What a load left behind; the counts and costs also when it failed.
+  struct Outcome {
+    Counts counts;
+    Cost cost;
+    Choices choices;
+    unsigned sample_every = 1;
+    PassResult result;
+  };
+  void run_load(const Point&, const RunSettings&, Outcome&);
 
   RunSettings settings_;
   RedisSettings redis_;

@@ -23,22 +23,56 @@ struct OneWarp {
   __device__ unsigned rank() const { return threadIdx.x % 32; }
   __device__ unsigned size() const { return 32; }
   __device__ std::uint32_t sum(std::uint32_t value) const { return __reduce_add_sync(0xFFFF'FFFFu, value); }
+  __device__ void sync() const { __syncwarp(); }
+  __device__ bool all(bool value) const { return __all_sync(0xFFFF'FFFFu, value) != 0; }
+  /// What the thread of rank 0 has.
+  __device__ std::uint64_t from_first(std::uint64_t value) const { return __shfl_sync(0xFFFF'FFFFu, value, 0); }
 };
 
-struct OneBlock {
-  __device__ unsigned rank() const { return threadIdx.x; }
-  __device__ unsigned size() const { return blockDim.x; }
-  /// Every thread of the block must call it.
+/// Shared memory that a team needs to agree on something.
+struct TeamScratch {
+  std::uint32_t partial[32];
+  std::uint64_t word;
+};
+
+/// Whole warps of a block, up to all of them, that meet at a barrier of their own. Each call is for all its threads.
+class Team {
+ public:
+  /// Team `index` of those that the block is split into; a block has barriers for sixteen.
+  __device__ Team(unsigned index, unsigned size, TeamScratch* scratch)
+      : barrier_(index), size_(size), scratch_(scratch) {}
+  __device__ unsigned rank() const { return threadIdx.x - barrier_ * size_; }
+  __device__ unsigned size() const { return size_; }
+  __device__ void sync() const { asm volatile("barrier.sync %0, %1;" ::"r"(barrier_), "r"(size_) : "memory"); }
+  __device__ bool all(bool value) const {
+    std::uint32_t result;
+    asm volatile(
+        "{ .reg .pred mine, every; setp.ne.u32 mine, %1, 0; barrier.red.and.pred every, %2, %3, mine; "
+        "selp.u32 %0, 1, 0, every; }"
+        : "=r"(result)
+        : "r"(static_cast<std::uint32_t>(value)), "r"(barrier_), "r"(size_)
+        : "memory");
+    return result != 0;
+  }
+  __device__ std::uint64_t from_first(std::uint64_t value) const {
+    sync();  // the previous word has been read
+    if (rank() == 0) scratch_->word = value;
+    sync();
+    return scratch_->word;
+  }
   __device__ std::uint32_t sum(std::uint32_t value) const {
-    __shared__ std::uint32_t partial[32];
     value = OneWarp{}.sum(value);
-    __syncthreads();  // the previous message's partial sums have been read
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
-    __syncthreads();
+    sync();  // the previous message's partial sums have been read
+    if (rank() % 32 == 0) scratch_->partial[rank() / 32] = value;
+    sync();
     std::uint32_t total = 0;
-    for (unsigned warp = 0; warp < (blockDim.x + 31) / 32; ++warp) total += partial[warp];
+    for (unsigned warp = 0; warp < size_ / 32; ++warp) total += scratch_->partial[warp];
     return total;
   }
+
+ private:
+  unsigned barrier_, size_;
+  TeamScratch* scratch_;
 };
 #endif
 

@@ -9,7 +9,8 @@
 #include "kernels/payload.hpp"
 #include "kernels/workload.hpp"
 #ifdef __CUDACC__
-#include "kernels/cuda_forms.cuh"
+#include "kernels/batch.cuh"
+#include "kernels/resident.cuh"
 #endif
 
 /// Makes a Workload in all its forms (CPU, launched kernel, resident kernel) from one functor struct F:
@@ -118,17 +119,17 @@ class WorkloadOf final : public Workload {
   void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
     launch_batch(functor_, batch, block, static_cast<cudaStream_t>(stream));
   }
-  void launch_resident_on_cuda(std::span<const RingView> rings, unsigned block, std::uint64_t idle_limit_ns,
+  void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {
-    launch_resident(functor_, rings, block, idle_limit_ns, static_cast<cudaStream_t>(stream));
+    launch_resident(functor_, lanes, shape, static_cast<cudaStream_t>(stream));
   }
-  unsigned resident_blocks_that_fit(unsigned block) const override { return resident_blocks<F>(block); }
+  unsigned resident_blocks_that_fit(const ResidentShape& shape) const override { return resident_blocks<F>(shape); }
 #else
   void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("built without CUDA"); }
-  void launch_resident_on_cuda(std::span<const RingView>, unsigned, std::uint64_t, void*) const override {
+  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
     throw Failure("built without CUDA");
   }
-  unsigned resident_blocks_that_fit(unsigned) const override { return 0; }
+  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 #endif
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,11 @@ struct Cost {
   unsigned sms = 0;           ///< held all the time by resident blocks (at most one SM a block)
 };
 
+/// What a queue chose where the point said "auto" or 0, for the row; by axis.
+using Choices = std::map<std::string, std::string>;
+/// The machine's floors by name, as far as they were measured.
+using Floors = std::map<std::string, double>;
+
 /// Carries messages from producers to the device and results back. Built for one point; constructing it allocates
 /// everything, so that nothing needs to be allocated, loaded or connected while it runs.
 class Queue {
@@ -55,6 +61,7 @@ class Queue {
   /// Throws Failure if the serving side has broken; called now and then by the driver.
   virtual void check() {}
   virtual Cost cost() const = 0;
+  virtual Choices choices() const { return {}; }
 };
 
 struct QueueConfig {
@@ -63,6 +70,7 @@ struct QueueConfig {
   const Workload& workload;
   RedisSettings redis = {};
   bool external_worker = false;  ///< broker queues: another process works
+  Floors floors = {};
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }

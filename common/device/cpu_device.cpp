@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "common/device/device.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
@@ -47,6 +48,9 @@ class CpuStream final : public Stream {
   }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned /*block*/) override {
     enqueue([&kernel, batch] { kernel.run_on_cpu(batch); });
+  }
+  void write_word(std::uint64_t* device, std::uint64_t value) override {
+    enqueue([=] { SystemMemory::store_release(*device, value); });
   }
   void record(Event& event) override {
     auto& mine = dynamic_cast<CpuEvent&>(event);
@@ -87,15 +91,22 @@ class CpuStream final : public Stream {
   std::jthread thread_;  // last: it uses all of the above
 };
 
-/// The resident form: threads instead of blocks, each serving some of the rings in turn by the same protocol.
+/// The resident form: threads instead of blocks. Each is a poller of some of the lanes, in turn, by the same protocol.
 class CpuResident final : public Resident {
  public:
-  CpuResident(const Kernel& kernel, std::span<const RingView> rings, unsigned threads) : alive_(threads) {
-    for (unsigned t = 0; t < threads; ++t) {
-      std::vector<RingView> mine;
-      for (std::size_t r = t; r < rings.size(); r += threads) mine.push_back(rings[r]);
-      threads_.emplace_back([this, &kernel, mine = std::move(mine)] {
-        serve(kernel, mine);
+  CpuResident(const Kernel& kernel, std::span<const LaneView> lanes, const ResidentShape& shape, unsigned threads)
+      : kernel_(kernel), shape_(shape), states_(lanes.size()), alive_(threads) {
+    // Poller p of lane l is thread (l * pollers + p) % threads.
+    std::vector<std::vector<Poller>> pollers(threads);
+    for (std::size_t l = 0, next = 0; l < lanes.size(); ++l) {
+      states_[l] = lane_start(lanes[l], shape.pollers);
+      for (unsigned p = 0; p < shape.pollers; ++p) {
+        pollers[next++ % threads].push_back({lanes[l], {lanes[l], &states_[l]}, p % lanes[l].mirrors});
+      }
+    }
+    for (auto& mine : pollers) {
+      threads_.emplace_back([this, mine = std::move(mine)]() mutable {
+        serve(std::move(mine));
         alive_.fetch_sub(1);
       });
     }
@@ -105,46 +116,75 @@ class CpuResident final : public Resident {
 
  private:
   static constexpr std::uint64_t kMostAtOnce = 256;
+  struct Poller {
+    LaneView lane;
+    LaneServer server;
+    std::uint32_t mirror;
+    std::uint64_t idle_since = now_ns();
+  };
 
-  static void serve(const Kernel& kernel, const std::vector<RingView>& rings) {
-    std::vector<RingServer> servers(rings.begin(), rings.end());
+  void serve(std::vector<Poller> pollers) {
     std::vector<std::byte> scratch;  // of one flagged message and its result
     Backoff backoff;
-    while (true) {
-      bool worked = false, all_ended = true;
-      for (std::size_t r = 0; r < rings.size(); ++r) {
-        RingServer& server = servers[r];
-        const auto waiting = server.waiting();
-        if (server.ended()) continue;
-        all_ended = false;
-        if (waiting == 0) continue;
-        worked = true;
-        const auto n = rings[r].contiguous(server.taken(), std::min(waiting, kMostAtOnce));
-        serve_run(kernel, rings[r], server.taken(), static_cast<std::uint32_t>(n), scratch);
-        server.take(n);
-        server.complete(n);
-      }
-      if (all_ended) return;
+    while (!pollers.empty()) {
+      bool worked = false;
+      std::erase_if(pollers, [&](Poller& poller) {
+        const Look look = serve_once(poller, scratch);
+        if (look == Look::claimed) {
+          worked = true;
+          poller.idle_since = now_ns();
+        } else if (look == Look::nothing && now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
+          poller.server.leave(poller.server.next());
+        }
+        if (look == Look::gone) poller.server.depart();
+        return look == Look::gone;
+      });
       worked ? backoff.reset() : backoff.wait();
     }
   }
 
-  /// `n` messages from `first` on, side by side.
-  static void serve_run(const Kernel& kernel, const RingView& ring, std::uint64_t first, std::uint32_t n,
-                        std::vector<std::byte>& scratch) {
-    if (ring.flagged == 0) {
-      kernel.run_on_cpu({ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, n});
-      return;
+  Look serve_once(Poller& poller, std::vector<std::byte>& scratch) {
+    const LaneView& lane = poller.lane;
+    const RingView& ring = lane.ring;
+    if (lane.notify == Notify::flags) return serve_flagged(poller, scratch);
+    Claim claim;
+    const Look look = poller.server.look(kMostAtOnce, shape_.pollers, claim);
+    if (look != Look::claimed) return look;
+    kernel_.run_on_cpu({ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
+                        static_cast<std::uint32_t>(claim.count)});
+    if (lane.results == ResultOrder::in_order) {
+      poller.server.complete_in_order(claim);
+    } else {
+      for (std::uint64_t i = 0; i < claim.count; ++i) poller.server.finish(claim.first + i);
     }
-    scratch.resize(ring.in_stride + ring.out_stride);
-    std::byte *const in = scratch.data(), *const out = in + ring.in_stride;
-    for (std::uint64_t number = first; number < first + n; ++number) {
-      load_flagged(ring.in_slot(number), number, in, ring.in_stride);  // `published` says that it is there
-      kernel.run_on_cpu({in, out, ring.in_stride, ring.out_stride, 1});
-      store_flagged(ring.out_slot(number), number, out, ring.out_stride);
-    }
+    return look;
   }
 
+  Look serve_flagged(Poller& poller, std::vector<std::byte>& scratch) {
+    const LaneView& lane = poller.lane;
+    const std::uint64_t number = poller.server.next();
+    if ((number & kGone) != 0) return Look::gone;
+    const std::size_t in_bytes = (lane.in_units + 1) * sizeof(Unit);
+    scratch.resize(in_bytes + lane.ring.out_stride + sizeof(Unit));
+    std::byte *const in = scratch.data(), *const out = in + in_bytes;
+    switch (load_flagged(lane.unit_in(number, poller.mirror), number, in, lane.in_units)) {
+      case Flagged::missing:
+        return Look::nothing;
+      case Flagged::stop:
+        return poller.server.leave(number) ? Look::gone : Look::nothing;
+      case Flagged::whole:
+        break;
+    }
+    if (!poller.server.take(number, 1)) return Look::nothing;
+    kernel_.run_on_cpu({in, out, lane.ring.in_stride, lane.ring.out_stride, 1});
+    const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out));
+    store_flagged(lane.unit_out(number), number, out, units_of(sizeof(Header) + length));
+    return Look::claimed;
+  }
+
+  const Kernel& kernel_;
+  ResidentShape shape_;
+  std::vector<LaneState> states_;
   std::atomic<unsigned> alive_;
   std::vector<std::jthread> threads_;
 };
@@ -161,11 +201,13 @@ class CpuDevice final : public Device {
   Buffer allocate_device(std::size_t bytes) override { return allocate(bytes); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<CpuEvent>(); }
-  unsigned most_rings(const Kernel&, unsigned) override { return 1024; }
-  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const RingView> rings, unsigned) override {
+  unsigned most_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
+  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
+                                           const ResidentShape& shape) override {
     // Half of the cores serve, the others produce and collect.
-    const auto threads = std::min<std::size_t>(rings.size(), std::max(1u, available_cores() / 2));
-    return std::make_unique<CpuResident>(kernel, rings, static_cast<unsigned>(threads));
+    const std::size_t pollers = lanes.size() * shape.pollers;
+    const auto threads = std::min<std::size_t>(pollers, std::max(1u, available_cores() / 2));
+    return std::make_unique<CpuResident>(kernel, lanes, shape, static_cast<unsigned>(threads));
   }
 };
 

@@ -1,6 +1,9 @@
+#include <cuda.h>
 #include <cuda_profiler_api.h>
 
 #include <array>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "common/device/cuda_check.hpp"
@@ -27,6 +30,16 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// From the driver, because the runtime has no such call.
+auto stream_write_value() {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  check(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &entry, 12000, cudaEnableDefault, &found),
+        "looking up cuStreamWriteValue64");
+  if (found != cudaDriverEntryPointSuccess) throw Failure("this driver has no cuStreamWriteValue64");
+  return reinterpret_cast<decltype(&cuStreamWriteValue64)>(entry);
+}
+
 class CudaStream final : public Stream {
  public:
   // Non-blocking: it must never wait for the legacy stream, which waits for everything.
@@ -47,6 +60,12 @@ class CudaStream final : public Stream {
   void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
     kernel.launch_on_cuda(batch, block, stream_);
   }
+  void write_word(std::uint64_t* device, std::uint64_t value) override {
+    static const auto write = stream_write_value();
+    // Without flags the write comes after a fence: what was queued before it is there when the word is.
+    const CUresult result = write(stream_, reinterpret_cast<CUdeviceptr>(device), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (result != CUDA_SUCCESS) throw Failure("cuStreamWriteValue64: error " + std::to_string(result));
+  }
   void record(Event& event) override {
     check(cudaEventRecord(dynamic_cast<CudaEvent&>(event).get(), stream_), "cudaEventRecord");
   }
@@ -59,24 +78,32 @@ class CudaStream final : public Stream {
 
 class CudaResident final : public Resident {
  public:
-  // Long enough for any pause of a healthy driver, short enough to give the GPU back soon after the host has died.
-  static constexpr std::uint64_t kIdleLimitNs = 30'000'000'000;
-
-  CudaResident(const Kernel& kernel, std::span<const RingView> rings, unsigned block) {
-    kernel.launch_resident_on_cuda(rings, block, kIdleLimitNs, stream_.get());
+  /// `alive` counts the residents of the device.
+  CudaResident(const Kernel& kernel, std::span<const LaneView> lanes, const ResidentShape& shape,
+               std::atomic<unsigned>& alive)
+      : alive_(alive) {
+    kernel.launch_resident_on_cuda(lanes, shape, stream_.get());
     stream_.record(event_);
+    ++alive_;
+  }
+  ~CudaResident() override {
+    cudaStreamSynchronize(stream_.get());
+    --alive_;
   }
   bool running() override { return !event_.ready(); }
   unsigned host_threads() const override { return 0; }
 
  private:
+  std::atomic<unsigned>& alive_;
   CudaEvent event_;
-  CudaStream stream_;  // destroyed first: waits for the kernel's end
+  CudaStream stream_;
 };
 
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(unsigned index) : index_(static_cast<int>(index)) {
+    // A kernel that is loaded at its first launch waits for resident ones to end; so all are loaded now.
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     check(cudaSetDevice(index_), "cudaSetDevice");
     check(cudaFree(nullptr), "creating the CUDA context");
   }
@@ -96,22 +123,26 @@ class CudaDevice final : public Device {
   }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override {
     if (memory == HostMemory::pageable) return cpu_->allocate_host(bytes, memory);
+    refuse_while_resident();
     void* data = nullptr;
     check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFreeHost(p); }};
   }
   Buffer allocate_device(std::size_t bytes) override {
+    refuse_while_resident();
     void* data = nullptr;
     check(cudaMalloc(&data, bytes), "cudaMalloc");
     return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<CudaEvent>(); }
-  unsigned most_rings(const Kernel& kernel, unsigned block) override { return kernel.resident_blocks_that_fit(block); }
-  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const RingView> rings,
-                                           unsigned block) override {
-    return std::make_unique<CudaResident>(kernel, rings, block);
+  unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
+    return kernel.resident_blocks_that_fit(shape);
+  }
+  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
+                                           const ResidentShape& shape) override {
+    return std::make_unique<CudaResident>(kernel, lanes, shape, residents_);
   }
   void profile(bool on) override {
     check(on ? cudaProfilerStart() : cudaProfilerStop(), "starting or stopping the profiler's capture");
@@ -119,7 +150,15 @@ class CudaDevice final : public Device {
   void use_in_this_thread() override { check(cudaSetDevice(index_), "cudaSetDevice"); }
 
  private:
+  void refuse_while_resident() const {
+#ifndef NDEBUG
+    if (residents_ != 0)
+      throw Failure("memory asked of the device while a resident kernel runs: that may never return");
+#endif
+  }
+
   int index_;
+  std::atomic<unsigned> residents_{0};
   std::unique_ptr<Device> cpu_ = open_cpu_device();
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/ring/ring.hpp"
+#include "common/ring/lane.hpp"
 
 namespace feedrate {
 
@@ -20,6 +20,26 @@ struct BatchView {
   std::uint32_t count = 0;
 };
 
+/// Who works on one message of a lane; `automatic` chooses by the messages' size.
+enum class Granularity : std::uint32_t { automatic, thread, warp, block };
+
+/// How pollers wait when nothing comes.
+struct IdlePolicy {
+  bool backs_off = false;  ///< sleeps longer and longer between looks, up to 4 us
+  /// Leaves the device then. Whatever the policy, a lane that nobody feeds must end some day, so that a host that died
+  /// can't leave the GPU busy for ever.
+  std::uint64_t leave_after_ns = 30'000'000'000;
+};
+
+/// What serves each lane: one block, its threads split evenly among pollers.
+struct ResidentShape {
+  unsigned block = 256;  ///< threads
+  unsigned pollers = 1;  ///< teams of whole warps, at most kMostPollers
+  Granularity granularity = Granularity::automatic;
+  IdlePolicy idle = {};
+};
+inline constexpr unsigned kMostPollers = 16;  // a block's named barriers
+
 /// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
 class Kernel {
  public:
@@ -27,12 +47,11 @@ class Kernel {
   virtual void run_on_cpu(const BatchView&) const = 0;
   /// `stream` is a cudaStream_t. Throws Failure.
   virtual void launch_on_cuda(const BatchView&, unsigned block, void* stream) const = 0;
-  /// One block per ring serves it until its stop bits are set, or until nothing came for `idle_limit_ns` (so that a
-  /// host that died can't leave the GPU busy for ever). `rings` lie in memory that the device can reach.
-  virtual void launch_resident_on_cuda(std::span<const RingView> rings, unsigned block, std::uint64_t idle_limit_ns,
-                                       void* stream) const = 0;
+  /// One block per lane serves it until it is stopped, or leaves for idleness. `lanes` lie in memory that the device
+  /// can reach.
+  virtual void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape&, void* stream) const = 0;
   /// How many blocks of the resident form run at once on this GPU; 0 on machines without.
-  virtual unsigned resident_blocks_that_fit(unsigned block) const = 0;
+  virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
 };
 
 enum class HostMemory { pageable, pinned };  ///< pinned memory is mapped too: the device may use its address
@@ -65,17 +84,19 @@ class Stream {
   virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
   virtual void launch(const Kernel&, const BatchView&, unsigned block) = 0;
+  /// Writes one word of the device's memory, after all that was queued before has arrived there.
+  virtual void write_word(std::uint64_t* device, std::uint64_t value) = 0;
   /// `event` becomes ready when all that was queued before is done. It must come from the same device.
   virtual void record(Event& event) = 0;
   virtual void synchronize() = 0;
 };
 
-/// Kernels that serve rings until told to stop. Stopping is the rings' business (their stop bits); destroying this
-/// waits for the end.
+/// Pollers that serve lanes until these are stopped or left. Destroying this waits for the end, so stop the lanes
+/// first.
 class Resident {
  public:
   virtual ~Resident() = default;
-  /// True while it serves; false once it has ended, whether asked to or not.
+  /// True until every lane's pollers have gone. Throws Failure when they broke.
   virtual bool running() = 0;
   virtual unsigned host_threads() const = 0;
 };
@@ -99,9 +120,13 @@ class Device {
   virtual Buffer allocate_device(std::size_t bytes) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
-  /// The most rings that one resident grid can serve, all at once.
-  virtual unsigned most_rings(const Kernel&, unsigned block) = 0;
-  virtual std::unique_ptr<Resident> start_resident(const Kernel&, std::span<const RingView> rings, unsigned block) = 0;
+  /// The most lanes that can be served at once.
+  virtual unsigned most_lanes(const Kernel&, const ResidentShape&) = 0;
+  /// While a Resident runs, nothing may wait for the device as a whole, or it waits for ever: no allocation, no
+  /// synchronization of the device or the legacy stream, no first launch of a kernel that is not loaded yet. So whoever
+  /// starts one has allocated everything before. Debug builds throw where this Device is asked for memory meanwhile.
+  virtual std::unique_ptr<Resident> start_resident(const Kernel&, std::span<const LaneView> lanes,
+                                                   const ResidentShape&) = 0;
   /// To be called by each new thread that will use the device.
   virtual void use_in_this_thread() {}
   /// Starts or ends what an attached profiler captures (`--capture-range=cudaProfilerApi` of Nsight Systems).

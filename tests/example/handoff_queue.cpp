@@ -33,10 +33,8 @@ class Handoff final : public Queue {
     workers_ = std::make_unique<WorkerPool>(config, config.point.producers, end);
   }
   // The driver's ends: one thread uses each, and results return to the collector of the producer's index.
-  std::unique_ptr<Producer> producer(unsigned i) override { return std::make_unique<RingIn>(rings_[i].view(), batch_); }
-  std::unique_ptr<Collector> collector(unsigned i) override {
-    return std::make_unique<RingOut>(rings_[i].view(), batch_);
-  }
+  std::unique_ptr<Producer> producer(unsigned i) override { return std::make_unique<RingIn>(rings_[i].view()); }
+  std::unique_ptr<Collector> collector(unsigned i) override { return std::make_unique<RingOut>(rings_[i].view()); }
   void start() override { workers_->start(); }
   void stop(bool drain) override { workers_->stop(drain); }  // drain: first serves what was published
   void check() override { workers_->check(); }               // throws what ended a worker

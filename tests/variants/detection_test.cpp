@@ -45,7 +45,7 @@ class FaultyQueue final : public Queue {
         fault_(fault),
         memory_(config.device, HostMemory::pageable, config.in_stride(), config.out_stride(), 4096) {}
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(*this); }
-  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<RingOut>(memory_.view(), 64); }
+  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<RingOut>(memory_.view()); }
   void start() override {}
   void stop(bool) override {}
   Cost cost() const override { return {}; }
@@ -76,7 +76,7 @@ class FaultyQueue final : public Queue {
       }
     }
     void work(const Messages& one) {
-      while (done - SystemWord(view.cursors->released.value).load(kAcquire) >= view.capacity) std::this_thread::yield();
+      while (done - SystemMemory::load_acquire(*view.released) >= view.capacity) std::this_thread::yield();
       queue.config_.workload.run_on_cpu({one.base, view.out_slot(done), view.in_stride, view.out_stride, 1});
       ++done;
       server.complete(1);

@@ -1,114 +1,174 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "common/error.hpp"
+#include "kernels/resident_limits.hpp"
 #include "variants/queues/ring_memory.hpp"
+#include "variants/ring/gpu_ring.hpp"
 
 namespace feedrate {
 namespace {
 
+template <class Value>
+using Names = std::array<std::pair<const char*, Value>, 2>;
+constexpr Names<Notify> kNotify{{{"counter", Notify::counter}, {"flags", Notify::flags}}};
+constexpr Names<Slots> kSlots{{{"pinned", Slots::pinned}, {"vram", Slots::vram}}};
+constexpr Names<ResultOrder> kResults{{{"in_order", ResultOrder::in_order}, {"as_finished", ResultOrder::as_finished}}};
+
+template <class Value>
+Value value_of(const Names<Value>& names, const std::string& name) {
+  return name == names[0].first ? names[0].second : names[1].second;
+}
+template <class Value>
+const char* name_of(const Names<Value>& names, Value value) {
+  return value == names[0].second ? names[0].first : names[1].first;
+}
+Granularity granularity_of(const std::string& name) {
+  if (name == "thread") return Granularity::thread;
+  if (name == "warp") return Granularity::warp;
+  return name == "block" ? Granularity::block : Granularity::automatic;
+}
+RingIdle idle_of(const std::string& name) {
+  if (name == "backoff") return RingIdle::backoff;
+  return name == "park" ? RingIdle::park : RingIdle::spin;
+}
+
+/// Batches from this size on go by the copy engines. Theirs is the higher bandwidth both ways, but each copy costs a
+/// fixed time; the crossover follows from the two floors and that cost. Never, where these are not known.
+bool worth_copying(std::size_t batch_bytes, const Floors& floors) {
+  const auto engine = floors.find("copy_engine_both_bytes_per_second"), sm = floors.find("sm_echo_bytes_per_second");
+  const auto cost = floors.find("copy_queued_ns");
+  if (engine == floors.end() || sm == floors.end() || cost == floors.end()) return false;
+  const auto bytes = static_cast<double>(batch_bytes);
+  return bytes / (bytes / engine->second + cost->second * 1e-9) > sm->second;
+}
+
+/// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's floors.
+RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors& floors) {
+  constexpr unsigned kMirrors = 8;         // at a window of 1 the host has time for them, and more gain nothing
+  constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
+  RingConfig config;
+  config.message_bytes = std::max(point.payload, point.slot_bytes);
+  config.result_bytes = std::max(result_bytes, point.slot_bytes);
+  config.lanes = point.lanes;
+  const unsigned lanes_each = point.lanes / point.producers;
+  const std::size_t share = (ring_capacity(point) + lanes_each - 1) / lanes_each;
+  config.capacity = std::bit_ceil(std::max(share, std::min(point.batch, ring_capacity(point))));
+  config.batch = point.batch;
+  const bool on_gpu = point.device == "cuda";
+  config.block = on_gpu ? point.block : 1024;
+  const std::size_t stride = stride_of(std::max(config.message_bytes, config.result_bytes));
+  const unsigned units = units_of(stride);
+  // Flags are the shortest way for a lone message. Batches share a cursor's round trip and fence among them, and are
+  // better off without the copies.
+  const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * units * sizeof(Unit) <= kStagingBytes;
+  const bool flags =
+      point.notify == "auto" ? point.batch == 1 && flags_fit && point.slots != "vram" : point.notify == "flags";
+  config.notify = flags ? Notify::flags : Notify::counter;
+  if (point.pollers != 0) {
+    config.pollers = point.pollers;
+  } else if (flags && on_gpu) {
+    const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
+    config.pollers = std::bit_floor(std::clamp(config.block / threads, 1u, kMostPollers));
+  }
+  if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
+  if (point.mirrors != 0) {
+    config.mirrors = point.mirrors;
+  } else if (flags && on_gpu && point.window <= kFewMessages) {
+    config.mirrors = std::min(kMirrors, config.pollers);
+  }
+  config.results = value_of(kResults, point.results);
+  config.granularity = granularity_of(point.granularity);
+  config.idle = idle_of(point.ring_idle);
+  if (point.slots != "auto") {
+    config.slots = value_of(kSlots, point.slots);
+  } else if (!flags && config.results == ResultOrder::in_order && worth_copying(point.batch * stride, floors)) {
+    config.slots = Slots::vram;
+  }
+  return config;
+}
+
 /// Takes a producer's lanes in turn, a batch each; a full lane is passed over.
 class LanesIn final : public Producer {
  public:
-  LanesIn(std::span<const RingView> lanes, std::size_t most) {
-    for (const RingView& lane : lanes) lanes_.emplace_back(lane, most);
-  }
+  explicit LanesIn(std::vector<RingLane*> lanes) : lanes_(std::move(lanes)) {}
   Messages reserve(std::size_t n) override {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
-      const Messages room = lanes_[at_].reserve(n);
+      const Messages room = lanes_[at_]->reserve(n);
       if (!room.empty()) return room;
       at_ = (at_ + 1) % lanes_.size();
     }
     return {};
   }
   void publish(std::size_t n) override {
-    lanes_[at_].publish(n);
+    lanes_[at_]->publish(n);
     at_ = (at_ + 1) % lanes_.size();
   }
 
  private:
-  std::vector<RingProducer> lanes_;
+  std::vector<RingLane*> lanes_;
   std::size_t at_ = 0;
 };
 
 class LanesOut final : public Collector {
  public:
-  LanesOut(std::span<const RingView> lanes, std::size_t most) {
-    for (const RingView& lane : lanes) lanes_.emplace_back(lane, most);
-  }
+  explicit LanesOut(std::vector<RingLane*> lanes) : lanes_(std::move(lanes)) {}
   ConstMessages poll(std::size_t n) override {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
       at_ = (at_ + 1) % lanes_.size();
-      const ConstMessages results = lanes_[at_].poll(n);
+      const ConstMessages results = lanes_[at_]->poll(n);
       if (!results.empty()) return results;
     }
     return {};
   }
-  void release(std::size_t n) override { lanes_[at_].release(n); }
+  void release(std::size_t n) override { lanes_[at_]->release(n); }
 
  private:
-  std::vector<RingCollector> lanes_;
+  std::vector<RingLane*> lanes_;
   std::size_t at_ = 0;
 };
 
-/// Rings are flagged when their messages are small and go one at a time: the shortest way for a lone message. Batches
-/// share a cursor's round trip and fence among them, and are better off without the copies.
-bool worth_flagging(const QueueConfig& config) {
-  constexpr std::size_t kLargestStride = 144;
-  return config.point.batch == 1 && std::max(config.in_stride(), config.out_stride()) <= kLargestStride;
-}
-
-/// Rings in pinned host memory and one resident kernel that serves them: after the start no CUDA call is made for a
-/// message, the GPU pulls messages over the bus and writes results back. Each ring is a lane with a block of its own;
-/// a producer spreads its batches over its lanes, so order is kept within a lane only.
-class GpuRing final : public Queue {
+/// The GPU ring (variants/ring/gpu_ring.hpp) under the driver: a producer spreads its batches over lanes of its own, so
+/// order is kept within a lane only.
+class GpuRingQueue final : public Queue {
  public:
-  explicit GpuRing(const QueueConfig& config)
-      : config_(config),
-        lanes_per_producer_(config.point.lanes / config.point.producers),
-        views_memory_(config.device.allocate_host(config.point.lanes * sizeof(RingView), HostMemory::pinned)),
-        views_(reinterpret_cast<RingView*>(views_memory_.data()), config.point.lanes) {
-    const std::size_t share = (ring_capacity(config.point) + lanes_per_producer_ - 1) / lanes_per_producer_;
-    for (RingView& view : views_) {
-      rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
-                          std::max(share, std::min(config.point.batch, ring_capacity(config.point))),
-                          worth_flagging(config));
-      view = rings_.back().view();
-    }
-  }
-  ~GpuRing() override { GpuRing::stop(false); }
+  explicit GpuRingQueue(const QueueConfig& config)
+      : point_(config.point),
+        on_gpu_(config.device.kind() == "cuda"),
+        processors_(config.device.info().processors),
+        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.floors)),
+        ring_(config.device, config.workload, ring_config_) {}
 
-  std::unique_ptr<Producer> producer(unsigned index) override {
-    return std::make_unique<LanesIn>(lanes_of(index), config_.point.batch);
-  }
-  std::unique_ptr<Collector> collector(unsigned index) override {
-    return std::make_unique<LanesOut>(lanes_of(index), config_.point.batch);
-  }
-
-  void start() override { resident_ = config_.device.start_resident(config_.workload, views_, config_.point.block); }
-  void stop(bool drain) override {
-    if (!resident_) return;
-    for (const RingView& view : views_) request_stop(view, drain ? kStopWhenDone : kStopNow);
-    resident_.reset();
-  }
-  void check() override {
-    if (resident_ && !resident_->running()) throw Failure("gpu_ring: the resident kernel ended by itself");
-  }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index)); }
+  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index)); }
+  void start() override { ring_.start(); }
+  void stop(bool drain) override { ring_.stop(drain ? RingStop::drain : RingStop::now); }
+  void check() override { ring_.check(); }
   Cost cost() const override {
-    if (config_.device.kind() == "cpu") return {.host_threads = resident_ ? resident_->host_threads() : 0};
-    return {.sms = std::min(config_.point.lanes, config_.device.info().processors)};
+    if (!on_gpu_) return {.host_threads = ring_.host_threads()};
+    return {.sms = std::min(point_.lanes, processors_)};
+  }
+  Choices choices() const override {
+    return {{"slots", name_of(kSlots, ring_config_.slots)},
+            {"notify", name_of(kNotify, ring_config_.notify)},
+            {"pollers", std::to_string(ring_config_.pollers)},
+            {"mirrors", std::to_string(ring_config_.mirrors)}};
   }
 
  private:
-  std::span<const RingView> lanes_of(unsigned producer) const {
-    return views_.subspan(std::size_t{producer} * lanes_per_producer_, lanes_per_producer_);
+  std::vector<RingLane*> lanes_of(unsigned producer) {
+    const unsigned each = point_.lanes / point_.producers;
+    std::vector<RingLane*> lanes;
+    for (unsigned i = 0; i < each; ++i) lanes.push_back(&ring_.lane(producer * each + i));
+    return lanes;
   }
 
-  QueueConfig config_;
-  std::size_t lanes_per_producer_;
-  Buffer views_memory_;  // the kernel reads the views, so they lie in pinned memory
-  std::span<RingView> views_;
-  std::vector<RingMemory> rings_;
-  std::unique_ptr<Resident> resident_;  // destroyed first
+  Point point_;
+  bool on_gpu_;
+  unsigned processors_;
+  RingConfig ring_config_;
+  GpuRing ring_;
 };
 
 std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
@@ -122,8 +182,10 @@ std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
   if (point.lanes % point.producers != 0) {
     return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);
   }
+  const RingConfig config = config_of(point, workload.result_bytes(point.payload), {});
+  if (std::string reason = refuse(config); !reason.empty()) return reason;
   // A block that does not fit waits for ever for the others to end.
-  const unsigned most = device.most_rings(workload, point.block);
+  const unsigned most = device.most_lanes(workload, {config.block, config.pollers, config.granularity, {}});
   if (point.lanes <= most) return "";
   return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", point.lanes, point.block,
                      most);
@@ -134,7 +196,7 @@ const QueueRegistration registered("gpu_ring",
                                     .delivery = "exactly once in process",
                                     .order = "per lane",
                                     .uses_lanes = true,
-                                    .make = make_queue<GpuRing>,
+                                    .make = make_queue<GpuRingQueue>,
                                     .fit = fit_lanes});
 
 }  // namespace

@@ -11,16 +11,13 @@ namespace {
 class HostPolled final : public Queue {
  public:
   explicit HostPolled(const QueueConfig& config)
-      : batch_(config.point.batch),
-        rings_(make_rings(config)),
-        workers_(config, config.point.workers,
-                 [&](unsigned index) { return std::make_unique<RingBroker>(rings_, index, config); }) {}
+      : rings_(make_rings(config)), workers_(config, config.point.workers, [&](unsigned index) {
+          return std::make_unique<RingBroker>(rings_, index, config);
+        }) {}
 
-  std::unique_ptr<Producer> producer(unsigned index) override {
-    return std::make_unique<RingIn>(rings_[index].view(), batch_);
-  }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<RingIn>(rings_[index].view()); }
   std::unique_ptr<Collector> collector(unsigned index) override {
-    return std::make_unique<RingOut>(rings_[index].view(), batch_);
+    return std::make_unique<RingOut>(rings_[index].view());
   }
   void start() override { workers_.start(); }
   void stop(bool drain) override { workers_.stop(drain); }
@@ -70,7 +67,6 @@ class HostPolled final : public Queue {
     return rings;
   }
 
-  std::size_t batch_;
   std::vector<RingMemory> rings_;
   WorkerPool workers_;
 };

@@ -9,18 +9,15 @@ namespace {
 /// ignored, since no message travels.
 class NullQueue final : public Queue {
  public:
-  explicit NullQueue(const QueueConfig& config)
-      : batch_(config.point.batch), result_bytes_(config.workload.result_bytes(config.point.payload)) {
+  explicit NullQueue(const QueueConfig& config) : result_bytes_(config.workload.result_bytes(config.point.payload)) {
     for (unsigned i = 0; i < config.point.producers; ++i) {
       rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
                           ring_capacity(config.point));
     }
   }
-  std::unique_ptr<Producer> producer(unsigned index) override {
-    return std::make_unique<In>(rings_[index].view(), batch_);
-  }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(rings_[index].view()); }
   std::unique_ptr<Collector> collector(unsigned index) override {
-    return std::make_unique<Out>(rings_[index].view(), index, batch_, result_bytes_);
+    return std::make_unique<Out>(rings_[index].view(), index, result_bytes_);
   }
   void start() override {}
   void stop(bool) override {}
@@ -29,7 +26,7 @@ class NullQueue final : public Queue {
  private:
   /// Publishing is completing.
   struct In final : Producer {
-    In(RingView view, std::size_t most) : ring(view, most), server(view) {}
+    explicit In(RingView view) : ring(view), server(view) {}
     Messages reserve(std::size_t n) override { return ring.reserve(n); }
     void publish(std::size_t n) override {
       ring.publish(n);
@@ -39,8 +36,8 @@ class NullQueue final : public Queue {
     RingServer server;
   };
   struct Out final : Collector {
-    Out(RingView view, unsigned producer, std::size_t most, std::size_t result_bytes)
-        : ring(view, most), producer(producer), length(static_cast<std::uint32_t>(result_bytes)) {}
+    Out(RingView view, unsigned producer, std::size_t result_bytes)
+        : ring(view), producer(producer), length(static_cast<std::uint32_t>(result_bytes)) {}
     ConstMessages poll(std::size_t n) override {
       const ConstMessages results = ring.poll(n);
       for (std::size_t i = 0; i < results.count; ++i) {
@@ -58,7 +55,7 @@ class NullQueue final : public Queue {
     std::uint32_t length;
     std::uint64_t collected = 0;
   };
-  std::size_t batch_, result_bytes_;
+  std::size_t result_bytes_;
   std::vector<RingMemory> rings_;
 };
 

@@ -6,22 +6,24 @@
 
 namespace feedrate {
 
-/// Owns one ring's cursors and slots, in memory that the serving side can reach.
+/// Owns one ring's cursors and slots, in host memory of a kind that the serving side can reach.
 class RingMemory {
  public:
-  RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity,
-             bool flagged = false)
+  RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity)
       : capacity_(std::bit_ceil(std::max<std::size_t>(capacity, 1))),
         cursors_(device.allocate_host(sizeof(RingCursors), memory)),
-        in_(device.allocate_host(capacity_ * in_stride << flagged, memory)),
-        out_(device.allocate_host(capacity_ * out_stride << flagged, memory)),
-        view_{reinterpret_cast<RingCursors*>(cursors_.data()),
-              in_.data(),
-              out_.data(),
-              static_cast<std::uint32_t>(in_stride),
-              static_cast<std::uint32_t>(out_stride),
-              capacity_,
-              flagged ? 1u : 0u} {}
+        in_(device.allocate_host(capacity_ * in_stride, memory)),
+        out_(device.allocate_host(capacity_ * out_stride, memory)) {
+    auto* cursors = reinterpret_cast<RingCursors*>(cursors_.data());
+    view_ = {&cursors->published.value,
+             &cursors->completed.value,
+             &cursors->released.value,
+             in_.data(),
+             out_.data(),
+             static_cast<std::uint32_t>(in_stride),
+             static_cast<std::uint32_t>(out_stride),
+             capacity_};
+  }
   RingView view() const { return view_; }
 
  private:
@@ -32,15 +34,15 @@ class RingMemory {
 
 inline std::size_t ring_capacity(const Point& point) { return point.capacity != 0 ? point.capacity : point.window; }
 
-/// The driver's ends of a single ring; `most` messages at once.
+/// The driver's ends of a single ring.
 struct RingIn final : Producer {
-  RingIn(RingView view, std::size_t most) : ring(view, most) {}
+  explicit RingIn(RingView view) : ring(view) {}
   Messages reserve(std::size_t n) override { return ring.reserve(n); }
   void publish(std::size_t n) override { ring.publish(n); }
   RingProducer ring;
 };
 struct RingOut final : Collector {
-  RingOut(RingView view, std::size_t most) : ring(view, most) {}
+  explicit RingOut(RingView view) : ring(view) {}
   ConstMessages poll(std::size_t n) override { return ring.poll(n); }
   void release(std::size_t n) override { ring.release(n); }
   RingCollector ring;

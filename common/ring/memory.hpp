@@ -1,0 +1,121 @@
+#pragma once
+#include <sched.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "common/message.hpp"
+#ifdef __CUDACC__
+#include <cuda/atomic>
+#else
+#include <atomic>
+#endif
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#include <emmintrin.h>
+#endif
+
+/// How the ring protocol touches memory that both sides of the bus share, for host and GPU code alike. The protocol is
+/// a template over this class, so that a test can put a model of memory in its place
+/// (tests/common/ring_model_test.cpp).
+///
+/// `cuda::atomic_ref` where nvcc compiles, `std::atomic_ref` elsewhere (GPU-less builds, ThreadSanitizer); both act on
+/// the plain word with the same orders, so code compiled by either may share memory.
+namespace feedrate {
+
+/// The piece that flagged slots are made of: twelve bytes of a message and the number of the message that they belong
+/// to. Read and written whole, so whoever sees the flag has the data.
+struct alignas(16) Unit {
+  std::uint32_t data[3];
+  std::uint32_t flag;
+};
+
+struct SystemMemory {
+#ifdef __CUDACC__
+  using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
+  using Half = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system>;
+  /// Shared by the pollers of one lane only: threads of one block, or of the host.
+  using LaneWord = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_block>;
+  static constexpr auto kRelaxed = cuda::memory_order_relaxed;
+  static constexpr auto kAcquire = cuda::memory_order_acquire;
+  static constexpr auto kRelease = cuda::memory_order_release;
+  static constexpr auto kAcquireRelease = cuda::memory_order_acq_rel;
+#else
+  using Word = std::atomic_ref<std::uint64_t>;
+  using Half = std::atomic_ref<std::uint32_t>;
+  using LaneWord = std::atomic_ref<std::uint64_t>;
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  static constexpr auto kAcquire = std::memory_order_acquire;
+  static constexpr auto kRelease = std::memory_order_release;
+  static constexpr auto kAcquireRelease = std::memory_order_acq_rel;
+#endif
+
+  static FEEDRATE_HD std::uint64_t load_relaxed(std::uint64_t& word) { return Word(word).load(kRelaxed); }
+  static FEEDRATE_HD std::uint64_t load_acquire(std::uint64_t& word) { return Word(word).load(kAcquire); }
+  static FEEDRATE_HD void store_relaxed(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelaxed); }
+  static FEEDRATE_HD void store_release(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelease); }
+  static FEEDRATE_HD void or_release(std::uint64_t& word, std::uint64_t bits) { Word(word).fetch_or(bits, kRelease); }
+  static FEEDRATE_HD std::uint32_t load_acquire(std::uint32_t& half) { return Half(half).load(kAcquire); }
+  static FEEDRATE_HD void store_release(std::uint32_t& half, std::uint32_t value) { Half(half).store(value, kRelease); }
+
+  static FEEDRATE_HD std::uint64_t lane_load(std::uint64_t& word) { return LaneWord(word).load(kAcquire); }
+  static FEEDRATE_HD void lane_store(std::uint64_t& word, std::uint64_t value) {
+    LaneWord(word).store(value, kRelease);
+  }
+  static FEEDRATE_HD bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
+    return LaneWord(word).compare_exchange_strong(expected, value, kAcquireRelease, kRelaxed);
+  }
+  static FEEDRATE_HD std::uint64_t lane_decrement(std::uint64_t& word) {
+    return LaneWord(word).fetch_sub(1, kAcquireRelease) - 1;
+  }
+  /// Between two looks at what another poller of the lane will change.
+  static FEEDRATE_HD void pause() {
+#ifndef __CUDA_ARCH__
+    sched_yield();  // it may need this very core
+#endif
+  }
+
+  /// Relaxed, and whole. x86 processors with AVX promise that of aligned 16-byte accesses (Intel SDM vol. 3, 9.1.1; AMD
+  /// APM vol. 2, 7.3.2), PTX of scalar .b128 accesses (ISA 8.3, sm_70 on).
+  static FEEDRATE_HD Unit load_unit(const Unit& at) {
+#ifdef __CUDA_ARCH__
+    std::uint64_t low, high;
+    asm volatile("{ .reg .b128 unit; ld.relaxed.sys.global.b128 unit, [%2]; mov.b128 {%0, %1}, unit; }"
+                 : "=l"(low), "=l"(high)
+                 : "l"(&at)
+                 : "memory");
+    return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
+            static_cast<std::uint32_t>(high >> 32)};
+#else
+    Unit unit;
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    const __m128i whole = _mm_load_si128(reinterpret_cast<const __m128i*>(&at));
+    asm volatile("" ::: "memory");  // the compiler must look each time
+    std::memcpy(&unit, &whole, sizeof unit);
+#else
+    const auto whole = __atomic_load_n(reinterpret_cast<const unsigned __int128*>(&at), __ATOMIC_RELAXED);
+    std::memcpy(&unit, &whole, sizeof unit);
+#endif
+    return unit;
+#endif
+  }
+  static FEEDRATE_HD void store_unit(Unit& at, const Unit& unit) {
+#ifdef __CUDA_ARCH__
+    asm volatile("{ .reg .b128 unit; mov.b128 unit, {%1, %2}; st.relaxed.sys.global.b128 [%0], unit; }" ::"l"(&at),
+                 "l"(unit.data[0] | std::uint64_t{unit.data[1]} << 32),
+                 "l"(unit.data[2] | std::uint64_t{unit.flag} << 32)
+                 : "memory");
+#elif defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    __m128i whole;
+    std::memcpy(&whole, &unit, sizeof whole);
+    asm volatile("" ::: "memory");
+    _mm_store_si128(reinterpret_cast<__m128i*>(&at), whole);
+    asm volatile("" ::: "memory");
+#else
+    unsigned __int128 whole;
+    std::memcpy(&whole, &unit, sizeof whole);
+    __atomic_store_n(reinterpret_cast<unsigned __int128*>(&at), whole, __ATOMIC_RELAXED);
+#endif
+  }
+};
+
+}  // namespace feedrate

@@ -1,0 +1,191 @@
+#pragma once
+#include "kernels/batch.cuh"
+
+/// The resident form of a workload: one block a lane, split into teams that poll the lane by turns and work on what
+/// they claim, until the lane is stopped or has been idle for too long.
+namespace feedrate {
+
+inline __device__ std::uint64_t global_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+/// Waits between looks in vain, and says when to give up. Reads the clock now and then only.
+class Idle {
+ public:
+  explicit __device__ Idle(const IdlePolicy& policy) : policy_(policy) {}
+  /// True: long enough.
+  __device__ bool wait() {
+    if (policy_.backs_off && looks_ >= kPatience) {
+      __nanosleep(pause_ns_);
+      pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
+    }
+    if (looks_++ % 64 != 0) return false;
+    const std::uint64_t now = global_ns();
+    if (looks_ == 1) since_ = now;
+    return now - since_ > policy_.leave_after_ns;
+  }
+  __device__ void reset() {
+    looks_ = 0;
+    pause_ns_ = kShortestPauseNs;
+  }
+
+ private:
+  static constexpr unsigned kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
+  IdlePolicy policy_;
+  std::uint64_t since_ = 0;
+  unsigned looks_ = 0, pause_ns_ = kShortestPauseNs;
+};
+
+/// By counter: the team's first thread looks and claims, all work, the first hands over.
+template <class F, class Group>
+__device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                              const ResidentShape& shape, std::byte* stage, unsigned staging) {
+  const RingView& ring = lane.ring;
+  // What is not staged is claimed in pieces that keep the bus busy and still come back before the rest is read.
+  constexpr unsigned kUnstagedBytes = 256 << 10;
+  const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
+  const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
+  LaneServer server(lane, state);  // its shadow is used by the first thread alone
+  Idle idle(shape.idle);
+  while (true) {
+    Claim claim;
+    if (team.rank() == 0) {
+      Look look = server.look(most, shape.pollers, claim);
+      while (look == Look::nothing && !(idle.wait() && server.leave(server.next()))) {
+        look = server.look(most, shape.pollers, claim);
+      }
+      idle.reset();
+    }
+    // The first thread has acquired `published`; the barriers in here hand what that makes visible on to the team.
+    constexpr unsigned kFirstBits = 48;
+    const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
+    claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
+    if (claim.count == 0) break;
+    const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
+                          static_cast<std::uint32_t>(claim.count)};
+    serve_by(functor, team, batch, shape.granularity, stage, staging);
+    // The barrier puts every thread's results before the releases that follow, which are cumulative.
+    team.sync();
+    if (lane.results == ResultOrder::as_finished) {
+      for (std::uint64_t i = team.rank(); i < claim.count; i += team.size()) server.finish(claim.first + i);
+      team.sync();
+    } else if (team.rank() == 0) {
+      server.complete_in_order(claim);
+    }
+  }
+}
+
+/// By flags, message after message: each look takes in the whole next slot. In shared memory the team needs room for a
+/// message's units and a result's.
+template <class F, class Group>
+__device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                              const ResidentShape& shape, unsigned poller, std::byte* stage) {
+  std::byte* const in = stage;
+  std::byte* const out = stage + lane.in_units * sizeof(Unit);
+  const std::uint32_t mirror = poller % lane.mirrors;
+  LaneServer server(lane, state);
+  Idle idle(shape.idle);
+  while (true) {
+    const std::uint64_t number = team.from_first(server.next());
+    if ((number & kGone) != 0) return;
+    const std::uint32_t flag = flag_of(number);
+    const Unit* const slot = lane.unit_in(number, mirror);
+    Unit mine[kUnitsPerThread];
+#pragma unroll
+    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      if (i < lane.in_units) mine[k] = SystemMemory::load_unit(slot[i]);
+    }
+    // The first unit says how many there are.
+    const std::uint64_t head = team.from_first(std::uint64_t{mine[0].flag} << 32 | mine[0].data[2]);
+    const auto head_flag = static_cast<std::uint32_t>(head >> 32);
+    const std::uint32_t needed = min(units_needed(Unit{{0, 0, static_cast<std::uint32_t>(head)}, 0}), lane.in_units);
+    bool there = head_flag == flag;
+#pragma unroll
+    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      there = there && (i >= needed || mine[k].flag == flag);
+    }
+    if (!team.all(there)) {
+      if (team.rank() == 0 && ((head_flag & kStopFlag) != 0 || idle.wait())) server.leave(number);
+      continue;
+    }
+    const bool won = team.from_first(team.rank() == 0 && server.take(number, 1)) != 0;
+    if (!won) continue;  // another poller was faster
+    idle.reset();
+#pragma unroll
+    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      if (i >= needed) continue;
+      auto* const to = reinterpret_cast<std::uint32_t*>(in + i * kUnitData);
+      for (unsigned w = 0; w < 3; ++w) to[w] = mine[k].data[w];
+    }
+    team.sync();
+    serve_message(functor, team, in, lane.ring.in_stride, out);
+    team.sync();
+    const Header& header = *reinterpret_cast<const Header*>(out);
+    const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
+    for (unsigned i = team.rank(); i < units; i += team.size()) {
+      const auto* const from = reinterpret_cast<const std::uint32_t*>(out + i * kUnitData);
+      SystemMemory::store_unit(lane.unit_out(number)[i], Unit{{from[0], from[1], from[2]}, flag});
+    }
+  }
+}
+
+template <class F, class Group>
+__device__ void serve_lane(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                           const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
+  if (lane.notify == Notify::flags) {
+    serve_flagged(functor, team, lane, state, shape, poller, stage);
+  } else {
+    serve_counted(functor, team, lane, state, shape, stage, staging);
+  }
+  team.sync();
+  if (team.rank() == 0) {
+    LaneServer server(lane, state);
+    server.depart();
+  }
+}
+
+template <class F>
+__global__ void resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
+  extern __shared__ uint4 stage[];
+  __shared__ LaneState state;
+  __shared__ TeamScratch scratch[kMostPollers];
+  const LaneView lane = lanes[blockIdx.x];
+  if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
+  __syncthreads();
+  const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
+  const unsigned staging = kStagingBytes / shape.pollers & ~15u;
+  std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
+  if (size == 32) {
+    serve_lane(functor, OneWarp{}, lane, &state, shape, poller, mine, staging);
+  } else {
+    serve_lane(functor, Team(poller, size, &scratch[poller]), lane, &state, shape, poller, mine, staging);
+  }
+}
+
+template <class F>
+void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
+                     cudaStream_t stream) {
+  resident_kernel<<<static_cast<unsigned>(lanes.size()), shape.block, kStagingBytes, stream>>>(functor, lanes.data(),
+                                                                                               shape);
+  check(cudaGetLastError(), "launching a workload's resident kernel");
+}
+
+/// How many blocks of the resident kernel this GPU holds at once; more would wait for ever for the first to end. Asking
+/// loads the kernel, so that its first launch waits for nothing.
+template <class F>
+unsigned resident_blocks(const ResidentShape& shape) {
+  int device = 0, processors = 0, per_processor = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, resident_kernel<F>, static_cast<int>(shape.block),
+                                                      kStagingBytes),
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return static_cast<unsigned>(processors * per_processor);
+}
+
+}  // namespace feedrate

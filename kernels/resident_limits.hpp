@@ -1,0 +1,11 @@
+#pragma once
+
+namespace feedrate {
+
+/// Shared memory of a block that works on messages, all its teams together; below the 48 KiB that every GPU gives
+/// without asking.
+inline constexpr unsigned kStagingBytes = 40 << 10;
+/// The most units of a flagged slot that one thread reads at a look; they stay in registers.
+inline constexpr unsigned kUnitsPerThread = 2;
+
+}  // namespace feedrate

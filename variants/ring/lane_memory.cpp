@@ -1,0 +1,165 @@
+#include "variants/ring/lane_memory.hpp"
+
+#include <bit>
+
+namespace feedrate {
+namespace {
+
+struct LaneWords {
+  RingCursors cursors;
+  alignas(128) LaneParking parking;
+};
+
+/// Slots in pinned memory, which both sides use.
+class PinnedLane : public HostLane {
+ public:
+  PinnedLane(Device& device, const RingConfig& config) {
+    const std::size_t capacity = config.capacity;
+    const auto pinned = [&](std::size_t bytes) {
+      buffers_.push_back(device.allocate_host(bytes, HostMemory::pinned));
+      return buffers_.back().data();
+    };
+    auto* words = reinterpret_cast<LaneWords*>(pinned(sizeof(LaneWords)));
+    host_.ring = {&words->cursors.published.value,
+                  &words->cursors.completed.value,
+                  &words->cursors.released.value,
+                  nullptr,
+                  nullptr,
+                  static_cast<std::uint32_t>(stride_of(config.message_bytes)),
+                  static_cast<std::uint32_t>(stride_of(config.result_bytes)),
+                  capacity};
+    host_.parking = &words->parking;
+    host_.notify = config.notify;
+    host_.results = config.results;
+    if (config.notify == Notify::flags) {
+      const std::size_t in = flagged_slot_bytes(host_.ring.in_stride), out = flagged_slot_bytes(host_.ring.out_stride);
+      host_.in_units = units_of(host_.ring.in_stride);
+      host_.out_units = units_of(host_.ring.out_stride);
+      host_.in_slot_units = static_cast<std::uint32_t>(in / sizeof(Unit));
+      host_.out_slot_units = static_cast<std::uint32_t>(out / sizeof(Unit));
+      host_.mirrors = config.mirrors;
+      host_.mirror_units = static_cast<std::uint32_t>(capacity * host_.in_slot_units);
+      host_.flagged_in = reinterpret_cast<Unit*>(pinned(config.mirrors * capacity * in));
+      host_.flagged_out = reinterpret_cast<Unit*>(pinned(capacity * out));
+    } else {
+      host_.ring.in = pinned(capacity * host_.ring.in_stride);
+      host_.ring.out = pinned(capacity * host_.ring.out_stride);
+      if (config.results == ResultOrder::as_finished) {
+        host_.finished = reinterpret_cast<std::uint32_t*>(pinned(capacity * sizeof(std::uint32_t)));
+      }
+    }
+    producer_.emplace(host_, config.batch);
+    collector_.emplace(host_, config.batch);
+  }
+  LaneView view() const override { return host_; }
+  void request_stop(std::uint64_t how) override { stop_lane(host_, how); }
+
+  Messages reserve(std::size_t n) override { return producer_->reserve(n); }
+  void publish(std::size_t n) override { producer_->publish(n); }
+  ConstMessages poll(std::size_t n) override { return collector_->poll(n); }
+  void release(std::size_t n) override { collector_->release(n); }
+
+ private:
+  std::vector<Buffer> buffers_;
+  std::optional<LaneProducer> producer_;
+  std::optional<LaneCollector> collector_;
+};
+
+/// Slots twice: in pinned memory, where the host writes and reads, and in the GPU's. Copy engines carry each published
+/// batch there, and after it the word that says so; results are carried back as far as the counter shows them complete.
+/// The host never reads the GPU's memory itself.
+class VramLane final : public PinnedLane {
+ public:
+  VramLane(Device& device, const RingConfig& config)
+      : PinnedLane(device, config),
+        in_(device.allocate_device(config.capacity * host_.ring.in_stride)),
+        out_(device.allocate_device(config.capacity * host_.ring.out_stride)),
+        word_(device.allocate_device(sizeof(Cursor))),
+        there_(device.stream()),
+        back_(device.stream()) {
+    there_->write_word(published_there(), 0);
+    there_->synchronize();
+    for (auto& event : events_) event = device.event();
+  }
+  LaneView view() const override {
+    LaneView there = host_;
+    there.ring.published = published_there();
+    there.ring.in = in_.data();
+    there.ring.out = out_.data();
+    return there;
+  }
+  void publish(std::size_t n) override {
+    const RingView& ring = host_.ring;
+    const std::uint64_t first = published();
+    PinnedLane::publish(n);
+    const std::size_t offset = ring.slot(first) * ring.in_stride;
+    there_->copy_to_device(in_.data() + offset, ring.in + offset, n * ring.in_stride);
+    there_->write_word(published_there(), first + n);
+  }
+  void request_stop(std::uint64_t how) override { there_->write_word(published_there(), published() | how); }
+
+  ConstMessages poll(std::size_t n) override {
+    const RingView& ring = host_.ring;
+    while (!copies_.empty() && events_[copies_.front().event]->ready()) {
+      arrived_ = copies_.front().end;
+      copies_.pop_front();
+    }
+    while (copies_.size() < kCopies) {
+      const std::uint64_t completed = SystemMemory::load_acquire(*ring.completed);
+      if (completed == asked_) break;
+      const std::uint64_t count = ring.contiguous(asked_, completed - asked_);
+      const std::size_t offset = ring.slot(asked_) * ring.out_stride;
+      back_->copy_to_host(ring.out + offset, out_.data() + offset, count * ring.out_stride);
+      asked_ += count;
+      copies_.push_back({asked_, next_event_});
+      back_->record(*events_[next_event_]);
+      next_event_ = (next_event_ + 1) % kCopies;
+    }
+    n = std::min<std::size_t>(n, arrived_ - taken_);
+    return {ring.out_slot(taken_), ring.out_stride, ring.contiguous(taken_, n)};
+  }
+  void release(std::size_t n) override {
+    taken_ += n;
+    SystemMemory::store_release(*host_.ring.released, taken_);
+  }
+
+ private:
+  // Few, so that each takes along what was completed during the last.
+  static constexpr std::size_t kCopies = 2;
+  struct Copy {
+    std::uint64_t end;  // the number that it reaches to
+    std::size_t event;
+  };
+  std::uint64_t* published_there() const { return reinterpret_cast<std::uint64_t*>(word_.data()); }
+
+  Buffer in_, out_, word_;
+  std::unique_ptr<Event> events_[kCopies];
+  std::unique_ptr<Stream> there_, back_;
+  std::deque<Copy> copies_;
+  std::size_t next_event_ = 0;
+  std::uint64_t asked_ = 0, arrived_ = 0, taken_ = 0;
+};
+
+}  // namespace
+
+bool HostLane::served(std::uint64_t number) const {
+  if (host_.notify == Notify::flags) return SystemMemory::load_unit(*host_.unit_out(number)).flag == flag_of(number);
+  if (host_.results == ResultOrder::as_finished) {
+    return SystemMemory::load_acquire(host_.finished[host_.ring.slot(number)]) ==
+           static_cast<std::uint32_t>(number + 1);
+  }
+  return SystemMemory::load_acquire(*host_.ring.completed) > number;
+}
+
+std::uint64_t HostLane::id_of(std::uint64_t number) const {
+  if (host_.notify == Notify::counter) return reinterpret_cast<const Header*>(host_.ring.in_slot(number))->id;
+  const Unit first = SystemMemory::load_unit(*host_.unit_in(number, 0));
+  return first.data[0] | std::uint64_t{first.data[1]} << 32;
+}
+
+std::unique_ptr<HostLane> make_lane(Device& device, const RingConfig& config) {
+  if (config.slots == Slots::vram) return std::make_unique<VramLane>(device, config);
+  return std::make_unique<PinnedLane>(device, config);
+}
+
+}  // namespace feedrate

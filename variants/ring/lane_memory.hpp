@@ -1,0 +1,30 @@
+#pragma once
+#include <deque>
+
+#include "variants/ring/gpu_ring.hpp"
+
+/// A lane with its memory, as the host has it: both ends, and what stopping and restarting need.
+namespace feedrate {
+
+class HostLane : public RingLane {
+ public:
+  /// As the pollers reach it.
+  virtual LaneView view() const = 0;
+  virtual void request_stop(std::uint64_t how) = 0;
+
+  std::uint64_t published() const { return SystemMemory::load_relaxed(*host_.ring.published) & kCountMask; }
+  std::uint64_t released() const { return SystemMemory::load_relaxed(*host_.ring.released); }
+  /// Whether message `number`, published and not yet released, has its result.
+  bool served(std::uint64_t number) const;
+  std::uint64_t id_of(std::uint64_t number) const;
+  bool parked() const { return SystemMemory::load_acquire(host_.parking->parked) != 0; }
+  std::uint64_t position() const { return host_.parking->position; }
+  void unpark() { SystemMemory::store_release(host_.parking->parked, 0); }
+
+ protected:
+  LaneView host_;  // as the host reaches it
+};
+
+std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&);
+
+}  // namespace feedrate
