@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <thread>
 
@@ -11,6 +12,22 @@
 #include "common/trace.hpp"
 
 namespace feedrate {
+
+namespace {
+
+/// A run is verified before its results are timed, so that of large messages none waits for many others' verification.
+constexpr std::size_t kRunBytes = 64 << 10;
+
+/// How many results at the head of `results` (at least one) have ids that count up.
+std::size_t leading_run(const ConstMessages& results) {
+  const std::size_t most = std::min(results.count, std::max<std::size_t>(1, kRunBytes / results.stride));
+  const std::uint64_t first = results.header(0).id;
+  std::size_t count = 1;
+  while (count < most && results.header(count).id == first + count) ++count;
+  return count;
+}
+
+}  // namespace
 
 /// One producer, its collector, and what they share. Everything atomic has one writer.
 struct ClosedLoop::Flow {
@@ -94,45 +111,65 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
 }
 
 void ClosedLoop::collect(Flow& flow, const Pass& pass) {
-  const std::uint64_t timed_mask = pass.sample_every - 1, stamp_mask = flow.stamps.size() - 1;
-  Counts& counts = flow.counts;
   Backoff backoff;
   while (!abort_.load(std::memory_order_relaxed)) {
     // Asked before polling: once all is sent and all has come back, nothing can follow.
     const bool all_sent = flow.all_sent.load(std::memory_order_acquire);
     const ConstMessages results = flow.collector->poll(point_.batch);
     if (results.empty()) {
-      if (all_sent && counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      if (all_sent && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
       backoff.wait();
       continue;
     }
     backoff.reset();
     const TraceRange range("collect");
-    std::uint64_t now = 0;
-    for (std::size_t i = 0; i < results.count; ++i) {
-      const Header& result = results.header(i);
-      const std::uint64_t sequence = sequence_of(result.id);
-      const bool known =
-          producer_of(result.id) == flow.index && sequence < flow.sent.load(std::memory_order_relaxed) + point_.batch;
-      const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
-      if (verdict == Tracker::Verdict::duplicate) {
-        ++counts.duplicated;
-        continue;
-      }
-      // The null queue's results are compared too, for the time that takes, but they answer nothing.
-      const bool right = workload_.matches(settings_.seed, point_.payload, result) || !queue_works_;
-      counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
-      if (verdict == Tracker::Verdict::unknown) continue;
-      ++counts.received;
-      if ((sequence & timed_mask) == 0) {
-        if (now == 0) now = now_ns();
-        flow.latency.record(now - flow.stamps[sequence & stamp_mask].load(std::memory_order_relaxed));
-      }
+    for (ConstMessages rest = results; !rest.empty();) {
+      const ConstMessages run = rest.first(leading_run(rest));
+      take_run(flow, pass, run);
+      rest = rest.from(run.count);
     }
     flow.collector->release(results.count);
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
     if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
-    flow.received.store(counts.received, std::memory_order_release);
+    flow.received.store(flow.counts.received, std::memory_order_release);
+  }
+}
+
+void ClosedLoop::take_run(Flow& flow, const Pass& pass, const ConstMessages& run) {
+  const std::uint64_t id = run.header(0).id, first = sequence_of(id), end = first + run.count;
+  const bool known = producer_of(id) == flow.index && end <= flow.sent.load(std::memory_order_relaxed) + point_.batch;
+  // The null queue's results are compared too, for the time that takes, but they answer nothing.
+  const bool right = workload_.all_match(settings_.seed, id, point_.payload, run) || !queue_works_;
+  if (!known || !right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, pass, run);
+  flow.counts.received += run.count;
+  const std::uint64_t every = pass.sample_every, stamp_mask = flow.stamps.size() - 1;
+  if (std::uint64_t timed = (first + every - 1) & ~(every - 1); timed < end) {
+    const std::uint64_t now = now_ns();
+    for (; timed < end; timed += every) {
+      flow.latency.record(now - flow.stamps[timed & stamp_mask].load(std::memory_order_relaxed));
+    }
+  }
+}
+
+void ClosedLoop::take_one_by_one(Flow& flow, const Pass& pass, const ConstMessages& run) {
+  Counts& counts = flow.counts;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const ConstMessages result = run.from(i).first(1);
+    const std::uint64_t id = result.header(0).id, sequence = sequence_of(id);
+    const bool known =
+        producer_of(id) == flow.index && sequence < flow.sent.load(std::memory_order_relaxed) + point_.batch;
+    const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
+    if (verdict == Tracker::Verdict::duplicate) {
+      ++counts.duplicated;
+      continue;
+    }
+    const bool right = workload_.all_match(settings_.seed, id, point_.payload, result) || !queue_works_;
+    counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
+    if (verdict == Tracker::Verdict::unknown) continue;
+    ++counts.received;
+    if ((sequence & (pass.sample_every - 1)) == 0) {
+      flow.latency.record(now_ns() - flow.stamps[sequence & (flow.stamps.size() - 1)].load(std::memory_order_relaxed));
+    }
   }
 }
 

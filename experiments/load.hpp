@@ -28,7 +28,7 @@ struct Pass {
 struct PassResult {
   double seconds = 0;          ///< what `received` took
   std::uint64_t received = 0;  ///< verified in that time
-  Histogram latency;           ///< from just before publish to just after poll, ns
+  Histogram latency;           ///< from just before publish until the result was verified, ns
 };
 
 struct LoadSettings {
@@ -56,6 +56,9 @@ class ClosedLoop {
   struct Flow;
   void produce(Flow&, const Pass&);
   void collect(Flow&, const Pass&);
+  /// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
+  void take_run(Flow&, const Pass&, const ConstMessages& run);
+  void take_one_by_one(Flow&, const Pass&, const ConstMessages& run);
   /// Waits for the end of the load that began at `start`; fills in the seconds and the results in them.
   void supervise(const Pass&, std::uint64_t start, std::uint64_t received_before, PassResult&);
   std::uint64_t received() const;

@@ -24,12 +24,21 @@ class Tracker {
     if (sequence < lowest_) return Verdict::duplicate;
     if (sequence - lowest_ >= span_) return Verdict::unknown;
     if (test(sequence)) return Verdict::duplicate;
-    set(sequence, true);
-    ++ahead_;
-    if (sequence < highest_) ++reordered_;
-    highest_ = std::max(highest_, sequence);
-    for (; test(lowest_); ++lowest_, --ahead_) set(lowest_, false);
+    mark(sequence, 1);
     return Verdict::fresh;
+  }
+  /// Accepts `count` numbers (at least one) from `first` on if all of them are fresh, and says whether; if not, nothing
+  /// changes. The same as so many calls of `accept`, but by 64 numbers at a time.
+  bool accept_run(std::uint64_t first, std::uint64_t count) {
+    if (first == lowest_ && ahead_ == 0) {  // in order, the usual case
+      lowest_ += count;
+      return true;
+    }
+    if (first < lowest_ || first - lowest_ > span_ || count > span_ - (first - lowest_)) return false;
+    bool fresh = true;
+    by_words(first, count, [&](std::uint64_t word, std::uint64_t bits) { fresh &= (word & bits) == 0; });
+    if (fresh) mark(first, count);
+    return fresh;
   }
   /// All numbers below it have come back.
   std::uint64_t lowest_missing() const { return lowest_; }
@@ -38,11 +47,38 @@ class Tracker {
   std::uint64_t span() const { return span_; }
 
  private:
-  bool test(std::uint64_t n) const { return (seen_[n / 64 % seen_.size()] >> (n % 64) & 1) != 0; }
-  void set(std::uint64_t n, bool value) {
-    const std::uint64_t bit = std::uint64_t{1} << (n % 64);
-    auto& word = seen_[n / 64 % seen_.size()];
-    word = value ? word | bit : word & ~bit;
+  std::uint64_t& word_of(std::uint64_t n) { return seen_[n / 64 & (seen_.size() - 1)]; }
+  bool test(std::uint64_t n) { return (word_of(n) >> (n % 64) & 1) != 0; }
+  /// Calls `f(word, bits)` for the words in which `count` numbers from `first` on have their bits.
+  template <class F>
+  void by_words(std::uint64_t first, std::uint64_t count, F&& f) {
+    while (count > 0) {
+      const std::uint64_t here = std::min(count, 64 - first % 64);
+      f(word_of(first), ~std::uint64_t{0} >> (64 - here) << (first % 64));
+      first += here;
+      count -= here;
+    }
+  }
+  /// Takes note of fresh numbers, of which at least one is ahead or has others ahead of it.
+  void mark(std::uint64_t first, std::uint64_t count) {
+    const std::uint64_t end = first + count;
+    if (first < highest_) reordered_ += std::min(end, highest_) - first;
+    highest_ = std::max(highest_, end - 1);
+    if (first > lowest_) {
+      by_words(first, count, [](std::uint64_t& word, std::uint64_t bits) { word |= bits; });
+      ahead_ += count;
+      return;
+    }
+    lowest_ = end;
+    while (ahead_ > 0) {  // those that were only waiting for these
+      std::uint64_t& word = word_of(lowest_);
+      const std::uint64_t rest = 64 - lowest_ % 64;
+      const auto done = static_cast<std::uint64_t>(std::countr_one(word >> (lowest_ % 64)));
+      if (done > 0) word &= ~(~std::uint64_t{0} >> (64 - done) << (lowest_ % 64));
+      lowest_ += done;
+      ahead_ -= done;
+      if (done < rest) break;
+    }
   }
 
   std::vector<std::uint64_t> seen_;

@@ -27,35 +27,8 @@ struct Echo {
     return sum;
   }
 
-  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
-    for (std::size_t at = 0; at < bytes; at += 4) {
-      const std::size_t n = bytes - at < 4 ? bytes - at : 4;
-      std::uint32_t word = 0;
-      std::memcpy(&word, payload + at, n);
-      ++word;
-      std::memcpy(result + at, &word, n);
-    }
-  }
-
-  /// The reference and the comparison in one pass, without a copy: verification must outrun the fastest queue.
-  static bool matches(std::uint64_t word, std::size_t bytes, const Header& header, const std::byte* result) {
-    constexpr std::uint64_t kLow = 0xFFFF'FFFFull;
-    std::uint64_t wrong = 0, sum = 0;
-    const std::size_t words = bytes / 8;
-    for (std::size_t i = 0; i < words; ++i, word += kStep) {
-      const std::uint64_t low = (word + 1) & kLow, high = ((word >> 32) + 1) & kLow;
-      std::uint64_t got = 0;
-      std::memcpy(&got, result + 8 * i, 8);
-      wrong |= got ^ (low | high << 32);
-      sum += low + high;
-    }
-    const std::size_t rest = bytes % 8;
-    std::byte tail[8] = {}, expected[8] = {};
-    fill_words(word, tail, rest);
-    reference(tail, rest, expected);
-    wrong |= static_cast<std::uint64_t>(std::memcmp(expected, result + 8 * words, rest) != 0);
-    sum += checksum_of(expected, rest);
-    return wrong == 0 && static_cast<std::uint32_t>(sum) == header.checksum;
+  static bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, ConstMessages results) {
+    return fastest_passes().all_echoed(seed, first_id, payload, results);
   }
 };
 

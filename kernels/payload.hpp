@@ -5,19 +5,13 @@
 
 #include "common/hash.hpp"
 
-/// Payload bytes as a function of (seed, id): an arithmetic sequence from a hashed start. Every message is unique, the
-/// compiler vectorizes it, and one thread writes some 10 GB/s, so that making data is not what a queue waits for.
+/// Payload bytes as a function of (seed, id): little-endian 64-bit words of an arithmetic sequence from a hashed start;
+/// a last word that does not fit is cut. Every message is unique, and making one (runs.hpp does it) is a vector's
+/// addition for every 64 bytes, so that making data is not what a queue waits for.
 namespace feedrate {
 
 inline constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15ull;  // odd, so 64-bit words of one payload never repeat
 constexpr std::uint64_t first_word(std::uint64_t seed, std::uint64_t id) { return mix64(seed ^ mix64(id)); }
-
-/// Little-endian words of the sequence; a last word that does not fit is cut.
-inline void fill_words(std::uint64_t word, std::byte* payload, std::size_t bytes) {
-  const std::size_t words = bytes / sizeof word;
-  for (std::size_t i = 0; i < words; ++i, word += kStep) std::memcpy(payload + i * sizeof word, &word, sizeof word);
-  std::memcpy(payload + words * sizeof word, &word, bytes % sizeof word);
-}
 
 /// The sum that a result's header carries: its 32-bit words, the last padded with zeros, modulo 2^32.
 inline std::uint32_t checksum_of(const std::byte* payload, std::size_t bytes) {

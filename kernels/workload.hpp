@@ -22,8 +22,10 @@ class Workload : public Kernel {
   virtual std::string refuse(std::size_t payload) const = 0;
   /// Writes the payload (unique for its id) and the header of every message; ids count up from `first_id`.
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
-  /// Whether `result`, payload and checksum, is what the reference makes of the message with this id.
-  virtual bool matches(std::uint64_t seed, std::size_t payload, const Header& result) const = 0;
+  /// Whether all `results`, ids that count up from `first_id`, payloads and checksums, are what the reference makes of
+  /// these messages. Looks at every result even when an earlier one is wrong: wrong ones take as long as right ones.
+  virtual bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload,
+                         ConstMessages results) const = 0;
 };
 
 struct WorkloadEntry {

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "kernels/group.hpp"
 #include "kernels/payload.hpp"
+#include "kernels/runs.hpp"
 #include "kernels/workload.hpp"
 #ifdef __CUDACC__
 #include "kernels/batch.cuh"
@@ -21,9 +22,10 @@
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
 ///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
 ///     reference(payload, bytes, result)           host: the same by independent, plain code
+///   or instead of the reference
+///     all_match(seed, first_id, payload, results) host: Workload::all_match, faster than by reference and memcmp
 ///   and, if wanted,
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
-///     matches(first_word, bytes, header, result)  host: a faster comparison than reference + memcmp
 ///
 /// Pieces are 16 bytes; reading and writing up to the next multiple of 16 behind `bytes` is allowed.
 namespace feedrate {
@@ -89,24 +91,25 @@ class WorkloadOf final : public Workload {
   std::string refuse(std::size_t payload) const override { return F::refuse(payload); }
 
   void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages messages) const override {
-    for (std::size_t i = 0; i < messages.count; ++i) {
-      messages.header(i) = {first_id + i, static_cast<std::uint32_t>(payload), 0};
-      make_payload(seed, first_id + i, messages.payload(i), payload);
+    if constexpr (requires { F::shape(messages.base, payload); }) {
+      for (std::size_t i = 0; i < messages.count; ++i) {  // one at a time, so that it is shaped while in the cache
+        fastest_passes().fill(seed, first_id + i, payload, messages.from(i).first(1));
+        F::shape(messages.payload(i), payload);
+      }
+    } else {
+      fastest_passes().fill(seed, first_id, payload, messages);
     }
   }
-  bool matches(std::uint64_t seed, std::size_t payload, const Header& header) const override {
-    const std::size_t bytes = F::result_bytes(payload);
-    if (header.length != bytes) return false;
-    const auto* result = reinterpret_cast<const std::byte*>(&header + 1);
-    if constexpr (requires { F::matches(0, bytes, header, result); }) {
-      return F::matches(first_word(seed, header.id), payload, header, result);
+  bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload,
+                 ConstMessages results) const override {
+    if constexpr (requires { F::all_match(seed, first_id, payload, results); }) {
+      return F::all_match(seed, first_id, payload, results);
     } else {
-      thread_local std::vector<std::byte> message, expected;
-      message.resize(payload);
-      expected.resize(bytes);
-      make_payload(seed, header.id, message.data(), payload);
-      functor_.reference(message.data(), payload, expected.data());
-      return std::memcmp(expected.data(), result, bytes) == 0 && checksum_of(expected.data(), bytes) == header.checksum;
+      bool right = true;
+      for (std::size_t i = 0; i < results.count; ++i) {
+        right &= matches(seed, first_id + i, payload, results.header(i), results.payload(i));
+      }
+      return right;
     }
   }
   void run_on_cpu(const BatchView& batch) const override {
@@ -133,9 +136,18 @@ class WorkloadOf final : public Workload {
 #endif
 
  private:
-  static void make_payload(std::uint64_t seed, std::uint64_t id, std::byte* payload, std::size_t bytes) {
-    fill_words(first_word(seed, id), payload, bytes);
-    if constexpr (requires { F::shape(payload, bytes); }) F::shape(payload, bytes);
+  bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
+               const std::byte* result) const {
+    const std::size_t bytes = F::result_bytes(payload);
+    thread_local std::vector<std::byte> message, expected;
+    message.resize(stride_of(payload));
+    expected.resize(bytes);
+    const Messages slot{message.data(), message.size(), 1};
+    fill(seed, id, payload, slot);
+    functor_.reference(slot.payload(0), payload, expected.data());
+    const bool same = std::memcmp(expected.data(), result, bytes) == 0;
+    const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too
+    return header.id == id && header.length == bytes && same && right_sum;
   }
 
   F functor_;

@@ -16,7 +16,7 @@ constexpr std::uint64_t kSeed = 1;
 struct EchoBatch {
   explicit EchoBatch(std::size_t payload)
       : payload(payload),
-        count(std::clamp<std::size_t>((std::size_t{256} << 10) / payload, 1, 64)),
+        count(std::clamp<std::size_t>((std::size_t{256} << 10) / payload, 1, 256)),
         workload(Workloads::instance().get("--workload", "echo").make({})),
         in(count * stride_of(payload)),
         out(in.size()) {
@@ -26,14 +26,13 @@ struct EchoBatch {
   }
   void fill() { workload->fill(kSeed, message_id(0, 0), payload, {in.data(), stride_of(payload), count}); }
   bool all_match() const {
-    const ConstMessages results{out.data(), stride_of(payload), count};
-    bool right = true;
-    for (std::size_t i = 0; i < count; ++i) right &= workload->matches(kSeed, payload, results.header(i));
-    return right;
+    return workload->all_match(kSeed, message_id(0, 0), payload, {out.data(), stride_of(payload), count});
   }
   void report(benchmark::State& state) const {
     const auto messages = state.iterations() * static_cast<std::int64_t>(count);
     state.SetItemsProcessed(messages);
+    state.counters["per_message"] =
+        benchmark::Counter(static_cast<double>(messages), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
     state.SetBytesProcessed(messages * static_cast<std::int64_t>(payload));
   }
 
@@ -50,7 +49,7 @@ void echo_fill(benchmark::State& state) {
   }
   batch.report(state);
 }
-BENCHMARK(echo_fill)->ArgName("payload")->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
+BENCHMARK(echo_fill)->ArgName("payload")->Arg(16)->Arg(64)->Arg(100)->Arg(4 << 10)->Arg(1 << 20);
 
 void echo_verify(benchmark::State& state) {
   const EchoBatch batch(static_cast<std::size_t>(state.range(0)));
@@ -59,7 +58,7 @@ void echo_verify(benchmark::State& state) {
   }
   batch.report(state);
 }
-BENCHMARK(echo_verify)->ArgName("payload")->Arg(64)->Arg(4 << 10)->Arg(1 << 20);
+BENCHMARK(echo_verify)->ArgName("payload")->Arg(16)->Arg(64)->Arg(100)->Arg(4 << 10)->Arg(1 << 20);
 
 }  // namespace
 }  // namespace feedrate

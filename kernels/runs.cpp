@@ -1,0 +1,53 @@
+#include "kernels/runs.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "kernels/payload.hpp"
+
+namespace feedrate {
+namespace {
+
+using Words = std::uint64_t __attribute__((vector_size(64)));
+using HalfWords = std::uint32_t __attribute__((vector_size(64)));
+constexpr std::size_t kLanes = sizeof(Words) / sizeof(std::uint64_t);
+constexpr Words kSteps = {0, kStep, 2 * kStep, 3 * kStep, 4 * kStep, 5 * kStep, 6 * kStep, 7 * kStep};
+
+constexpr std::size_t kLong = 1024;  // bytes; whoever writes more cares where its lines begin
+
+namespace any {
+#include "kernels/runs.inc"
+}  // namespace any
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define FEEDRATE_X86_VERSIONS
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,fma,lzcnt,movbe,f16c,popcnt")
+namespace v3 {
+#include "kernels/runs.inc"
+}  // namespace v3
+#pragma GCC target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl")
+namespace v4 {
+#include "kernels/runs.inc"
+}  // namespace v4
+#pragma GCC pop_options
+#endif
+
+std::vector<RunPasses> passes_of_this_cpu() {
+  std::vector<RunPasses> passes;
+#ifdef FEEDRATE_X86_VERSIONS
+  if (__builtin_cpu_supports("x86-64-v4")) passes.push_back({"x86-64-v4", v4::fill, v4::all_echoed});
+  if (__builtin_cpu_supports("x86-64-v3")) passes.push_back({"x86-64-v3", v3::fill, v3::all_echoed});
+#endif
+  passes.push_back({"any", any::fill, any::all_echoed});
+  return passes;
+}
+
+}  // namespace
+
+std::span<const RunPasses> run_passes() {
+  static const std::vector<RunPasses> passes = passes_of_this_cpu();
+  return passes;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "common/message.hpp"
+
+/// What the driver does to every single message, for whole runs of messages (their ids count up), in vectors of 64
+/// bytes and for several instruction sets: making payloads and checking echoes must outrun the fastest queue.
+namespace feedrate {
+
+struct RunPasses {
+  const char* instructions;
+  /// Writes headers, and payloads as payload.hpp defines them; not a byte behind a payload.
+  void (*fill)(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages);
+  /// Whether every result is its message with one added to each 32-bit word, and its header says so. Reads all of
+  /// every result, right or wrong, so it always takes the same time.
+  bool (*all_echoed)(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, ConstMessages results);
+};
+
+/// Those that this CPU can run, the fastest first; the last one is for every CPU.
+std::span<const RunPasses> run_passes();
+inline const RunPasses& fastest_passes() {
+  static const RunPasses& fastest = run_passes().front();
+  return fastest;
+}
+
+}  // namespace feedrate
