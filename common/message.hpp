@@ -21,7 +21,8 @@ struct Header {
 static_assert(sizeof(Header) == 16);
 
 /// Why a message got no result, in the low bits of a failed result's length word.
-enum class Fault : std::uint32_t { none = 0, bad_length = 1, too_long = 2 };
+/// `too_long`: the message for its slot, or its result for the result's; `refused`: for what is in it.
+enum class Fault : std::uint32_t { none = 0, bad_length = 1, too_long = 2, refused = 3 };
 inline constexpr std::uint32_t kFailed = 0x8000'0000u;
 
 /// Payload bytes behind a header, be it a message's, a result's or a failed result's.

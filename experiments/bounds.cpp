@@ -28,6 +28,11 @@ std::optional<double> rate(std::optional<double> bytes_per_second, double bytes)
   return bytes_per_second ? std::optional(*bytes_per_second / bytes) : std::nullopt;
 }
 
+bool chose(const Choices& choices, const std::string& axis, const std::string& value) {
+  const auto found = choices.find(axis);
+  return found != choices.end() && found->second == value;
+}
+
 std::optional<Limit> latency_limit(const Point& point, const Json& floors) {
   const auto get = [&](const char* name) { return floor_value(floors, name); };
   const auto& queue = Queues::instance().get("--queue", point.queue);
@@ -49,7 +54,8 @@ std::optional<Limit> latency_limit(const Point& point, const Json& floors) {
   return Limit{"2*redis_round_trip_ns+" + name, 2 * *trip + *device};
 }
 
-std::optional<Limit> throughput_limit(const Point& point, const Json& floors, double in, double out) {
+std::optional<Limit> throughput_limit(const Point& point, const Json& floors, const Choices& choices, double in,
+                                      double out) {
   std::optional<Limit> limit;
   const auto get = [&](const char* name) { return floor_value(floors, name); };
   const auto& queue = Queues::instance().get("--queue", point.queue);
@@ -57,7 +63,7 @@ std::optional<Limit> throughput_limit(const Point& point, const Json& floors, do
   if (point.device == "cpu") {
     // A copy reads and writes; each message is at least copied once each way or worked on in place.
     tighten(limit, "host_copy_bytes_per_second", rate(get("host_copy_bytes_per_second"), std::max(in, out)));
-  } else if (point.transfer == "mapped" || point.transfer == kNoTransfer) {
+  } else if (point.transfer == "mapped" || (point.transfer == kNoTransfer && !chose(choices, "slots", "vram"))) {
     tighten(limit, "sm_echo_bytes_per_second", rate(get("sm_echo_bytes_per_second"), std::max(in, out)));
   } else {
     tighten(limit, "copy_engine_both_bytes_per_second",
@@ -88,13 +94,21 @@ std::optional<Limit> throughput_limit(const Point& point, const Json& floors, do
   return limit;
 }
 
+/// What crosses the bus for a message or result of this payload.
+double moved_bytes(std::size_t payload, const Choices& choices) {
+  const std::size_t bytes = sizeof(Header) + payload;
+  if (chose(choices, "notify", "flags")) return static_cast<double>(units_of(bytes) * sizeof(Unit));
+  return static_cast<double>(stride_of(payload));
+}
+
 }  // namespace
 
-Json bounds_of(const Point& point, const Json& floors, double messages_per_second, double p50_ns) {
+Json bounds_of(const Point& point, const Json& floors, const Choices& choices, double messages_per_second,
+               double p50_ns) {
   Json bounds = Json::object();
-  const auto in = static_cast<double>(stride_of(point.payload));
-  const auto out = static_cast<double>(stride_of(make_workload(point)->result_bytes(point.payload)));
-  if (const auto limit = throughput_limit(point, floors, in, out)) {
+  const double in = moved_bytes(point.payload, choices);
+  const double out = moved_bytes(make_workload(point)->result_bytes(point.payload), choices);
+  if (const auto limit = throughput_limit(point, floors, choices, in, out)) {
     bounds["throughput"] = {{"floor", limit->floor},
                             {"value_messages_per_second", limit->value},
                             {"ratio", messages_per_second / limit->value}};

@@ -1,6 +1,8 @@
 
+#include <array>
+
 #include "common/device/cuda_check.hpp"
-#include "common/ring/memory.hpp"
+#include "common/ring/flags.hpp"
 #include "experiments/floors.hpp"
 
 /// What the GPU and its bus allow, by bare CUDA calls on pinned memory: DESIGN's rule "floors first".
@@ -52,6 +54,41 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
   }
 }
 
+constexpr unsigned kPollers = 2;     // warps; more wait for each other at the line that they read
+constexpr unsigned kLoneBytes = 64;  // a message without header
+constexpr unsigned kLoneSlots = 64;  // lines, so that each message is written to one that was read long ago
+
+/// Hands lone messages back, every word plus one: what a queue of lone messages can't be faster than, give or take
+/// where its pollers look. Two warps look by turns; the slots are flagged (common/ring/flags.hpp).
+__global__ void lone_kernel(const Unit* in, Unit* out, std::uint64_t trips) {
+  __shared__ std::uint64_t next;
+  if (threadIdx.x == 0) next = 0;
+  __syncthreads();
+  constexpr unsigned kUnits = units_of(kLoneBytes), kStep = kLine / sizeof(Unit);
+  const unsigned lane = threadIdx.x % 32;
+  std::uint64_t since = 0, now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
+  now = since;
+  while (true) {
+    const std::uint64_t number = SystemMemory::lane_load(next);
+    if (number >= trips) return;
+    const std::size_t slot = number % kLoneSlots * kStep;
+    Unit unit{};
+    if (lane < kUnits) unit = SystemMemory::load_unit(in[slot + lane]);
+    if (!__all_sync(0xFFFF'FFFFu, lane >= kUnits || unit.flag == flag_of(number))) {
+      asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+      if (__any_sync(0xFFFF'FFFFu, now - since > 2'000'000'000)) return;
+      continue;
+    }
+    bool won = lane == 0 && SystemMemory::lane_exchange(next, number, number + 1);
+    won = __shfl_sync(0xFFFF'FFFFu, won, 0);
+    if (!won) continue;
+    for (auto& word : unit.data) ++word;
+    if (lane < kUnits) SystemMemory::store_unit(out[slot + lane], unit);
+    since = now;
+  }
+}
+
 class OneStream {
  public:
   OneStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
@@ -84,6 +121,37 @@ double graph_launch_sync_ns() {
   });
   cudaGraphExecDestroy(ready);
   cudaGraphDestroy(graph);
+  return median;
+}
+
+double lone_message_ns(Device& device) {
+  constexpr std::size_t kStep = kLine / sizeof(Unit);
+  const Buffer memory = device.allocate_host(2 * kLoneSlots * kLine, HostMemory::pinned);
+  auto* in = reinterpret_cast<Unit*>(memory.data());
+  auto* out = in + kLoneSlots * kStep;
+  const OneStream stream;
+  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
+  lone_kernel<<<1, 32 * kPollers, 0, stream>>>(in, out, kAll);
+  launched();
+  alignas(16) std::array<std::uint32_t, kLoneBytes / 4 + 8> message{};
+  std::uint64_t trip = 0, wrong = 0;
+  const double median = median_ns(kTrips, [&] {
+    const std::size_t slot = trip % kLoneSlots * kStep;
+    for (auto& word : message) word = static_cast<std::uint32_t>(trip);
+    store_flagged(in + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units_of(kLoneBytes));
+    for (std::uint32_t i = 0; i < units_of(kLoneBytes); ++i) {
+      Unit unit = SystemMemory::load_unit(out[slot + i]);
+      for (std::uint64_t looks = 1; unit.flag != flag_of(trip); ++looks) {
+        if (looks % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
+          throw Failure("the lone kernel ended");
+        unit = SystemMemory::load_unit(out[slot + i]);
+      }
+      wrong += unit.data[0] != static_cast<std::uint32_t>(trip) + 1 ? 1 : 0;
+    }
+    ++trip;
+  });
+  stream.wait();
+  if (wrong != 0) throw Failure("the lone kernel answered wrongly");
   return median;
 }
 
@@ -160,6 +228,15 @@ void add_cuda_floors(FloorList& floors, Device& device) {
   });
   floors.add("word_round_trip_ns", "ns", "one word to a polling kernel and back, median",
              [&] { return word_round_trip_ns(device); });
+  floors.add("lone_message_ns", "ns", "64 B to a polling kernel (two warps) and back, no header, median",
+             [&] { return lone_message_ns(device); });
+  floors.add("copy_queued_ns", "ns", "64 B copies to the device, queued in one stream, each", [&] {
+    constexpr int kQueued = 256;
+    return 1e9 / kQueued / per_second(kSeconds, [&] {
+             for (int i = 0; i < kQueued; ++i) copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, a);
+             a.wait();
+           });
+  });
   floors.add("copy_engine_h2d_bytes_per_second", "bytes/s", "64 MiB copies from pinned memory", [&] {
     return bandwidth([&] {
       copy(near_in.data(), in.data(), kLarge, cudaMemcpyHostToDevice, a);

@@ -239,7 +239,7 @@ void Session::measure(const Point& point, Json& row) {
                        {"bytes_per_second", rate * static_cast<double>(point.payload)},
                        {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
-  row["bound"] = bounds_of(point, floors_, rate, result.latency.quantile(0.5));
+  row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));
   if (interrupted()) {
     row["status"] = "invalid";
     row["reason"] = "interrupted";

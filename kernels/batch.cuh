@@ -14,7 +14,8 @@
 namespace feedrate {
 
 template <class F, class Group>
-FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte*, std::size_t, std::byte*);
+FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
+                               std::size_t out_stride);
 
 inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to fill a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
@@ -41,14 +42,15 @@ __device__ void serve_each(const F& functor, const Group& team, const BatchView&
   const auto out = [&](unsigned i) { return batch.out + std::size_t{i} * batch.out_stride; };
   if (granularity == Granularity::thread) {
     for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
-      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i));
+      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride);
     }
   } else if (granularity == Granularity::warp) {
     for (unsigned i = team.rank() / 32; i < batch.count; i += team.size() / 32) {
-      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i));
+      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride);
     }
   } else {
-    for (unsigned i = 0; i < batch.count; ++i) serve_message(functor, team, in(i), batch.in_stride, out(i));
+    for (unsigned i = 0; i < batch.count; ++i)
+      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride);
   }
 }
 

@@ -123,7 +123,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       for (unsigned w = 0; w < 3; ++w) to[w] = mine[k].data[w];
     }
     team.sync();
-    serve_message(functor, team, in, lane.ring.in_stride, out);
+    serve_message(functor, team, in, lane.ring.in_stride, out, lane.ring.out_stride);
     team.sync();
     const Header& header = *reinterpret_cast<const Header*>(out);
     const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));

@@ -4,30 +4,20 @@
 #include <type_traits>
 #include <vector>
 
-#include "common/error.hpp"
-#include "kernels/group.hpp"
+#include "kernels/kernel_of.hpp"
 #include "kernels/payload.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/workload.hpp"
-#ifdef __CUDACC__
-#include "kernels/batch.cuh"
-#include "kernels/resident.cuh"
-#endif
 
-/// Makes a Workload in all its forms (CPU, launched kernel, resident kernel) from one functor struct F:
+/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription;       explicit F(const WorkloadOptions&);
-///     static bool accepts(bytes);                 HD: whether a message of this length can be worked on
-///     static size_t result_bytes(payload);        HD
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
-///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
-///     reference(payload, bytes, result)           host: the same by independent, plain code
+///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   or instead of the reference
 ///     all_match(seed, first_id, payload, results) host: Workload::all_match, faster than by reference and memcmp
 ///   and, if wanted,
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
-///
-/// Pieces are 16 bytes; reading and writing up to the next multiple of 16 behind `bytes` is allowed.
 namespace feedrate {
 
 FEEDRATE_HD inline float to_float(std::uint32_t bits) {
@@ -59,33 +49,10 @@ inline void make_unit_floats(std::byte* payload, std::size_t bytes) {
   }
 }
 
-/// One message by one group: the functor, and the header that every result carries.
-template <class F, class Group>
-FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
-                               std::byte* out) {
-  Header header = *reinterpret_cast<const Header*>(in);
-  const std::size_t length = header.length;
-  Fault fault = Fault::none;
-  if (length > in_stride - sizeof(Header)) {
-    fault = Fault::too_long;
-  } else if (!F::accepts(length)) {
-    fault = Fault::bad_length;
-  }
-  if (fault == Fault::none) {
-    const auto* payload = reinterpret_cast<const Vec16*>(in + sizeof(Header));
-    header.checksum = group.sum(functor(group, payload, length, reinterpret_cast<Vec16*>(out + sizeof(Header))));
-    header.length = static_cast<std::uint32_t>(F::result_bytes(length));
-  } else {
-    header.checksum = 0;
-    header.length = kFailed | static_cast<std::uint32_t>(fault);
-  }
-  if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
-}
-
 template <class F>
-class WorkloadOf final : public Workload {
+class WorkloadOf final : public KernelOf<F, Workload> {
  public:
-  explicit WorkloadOf(const WorkloadOptions& options) : functor_(options) {}
+  explicit WorkloadOf(const WorkloadOptions& options) : KernelOf<F, Workload>(F(options)) {}
 
   std::size_t result_bytes(std::size_t payload) const override { return F::result_bytes(payload); }
   std::string refuse(std::size_t payload) const override { return F::refuse(payload); }
@@ -112,28 +79,6 @@ class WorkloadOf final : public Workload {
       return right;
     }
   }
-  void run_on_cpu(const BatchView& batch) const override {
-    for (std::uint32_t i = 0; i < batch.count; ++i) {
-      serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,
-                    batch.out + std::size_t{i} * batch.out_stride);
-    }
-  }
-#ifdef __CUDACC__
-  void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
-    launch_batch(functor_, batch, block, static_cast<cudaStream_t>(stream));
-  }
-  void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
-                               void* stream) const override {
-    launch_resident(functor_, lanes, shape, static_cast<cudaStream_t>(stream));
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape& shape) const override { return resident_blocks<F>(shape); }
-#else
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("built without CUDA"); }
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-    throw Failure("built without CUDA");
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
-#endif
 
  private:
   bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
@@ -144,13 +89,11 @@ class WorkloadOf final : public Workload {
     expected.resize(bytes);
     const Messages slot{message.data(), message.size(), 1};
     fill(seed, id, payload, slot);
-    functor_.reference(slot.payload(0), payload, expected.data());
+    this->functor_.reference(slot.payload(0), payload, expected.data());
     const bool same = std::memcmp(expected.data(), result, bytes) == 0;
     const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too
     return header.id == id && header.length == bytes && same && right_sum;
   }
-
-  F functor_;
 };
 
 /// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.
