@@ -1,6 +1,7 @@
 #include "kernels/runs.hpp"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "kernels/payload.hpp"
@@ -8,14 +9,10 @@
 namespace feedrate {
 namespace {
 
-using Words = std::uint64_t __attribute__((vector_size(64)));
-using HalfWords = std::uint32_t __attribute__((vector_size(64)));
-constexpr std::size_t kLanes = sizeof(Words) / sizeof(std::uint64_t);
-constexpr Words kSteps = {0, kStep, 2 * kStep, 3 * kStep, 4 * kStep, 5 * kStep, 6 * kStep, 7 * kStep};
-
 constexpr std::size_t kLong = 1024;  // bytes; whoever writes more cares where its lines begin
 
 namespace any {
+constexpr std::size_t kWidth = 16;
 #include "kernels/runs.inc"
 }  // namespace any
 
@@ -24,10 +21,12 @@ namespace any {
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,fma,lzcnt,movbe,f16c,popcnt")
 namespace v3 {
+constexpr std::size_t kWidth = 32;
 #include "kernels/runs.inc"
 }  // namespace v3
 #pragma GCC target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl")
 namespace v4 {
+constexpr std::size_t kWidth = 64;
 #include "kernels/runs.inc"
 }  // namespace v4
 #pragma GCC pop_options

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -67,7 +66,7 @@ TEST_P(EveryVersion, FillsHeadersAndPayloadsAndNothingElse) {
         EXPECT_EQ(messages.header(i).checksum, 0u);
         std::vector<std::byte> expected = message_of(kFirst + i, payload);
         expected.resize(stride - sizeof(Header), kUntouched);
-        ASSERT_EQ(std::memcmp(messages.payload(i), expected.data(), expected.size()), 0) << payload << " bytes, " << i;
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), messages.payload(i))) << payload << " bytes, " << i;
       }
     }
   }
