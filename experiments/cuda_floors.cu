@@ -70,7 +70,8 @@ __global__ void lone_kernel(const Unit* in, Unit* out, std::uint64_t trips) {
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
   now = since;
   while (true) {
-    const std::uint64_t number = SystemMemory::lane_load(next);
+    // From one lane: others may look at another time, and an earlier message is whole, too.
+    const std::uint64_t number = __shfl_sync(0xFFFF'FFFFu, SystemMemory::lane_load(next), 0);
     if (number >= trips) return;
     const std::size_t slot = number % kLoneSlots * kStep;
     Unit unit{};

@@ -1,5 +1,7 @@
 #include "experiments/floors.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -7,6 +9,7 @@
 #include <thread>
 
 #include "common/clock.hpp"
+#include "common/error.hpp"
 #include "common/redis/connection.hpp"
 #include "common/threads.hpp"
 
@@ -131,7 +134,12 @@ void FloorList::add(std::string name, std::string unit, std::string description,
                     const std::function<double()>& measure) {
   Floor floor{std::move(name), 0, std::move(unit), std::move(description), utc_now(), 0};
   const auto start = now_ns();
-  floor.value = measure();
+  try {
+    floor.value = measure();
+  } catch (const Failure& failure) {  // a broken device will show in the cells, too
+    spdlog::warn("the floor {} is left out: {}", floor.name, failure.what());
+    return;
+  }
   floor.seconds = static_cast<double>(now_ns() - start) / 1e9;
   floors_.push_back(std::move(floor));
 }

@@ -17,7 +17,7 @@ template <class F, class Group>
 FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
                                std::size_t out_stride);
 
-inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to fill a block
+inline constexpr unsigned kLargestStaged = 8192;    // stride; above it too few messages fit to occupy a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
 
 /// How many messages `staging` bytes hold with their results; 0: they are worked on where they lie.
@@ -26,13 +26,31 @@ inline __host__ __device__ unsigned staged_at_once(unsigned staging, unsigned in
   return small ? staging / (in_stride + out_stride) : 0;
 }
 
-/// Copies by the whole team; both sides 16-byte aligned.
+/// Copies by the whole team; both sides 16-byte aligned. Warps begin on lines of `far`, the side beyond the bus: a line
+/// that two warps share is asked for twice.
 template <class Group>
-__device__ void copy_by(const Group& team, std::byte* to, const std::byte* from, std::size_t bytes) {
-  auto* destination = reinterpret_cast<uint4*>(to);
-  const auto* source = reinterpret_cast<const uint4*>(from);
-#pragma unroll 4
-  for (std::size_t i = team.rank(); i < bytes / 16; i += team.size()) destination[i] = source[i];
+__device__ void copy_by(const Group& team, std::byte* to, const std::byte* from, std::size_t bytes,
+                        const std::byte* far) {
+  constexpr unsigned kPiecesALine = 8;
+  const unsigned before = reinterpret_cast<std::uintptr_t>(far) / sizeof(uint4) % kPiecesALine;
+  auto* const destination = reinterpret_cast<uint4*>(to) - before;
+  const auto* const source = reinterpret_cast<const uint4*>(from) - before;
+  constexpr unsigned kAtOnce =
+      6;  // loads under way in each thread, also in the last round: a round trip each otherwise
+  const auto end = static_cast<unsigned>(bytes / sizeof(uint4)) + before, size = team.size();
+  for (unsigned first = team.rank(); first < end; first += kAtOnce * size) {
+    uint4 pieces[kAtOnce];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      const unsigned i = first + k * size;
+      if (i >= before && i < end) pieces[k] = source[i];
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      const unsigned i = first + k * size;
+      if (i >= before && i < end) destination[i] = pieces[k];
+    }
+  }
 }
 
 /// All messages of a batch by this team, each by a thread, a warp, or the team (`block`).
@@ -71,11 +89,13 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
     const unsigned n = min(at_once, batch.count - first);
     std::byte* in = stage;
     std::byte* out = stage + std::size_t{n} * batch.in_stride;
-    copy_by(team, in, batch.in + std::size_t{first} * batch.in_stride, std::size_t{n} * batch.in_stride);
+    const std::byte* const far_in = batch.in + std::size_t{first} * batch.in_stride;
+    std::byte* const far_out = batch.out + std::size_t{first} * batch.out_stride;
+    copy_by(team, in, far_in, std::size_t{n} * batch.in_stride, far_in);
     team.sync();
     serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n}, granularity);
     team.sync();
-    copy_by(team, batch.out + std::size_t{first} * batch.out_stride, out, std::size_t{n} * batch.out_stride);
+    copy_by(team, far_out, out, std::size_t{n} * batch.out_stride, far_out);
     team.sync();  // the staging may be overwritten
   }
 }

@@ -31,12 +31,13 @@ struct FmaChain {
   template <class Group>
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
     std::uint32_t sum = 0;
-    for_each_piece(group, (bytes + 15) / 16, [&](std::size_t i) {
-      Vec16 piece = in[i];
-      for (auto& word : piece.word) word = to_bits(chain(to_float(word)));
-      sum += trim_and_sum(piece, i, bytes);
-      out[i] = piece;
-    });
+    map_pieces(
+        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
+        [&](std::size_t i, Vec16 piece) {
+          for (auto& word : piece.word) word = to_bits(chain(to_float(word)));
+          sum += trim_and_sum(piece, i, bytes);
+          out[i] = piece;
+        });
     return sum;
   }
 

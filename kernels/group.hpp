@@ -27,6 +27,7 @@ struct OneWarp {
   __device__ bool all(bool value) const { return __all_sync(0xFFFF'FFFFu, value) != 0; }
   /// What the thread of rank 0 has.
   __device__ std::uint64_t from_first(std::uint64_t value) const { return __shfl_sync(0xFFFF'FFFFu, value, 0); }
+  __device__ std::uint32_t from_first(std::uint32_t value) const { return __shfl_sync(0xFFFF'FFFFu, value, 0); }
 };
 
 /// Shared memory that a team needs to agree on something.
@@ -76,13 +77,28 @@ class Team {
 };
 #endif
 
-/// Calls `f(i)` for this thread's share of `n` 16-byte pieces.
-template <class Group, class F>
-FEEDRATE_HD void for_each_piece(const Group& group, std::size_t n, F&& f) {
+/// Calls `use(i, load(i))` for this thread's share of `n` 16-byte pieces. Several loads are made before the first is
+/// used, in the last round too: over the bus, bandwidth is bytes under way by round trip, and the compiler may not move
+/// a load before a store that it might depend on.
+template <class Group, class Load, class Use>
+FEEDRATE_HD void map_pieces(const Group& group, std::size_t n, Load&& load, Use&& use) {
 #ifdef __CUDA_ARCH__
-#pragma unroll 4  // several loads in flight: over the bus, bandwidth is bytes in flight by round trip
+  constexpr unsigned kAtOnce = 4;
+  const unsigned size = group.size(), end = static_cast<unsigned>(n);
+  for (unsigned first = group.rank(); first < end; first += kAtOnce * size) {
+    decltype(load(0)) pieces[kAtOnce];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      if (first + k * size < end) pieces[k] = load(first + k * size);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      if (first + k * size < end) use(first + k * size, pieces[k]);
+    }
+  }
+#else
+  for (std::size_t i = group.rank(); i < n; i += group.size()) use(i, load(i));
 #endif
-  for (std::size_t i = group.rank(); i < n; i += group.size()) f(i);
 }
 
 /// Zeroes what of piece `i` lies behind `bytes`, and returns the sum of its words.

@@ -99,20 +99,19 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       if (i < lane.in_units) mine[k] = SystemMemory::load_unit(slot[i]);
     }
     // The first unit says how many there are.
-    const std::uint64_t head = team.from_first(std::uint64_t{mine[0].flag} << 32 | mine[0].data[2]);
-    const auto head_flag = static_cast<std::uint32_t>(head >> 32);
-    const std::uint32_t needed = min(units_needed(Unit{{0, 0, static_cast<std::uint32_t>(head)}, 0}), lane.in_units);
-    bool there = head_flag == flag;
+    const auto length = static_cast<std::uint32_t>(team.from_first(mine[0].data[2]));
+    const std::uint32_t needed = min(units_needed(Unit{{0, 0, length}, 0}), lane.in_units);
+    bool there = true;
 #pragma unroll
     for (unsigned k = 0; k < kUnitsPerThread; ++k) {
       const unsigned i = team.rank() + k * team.size();
       there = there && (i >= needed || mine[k].flag == flag);
     }
     if (!team.all(there)) {
-      if (team.rank() == 0 && ((head_flag & kStopFlag) != 0 || idle.wait())) server.leave(number);
+      if (team.rank() == 0 && ((mine[0].flag & kStopFlag) != 0 || idle.wait())) server.leave(number);
       continue;
     }
-    const bool won = team.from_first(team.rank() == 0 && server.take(number, 1)) != 0;
+    const bool won = team.from_first(static_cast<std::uint32_t>(team.rank() == 0 && server.take(number, 1))) != 0;
     if (!won) continue;  // another poller was faster
     idle.reset();
 #pragma unroll
@@ -149,8 +148,14 @@ __device__ void serve_lane(const F& functor, const Group& team, const LaneView& 
   }
 }
 
+inline __device__ unsigned dynamic_shared_bytes() {
+  unsigned bytes;
+  asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
+  return bytes;
+}
+
 template <class F>
-__global__ void resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
+__global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
   __shared__ TeamScratch scratch[kMostPollers];
@@ -158,7 +163,7 @@ __global__ void resident_kernel(F functor, const LaneView* lanes, ResidentShape 
   if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
   __syncthreads();
   const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
-  const unsigned staging = kStagingBytes / shape.pollers & ~15u;
+  const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
   if (size == 32) {
     serve_lane(functor, OneWarp{}, lane, &state, shape, poller, mine, staging);
@@ -167,11 +172,25 @@ __global__ void resident_kernel(F functor, const LaneView* lanes, ResidentShape 
   }
 }
 
+/// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
+/// its SM to itself anyway, as there are more SMs than lanes.
+template <class F>
+unsigned resident_staging() {
+  constexpr int kMost = 128 << 10, kStatic = 4 << 10;
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
+  check(cudaFuncSetAttribute(resident_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, staging),
+        "cudaFuncSetAttribute");
+  return static_cast<unsigned>(staging);
+}
+
 template <class F>
 void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
                      cudaStream_t stream) {
-  resident_kernel<<<static_cast<unsigned>(lanes.size()), shape.block, kStagingBytes, stream>>>(functor, lanes.data(),
-                                                                                               shape);
+  resident_kernel<<<static_cast<unsigned>(lanes.size()), shape.block, resident_staging<F>(), stream>>>(
+      functor, lanes.data(), shape);
   check(cudaGetLastError(), "launching a workload's resident kernel");
 }
 
@@ -183,7 +202,7 @@ unsigned resident_blocks(const ResidentShape& shape) {
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, resident_kernel<F>, static_cast<int>(shape.block),
-                                                      kStagingBytes),
+                                                      resident_staging<F>()),
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   return static_cast<unsigned>(processors * per_processor);
 }

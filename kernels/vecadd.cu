@@ -22,8 +22,12 @@ struct VecAdd {
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
     const std::size_t pieces = bytes / 32;
     std::uint32_t sum = 0;
-    for_each_piece(group, pieces, [&](std::size_t i) {
-      const Vec16 a = in[i], b = in[pieces + i];
+    struct Pair {
+      Vec16 a, b;
+    };
+    const auto load = [&](std::size_t i) { return Pair{in[i], in[pieces + i]}; };
+    map_pieces(group, pieces, load, [&](std::size_t i, const Pair& pair) {
+      const auto& [a, b] = pair;
       Vec16 c;
       for (unsigned w = 0; w < 4; ++w) c.word[w] = to_bits(to_float(a.word[w]) + to_float(b.word[w]));
       sum += c.word[0] + c.word[1] + c.word[2] + c.word[3];

@@ -86,16 +86,20 @@ struct SystemMemory {
     return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
             static_cast<std::uint32_t>(high >> 32)};
 #else
-    Unit unit;
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    const __m128i whole = _mm_load_si128(reinterpret_cast<const __m128i*>(&at));
-    asm volatile("" ::: "memory");  // the compiler must look each time
-    std::memcpy(&unit, &whole, sizeof unit);
+    // In assembler, because a compiler may split a plain vector load when only parts of it are used.
+    __m128i whole;
+    asm volatile("movdqa %1, %0" : "=x"(whole) : "m"(at) : "memory");
+    const auto low = static_cast<std::uint64_t>(_mm_cvtsi128_si64(whole));
+    const auto high = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(whole, whole)));
+    return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
+            static_cast<std::uint32_t>(high >> 32)};
 #else
+    Unit unit;
     const auto whole = __atomic_load_n(reinterpret_cast<const unsigned __int128*>(&at), __ATOMIC_RELAXED);
     std::memcpy(&unit, &whole, sizeof unit);
-#endif
     return unit;
+#endif
 #endif
   }
   static FEEDRATE_HD void store_unit(Unit& at, const Unit& unit) {
@@ -105,11 +109,9 @@ struct SystemMemory {
                  "l"(unit.data[2] | std::uint64_t{unit.flag} << 32)
                  : "memory");
 #elif defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    __m128i whole;
-    std::memcpy(&whole, &unit, sizeof whole);
-    asm volatile("" ::: "memory");
-    _mm_store_si128(reinterpret_cast<__m128i*>(&at), whole);
-    asm volatile("" ::: "memory");
+    const __m128i whole = _mm_set_epi64x(static_cast<std::int64_t>(unit.data[2] | std::uint64_t{unit.flag} << 32),
+                                         static_cast<std::int64_t>(unit.data[0] | std::uint64_t{unit.data[1]} << 32));
+    asm volatile("movdqa %1, %0" : "=m"(at) : "x"(whole) : "memory");
 #else
     unsigned __int128 whole;
     std::memcpy(&whole, &unit, sizeof whole);

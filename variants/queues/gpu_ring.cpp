@@ -63,14 +63,16 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
   // Flags are the shortest way for a lone message. Batches share a cursor's round trip and fence among them, and are
   // better off without the copies.
   const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * units * sizeof(Unit) <= kStagingBytes;
-  const bool flags =
-      point.notify == "auto" ? point.batch == 1 && flags_fit && point.slots != "vram" : point.notify == "flags";
+  const bool flags = point.notify == "auto"
+                         ? point.batch == 1 && point.window <= kFewMessages && flags_fit && point.slots != "vram"
+                         : point.notify == "flags";
   config.notify = flags ? Notify::flags : Notify::counter;
   if (point.pollers != 0) {
     config.pollers = point.pollers;
   } else if (flags && on_gpu) {
     const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
-    config.pollers = std::bit_floor(std::clamp(config.block / threads, 1u, kMostPollers));
+    const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * units * sizeof(Unit)));
+    config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, kMostPollers));
   }
   if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
   if (point.mirrors != 0) {
@@ -172,7 +174,7 @@ class GpuRingQueue final : public Queue {
 };
 
 std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
-  constexpr unsigned kMostByDefault = 16;
+  constexpr unsigned kMostByDefault = 32;
   if (point.lanes == 0) {
     // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
     const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMostByDefault, point.window / point.batch));
