@@ -8,16 +8,17 @@
 /// words.)
 ///
 /// No order between units is needed or assumed, and none is ever cleared: the number of an earlier lap, or none, means
-/// "not yet". Numbers count modulo 2^31, far above any ring's capacity, so an earlier lap's never looks like this
-/// one's.
+/// "not yet". Numbers count modulo 2^30, far above any ring's capacity, so an earlier lap's never looks like this
+/// one's; a bit that is always set tells them from a unit that no message has reached yet.
 namespace feedrate {
 
 inline constexpr std::size_t kUnitData = sizeof(Unit::data);
 inline constexpr std::size_t kLine = 128;  ///< bytes that the GPU fetches at once; slots begin on them
 inline constexpr std::uint32_t kStopFlag = 0x8000'0000u;
+inline constexpr std::uint32_t kWrittenFlag = 0x4000'0000u;
 
 constexpr FEEDRATE_HD std::uint32_t flag_of(std::uint64_t number) {
-  return static_cast<std::uint32_t>(number + 1) & ~kStopFlag;
+  return (static_cast<std::uint32_t>(number) & (kWrittenFlag - 1)) | kWrittenFlag;
 }
 /// Units of a message with header, `bytes` in all.
 constexpr FEEDRATE_HD std::uint32_t units_of(std::size_t bytes) {

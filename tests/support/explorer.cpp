@@ -1,0 +1,482 @@
+// The checked longjmp takes a jump to another stack for a mistake.
+#undef _FORTIFY_SOURCE
+#include "tests/support/explorer.hpp"
+
+#include <fmt/format.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <array>
+#include <bit>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace feedrate::test {
+namespace {
+
+constexpr std::size_t kMostLocations = 72;
+constexpr std::size_t kMostThreads = 8;
+constexpr std::size_t kStackBytes = 128 << 10;
+constexpr std::size_t kLongest = 20'000;  // scheduling points of an execution
+
+/// A count of each thread's plain loads, and by location the oldest value that may still be read.
+struct View {
+  std::array<std::uint8_t, kMostThreads> loads{};
+  std::array<std::uint8_t, kMostLocations> at{};
+
+  void join(const View& other) {
+    for (std::size_t i = 0; i < loads.size(); ++i) loads[i] = std::max(loads[i], other.loads[i]);
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = std::max(at[i], other.at[i]);
+  }
+};
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return mix64(hash ^ value) + hash; }
+std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locations) {
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(View) / 8>>(view);
+  for (std::size_t i = 0; i < 1 + (locations + 7) / 8; ++i) hash = mix(hash, words[i]);
+  return hash;
+}
+static_assert(kMostThreads == 8);
+
+struct Message {
+  ModelValue value;
+  View view;
+};
+
+struct Location {
+  std::string name;
+  ModelValue initial;
+  bool plain = false;
+  std::vector<Message> history;
+  std::array<std::uint8_t, kMostThreads> read{};  // plain: each thread's count at its last load
+};
+
+enum class Pending : std::uint8_t { running, load, modify, paused, done };
+
+struct Sim {
+  std::string name;
+  std::function<void()> body;
+  Pending pending = Pending::running;
+  std::size_t location = 0;
+  View view;
+  // The state of its code: what its accesses gave up to its last pause, and since then.
+  std::uint64_t before = 0, since = 0, vain = 0;
+  bool stored = false;
+  std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value it read since it paused
+
+  static constexpr std::uint8_t kUnseen = 0xFF;
+  void forget() { seen.fill(kUnseen); }
+};
+
+/// A stack that thread bodies run on, one after the other; a body that is abandoned is simply jumped out of.
+struct Fiber {
+  std::unique_ptr<std::byte[]> stack{new std::byte[kStackBytes]};
+  ucontext_t start;
+  jmp_buf here, top;
+  bool started = false;
+};
+
+struct Choice {
+  unsigned of, chosen;
+};
+
+Explorer* exploring = nullptr;
+
+}  // namespace
+
+struct Explorer::Impl {
+  std::unordered_map<const void*, std::size_t> index;
+  std::vector<Location> locations;
+  std::array<Fiber, kMostThreads> fibers;
+  std::vector<Sim> sims;
+  std::size_t now = 0;  // the running thread
+  jmp_buf main;
+
+  std::vector<Choice> trail;
+  std::size_t depth = 0;
+  std::unordered_set<std::uint64_t> known;
+  std::uint64_t most_states = 0;
+  enum class End { whole, known_state, violation, limit } end = End::whole;
+  std::string violation;
+  std::vector<std::string> log;
+  bool logging = false;
+
+  Sim& me() { return sims[now]; }
+  std::size_t location_of(const void* address) {
+    const auto found = index.find(address);
+    if (found == index.end()) fail("access to memory that was not declared");
+    return found->second;
+  }
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    if (logging) log.push_back(fmt::format("{:<10} ", me().name) + fmt::format(format, std::forward<Args>(args)...));
+  }
+  std::string text(const ModelValue& value) const {
+    return value.high == 0 ? fmt::format("{:#x}", value.low) : fmt::format("{:#x}:{:#x}", value.high, value.low);
+  }
+
+  // --- switching between stacks ----------------------------------------------------------------------------------
+  static void enter() {
+    Impl* const impl = exploring->impl_.get();
+    const std::size_t mine = impl->now;
+    // Bodies abandoned halfway come back to here.
+    if (_setjmp(impl->fibers[mine].top) == 0) impl->fibers[mine].started = true;
+    impl->sims[mine].body();
+    impl->sims[mine].pending = Pending::done;
+    impl->note("ends");
+    impl->schedule();
+    std::abort();  // nobody goes on with a thread that is done
+  }
+  /// From the running stack to thread `next`'s.
+  void go(std::size_t next) {
+    now = next;
+    if (fibers[next].started) _longjmp(fibers[next].here, 1);
+    setcontext(&fibers[next].start);
+  }
+  void start(std::size_t next) {
+    if (_setjmp(main) != 0) return;
+    now = next;
+    if (fibers[next].started) _longjmp(fibers[next].top, 1);
+    go(next);
+  }
+  [[noreturn]] void back_to_main(End how) {
+    end = how;
+    _longjmp(main, 1);
+  }
+  [[noreturn]] void fail(std::string what) {
+    violation = fmt::format("{}: {}", me().name, what);
+    back_to_main(End::violation);
+  }
+
+  // --- scheduling ------------------------------------------------------------------------------------------------
+  bool beginning = false;
+  /// The running thread has said what it will do next; returns when it may.
+  void schedule() {
+    if (beginning) {  // each thread runs up to its first access before the first choice
+      if (_setjmp(fibers[now].here) == 0) back_to_main(End::whole);
+      return;
+    }
+    const std::size_t from = now;
+    const std::size_t next = pick();
+    if (next == from) return;
+    if (_setjmp(fibers[from].here) == 0) go(next);
+  }
+  bool sees_news(const Sim& sim) const {
+    for (std::size_t l = 0; l < locations.size(); ++l) {
+      if (sim.seen[l] != Sim::kUnseen && sim.seen[l] + 1u < locations[l].history.size()) return true;
+    }
+    return false;
+  }
+  unsigned ways_of(const Sim& sim) const {
+    switch (sim.pending) {
+      case Pending::load:
+      case Pending::modify:
+        return 1;
+      default:
+        return 0;
+    }
+  }
+  std::size_t pick() {
+    // A thread that can go on from its pause only gets to its next access by that, so there is nothing to choose.
+    for (std::size_t t = 0; t < sims.size(); ++t) {
+      if (sims[t].pending != Pending::paused || !sees_news(sims[t])) continue;
+      sims[t].pending = Pending::running;
+      return t;
+    }
+    unsigned of = 0;
+    bool all_done = true;
+    for (const Sim& sim : sims) {
+      of += ways_of(sim);
+      all_done = all_done && sim.pending == Pending::done;
+    }
+    if (all_done) back_to_main(End::whole);
+    if (of == 0) {
+      std::string waiting;
+      for (const Sim& sim : sims) {
+        if (sim.pending != Pending::done) waiting += " " + sim.name;
+      }
+      fail("deadlock: these wait for ever:" + waiting);
+    }
+    unsigned chosen = choose_one_of(of);
+    for (std::size_t i = 0;; ++i) {
+      Sim& sim = sims[(now + i) % sims.size()];
+      if (ways_of(sim) == 0 || chosen-- != 0) continue;
+      sim.pending = Pending::running;
+      return (now + i) % sims.size();
+    }
+  }
+  unsigned choose_one_of(unsigned of) {
+    if (depth == trail.size()) {
+      if (depth == kLongest) fail("an execution without end");
+      if (!known.insert(state()).second) back_to_main(End::known_state);
+      if (known.size() > most_states) back_to_main(End::limit);
+      trail.push_back({of, 0});
+    }
+    return trail[depth++].chosen;
+  }
+  std::uint64_t state() const {
+    View oldest;  // what every thread that runs on knows
+    oldest.loads.fill(0xFF);
+    oldest.at.fill(0xFF);
+    for (const Sim& sim : sims) {
+      if (sim.pending == Pending::done) continue;
+      for (std::size_t i = 0; i < kMostThreads; ++i) oldest.loads[i] = std::min(oldest.loads[i], sim.view.loads[i]);
+      for (std::size_t i = 0; i < kMostLocations; ++i) oldest.at[i] = std::min(oldest.at[i], sim.view.at[i]);
+    }
+    std::uint64_t hash = 0;
+    for (std::size_t l = 0; l < locations.size(); ++l) {
+      const Location& location = locations[l];
+      const std::size_t newest = location.history.size() - 1;
+      for (std::size_t i = std::min<std::size_t>(newest, oldest.at[l]); i <= newest; ++i) {
+        const Message& message = location.history[i];
+        hash = mix(hash, l << 32 | i);
+        hash = mix(hash, message.value.low);
+        hash = mix(hash, message.value.high);
+        if (location.plain) continue;
+        View view = message.view;
+        view.join(oldest);
+        hash = mix(hash, view, locations.size());
+      }
+      if (location.plain) {
+        std::uint64_t read = 0;
+        std::memcpy(&read, location.read.data(), sizeof read);
+        hash = mix(hash, read);
+      }
+    }
+    for (const Sim& sim : sims) {
+      hash = mix(hash, static_cast<std::uint64_t>(sim.pending) << 32 | sim.location);
+      if (sim.pending == Pending::done) continue;
+      hash = mix(mix(mix(hash, sim.before), sim.since), sim.vain);
+      hash = mix(hash, sim.view, locations.size());
+      for (std::size_t l = 0; l < locations.size(); ++l) {
+        if (sim.seen[l] != Sim::kUnseen) hash = mix(hash, l << 8 | sim.seen[l]);
+      }
+    }
+    return hash;
+  }
+
+  // --- what threads do -------------------------------------------------------------------------------------------
+  void got(std::size_t location, const ModelValue& value) {
+    me().since = mix(mix(mix(me().since, location + 1), value.low), value.high);
+  }
+  void stored(std::size_t location, const ModelValue& value) {
+    got(location + 2 * kMostLocations, value);
+    me().stored = true;
+  }
+  void append(std::size_t l, const ModelValue& value, const View& view) {
+    Location& location = locations[l];
+    if (location.history.size() >= Sim::kUnseen) fail("too many stores to " + location.name);
+    const auto at = static_cast<std::uint8_t>(location.history.size());
+    me().view.at[l] = at;
+    location.history.push_back({value, view});
+    location.history.back().view.at[l] = at;
+  }
+  void watch(std::size_t l, std::size_t read) {
+    std::uint8_t& seen = me().seen[l];
+    seen = std::min(seen, static_cast<std::uint8_t>(read));
+  }
+  ModelValue load(const void* address, bool acquire) {
+    const std::size_t l = location_of(address);
+    // To load a value that is old already, now or later, comes to the same; values that get old while the thread waits
+    // for its turn are those that it loads if its turn comes earlier. So: one of the old values now, or in its turn the
+    // newest.
+    const std::size_t known_from = me().view.at[l], newest = locations[l].history.size() - 1;
+    me().location = l;
+    std::size_t at = newest;
+    if (newest != known_from) at -= choose_one_of(static_cast<unsigned>(newest - known_from) + 1);
+    if (at == newest) {
+      me().pending = Pending::load;
+      schedule();
+      at = locations[l].history.size() - 1;
+    }
+    const Message& message = locations[l].history[at];
+    me().view.at[l] = static_cast<std::uint8_t>(at);
+    if (acquire) me().view.join(message.view);
+    watch(l, at);
+    got(l, message.value);
+    note("reads {} = {}{}", locations[l].name, text(message.value),
+         at + 1 == locations[l].history.size() ? "" : ", which is old");
+    return message.value;
+  }
+  void store(const void* address, const ModelValue& value, bool release) {
+    const std::size_t l = location_of(address);
+    append(l, value, release ? me().view : View{});
+    stored(l, value);
+    note("stores {} = {}{}", locations[l].name, text(value), release ? ", release" : "");
+  }
+  ModelValue modify(const void* address, const std::function<bool(ModelValue&)>& change, bool acquire, bool release) {
+    const std::size_t l = location_of(address);
+    me().pending = Pending::modify;
+    me().location = l;
+    schedule();
+    const std::size_t at = locations[l].history.size() - 1;
+    const Message before = locations[l].history[at];
+    ModelValue value = before.value;
+    const bool changes = change(value);
+    me().view.at[l] = static_cast<std::uint8_t>(at);
+    got(l, before.value);
+    if (!changes) {
+      watch(l, at);
+      note("finds {} = {}", locations[l].name, text(before.value));
+      return before.value;
+    }
+    if (acquire) me().view.join(before.view);
+    View view = before.view;  // a read-modify-write carries an earlier release on
+    if (release) view.join(me().view);
+    append(l, value, view);
+    watch(l, at + 1);
+    stored(l, value);
+    note("changes {} from {} to {}", locations[l].name, text(before.value), text(value));
+    return before.value;
+  }
+  /// Data that others' orders protect: exactly one value may be visible.
+  ModelValue load_plain(const void* address) {
+    const std::size_t l = location_of(address);
+    Location& location = locations[l];
+    const std::size_t newest = location.history.size() - 1;
+    if (me().view.at[l] != newest) fail("reads " + location.name + " while another thread writes it");
+    std::uint8_t& clock = me().view.loads[now];
+    if (++clock == 0xFF) fail("too many plain loads");
+    location.read[now] = clock;
+    got(l, location.history[newest].value);
+    note("reads {} = {}", location.name, text(location.history[newest].value));
+    return location.history[newest].value;
+  }
+  void store_plain(const void* address, const ModelValue& value) {
+    const std::size_t l = location_of(address);
+    Location& location = locations[l];
+    if (me().view.at[l] + 1u != location.history.size()) {
+      fail("writes " + location.name + " while another thread writes it");
+    }
+    for (std::size_t t = 0; t < sims.size(); ++t) {
+      if (t != now && me().view.loads[t] < location.read[t]) {
+        fail("writes " + location.name + " while " + sims[t].name + " reads it");
+      }
+    }
+    append(l, value, {});
+    stored(l, value);
+    note("writes {} = {}", location.name, text(value));
+  }
+  void mark(std::uint64_t state) {
+    me().before = state;
+    me().since = me().vain = 0;
+    me().stored = false;
+  }
+  void pause() {
+    Sim& sim = me();
+    if (sim.stored || sim.since != sim.vain) {
+      sim.before = mix(sim.before, sim.since);
+      sim.vain = sim.stored ? 0 : sim.since;
+    }  // else it saw what it had seen before, and is where it was
+    sim.since = 0;
+    sim.stored = false;
+    sim.pending = Pending::paused;
+    note("waits");
+    schedule();
+    me().forget();
+  }
+  unsigned choose(unsigned n) {
+    const unsigned chosen = n == 1 ? 0 : choose_one_of(n);
+    got(kMostLocations, {chosen, n});
+    return chosen;
+  }
+
+  // --- one execution ---------------------------------------------------------------------------------------------
+  void run(const std::function<std::unique_ptr<ModelProgram>()>& make) {
+    for (Location& location : locations) {
+      location.history.assign(1, {location.initial, {}});
+      location.read.fill(0);
+    }
+    const std::unique_ptr<ModelProgram> program = make();
+    std::vector<ModelThread> threads = program->threads();
+    if (threads.size() > kMostThreads) throw std::invalid_argument("too many threads");
+    sims.assign(threads.size(), {});
+    for (std::size_t t = 0; t < threads.size(); ++t) {
+      sims[t].name = std::move(threads[t].name);
+      sims[t].body = std::move(threads[t].body);
+      sims[t].forget();
+    }
+    depth = 0;
+    beginning = true;
+    for (std::size_t t = 0; t < sims.size(); ++t) {
+      end = End::whole;
+      start(t);
+      if (end != End::whole) return;
+    }
+    beginning = false;
+    if (_setjmp(main) == 0) go(pick());
+  }
+  bool next_trail() {
+    while (!trail.empty() && trail.back().chosen + 1 == trail.back().of) trail.pop_back();
+    if (trail.empty()) return false;
+    ++trail.back().chosen;
+    return true;
+  }
+};
+
+Explorer::Explorer() : impl_(std::make_unique<Impl>()) {
+  for (Fiber& fiber : impl_->fibers) {
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack.get();
+    fiber.start.uc_stack.ss_size = kStackBytes;
+    fiber.start.uc_link = nullptr;
+    makecontext(&fiber.start, Impl::enter, 0);
+  }
+}
+Explorer::~Explorer() = default;
+Explorer& Explorer::current() { return *exploring; }
+
+void Explorer::declare(const void* address, std::string name, ModelValue initial, bool plain) {
+  if (impl_->locations.size() == kMostLocations) throw std::invalid_argument("too many words");
+  if (!impl_->index.emplace(address, impl_->locations.size()).second) throw std::invalid_argument(name + " again");
+  impl_->locations.push_back({std::move(name), initial, plain, {}, {}});
+}
+
+Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states) {
+  Impl& impl = *impl_;
+  exploring = this;
+  impl.most_states = most_states;
+  impl.trail.clear();
+  impl.known.clear();
+  Explored result;
+  do {
+    impl.run(make);
+    ++result.executions;
+    if (impl.end == Impl::End::whole) ++result.ended;
+    if (impl.end == Impl::End::limit) break;
+    if (impl.end == Impl::End::violation) {
+      result.violation = impl.violation;
+      impl.logging = true;  // once more, the same way
+      impl.log.clear();
+      impl.run(make);
+      impl.logging = false;
+      for (const std::string& line : impl.log) result.schedule += line + "\n";
+      break;
+    }
+  } while (impl.next_trail());
+  result.complete = impl.end != Impl::End::limit && impl.end != Impl::End::violation;
+  result.states = impl.known.size();
+  exploring = nullptr;
+  return result;
+}
+
+ModelValue Explorer::load(const void* address, bool acquire) { return impl_->load(address, acquire); }
+void Explorer::store(const void* address, ModelValue value, bool release) { impl_->store(address, value, release); }
+ModelValue Explorer::modify(const void* address, const std::function<bool(ModelValue&)>& change, bool acquire,
+                            bool release) {
+  return impl_->modify(address, change, acquire, release);
+}
+ModelValue Explorer::load_plain(const void* address) { return impl_->load_plain(address); }
+void Explorer::store_plain(const void* address, ModelValue value) { impl_->store_plain(address, value); }
+void Explorer::mark(std::uint64_t state) { impl_->mark(state); }
+void Explorer::pause() { impl_->pause(); }
+unsigned Explorer::choose(unsigned n) { return impl_->choose(n); }
+void Explorer::fail(std::string what) { impl_->fail(std::move(what)); }
+
+Unit ModelMemory::load_unit(const Unit& at) { return std::bit_cast<Unit>(Explorer::current().load(&at, false)); }
+void ModelMemory::store_unit(Unit& at, const Unit& unit) {
+  Explorer::current().store(&at, std::bit_cast<ModelValue>(unit), false);
+}
+
+}  // namespace feedrate::test
