@@ -9,7 +9,8 @@ namespace feedrate {
 namespace {
 
 constexpr unsigned kFewCores = 4;
-constexpr unsigned kSpins = 2000;  // some 20 µs: longer than any GPU round trip that a spinning thread should see
+constexpr unsigned kLooks = 200;   // without a pause, which takes 140 cycles on some: a lone message's round trip
+constexpr unsigned kSpins = 2000;  // some 20 µs or more: longer than any GPU round trip that a spinning thread should see
 
 cpu_set_t allowed_cores() {
   cpu_set_t cores;
@@ -33,7 +34,7 @@ void Backoff::wait() {
   if (idle_ < spins) {
     ++idle_;
 #if defined(__x86_64__)
-    __builtin_ia32_pause();
+    if (idle_ > kLooks) __builtin_ia32_pause();
 #endif
   } else {
     sched_yield();

@@ -45,10 +45,11 @@ struct ClosedLoop::Flow {
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next three
+  alignas(128) Tracker tracker;  // the collector's, as are the next four
   Counts counts;                 // read when it has ended
   Histogram latency;
   std::uint64_t finished_at = 0;  // when the last result of the pass came
+  std::uint64_t sent_seen = 0;    // `sent`, as last looked at
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer
   std::atomic<bool> all_sent{false};
@@ -112,12 +113,12 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
 
 void ClosedLoop::collect(Flow& flow, const Pass& pass) {
   Backoff backoff;
+  bool last_look = false;  // all is sent: if nothing has come now, nothing can follow what has
   while (!abort_.load(std::memory_order_relaxed)) {
-    // Asked before polling: once all is sent and all has come back, nothing can follow.
-    const bool all_sent = flow.all_sent.load(std::memory_order_acquire);
     const ConstMessages results = flow.collector->poll(point_.batch);
     if (results.empty()) {
-      if (all_sent && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      if (last_look && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      last_look = flow.all_sent.load(std::memory_order_acquire);
       backoff.wait();
       continue;
     }
@@ -137,7 +138,9 @@ void ClosedLoop::collect(Flow& flow, const Pass& pass) {
 
 void ClosedLoop::take_run(Flow& flow, const Pass& pass, const ConstMessages& run) {
   const std::uint64_t id = run.header(0).id, first = sequence_of(id), end = first + run.count;
-  const bool known = producer_of(id) == flow.index && end <= flow.sent.load(std::memory_order_relaxed) + point_.batch;
+  // The producer's line is asked for only when what it said the last time does not cover the run.
+  if (end > flow.sent_seen + point_.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
+  const bool known = producer_of(id) == flow.index && end <= flow.sent_seen + point_.batch;
   // The null queue's results are compared too, for the time that takes, but they answer nothing.
   const bool right = workload_.all_match(settings_.seed, id, point_.payload, run) || !queue_works_;
   if (!known || !right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, pass, run);

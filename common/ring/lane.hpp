@@ -95,7 +95,7 @@ class BasicLaneServer {
     }
   }
   /// The number to wait for next; with kGone set, the pollers have left.
-  FEEDRATE_HD std::uint64_t next() { return Memory::lane_load(state_->taken); }
+  FEEDRATE_HD std::uint64_t next() { return Memory::lane_peek(state_->taken); }
   /// False: another poller was faster.
   FEEDRATE_HD bool take(std::uint64_t number, std::uint64_t count) {
     return Memory::lane_exchange(state_->taken, number, number + count);

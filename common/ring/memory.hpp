@@ -57,12 +57,14 @@ struct SystemMemory {
   static FEEDRATE_HD std::uint32_t load_acquire(std::uint32_t& half) { return Half(half).load(kAcquire); }
   static FEEDRATE_HD void store_release(std::uint32_t& half, std::uint32_t value) { Half(half).store(value, kRelease); }
 
+  static FEEDRATE_HD std::uint64_t lane_peek(std::uint64_t& word) { return LaneWord(word).load(kRelaxed); }
   static FEEDRATE_HD std::uint64_t lane_load(std::uint64_t& word) { return LaneWord(word).load(kAcquire); }
   static FEEDRATE_HD void lane_store(std::uint64_t& word, std::uint64_t value) {
     LaneWord(word).store(value, kRelease);
   }
+  /// Relaxed: a claim hands no data from poller to poller.
   static FEEDRATE_HD bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
-    return LaneWord(word).compare_exchange_strong(expected, value, kAcquireRelease, kRelaxed);
+    return LaneWord(word).compare_exchange_strong(expected, value, kRelaxed, kRelaxed);
   }
   static FEEDRATE_HD std::uint64_t lane_decrement(std::uint64_t& word) {
     return LaneWord(word).fetch_sub(1, kAcquireRelease) - 1;

@@ -20,12 +20,13 @@ struct WrongEcho {
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
     std::uint32_t sum = 0;
     const auto id = (reinterpret_cast<const Header*>(in) - 1)->id;
-    for_each_piece(group, (bytes + 15) / 16, [&](std::size_t i) {
-      Vec16 piece = in[i];
-      if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
-      sum += trim_and_sum(piece, i, bytes);
-      out[i] = piece;
-    });
+    map_pieces(
+        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
+        [&](std::size_t i, Vec16 piece) {
+          if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
+          sum += trim_and_sum(piece, i, bytes);
+          out[i] = piece;
+        });
     return sum;
   }
   static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {

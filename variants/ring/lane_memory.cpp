@@ -27,23 +27,25 @@ class PinnedLane : public HostLane {
  public:
   PinnedLane(Device& device, const RingConfig& config) {
     const std::size_t capacity = config.capacity;
+    const bool flagged = config.notify == Notify::flags;
     const auto pinned = [&](std::size_t bytes) {
       buffers_.push_back(device.allocate_host(bytes, HostMemory::pinned));
       return buffers_.back().data();
     };
     auto* words = reinterpret_cast<LaneWords*>(pinned(sizeof(LaneWords)));
-    host_.ring = {&words->cursors.published.value,
-                  &words->cursors.completed.value,
-                  &words->cursors.released.value,
-                  nullptr,
-                  nullptr,
-                  static_cast<std::uint32_t>(slot_stride(config.message_bytes)),
-                  static_cast<std::uint32_t>(slot_stride(config.result_bytes)),
-                  capacity};
+    host_.ring = {
+        &words->cursors.published.value,
+        &words->cursors.completed.value,
+        &words->cursors.released.value,
+        nullptr,
+        nullptr,
+        static_cast<std::uint32_t>(flagged ? stride_of(config.message_bytes) : slot_stride(config.message_bytes)),
+        static_cast<std::uint32_t>(flagged ? stride_of(config.result_bytes) : slot_stride(config.result_bytes)),
+        capacity};
     host_.parking = &words->parking;
     host_.notify = config.notify;
     host_.results = config.results;
-    if (config.notify == Notify::flags) {
+    if (flagged) {
       const std::size_t in_bytes = stride_of(config.message_bytes), out_bytes = stride_of(config.result_bytes);
       const std::size_t in = flagged_slot_bytes(in_bytes), out = flagged_slot_bytes(out_bytes);
       host_.in_units = units_of(in_bytes);
