@@ -15,8 +15,13 @@ inline __device__ std::uint64_t global_ns() {
 class Idle {
  public:
   explicit __device__ Idle(const IdlePolicy& policy) : policy_(policy) {}
-  /// True: long enough.
-  __device__ bool wait() {
+  /// True: long enough. `next` is the number to claim next; as long as that changes, the lane is not idle, only this
+  /// poller is slower than others.
+  __device__ bool wait(std::uint64_t next) {
+    if (next != next_) {
+      next_ = next;
+      reset();
+    }
     if (policy_.backs_off && looks_ >= kPatience) {
       __nanosleep(pause_ns_);
       pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
@@ -34,7 +39,7 @@ class Idle {
  private:
   static constexpr unsigned kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
   IdlePolicy policy_;
-  std::uint64_t since_ = 0;
+  std::uint64_t since_ = 0, next_ = 0;
   unsigned looks_ = 0, pause_ns_ = kShortestPauseNs;
 };
 
@@ -53,7 +58,9 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
     Claim claim;
     if (team.rank() == 0) {
       Look look = server.look(most, shape.pollers, claim);
-      while (look == Look::nothing && !(idle.wait() && server.leave(server.next()))) {
+      while (look == Look::nothing) {
+        const std::uint64_t next = server.next();
+        if (idle.wait(next) && server.leave(next)) break;
         look = server.look(most, shape.pollers, claim);
       }
       idle.reset();
@@ -108,7 +115,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       there = there && (i >= needed || mine[k].flag == flag);
     }
     if (!team.all(there)) {
-      if (team.rank() == 0 && ((mine[0].flag & kStopFlag) != 0 || idle.wait())) server.leave(number);
+      if (team.rank() == 0 && ((mine[0].flag & kStopFlag) != 0 || idle.wait(number))) server.leave(number);
       continue;
     }
     const bool won = team.from_first(static_cast<std::uint32_t>(team.rank() == 0 && server.take(number, 1))) != 0;

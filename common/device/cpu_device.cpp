@@ -120,6 +120,7 @@ class CpuResident final : public Resident {
     LaneView lane;
     LaneServer server;
     std::uint32_t mirror;
+    std::uint64_t idle_at = 0;  // the number that was next to claim when it last changed
     std::uint64_t idle_since = now_ns();
   };
 
@@ -130,16 +131,23 @@ class CpuResident final : public Resident {
       bool worked = false;
       std::erase_if(pollers, [&](Poller& poller) {
         const Look look = serve_once(poller, scratch);
-        if (look == Look::claimed) {
-          worked = true;
-          poller.idle_since = now_ns();
-        } else if (look == Look::nothing && now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
-          poller.server.leave(poller.server.next());
-        }
+        worked = worked || look == Look::claimed;
+        if (look == Look::nothing) leave_if_idle(poller);
         if (look == Look::gone) poller.server.depart();
         return look == Look::gone;
       });
       worked ? backoff.reset() : backoff.wait();
+    }
+  }
+
+  /// The lane is idle when nobody claims; that this poller does not may only mean that others are faster.
+  void leave_if_idle(Poller& poller) {
+    const std::uint64_t next = poller.server.next();
+    if (next != poller.idle_at) {
+      poller.idle_at = next;
+      poller.idle_since = now_ns();
+    } else if (now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
+      poller.server.leave(next);
     }
   }
 

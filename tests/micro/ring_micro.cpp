@@ -1,73 +1,127 @@
 #include <benchmark/benchmark.h>
 
+#include <cstring>
 #include <vector>
 
 #include "common/error.hpp"
-#include "variants/queues/ring_memory.hpp"
+#include "variants/ring/lane_memory.hpp"
 
-/// What the ring protocol itself costs the host: messages are neither written nor worked on, and one thread plays all
-/// parts, so no cache line travels between cores. A queue pays that on top.
+/// What the ring costs the host per message of 64 bytes. Payloads are neither written nor worked on, only headers are,
+/// and one thread plays all parts, so no cache line travels between cores or over a bus: a queue pays that on top.
+/// Each part is timed alone, the others run with the clock stopped, over all slots at once, so that stopping it does
+/// not count.
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kStride = stride_of(64);
-constexpr std::uint64_t kCapacity = 1024;
+constexpr std::size_t kPayload = 64;
+constexpr std::size_t kCapacity = 4096;
 
-/// Takes what waits, as a worker thread does, and calls it done. Of a flagged ring each message is taken out of its
-/// slot and put into the result's: that copy is part of the protocol.
-void serve(RingServer& server, const RingView& ring, std::vector<std::byte>& message) {
-  const std::uint64_t n = ring.contiguous(server.taken(), server.waiting());
-  for (std::uint64_t at = server.taken(); ring.flagged != 0 && at < server.taken() + n; ++at) {
-    if (!load_flagged(ring.in_slot(at), at, message.data(), kStride)) throw Failure("published, but not there");
-    store_flagged(ring.out_slot(at), at, message.data(), kStride);
+struct BenchLane {
+  BenchLane(std::size_t batch, Notify notify, unsigned mirrors) : batch(batch), device(open_cpu_device()) {
+    RingConfig config;
+    config.message_bytes = config.result_bytes = kPayload;
+    config.capacity = kCapacity;
+    config.batch = batch;
+    config.notify = notify;
+    config.mirrors = mirrors;
+    config.pollers = mirrors;
+    lane = make_lane(*device, config);
+    view = lane->view();
+    served.resize((view.in_units + 1) * sizeof(Unit));
   }
-  server.take(n);
-  if (ring.flagged == 0) server.complete(n);
-}
 
-/// Name/batch: `n` messages of 64 bytes all the way round.
-void round_trip(benchmark::State& state, bool flagged) {
-  const auto batch = static_cast<std::size_t>(state.range(0));
-  const auto device = open_cpu_device();
-  const RingMemory memory(*device, HostMemory::pageable, kStride, kStride, kCapacity, flagged);
-  const RingView ring = memory.view();
-  RingIn producer(ring, batch);
-  RingServer server(ring);
-  RingOut collector(ring, batch);
-  std::vector<std::byte> message(kStride);
+  /// Fills all slots.
+  void publish() {
+    for (std::size_t sent = 0; sent < kCapacity;) {
+      const Messages room = lane->reserve(batch);
+      for (std::size_t i = 0; i < room.count; ++i) room.header(i) = {next_id++, kPayload, 0};
+      benchmark::DoNotOptimize(room.base);
+      lane->publish(room.count);
+      if (room.empty()) throw Failure("the lane is full");
+      sent += room.count;
+    }
+  }
+  /// Gives each message back as its own result.
+  void serve() {
+    for (std::size_t i = 0; i < kCapacity; ++i, ++taken) {
+      if (view.notify == Notify::counter) {
+        std::memcpy(view.ring.out_slot(taken), view.ring.in_slot(taken), sizeof(Header));
+        continue;
+      }
+      if (load_flagged(view.unit_in(taken, 0), taken, served.data(), view.in_units) != Flagged::whole) {
+        throw Failure("published, but not there");
+      }
+      store_flagged(view.unit_out(taken), taken, served.data(), units_of(sizeof(Header) + kPayload));
+    }
+    SystemMemory::store_release(*view.ring.completed, taken);
+  }
+  /// Takes all results.
+  void poll() {
+    for (std::size_t received = 0; received < kCapacity;) {
+      const ConstMessages results = lane->poll(batch);
+      for (std::size_t i = 0; i < results.count; ++i) benchmark::DoNotOptimize(results.header(i).id);
+      lane->release(results.count);
+      if (results.empty()) throw Failure("results are missing");
+      received += results.count;
+    }
+  }
+
+  std::size_t batch;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<HostLane> lane;
+  LaneView view;
+  std::vector<std::byte> served;  // one flagged message on its way
+  std::uint64_t next_id = 0, taken = 0;
+};
+
+enum class Part { publish, poll, both };
+
+void host_cost(benchmark::State& state, Part part, Notify notify) {
+  BenchLane lane(static_cast<std::size_t>(state.range(0)), notify,
+                 notify == Notify::flags ? static_cast<unsigned>(state.range(1)) : 1);
   for (auto _ : state) {
-    const Messages room = producer.reserve(batch);
-    benchmark::DoNotOptimize(room.base);
-    producer.publish(room.count);
-    serve(server, ring, message);
-    const ConstMessages results = collector.poll(batch);
-    benchmark::DoNotOptimize(results.base);
-    if (results.count != batch) throw Failure("results are missing");
-    collector.release(results.count);
+    if (part == Part::poll) state.PauseTiming();
+    lane.publish();
+    if (part != Part::poll) state.PauseTiming();
+    lane.serve();
+    if (part != Part::publish) state.ResumeTiming();
+    lane.poll();
+    if (part == Part::publish) state.ResumeTiming();
   }
-  const auto messages = state.iterations() * static_cast<std::int64_t>(batch);
+  const auto messages = state.iterations() * static_cast<std::int64_t>(kCapacity);
   state.SetItemsProcessed(messages);
   state.counters["a_message"] = benchmark::Counter(
       static_cast<double>(messages), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);  // seconds: "12.3n"
 }
 
-BENCHMARK_CAPTURE(round_trip, plain, false)->ArgName("batch")->Arg(1)->Arg(8)->Arg(64)->Arg(256);
-BENCHMARK_CAPTURE(round_trip, flagged, true)->ArgName("batch")->Arg(1)->Arg(8)->Arg(64)->Arg(256);
+void counter_batches(benchmark::internal::Benchmark* b) {
+  b->ArgName("batch");
+  for (const int batch : {1, 8, 64, 256}) b->Arg(batch);
+}
+void flags_batches(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"batch", "mirrors"});
+  for (const int mirrors : {1, 8}) {
+    for (const int batch : {1, 64}) b->Args({batch, mirrors});
+  }
+}
+BENCHMARK_CAPTURE(host_cost, counter_publish, Part::publish, Notify::counter)->Apply(counter_batches);
+BENCHMARK_CAPTURE(host_cost, counter_poll, Part::poll, Notify::counter)->Apply(counter_batches);
+BENCHMARK_CAPTURE(host_cost, counter_both, Part::both, Notify::counter)->Apply(counter_batches);
+BENCHMARK_CAPTURE(host_cost, flags_publish, Part::publish, Notify::flags)->Apply(flags_batches);
+BENCHMARK_CAPTURE(host_cost, flags_poll, Part::poll, Notify::flags)->Apply(flags_batches);
+BENCHMARK_CAPTURE(host_cost, flags_both, Part::both, Notify::flags)->Apply(flags_batches);
 
-/// How long a side looks when nothing is there: what polling costs each time in vain.
-void look_in_vain(benchmark::State& state, bool flagged) {
-  const auto device = open_cpu_device();
-  const RingMemory memory(*device, HostMemory::pageable, kStride, kStride, kCapacity, flagged);
-  RingOut collector(memory.view(), 64);
+/// What polling costs each time in vain.
+void look_in_vain(benchmark::State& state, Notify notify) {
+  const BenchLane lane(64, notify, 1);
   for (auto _ : state) {
-    const ConstMessages results = collector.poll(64);
+    const ConstMessages results = lane.lane->poll(64);
     benchmark::DoNotOptimize(results.count);
   }
   state.SetItemsProcessed(state.iterations());
 }
-
-BENCHMARK_CAPTURE(look_in_vain, plain, false);
-BENCHMARK_CAPTURE(look_in_vain, flagged, true);
+BENCHMARK_CAPTURE(look_in_vain, counter, Notify::counter);
+BENCHMARK_CAPTURE(look_in_vain, flags, Notify::flags);
 
 }  // namespace
 }  // namespace feedrate

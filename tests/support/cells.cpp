@@ -98,6 +98,87 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
       p.producers = 2;
       p.lanes = 6;
     });
+    for (const char* notify : {"counter", "flags"}) {
+      for (const char* results : {"in_order", "as_finished"}) {
+        for (const unsigned pollers : {1u, 4u}) {
+          for (const unsigned mirrors : {1u, 4u}) {
+            if (mirrors > (notify[0] == 'f' ? pollers : 1)) continue;
+            std::string name = std::string(notify) + "_" + results + "_" + std::to_string(pollers) + "_pollers_" +
+                               std::to_string(mirrors) + "_mirrors";
+            add(std::move(name), messages / 2, [=](Point& p) {
+              p.notify = notify;
+              p.results = results;
+              p.pollers = pollers;
+              p.mirrors = mirrors;
+              p.payload = 100;
+              p.batch = 8;
+            });
+          }
+        }
+      }
+    }
+    add("sixteen_pollers", messages / 4, [](Point& p) {
+      p.pollers = 16;
+      p.block = 512;
+      p.batch = 3;
+    });
+    add("two_pollers_of_a_warp", messages / 4, [](Point& p) {
+      p.pollers = 2;
+      p.block = 64;
+      p.notify = "flags";
+    });
+    for (const char* granularity : {"thread", "warp", "block"}) {
+      for (const unsigned pollers : {1u, 2u}) {
+        add(std::string("by_") + granularity + "_" + std::to_string(pollers) + "_pollers", messages / 2, [=](Point& p) {
+          p.granularity = granularity;
+          p.pollers = pollers;
+          p.payload = 1000;
+        });
+      }
+    }
+    for (const char* slots : {"pinned", "vram"}) {
+      for (const std::size_t payload : {64u, 65536u}) {
+        add(std::string(slots) + "_slots_" + std::to_string(payload), payload > 64 ? 500 : messages, [=](Point& p) {
+          p.slots = slots;
+          p.payload = payload;
+          p.window = payload > 64 ? 32 : 256;
+          p.batch = 8;
+          p.pollers = 2;
+        });
+      }
+    }
+    add("vram_small_capacity", messages / 4, [](Point& p) {
+      p.slots = "vram";
+      p.capacity = 8;
+      p.batch = 3;
+    });
+    for (const char* idle : {"backoff", "park"}) {
+      for (const char* notify : {"counter", "flags"}) {
+        add(std::string("idle_") + idle + "_" + notify, messages / 4, [=](Point& p) {
+          p.ring_idle = idle;
+          p.notify = notify;
+          p.pollers = 2;
+          p.window = 8;
+          p.batch = 2;
+        });
+      }
+    }
+    for (const char* notify : {"counter", "flags"}) {  // slots that are longer than what they hold
+      add(std::string("slack_slots_") + notify, messages / 2, [=](Point& p) {
+        p.notify = notify;
+        p.slot_bytes = 500;
+        p.payload = 33;
+        p.pollers = 2;
+      });
+    }
+    add("flags_small_capacity_as_finished", messages / 4, [](Point& p) {
+      p.notify = "flags";
+      p.results = "as_finished";
+      p.pollers = p.mirrors = 3;
+      p.block = 192;
+      p.capacity = 4;
+      p.batch = 4;
+    });
   }
   return cases;
 }

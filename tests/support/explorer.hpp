@@ -123,6 +123,7 @@ struct ModelMemory {
   static void store_release(std::uint32_t& half, std::uint32_t value) {
     Explorer::current().store(&half, {value, 0}, true);
   }
+  static std::uint64_t lane_peek(std::uint64_t& word) { return Explorer::current().load(&word, false).low; }
   static std::uint64_t lane_load(std::uint64_t& word) { return Explorer::current().load(&word, true).low; }
   static void lane_store(std::uint64_t& word, std::uint64_t value) {
     Explorer::current().store(&word, {value, 0}, true);
@@ -133,7 +134,7 @@ struct ModelMemory {
       now.low = value;
       return true;
     };
-    return Explorer::current().modify(&word, change, true, true).low == expected;
+    return Explorer::current().modify(&word, change, false, false).low == expected;
   }
   static std::uint64_t lane_decrement(std::uint64_t& word) {
     const auto change = [](ModelValue& now) { return --now.low, true; };

@@ -197,12 +197,16 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
       if (const auto answer = desk.arrived.extract(sequence_of(id)); !answer.empty()) return std::move(answer.mapped());
     }
     if (found_any) continue;
-    if (looks % 1024 == 1023) {
+    const bool late = now_ns() >= deadline;
+    if (late || looks % 1024 == 1023) {
       check();
       const std::lock_guard lock(state_->grid);
-      if (state_->stopped) return {RingStatus::stopped, Fault::none, {}};
+      // Not every message of a stopped ring: the result may have come since the look above, or be on its way back.
+      if (std::find(state_->unanswered.begin(), state_->unanswered.end(), id) != state_->unanswered.end()) {
+        return {RingStatus::stopped, Fault::none, {}};
+      }
     }
-    if (now_ns() >= deadline) return {};
+    if (late) return {};
     backoff.wait();
   }
 }
