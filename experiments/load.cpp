@@ -16,7 +16,7 @@ namespace feedrate {
 namespace {
 
 /// A run is verified before its results are timed, so that of large messages none waits for many others' verification.
-constexpr std::size_t kRunBytes = 64 << 10;
+constexpr std::size_t kRunBytes = 16 << 10;
 
 /// How many results at the head of `results` (at least one) have ids that count up.
 std::size_t leading_run(const ConstMessages& results) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "kernels/batch.cuh"
 
 /// The resident form of a workload: one block a lane, split into teams that poll the lane by turns and work on what
@@ -26,9 +28,9 @@ class Idle {
       __nanosleep(pause_ns_);
       pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
     }
-    if (looks_++ % 64 != 0) return false;
+    if (++looks_ % kLooksATime != 0) return false;
     const std::uint64_t now = global_ns();
-    if (looks_ == 1) since_ = now;
+    if (looks_ == kLooksATime) since_ = now;
     return now - since_ > policy_.leave_after_ns;
   }
   __device__ void reset() {
@@ -37,7 +39,7 @@ class Idle {
   }
 
  private:
-  static constexpr unsigned kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
+  static constexpr unsigned kLooksATime = 64, kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
   IdlePolicy policy_;
   std::uint64_t since_ = 0, next_ = 0;
   unsigned looks_ = 0, pause_ns_ = kShortestPauseNs;
@@ -140,28 +142,15 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
   }
 }
 
-template <class F, class Group>
-__device__ void serve_lane(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                           const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
-  if (lane.notify == Notify::flags) {
-    serve_flagged(functor, team, lane, state, shape, poller, stage);
-  } else {
-    serve_counted(functor, team, lane, state, shape, stage, staging);
-  }
-  team.sync();
-  if (team.rank() == 0) {
-    LaneServer server(lane, state);
-    server.depart();
-  }
-}
-
 inline __device__ unsigned dynamic_shared_bytes() {
   unsigned bytes;
   asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
   return bytes;
 }
 
-template <class F>
+/// A kernel for each kind of lane and team, because small code stays in the caches next to the SM: a lone message runs
+/// through all of it once, and would wait for the L2 at every jump.
+template <class F, Notify notify, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
@@ -172,46 +161,76 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
   const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
-  if (size == 32) {
-    serve_lane(functor, OneWarp{}, lane, &state, shape, poller, mine, staging);
+  const auto serve = [&](const auto& team) {
+    if constexpr (notify == Notify::flags) {
+      serve_flagged(functor, team, lane, &state, shape, poller, mine);
+    } else {
+      serve_counted(functor, team, lane, &state, shape, mine, staging);
+    }
+    team.sync();
+    if (team.rank() == 0) {
+      LaneServer server(lane, &state);
+      server.depart();
+    }
+  };
+  if constexpr (by_warp) {
+    serve(OneWarp{});
   } else {
-    serve_lane(functor, Team(poller, size, &scratch[poller]), lane, &state, shape, poller, mine, staging);
+    serve(Team(poller, size, &scratch[poller]));
   }
+}
+
+template <class F>
+using ResidentKernel = void (*)(F, const LaneView*, ResidentShape);
+
+template <class F>
+ResidentKernel<F> resident_kernel_for(Notify notify, const ResidentShape& shape) {
+  const bool by_warp = shape.block == 32 * shape.pollers;
+  if (notify == Notify::flags) {
+    return by_warp ? resident_kernel<F, Notify::flags, true> : resident_kernel<F, Notify::flags, false>;
+  }
+  return by_warp ? resident_kernel<F, Notify::counter, true> : resident_kernel<F, Notify::counter, false>;
 }
 
 /// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
 /// its SM to itself anyway, as there are more SMs than lanes.
 template <class F>
-unsigned resident_staging() {
+unsigned resident_staging(ResidentKernel<F> kernel) {
   constexpr int kMost = 128 << 10, kStatic = 4 << 10;
   int device = 0, most = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
   const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
-  check(cudaFuncSetAttribute(resident_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, staging),
-        "cudaFuncSetAttribute");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, staging), "cudaFuncSetAttribute");
   return static_cast<unsigned>(staging);
 }
 
+/// All lanes are of one kind.
 template <class F>
 void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
                      cudaStream_t stream) {
-  resident_kernel<<<static_cast<unsigned>(lanes.size()), shape.block, resident_staging<F>(), stream>>>(
-      functor, lanes.data(), shape);
+  const ResidentKernel<F> kernel = resident_kernel_for<F>(lanes.front().notify, shape);
+  const unsigned staging = resident_staging<F>(kernel);
+  kernel<<<static_cast<unsigned>(lanes.size()), shape.block, staging, stream>>>(functor, lanes.data(), shape);
   check(cudaGetLastError(), "launching a workload's resident kernel");
 }
 
-/// How many blocks of the resident kernel this GPU holds at once; more would wait for ever for the first to end. Asking
-/// loads the kernel, so that its first launch waits for nothing.
+/// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
+/// Asking loads the kernels, so that their first launch waits for nothing.
 template <class F>
 unsigned resident_blocks(const ResidentShape& shape) {
-  int device = 0, processors = 0, per_processor = 0;
+  int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, resident_kernel<F>, static_cast<int>(shape.block),
-                                                      resident_staging<F>()),
-        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  return static_cast<unsigned>(processors * per_processor);
+  for (const Notify notify : {Notify::counter, Notify::flags}) {
+    const ResidentKernel<F> kernel = resident_kernel_for<F>(notify, shape);
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
+                                                        resident_staging<F>(kernel)),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    fewest = std::min(fewest, blocks);
+  }
+  return static_cast<unsigned>(processors * fewest);
 }
 
 }  // namespace feedrate

@@ -24,10 +24,22 @@ check() {   # check NAME COMMAND…: runs it, shows the end of what it printed w
 
 short=(run --device cuda --messages 300 --warmup 0 --window 16 --batch 8 --watchdog 120)
 check gpu_tests "$here/run" test gpu
+check ring_example "$here/bin/ring_example"
+# Two processes on one GPU: a resident kernel in the one must not keep the other from its launches, nor the reverse.
+check second-process bash -c '
+  "$0" run --device cuda --queue gpu_ring --seconds 3 --watchdog 20 & ring=$!
+  "$0" run --device cuda --queue host_polled --transfer pinned --seconds 2 --watchdog 20 && wait $ring' "$here/bin/feedrate"
 if [[ -x $sanitizer ]]; then
   for payload in 64 1000 20000; do
     check "memcheck-gpu_ring-$payload" "$sanitizer" --tool memcheck --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload $payload
+    for tool in memcheck racecheck; do
+      check "$tool-gpu_ring-vram-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload $payload --slots vram
+      check "$tool-gpu_ring-teams-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload $payload --pollers 4 --block 256 \
+        --results as_finished
+    done
     for transfer in pageable pinned mapped; do
       check "memcheck-$transfer-$payload" "$sanitizer" --tool memcheck --error-exitcode 9 \
         "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer $transfer --payload $payload
@@ -35,6 +47,15 @@ if [[ -x $sanitizer ]]; then
     for tool in racecheck synccheck; do
       check "$tool-pinned-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
         "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer pinned --payload $payload
+    done
+  done
+  for tool in memcheck racecheck synccheck; do
+    check "$tool-gpu_ring-64" "$sanitizer" --tool $tool --error-exitcode 9 \
+      "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
+    for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do
+      # shellcheck disable=SC2086  # several options
+      check "$tool-gpu_ring-flags-${shape//[^0-9]/}" "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --notify flags $shape
     done
   done
 else

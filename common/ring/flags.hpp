@@ -48,18 +48,27 @@ void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, s
 enum class Flagged { missing, whole, stop };
 
 /// Reads message `number` to `to`, which has room for `most` units and 4 bytes more; anything but `whole` leaves it
-/// half written.
+/// partly written. `done`: how many units were read by earlier calls for this message, and now are.
 template <class Memory = SystemMemory>
-Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most) {
+Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most, std::uint32_t& done) {
   const std::uint32_t flag = flag_of(number);
-  std::uint32_t units = 1;
-  for (std::uint32_t i = 0; i < units; ++i) {
-    const Unit unit = Memory::load_unit(slot[i]);
+  const auto units = [&] {
+    Unit first{};
+    std::memcpy(first.data, to, kUnitData);
+    return units_needed(first) < most ? units_needed(first) : most;
+  };
+  for (std::uint32_t end = done == 0 ? 1 : units(); done < end; ++done) {
+    const Unit unit = Memory::load_unit(slot[done]);
     if (unit.flag != flag) return (unit.flag & kStopFlag) != 0 ? Flagged::stop : Flagged::missing;
-    if (i == 0) units = units_needed(unit) < most ? units_needed(unit) : most;
-    std::memcpy(to + i * kUnitData, &unit, sizeof unit);
+    std::memcpy(to + done * kUnitData, &unit, sizeof unit);
+    if (done == 0) end = units();
   }
   return Flagged::whole;
+}
+template <class Memory = SystemMemory>
+Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most) {
+  std::uint32_t done = 0;
+  return load_flagged<Memory>(slot, number, to, most, done);
 }
 
 }  // namespace feedrate

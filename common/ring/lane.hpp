@@ -198,11 +198,15 @@ class BasicLaneCollector {
  private:
   std::uint32_t out_stride() const { return lane_.ring.out_stride; }
   std::uint64_t take_flagged(std::uint64_t first, std::uint64_t n) {
+    if (partly_ != first) partly_ = first, units_done_ = 0;
     std::uint64_t ready = 0;
-    while (ready < n && !handed_over(first + ready) &&
-           load_flagged<Memory>(lane_.unit_out(first + ready), first + ready, copies_.data() + ready * out_stride(),
-                                lane_.out_units) == Flagged::whole) {
-      ++ready;
+    for (; ready < n && !handed_over(first + ready); ++ready) {
+      std::uint32_t none = 0;
+      // The first one is read as it comes in, so that little is left to read when it is whole.
+      if (load_flagged<Memory>(lane_.unit_out(first + ready), first + ready, copies_.data() + ready * out_stride(),
+                               lane_.out_units, ready == 0 ? units_done_ : none) != Flagged::whole) {
+        break;
+      }
     }
     return ready;
   }
@@ -240,6 +244,8 @@ class BasicLaneCollector {
   std::size_t most_;
   std::vector<std::byte> copies_;  // of flagged results
   std::vector<char> handed_over_;  // by slot: results taken before an earlier one
+  std::uint64_t partly_ = 0;       // the number of the result that lies first in the copies, so far
+  std::uint32_t units_done_ = 0;
   std::uint64_t released_ = 0, scan_ = 0;
 };
 

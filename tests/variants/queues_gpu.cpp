@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Stream, GpuQueue, testing::ValuesIn(cases_for("redis_st
 TEST_F(GpuQueue, RingRestartsManyTimesInOneProcess) {
   Session session("cuda", 0, {}, "test", brief(1000));
   Point point;
-  for (unsigned i = 0; i < 30; ++i) expect_clean(run_cell(session, point, i));
+  for (unsigned i = 0; i < 100; ++i) expect_clean(run_cell(session, point, i));
 }
 
 TEST_F(GpuQueue, MoreLanesThanFitAreRefusedAndNeverStarted) {

@@ -46,6 +46,7 @@ bool worth_copying(std::size_t batch_bytes, const Floors& floors) {
 
 /// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's floors.
 RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors& floors) {
+  constexpr unsigned kMirroredUnits = 24;  // above, writing them all takes longer than they save
   constexpr unsigned kMirrors = 8;         // at a window of 1 the host has time for them, and more gain nothing
   constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
   RingConfig config;
@@ -77,7 +78,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
   if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
   if (point.mirrors != 0) {
     config.mirrors = point.mirrors;
-  } else if (flags && on_gpu && point.window <= kFewMessages) {
+  } else if (flags && on_gpu && point.window <= kFewMessages && units <= kMirroredUnits) {
     config.mirrors = std::min(kMirrors, config.pollers);
   }
   config.results = value_of(kResults, point.results);
