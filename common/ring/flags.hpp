@@ -37,10 +37,13 @@ template <class Memory = SystemMemory>
 void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, std::uint32_t units) {
   const std::uint32_t flag = flag_of(number);
   for (std::uint32_t i = 0; i < units; ++i) {
-    Unit unit;
-    std::memcpy(unit.data, message + i * kUnitData, kUnitData);
-    unit.flag = flag;
-    Memory::store_unit(slot[i], unit);
+    // In registers: put together in memory, the unit could only be loaded again when its pieces have left the core's
+    // store buffer, which takes longer than all the rest.
+    std::uint64_t low = 0;
+    std::uint32_t high = 0;
+    std::memcpy(&low, message + i * kUnitData, sizeof low);
+    std::memcpy(&high, message + i * kUnitData + sizeof low, sizeof high);
+    Memory::store_unit(slot[i], {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), high}, flag});
   }
 }
 

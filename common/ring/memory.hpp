@@ -105,8 +105,8 @@ struct SystemMemory {
                  "l"(unit.data[2] | std::uint64_t{unit.flag} << 32)
                  : "memory");
 #elif defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    __m128i whole;
-    std::memcpy(&whole, &unit, sizeof whole);
+    const __m128i whole = _mm_set_epi64x(static_cast<long long>(unit.data[2] | std::uint64_t{unit.flag} << 32),
+                                         static_cast<long long>(unit.data[0] | std::uint64_t{unit.data[1]} << 32));
     asm volatile("" ::: "memory");
     _mm_store_si128(reinterpret_cast<__m128i*>(&at), whole);
     asm volatile("" ::: "memory");
