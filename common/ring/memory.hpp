@@ -91,7 +91,7 @@ struct SystemMemory {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     // In assembler, because a compiler may split a plain vector load when only parts of it are used.
     __m128i whole;
-    asm volatile("movdqa %1, %0" : "=x"(whole) : "m"(at) : "memory");
+    asm volatile("movdqa %1, %0" : "=x"(whole) : "m"(at));
     const auto low = static_cast<std::uint64_t>(_mm_cvtsi128_si64(whole));
     const auto high = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(whole, whole)));
     return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
@@ -113,7 +113,7 @@ struct SystemMemory {
 #elif defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     const __m128i whole = _mm_set_epi64x(static_cast<std::int64_t>(unit.data[2] | std::uint64_t{unit.flag} << 32),
                                          static_cast<std::int64_t>(unit.data[0] | std::uint64_t{unit.data[1]} << 32));
-    asm volatile("movdqa %1, %0" : "=m"(at) : "x"(whole) : "memory");
+    asm volatile("movdqa %1, %0" : "=m"(at) : "x"(whole));
 #else
     unsigned __int128 whole;
     std::memcpy(&whole, &unit, sizeof whole);
