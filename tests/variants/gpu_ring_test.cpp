@@ -183,7 +183,7 @@ TEST_P(EveryRing, AHeaderThatClaimsMoreThanItsSlotFails) {
       if (header.id == 1) {
         EXPECT_EQ(header.length, kFailed | static_cast<std::uint32_t>(Fault::too_long));
       } else {
-        right += echo->all_match(1, header.id, 64, message) ? 1 : 0;
+        right += echo->all_match(1, header.id, 64, results.from(i).first(1)) ? 1 : 0;
       }
     }
     lane.release(results.count);
