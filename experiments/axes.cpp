@@ -91,7 +91,7 @@ std::vector<Axis> make_axes() {
   all.push_back(number("pollers", &Point::pollers, 0, 16,
                        "gpu_ring: teams of warps that poll a lane by turns; 0 = by notify and size"));
   all.push_back(number("mirrors", &Point::mirrors, 0, 16,
-                       "gpu_ring: copies of flagged slots for different pollers; 0 = 8 for lone messages, else 1"));
+                       "gpu_ring: copies of flagged slots for different pollers; 0 = one each for small lone messages, else 1"));
   choice("granularity", &Point::granularity, {"auto", "thread", "warp", "block"},
          "gpu_ring: who works on one message; auto = by size");
   choice("notify", &Point::notify, {"auto", "counter", "flags"},

@@ -101,7 +101,7 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
 }
 
 template <class F>
-__global__ void batch_kernel(F functor, BatchView batch, unsigned per_block, unsigned staging) {
+__global__ void __launch_bounds__(1024) batch_kernel(F functor, BatchView batch, unsigned per_block, unsigned staging) {
   extern __shared__ uint4 stage[];
   __shared__ TeamScratch scratch;
   const unsigned first = blockIdx.x * per_block;

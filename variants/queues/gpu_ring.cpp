@@ -46,8 +46,7 @@ bool worth_copying(std::size_t batch_bytes, const Floors& floors) {
 
 /// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's floors.
 RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors& floors) {
-  constexpr unsigned kMirroredUnits = 24;  // above, writing them all takes longer than they save
-  constexpr unsigned kMirrors = 8;         // at a window of 1 the host has time for them, and more gain nothing
+  constexpr unsigned kMirroredUnits = 24;
   constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
   RingConfig config;
   config.message_bytes = std::max(point.payload, point.slot_bytes);
@@ -68,18 +67,22 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
                          ? point.batch == 1 && point.window <= kFewMessages && flags_fit && point.slots != "vram"
                          : point.notify == "flags";
   config.notify = flags ? Notify::flags : Notify::counter;
+  // A line has room for a read or two at a time, so more than two pollers need mirrors; of large messages, writing
+  // these takes longer than it saves.
+  const bool worth_mirroring = on_gpu && point.window <= kFewMessages && units <= kMirroredUnits;
   if (point.pollers != 0) {
     config.pollers = point.pollers;
   } else if (flags && on_gpu) {
     const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
     const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * units * sizeof(Unit)));
-    config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, kMostPollers));
+    const unsigned most = worth_mirroring || point.mirrors > 2 ? kMostPollers : 2;
+    config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, most));
   }
   if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
   if (point.mirrors != 0) {
     config.mirrors = point.mirrors;
-  } else if (flags && on_gpu && point.window <= kFewMessages && units <= kMirroredUnits) {
-    config.mirrors = std::min(kMirrors, config.pollers);
+  } else if (flags && worth_mirroring) {
+    config.mirrors = config.pollers;
   }
   config.results = value_of(kResults, point.results);
   config.granularity = granularity_of(point.granularity);
