@@ -304,6 +304,7 @@ TEST_P(Lane, TheCpuDeviceServesIt) {
 
 /// A lone message now and then keeps a lane awake, whichever poller gets it.
 TEST_P(Lane, PollersThatNeverWinDontParkABusyLane) {
+  if (GetParam().pollers == 1) return;
   const auto device = open_cpu_device();
   LaneMemory memory(GetParam(), 4);
   LaneProducer producer(memory.view, 5);
@@ -313,25 +314,25 @@ TEST_P(Lane, PollersThatNeverWinDontParkABusyLane) {
   const auto resident = device->start_resident(echo(), {&memory.view, 1}, shape);
   const StopAtEnd stop{memory.view};
   const std::uint64_t begin = now_ns();
-  Collecting collecting(collector, GetParam().results, 2);
-  std::uint64_t next = 0, last = now_ns(), longest = 0;
+  std::uint64_t next = 0, last = now_ns();
   for (; now_ns() - begin < 2 * kPatience; ++next) {
     produce(producer, next, 1, 1);
     while (true) {
       const ConstMessages results = collector.poll(1);
       if (results.empty()) {
-        ASSERT_EQ(SystemMemory::load_acquire(memory.parking.parked), 0u) << "left while messages came, at " << next;
+        if (SystemMemory::load_acquire(memory.parking.parked) != 0) {
+          ASSERT_GT(now_ns() - last, kPatience / 2) << "left while messages came, at " << next;
+          return;  // this machine was too busy to send in time
+        }
         std::this_thread::yield();
         continue;
       }
       collector.release(1);
       break;
     }
-    longest = std::max(longest, now_ns() - last);
     last = now_ns();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  EXPECT_TRUE(longest > kPatience / 2 || memory.parking.parked == 0);  // unless the machine was too busy to tell
   while (SystemMemory::load_acquire(memory.parking.parked) == 0) std::this_thread::yield();
   EXPECT_EQ(memory.parking.position, next) << "leaves in the end";
 }

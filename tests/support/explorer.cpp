@@ -47,12 +47,13 @@ struct Message {
 struct Location {
   std::string name;
   ModelValue initial;
-  bool plain = false;
+  Explorer::Word kind = Explorer::Word::one_writer;
+  std::size_t writer = kMostThreads;  // the last
   std::vector<Message> history;
   std::array<std::uint8_t, kMostThreads> read{};  // plain: each thread's count at its last load
 };
 
-enum class Pending : std::uint8_t { running, load, modify, paused, done };
+enum class Pending : std::uint8_t { running, load, store, modify, paused, done };
 
 struct Sim {
   std::string name;
@@ -171,6 +172,7 @@ struct Explorer::Impl {
   unsigned ways_of(const Sim& sim) const {
     switch (sim.pending) {
       case Pending::load:
+      case Pending::store:
       case Pending::modify:
         return 1;
       default:
@@ -233,12 +235,12 @@ struct Explorer::Impl {
         hash = mix(hash, l << 32 | i);
         hash = mix(hash, message.value.low);
         hash = mix(hash, message.value.high);
-        if (location.plain) continue;
+        if (location.kind == Word::plain) continue;
         View view = message.view;
         view.join(oldest);
         hash = mix(hash, view, locations.size());
       }
-      if (location.plain) {
+      if (location.kind == Word::plain) {
         std::uint64_t read = 0;
         std::memcpy(&read, location.read.data(), sizeof read);
         hash = mix(hash, read);
@@ -267,6 +269,10 @@ struct Explorer::Impl {
   void append(std::size_t l, const ModelValue& value, const View& view) {
     Location& location = locations[l];
     if (location.history.size() >= Sim::kUnseen) fail("too many stores to " + location.name);
+    if (location.kind == Word::one_writer && location.writer != kMostThreads && location.writer != now) {
+      fail("stores to " + location.name + ", as another thread did; declared for one writer");
+    }
+    location.writer = now;
     const auto at = static_cast<std::uint8_t>(location.history.size());
     me().view.at[l] = at;
     location.history.push_back({value, view});
@@ -301,6 +307,11 @@ struct Explorer::Impl {
   }
   void store(const void* address, const ModelValue& value, bool release) {
     const std::size_t l = location_of(address);
+    if (locations[l].kind == Word::many_writers) {
+      me().pending = Pending::store;
+      me().location = l;
+      schedule();
+    }  // else to issue it at once is as good as later: who must not see it yet may still load what was there before
     append(l, value, release ? me().view : View{});
     stored(l, value);
     note("stores {} = {}{}", locations[l].name, text(value), release ? ", release" : "");
@@ -386,6 +397,7 @@ struct Explorer::Impl {
   void run(const std::function<std::unique_ptr<ModelProgram>()>& make) {
     for (Location& location : locations) {
       location.history.assign(1, {location.initial, {}});
+      location.writer = kMostThreads;
       location.read.fill(0);
     }
     const std::unique_ptr<ModelProgram> program = make();
@@ -427,10 +439,14 @@ Explorer::Explorer() : impl_(std::make_unique<Impl>()) {
 Explorer::~Explorer() = default;
 Explorer& Explorer::current() { return *exploring; }
 
-void Explorer::declare(const void* address, std::string name, ModelValue initial, bool plain) {
+void Explorer::declare(const void* address, std::string name, Word kind, ModelValue initial) {
   if (impl_->locations.size() == kMostLocations) throw std::invalid_argument("too many words");
   if (!impl_->index.emplace(address, impl_->locations.size()).second) throw std::invalid_argument(name + " again");
-  impl_->locations.push_back({std::move(name), initial, plain, {}, {}});
+  Location location;
+  location.name = std::move(name);
+  location.initial = initial;
+  location.kind = kind;
+  impl_->locations.push_back(std::move(location));
 }
 
 Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states) {

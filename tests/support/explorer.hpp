@@ -60,9 +60,11 @@ class Explorer {
   Explorer(const Explorer&) = delete;
   Explorer& operator=(const Explorer&) = delete;
 
-  /// Every word that threads touch is declared before. Values by which nothing is protected but which are read from
-  /// behind an acquire are `plain`.
-  void declare(const void* address, std::string name, ModelValue initial = {}, bool plain = false);
+  /// Who writes a word. Orders of stores by one thread follow from its code, others' have to be tried.
+  enum class Word { one_writer, many_writers, plain };
+  /// Every word that threads touch is declared before. One that a second thread writes against its declaration is a
+  /// violation. Words by which nothing is ordered are `plain`.
+  void declare(const void* address, std::string name, Word kind = Word::one_writer, ModelValue initial = {});
   Explored explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states = 20'000'000);
 
   // For threads, by ModelMemory.
