@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"counter_two_pollers_drain", {.messages = 2, .pollers = 2}},
         Named{"counter_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .drains = false}},
         Named{"as_finished", {.messages = 4, .results = kAsFinished}},
-        Named{"as_finished_two_pollers", {.messages = 2, .pollers = 2, .results = kAsFinished}},
+        Named{"as_finished_two_pollers", {.messages = 2, .pollers = 2, .results = kAsFinished, .drains = false}},
         Named{"parking", {.messages = 4, .parks = true}},
         Named{"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
         Named{"flags", {.messages = 5, .notify = kFlags}},
