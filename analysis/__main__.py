@@ -1,12 +1,13 @@
-"""The command line: `python -m analysis report|compare|figures|readme …`."""
+"""The command line: `python -m analysis report|compare|figures|readme|ring …`."""
 
 import argparse
 import sys
 
 from .compare import write_comparison
 from .errors import BadInput
-from .readme import update_readme, write_figures
+from .readme import BLOCKS, update_readme, write_figures
 from .report import write_report
+from .ring.note import write_ring
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,8 +35,22 @@ def parser() -> argparse.ArgumentParser:
     readme.add_argument(
         "readme", metavar="README.md", help="a file with the lines <!-- figures:begin --> and <!-- figures:end -->"
     )
+    readme.add_argument(
+        "--block",
+        choices=list(BLOCKS),
+        default="figures",
+        help="which block: the figures, or the GPU ring's tables between <!-- ring:begin --> and <!-- ring:end -->",
+    )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")
+
+    ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
+    ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
+    ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
+    ring.add_argument(
+        "--note", metavar="NOTE.md", help="a file with the lines <!-- axes:begin --> and <!-- axes:end --> to rewrite"
+    )
+    ring.add_argument("--check", action="store_true", help="write nothing; exit 1 if the note's block would change")
     return top
 
 
@@ -50,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
             case "figures":
                 print("\n".join(map(str, write_figures(options.directory, options.out))))
             case "readme":
-                return update_readme(options.directory, options.readme, options.figures, options.check)
+                return update_readme(options.directory, options.readme, options.block, options.figures, options.check)
+            case "ring":
+                return write_ring(options.directory, options.out, options.note, options.check)
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

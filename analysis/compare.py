@@ -10,7 +10,7 @@ from . import stats, tables, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
 from .figures import write_pngs
-from .load import Results, load, variant_name
+from .load import Results, load, missing, variant_name
 from .plots import comparison
 
 # metric, heading, whether a larger ratio is better
@@ -94,8 +94,8 @@ def match(a: Results, b: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _samples(results: Results, axes: list[str]) -> dict[tuple, dict[str, np.ndarray]]:
     """For each point that is ok, the repetitions of each metric."""
-    ok = results.cells[results.cells["status"] == "ok"].reindex(columns=[*axes, *(name for name, *_ in METRICS)])
-    ok = ok.fillna({axis: 0 for axis in axes})
+    ok = results.cells[results.cells["status"] == "ok"]
+    ok = ok.assign(**{axis: [missing(axis, queue) for queue in ok["queue"]] for axis in axes if axis not in ok})
     return {
         key: {metric: group[metric].to_numpy() for metric, *_ in METRICS} for key, group in ok.groupby(axes, sort=False)
     }

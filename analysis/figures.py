@@ -1,6 +1,7 @@
 """Drawings onto disk, and into text."""
 
 import io
+import os
 from pathlib import Path
 
 import matplotlib
@@ -27,3 +28,8 @@ def inline_svg(drawing: Drawing) -> str:
         drawing.figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
+
+
+def links(text: Path, pictures: list[tuple[str, Path]]) -> list[str]:
+    """Markdown that shows the pictures (title, path) in the file `text`, wherever both are read from."""
+    return [f"![{title}]({Path(os.path.relpath(picture, text.parent)).as_posix()})" for title, picture in pictures]

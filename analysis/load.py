@@ -30,6 +30,18 @@ AXES = (
     "lanes",
     "flops_per_byte",
 )
+# The GPU ring's own axes, and what it does unasked: rows from before an axis existed ran that. Other queues lack them.
+RING_AXES = {
+    "pollers": 0,
+    "mirrors": 0,
+    "granularity": "auto",
+    "notify": "auto",
+    "slots": "auto",
+    "results": "in_order",
+    "ring_idle": "spin",
+    "slot_bytes": 0,
+    "capacity": 0,
+}
 # Queues from the nearest to the GPU outwards; the driver's own limit comes last.
 QUEUE_ORDER = ("gpu_ring", "host_polled", "redis_list", "redis_stream")
 
@@ -65,7 +77,7 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
             "a directory in which a sweep measured at least one cell",
         )
     extra = {name for _, row in cells for name in row["params"]} - set(AXES)
-    axes = [*AXES, *sorted(extra)]
+    axes = [*AXES, *(axis for axis in RING_AXES if axis in extra), *sorted(extra - set(RING_AXES))]
     frame = pd.DataFrame([_cell(path, row, axes) for path, row in cells])
     floors = pd.DataFrame(
         [_floor(row) for _, row in rows if row["kind"] == "floor"],
@@ -144,7 +156,7 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
     distrusted = status == "ok" and wrong
     if distrusted:
         status, reason = "invalid", "messages were lost, duplicated or corrupted"
-    params = {axis: row["params"].get(axis, "none" if axis in AXES[:4] else 0) for axis in axes}
+    params = {axis: row["params"].get(axis, missing(axis, row["params"].get("queue"))) for axis in axes}
     flat = {
         "directory": str(directory),
         "id": row.get("id", ""),
@@ -169,7 +181,16 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
         flat[f"{side}_floor"] = bound.get(side, {}).get("floor", "")
         flat[f"{side}_ratio"] = bound.get(side, {}).get("ratio", float("nan"))
     flat["floors"] = row.get("floors") or {}
+    flat["chosen"] = row.get("chosen") or {}
     return flat
+
+
+def missing(axis: str, queue: str | None = None):
+    """The value of an axis that a row does not tell: it did not exist, or does not apply."""
+    if axis in RING_AXES:
+        unasked = RING_AXES[axis]
+        return unasked if queue == "gpu_ring" or isinstance(unasked, int) else "none"
+    return "none" if axis in AXES[:4] else 0
 
 
 def _floor(row: dict) -> dict:

@@ -1,18 +1,16 @@
 """README's figures: every number in README comes from result rows through here."""
 
-import os
-import sys
 from pathlib import Path
 
 from . import stats, tables
 from .document import markdown_table
 from .errors import BadInput
-from .figures import write_pngs
+from .figures import links, write_pngs
 from .load import Results, load
+from .marked import rewrite
 from .plots import ALL, draw_all
 from .report import device_warning, headline_note, where_line
-
-BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
+from .ring.block import ring_text
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -35,30 +33,13 @@ def headline_text(results: Results) -> str:
     return "\n\n".join([*parts, headline_note(results, measured), where_line(results)])
 
 
-def update_readme(directory: str, readme: str, figures: str | None, check: bool) -> int:
-    """Rewrites the block between the markers, or with `check` only says whether it would. Returns the exit code."""
-    path = Path(readme)
-    if not path.is_file():
-        raise BadInput("README.md", readme, "no such file", f"a file with the lines {BEGIN} and {END}")
-    text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise BadInput(
-            "README.md", readme, "lacks the markers", f"a file with the lines {BEGIN} and {END}, in this order"
-        )
-    updated = f"{before}{BEGIN}\n{_block(directory, path, figures)}\n{END}{after}"
-    if updated == text:
-        return 0
-    if check:
-        print(f"{readme}: the figures' block is not what the rows of {directory} give", file=sys.stderr)
-        return 1
-    path.write_text(updated, encoding="utf-8")
-    print(path)
-    return 0
+def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
+    """Rewrites one of the blocks of `BLOCKS`, or with `check` only says whether it would. Returns the exit code."""
+    make = BLOCKS[block]
+    return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
 
 
-def _block(directory: str, readme: Path, figures: str | None) -> str:
+def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
     folder = Path(figures or directory)
     pictures = [
@@ -71,5 +52,11 @@ def _block(directory: str, readme: Path, figures: str | None) -> str:
             "holds no figure",
             f"a folder that `python -m analysis figures {directory} --out {folder}` has filled",
         )
-    links = [f"![{title}]({Path(os.path.relpath(picture, readme.parent)).as_posix()})" for title, picture in pictures]
-    return "\n\n".join([headline_text(results), *links])
+    return "\n\n".join([headline_text(results), *links(readme, pictures)])
+
+
+def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
+    return ring_text(load([directory]))
+
+
+BLOCKS = {"figures": _figures_block, "ring": _ring_block}

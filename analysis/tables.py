@@ -6,12 +6,17 @@ import pandas as pd
 
 from . import stats, units
 from .document import Table
-from .load import Results
+from .load import RING_AXES, Results
 
 # How an axis is said beside a number; the rest are said by name.
-_SAID = {"payload_bytes": units.size, "flops_per_byte": lambda value: f"{value:g} FLOP/B"}
-_NAMES = {"payload_bytes": "payload"}
+_SAID = {
+    "payload_bytes": units.size,
+    "flops_per_byte": lambda value: f"{value:g} FLOP/B",
+    "slot_bytes": units.size,
+}
+NAMES = {"payload_bytes": "payload", "ring_idle": "idling", "slot_bytes": "slot size"}
 _DOES_NOT_APPLY = {0, "none"}
+_UNSAID = {*_DOES_NOT_APPLY, "auto", "in_order", "spin"}  # what the ring does unasked
 _HEADLINE = [
     "queue + transfer",
     "peak verified messages",
@@ -96,25 +101,34 @@ def _cost(point: pd.Series) -> list[str]:
 
 def place(point, shown: list[str]) -> str:
     """Where in the sweep a point lies: only the axes asked for, and of those only the ones that apply."""
-    return ", ".join(_said(axis, point[axis]) for axis in shown if point[axis] not in _DOES_NOT_APPLY)
+    return ", ".join(_said(axis, point[axis]) for axis in shown if point[axis] not in _UNSAID)
 
 
 def _said(axis: str, value) -> str:
     if axis in _SAID:
-        return _SAID[axis](value)
-    return f"{axis} {value:g}" if isinstance(value, (int, float)) else f"{axis} {value}"
+        return ("slots of " if axis == "slot_bytes" else "") + _SAID[axis](value)
+    name = NAMES.get(axis, axis)
+    return f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}".replace("_", " ")
 
 
 def varying(*several: Results) -> list[str]:
     """The axes that tell points of a variant apart: those with more than one value where they apply at all."""
     cells = pd.concat([results.cells for results in several])
-    return [axis for axis in several[0].axes if axis not in _WHO and len(set(cells[axis]) - _DOES_NOT_APPLY) > 1]
+    ring = cells[cells["queue"] == "gpu_ring"]
+
+    def varies(axis: str) -> bool:
+        if axis in RING_AXES:  # where 0 and auto are values: the queue chose
+            return ring[axis].nunique() > 1
+        return len(set(cells[axis]) - _DOES_NOT_APPLY) > 1
+
+    known = dict.fromkeys(axis for results in several for axis in results.axes)
+    return [axis for axis in known if axis not in _WHO and varies(axis)]
 
 
 def axes(results: Results) -> Table:
     """Every axis of the sweep with the values it took in any row."""
     return Table(
-        ["axis", "values"], [[_NAMES.get(axis, axis), _values(axis, results.cells[axis])] for axis in results.axes]
+        ["axis", "values"], [[NAMES.get(axis, axis), _values(axis, results.cells[axis])] for axis in results.axes]
     )
 
 
@@ -164,9 +178,9 @@ def not_ok(results: Results) -> Table:
         others = group["reason"].nunique() - 1
         reason = group["reason"].iloc[0] + (f"\n(and {others} like it, with other numbers)" if others else "")
         where = "; ".join(
-            f"{_NAMES.get(axis, axis)} {_values(axis, group[axis])}"
+            f"{NAMES.get(axis, axis)} {_values(axis, group[axis])}"
             for axis in varying(results)
-            if set(group[axis]) - _DOES_NOT_APPLY
+            if set(group[axis]) - _UNSAID
         )
         rows.append([status, reason, variant, str(len(group)), where or "the only point"])
     return Table(["status", "reason", "queue + transfer", "rows", "parameters"], rows, {3})

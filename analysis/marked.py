@@ -1,0 +1,31 @@
+"""Generated blocks between markers in a text that people write."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from .errors import BadInput
+
+
+def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check: bool, source: str) -> int:
+    """Puts what `make` gives between `<!-- name:begin -->` and `<!-- name:end -->`, or with `check` only says whether
+    that would change anything. `source` is the rows' directory, for messages. Returns the exit code."""
+    begin_mark, end_mark = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    path = Path(file)
+    allowed = f"a file with the lines {begin_mark} and {end_mark}"
+    if not path.is_file():
+        raise BadInput(argument, file, "no such file", allowed)
+    text = path.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(begin_mark)
+    _, end, after = rest.partition(end_mark)
+    if not begin or not end:
+        raise BadInput(argument, file, "lacks the markers", f"{allowed}, in this order")
+    updated = f"{before}{begin_mark}\n{make()}\n{end_mark}{after}"
+    if updated == text:
+        return 0
+    if check:
+        print(f"{file}: the block '{name}' is not what the rows of {source} give", file=sys.stderr)
+        return 1
+    path.write_text(updated, encoding="utf-8")
+    print(path)
+    return 0

@@ -1,0 +1,118 @@
+"""The points that the ring's tables and figures are made of."""
+
+import pandas as pd
+
+from .. import stats, tables
+from ..errors import BadInput
+from ..load import AXES, RING_AXES, Results, missing
+
+# Axes whose values have an order of their own.
+ORDER = {
+    "granularity": ("thread", "warp", "block"),
+    "notify": ("counter", "flags"),
+    "slots": ("pinned", "vram"),
+    "results": ("in_order", "as_finished"),
+    "ring_idle": ("spin", "backoff", "park"),
+}
+UNSET = {0, "none", "auto"}  # no values to sweep: the queue chose, or the axis does not apply
+# In the order in which a point is told. Workload, device and intensity are the same for all.
+TOLD = (
+    *("payload_bytes", "transfer", "producers", "window", "batch", "pack", "workers", "streams"),
+    *("lanes", "notify", "pollers", "mirrors", "granularity", "slots", "results", "ring_idle"),
+    *("slot_bytes", "capacity", "block"),
+)
+
+
+def read(results: Results) -> pd.DataFrame:
+    """The ok points of the main workload and device, with what the queue chose and the floors of the same run."""
+    if results.cells["machine"].nunique() > 1:
+        raise BadInput(
+            "DIR", ", ".join(map(str, results.directories)), "holds rows of several machines", "rows of one machine"
+        )
+    found = stats.points(results)
+    if found.empty:
+        return found
+    found = found[found["device"] == ("cuda" if (found["device"] == "cuda").any() else "cpu")]
+    found = found[found["work"] == stats.main_work(found)]
+    lacking = {axis: [missing(axis, queue) for queue in found["queue"]] for axis in RING_AXES if axis not in found}
+    first = [members[0] for members in found["members"]]
+    return found.assign(
+        **lacking,
+        chosen=list(results.cells.loc[first, "chosen"]),
+        floors=list(results.cells.loc[first, "floors"]),
+    )
+
+
+def of_ring(points: pd.DataFrame) -> pd.DataFrame:
+    return points[points["queue"] == "gpu_ring"] if len(points) else points
+
+
+def many(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with messages in flight together."""
+    return points[points["window"] > 1] if len(points) else points
+
+
+def lone(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with one message in flight."""
+    return points[(points["window"] == 1) & (points["producers"] == 1)] if len(points) else points
+
+
+def best(points: pd.DataFrame, metric: str, largest: bool = True) -> pd.Series | None:
+    """The point of most, or least, of the metric; None of no points."""
+    values = points[metric].dropna() if len(points) else ()
+    if not len(values):
+        return None
+    return points.loc[values.idxmax() if largest else values.idxmin()]
+
+
+def used(point, axis: str):
+    """An axis's value in force: what the queue chose where it was left to it."""
+    value, chosen = point[axis], point["chosen"].get(axis)
+    if chosen is None or value not in UNSET:
+        return value
+    return int(chosen) if chosen.isdigit() else chosen
+
+
+def using(points: pd.DataFrame, axis: str, value) -> pd.DataFrame:
+    return points[[used(point, axis) == value for _, point in points.iterrows()]] if len(points) else points
+
+
+def told(point) -> dict:
+    """A point's axes with the values in force; one mirror is none."""
+    values = {axis: used(point, axis) for axis in TOLD}
+    return values | {"mirrors": 0 if values["mirrors"] == 1 else values["mirrors"]}
+
+
+def said(values: dict, leave_out: tuple[str, ...] = ()) -> str:
+    """Axes and values in words, in a fixed order; a lone message needs no window."""
+    shown = [axis for axis in TOLD if axis in values and axis not in leave_out]
+    if values.get("window") == 1:
+        shown = [axis for axis in shown if axis not in ("producers", "window", "batch", "lanes")]
+    return tables.place(values, shown).replace("notify ", "by ")
+
+
+def sort_key(axis: str):
+    order = ORDER.get(axis, ())
+    return lambda value: (order.index(value), 0) if value in order else (len(order), value)
+
+
+def ladder(points: pd.DataFrame, axis: str, metric: str, largest: bool = True) -> pd.DataFrame:
+    """The points that differ in nothing but the axis: of several such groups the one of most values, then the best.
+    Empty where no two values were measured."""
+    return alike(points, (axis,), metric, largest)
+
+
+def alike(points: pd.DataFrame, axes: tuple[str, ...], metric: str, largest: bool = True) -> pd.DataFrame:
+    """A ladder along several axes at once, in the order of the first."""
+    first = axes[0]
+    points = points.dropna(subset=[metric]) if len(points) else points
+    if points.empty:
+        return points
+    points = points[~points[list(axes)].isin(UNSET).any(axis=1)]
+    others = [name for name in (*AXES, *RING_AXES) if name not in axes]
+    groups = [group for _, group in points.groupby(others, sort=False, dropna=False) if group[first].nunique() > 1]
+    if not groups:
+        return points.iloc[:0]
+    sign = 1 if largest else -1
+    fullest = max(groups, key=lambda group: (len(group), (sign * group[metric]).max()))
+    return fullest.sort_values(first, key=lambda column: column.map(sort_key(first)))
