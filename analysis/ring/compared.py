@@ -45,7 +45,8 @@ def best_said(candidates: pd.DataFrame, point, metric: str, formatter, leave_out
         return units.NOTHING
     value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
     where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
-    return "\n".join(part for part in (value, where, f"best of {len(candidates)}") if part)
+    fewer = f", {point['repetitions']} of {point['ran']} repetitions ok" if point["repetitions"] < point["ran"] else ""
+    return "\n".join(part for part in (value, where, f"best of {len(candidates)}{fewer}") if part)
 
 
 def _ratio(own, other, metric: str, largest: bool) -> str:

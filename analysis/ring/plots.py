@@ -51,9 +51,10 @@ def against(points: pd.DataFrame, axis: str, regime, metrics: tuple, by: str | N
     ladders = tables.lines(found, tables.Sweep(axis, regime, (kind,), by))
     if not ladders:
         return None
-    figure, panels = new_figure(5.2 * len(metrics), 3.6, columns=len(metrics))
-    payloads = {ladder["payload_bytes"].iloc[0] for ladder in ladders}
-    shown = (["payload_bytes"] if len(payloads) > 1 else []) + ([by] if by else [])
+    figure, panels = new_figure(5.2 * len(metrics) if len(metrics) > 1 else 6.4, 3.6, columns=len(metrics))
+    first = [ring.told(ladder.iloc[0]) for ladder in ladders]
+    apart = [name for name in ("payload_bytes", "slots", "results") if len({one[name] for one in first}) > 1]
+    shown = [name for name in dict.fromkeys([*apart, *([by] if by else [])]) if name != axis]
     entries = [(_label(ladder.iloc[0], shown), ladder) for ladder in ladders]
     for panel, metric in zip(panels, metrics):
         if isinstance(ladders[0][axis].iloc[0], str):

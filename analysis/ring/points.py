@@ -24,7 +24,8 @@ TOLD = (
 
 
 def read(results: Results) -> pd.DataFrame:
-    """The ok points of the main workload and device, with what the queue chose and the floors of the same run."""
+    """The ok points of the main workload and device, with what the queue chose, the floors of the
+    same run, and how many repetitions ran."""
     if results.cells["machine"].nunique() > 1:
         raise BadInput(
             "DIR", ", ".join(map(str, results.directories)), "holds rows of several machines", "rows of one machine"
@@ -36,8 +37,10 @@ def read(results: Results) -> pd.DataFrame:
     found = found[found["work"] == stats.main_work(found)]
     lacking = {axis: [missing(axis, queue) for queue in found["queue"]] for axis in RING_AXES if axis not in found}
     first = [members[0] for members in found["members"]]
+    ran = results.cells.groupby(results.axes, dropna=False).size().to_dict()
     return found.assign(
         **lacking,
+        ran=[ran[point] for point in found[results.axes].itertuples(index=False, name=None)],
         chosen=list(results.cells.loc[first, "chosen"]),
         floors=list(results.cells.loc[first, "floors"]),
     )

@@ -82,10 +82,12 @@ def test_lone_messages_beside_the_floors_of_their_run(swept):
 
 def test_driver_bound_rows_are_counted_and_not_used(tmp_path):
     bound = ring_rows.point(rate=999e6, lanes=99) | {"status": "invalid", "reason": "driver-bound: 97 % of what"}
+    again = ring_rows.point(repetition=1) | {"status": "invalid", "reason": "driver-bound: 96 % of what"}
     skipped = rows.not_ok(rows.params("gpu_ring", lanes=2), "skipped", "8 mirrors for 2 pollers")
-    text = of(tmp_path, ring_rows.point(rate=10e6), bound, skipped)
+    text = of(tmp_path, ring_rows.point(rate=10e6), again, bound, skipped)
     assert "999" not in text
-    assert "Of 3 rows 2 are not ok and not used: 1 driver-bound (1 of gpu_ring), 1 skipped." in text
+    assert "Of 4 rows 3 are not ok and not used: 2 driver-bound (2 of gpu_ring), 1 skipped." in text
+    assert "best of 1, 1 of 2 repetitions ok" in text
 
 
 @pytest.mark.parametrize("lacking", ["redis_list", "host_polled", "gpu_ring"])
