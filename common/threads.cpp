@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned kFewCores = 4;
 constexpr unsigned kLooks = 200;  // without a pause, which takes 140 cycles on some: a lone message's round trip
-constexpr unsigned kSpins =
-    2000;  // some 20 µs or more: longer than any GPU round trip that a spinning thread should see
+// Some 20 µs or more: longer than any GPU round trip that a spinning thread should see.
+constexpr unsigned kSpins = 2000;
 
 cpu_set_t allowed_cores() {
   cpu_set_t cores;

@@ -91,11 +91,12 @@ std::vector<Axis> make_axes() {
   all.push_back(number("pollers", &Point::pollers, 0, 16,
                        "gpu_ring: teams of warps that poll a lane by turns; 0 = by notify and size"));
   all.push_back(number("mirrors", &Point::mirrors, 0, 16,
-                       "gpu_ring: copies of flagged slots for different pollers; 0 = one each for small lone messages, else 1"));
+                       "gpu_ring: copies of flagged slots for different pollers; 0 = one each for small lone messages, "
+                       "else 1"));
   choice("granularity", &Point::granularity, {"auto", "thread", "warp", "block"},
          "gpu_ring: who works on one message; auto = by size");
   choice("notify", &Point::notify, {"auto", "counter", "flags"},
-         "gpu_ring: how a side learns of messages; auto = flags for batches of one");
+         "gpu_ring: how a side learns of messages; auto = flags for a few messages, one at a time");
   choice("slots", &Point::slots, {"auto", "pinned", "vram"},
          "gpu_ring: where the GPU finds messages; auto = vram where the floors say that copies win");
   choice("results", &Point::results, {"in_order", "as_finished"}, "gpu_ring: the order in which results come back");

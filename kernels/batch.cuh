@@ -35,8 +35,8 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
   const unsigned before = reinterpret_cast<std::uintptr_t>(far) / sizeof(uint4) % kPiecesALine;
   auto* const destination = reinterpret_cast<uint4*>(to) - before;
   const auto* const source = reinterpret_cast<const uint4*>(from) - before;
-  constexpr unsigned kAtOnce =
-      6;  // loads under way in each thread, also in the last round: a round trip each otherwise
+  // Loads under way in each thread, also in the last round: a round trip each otherwise.
+  constexpr unsigned kAtOnce = 6;
   const auto end = static_cast<unsigned>(bytes / sizeof(uint4)) + before, size = team.size();
   for (unsigned first = team.rank(); first < end; first += kAtOnce * size) {
     uint4 pieces[kAtOnce];

@@ -251,7 +251,7 @@ class BasicLaneCollector {
 
 /// Lets the pollers of a lane end: at once, or (by counter) when all that is published is served. For when the producer
 /// will publish nothing more; flags have no order in which to say "after those", so there the caller waits for the
-/// results first (`lane_served`).
+/// results first.
 template <class Memory = SystemMemory>
 void stop_lane(const LaneView& lane, std::uint64_t how) {
   request_stop<Memory>(lane.ring, how);

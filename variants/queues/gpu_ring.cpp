@@ -188,22 +188,16 @@ std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
   if (point.lanes % point.producers != 0) {
     return fmt::format("{} lanes can't be shared evenly by {} producers", point.lanes, point.producers);
   }
-  const RingConfig config = config_of(point, workload.result_bytes(point.payload), {});
-  if (std::string reason = refuse(config); !reason.empty()) return reason;
-  // A block that does not fit waits for ever for the others to end.
-  const unsigned most = device.most_lanes(workload, {config.block, config.pollers, config.granularity, {}});
-  if (point.lanes <= most) return "";
-  return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", point.lanes, point.block,
-                     most);
+  return refuse(config_of(point, workload.result_bytes(point.payload), {}), device, workload);
 }
 
-const QueueRegistration registered("gpu_ring",
-                                   {.description = "rings in pinned host memory, served by one resident kernel",
-                                    .delivery = "exactly once in process",
-                                    .order = "per lane",
-                                    .uses_lanes = true,
-                                    .make = make_queue<GpuRingQueue>,
-                                    .fit = fit_lanes});
+const QueueRegistration registered(
+    "gpu_ring", {.description = "rings in pinned host memory or the GPU's, served by one resident kernel",
+                 .delivery = "exactly once in process",
+                 .order = "per lane",
+                 .uses_lanes = true,
+                 .make = make_queue<GpuRingQueue>,
+                 .fit = fit_lanes});
 
 }  // namespace
 }  // namespace feedrate

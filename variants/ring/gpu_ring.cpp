@@ -119,14 +119,17 @@ std::string refuse(const RingConfig& config) {
   return "";
 }
 
-GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) {
-  if (const std::string reason = refuse(config); !reason.empty()) throw BadInput("gpu_ring: " + reason);
-  const unsigned most = device.most_lanes(work, shape_of(config));
+std::string refuse(const RingConfig& config, Device& device, const Kernel& work) {
+  if (std::string reason = refuse(config); !reason.empty()) return reason;
   // A block that does not fit waits for ever for the others to end.
-  if (config.lanes > most) {
-    throw BadInput(fmt::format("gpu_ring: {} lanes of {} threads can't be resident at once; this device holds {}",
-                               config.lanes, config.block, most));
-  }
+  const unsigned most = device.most_lanes(work, shape_of(config));
+  if (config.lanes <= most) return "";
+  return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", config.lanes,
+                     config.block, most);
+}
+
+GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) {
+  if (const std::string reason = refuse(config, device, work); !reason.empty()) throw BadInput("gpu_ring: " + reason);
   state_ = std::make_unique<State>(device, work, config);
   for (auto& lane : state_->lanes) state_->ends.emplace_back(*lane, *this);
 }

@@ -45,8 +45,9 @@ struct RingConfig {
   std::chrono::microseconds park_after{10'000};  ///< idle time after which `park` leaves
 };
 
-/// Why a config can't be; empty when it can.
+/// Why a config can't be; empty when it can. The second also asks whether the device holds all lanes at once.
 std::string refuse(const RingConfig&);
+std::string refuse(const RingConfig&, Device&, const Kernel& work);
 
 enum class RingStop { drain, now };
 enum class RingStatus { ok, failed, timeout, stopped };

@@ -10,14 +10,14 @@ struct LaneWords {
   alignas(128) LaneParking parking;
 };
 
-/// Messages from this size on are worked on in place. Their payloads begin on lines, with the header at the end of the
-/// line before: a warp that straddles lines moves a tenth less.
-constexpr std::size_t kInPlace = 2048;
+/// Payloads from this size on begin on lines, with the header at the end of the line before: a warp that straddles
+/// lines moves a tenth less. Smaller ones would lose more to the padding.
+constexpr std::size_t kOnLines = 2048;
 std::size_t slot_stride(std::size_t payload) {
   const std::size_t stride = stride_of(payload);
-  return payload < kInPlace ? stride : (stride + kLine - 1) / kLine * kLine;
+  return payload < kOnLines ? stride : (stride + kLine - 1) / kLine * kLine;
 }
-std::size_t slots_begin(std::size_t payload) { return payload < kInPlace ? 0 : kLine - sizeof(Header); }
+std::size_t slots_begin(std::size_t payload) { return payload < kOnLines ? 0 : kLine - sizeof(Header); }
 std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
   return config.capacity * slot_stride(payload) + slots_begin(payload);
 }
