@@ -1,9 +1,12 @@
 
-#include <array>
+#include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "common/device/cuda_check.hpp"
 #include "common/ring/flags.hpp"
 #include "experiments/floors.hpp"
+#include "kernels/group.hpp"
 
 /// What the GPU and its bus allow, by bare CUDA calls on pinned memory: DESIGN's rule "floors first".
 namespace feedrate {
@@ -54,39 +57,54 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
   }
 }
 
-constexpr unsigned kPollers = 2;     // warps; more wait for each other at the line that they read
-constexpr unsigned kLoneBytes = 64;  // a message without header
-constexpr unsigned kLoneSlots = 64;  // lines, so that each message is written to one that was read long ago
+constexpr unsigned kLoneSlots = 64;  // so that each message is written to lines that were read long ago
 
-/// Hands lone messages back, every word plus one: what a queue of lone messages can't be faster than, give or take
-/// where its pollers look. Two warps look by turns; the slots are flagged (common/ring/flags.hpp).
-__global__ void lone_kernel(const Unit* in, Unit* out, std::uint64_t trips) {
-  __shared__ std::uint64_t next;
-  if (threadIdx.x == 0) next = 0;
-  __syncthreads();
-  constexpr unsigned kUnits = units_of(kLoneBytes), kStep = kLine / sizeof(Unit);
-  const unsigned lane = threadIdx.x % 32;
+/// Units from one slot to the next, in whole lines.
+constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
+
+/// Hands lone messages back, every word plus one: what a queue of lone messages can't be faster than. Each team looks
+/// at a copy of the slots that is its own, and has a thread for each unit; the slots are flagged
+/// (common/ring/flags.hpp).
+template <class Group>
+__device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, std::uint64_t trips,
+                            std::uint64_t* next) {
+  const unsigned mine = team.rank(), units = units_of(bytes);
   std::uint64_t since = 0, now = 0;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
   now = since;
   while (true) {
-    // From one lane: others may look at another time, and an earlier message is whole, too.
-    const std::uint64_t number = __shfl_sync(0xFFFF'FFFFu, SystemMemory::lane_load(next), 0);
+    const std::uint64_t number = team.from_first(SystemMemory::lane_load(*next));
     if (number >= trips) return;
-    const std::size_t slot = number % kLoneSlots * kStep;
+    const std::size_t slot = number % kLoneSlots * lone_step(bytes);
     Unit unit{};
-    if (lane < kUnits) unit = SystemMemory::load_unit(in[slot + lane]);
-    if (!__all_sync(0xFFFF'FFFFu, lane >= kUnits || unit.flag == flag_of(number))) {
+    if (mine < units) unit = SystemMemory::load_unit(in[slot + mine]);
+    if (!team.all(mine >= units || unit.flag == flag_of(number))) {
       asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-      if (__any_sync(0xFFFF'FFFFu, now - since > 2'000'000'000)) return;
+      if (!team.all(now - since <= 2'000'000'000)) return;
       continue;
     }
-    bool won = lane == 0 && SystemMemory::lane_exchange(next, number, number + 1);
-    won = __shfl_sync(0xFFFF'FFFFu, won, 0);
-    if (!won) continue;
+    const bool won = mine == 0 && SystemMemory::lane_exchange(*next, number, number + 1);
+    if (team.from_first(static_cast<std::uint32_t>(won)) == 0) continue;
     for (auto& word : unit.data) ++word;
-    if (lane < kUnits) SystemMemory::store_unit(out[slot + lane], unit);
+    if (mine < units) SystemMemory::store_unit(out[slot + mine], unit);
     since = now;
+  }
+}
+
+/// One block. `in` holds a copy of the slots for each poller.
+template <bool by_warp>
+__global__ void __launch_bounds__(1024)
+    lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned pollers, std::uint64_t trips) {
+  __shared__ std::uint64_t next;
+  __shared__ TeamScratch scratch[16];
+  if (threadIdx.x == 0) next = 0;
+  __syncthreads();
+  const unsigned size = blockDim.x / pollers, poller = threadIdx.x / size;
+  const Unit* const copy = in + std::size_t{poller} * kLoneSlots * lone_step(bytes);
+  if constexpr (by_warp) {
+    answer_lone(OneWarp{}, copy, out, bytes, trips, &next);
+  } else {
+    answer_lone(Team(poller, size, &scratch[poller]), copy, out, bytes, trips, &next);
   }
 }
 
@@ -125,35 +143,47 @@ double graph_launch_sync_ns() {
   return median;
 }
 
-double lone_message_ns(Device& device) {
-  constexpr std::size_t kStep = kLine / sizeof(Unit);
-  const Buffer memory = device.allocate_host(2 * kLoneSlots * kLine, HostMemory::pinned);
-  auto* in = reinterpret_cast<Unit*>(memory.data());
-  auto* out = in + kLoneSlots * kStep;
+double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
+  const unsigned units = units_of(bytes), warps = (units + 31) / 32;
+  const std::size_t copy = std::size_t{kLoneSlots} * lone_step(bytes);
+  const Buffer memory = device.allocate_host((pollers + 1) * copy * sizeof(Unit), HostMemory::pinned);
+  auto* out = reinterpret_cast<Unit*>(memory.data());
+  auto* in = out + copy;
   const OneStream stream;
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
-  lone_kernel<<<1, 32 * kPollers, 0, stream>>>(in, out, kAll);
+  const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
+  kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, pollers, kAll);
   launched();
-  alignas(16) std::array<std::uint32_t, kLoneBytes / 4 + 8> message{};
+  std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
   std::uint64_t trip = 0, wrong = 0;
   const double median = median_ns(kTrips, [&] {
-    const std::size_t slot = trip % kLoneSlots * kStep;
-    for (auto& word : message) word = static_cast<std::uint32_t>(trip);
-    store_flagged(in + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units_of(kLoneBytes));
-    for (std::uint32_t i = 0; i < units_of(kLoneBytes); ++i) {
+    const std::size_t slot = trip % kLoneSlots * lone_step(bytes);
+    const auto word = static_cast<std::uint32_t>(trip);
+    std::fill(message.begin(), message.end(), word);
+    for (unsigned poller = 0; poller < pollers; ++poller) {
+      store_flagged(in + poller * copy + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units);
+    }
+    for (std::uint32_t i = 0; i < units; ++i) {
       Unit unit = SystemMemory::load_unit(out[slot + i]);
       for (std::uint64_t looks = 1; unit.flag != flag_of(trip); ++looks) {
         if (looks % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
           throw Failure("the lone kernel ended");
         unit = SystemMemory::load_unit(out[slot + i]);
       }
-      wrong += unit.data[0] != static_cast<std::uint32_t>(trip) + 1 ? 1 : 0;
+      wrong |= (unit.data[0] ^ (word + 1)) | (unit.data[1] ^ (word + 1)) | (unit.data[2] ^ (word + 1));
     }
     ++trip;
   });
   stream.wait();
   if (wrong != 0) throw Failure("the lone kernel answered wrongly");
   return median;
+}
+
+/// Of several numbers of pollers: how often the line is looked at, against the copies that the host must write.
+double shortest_lone_message_ns(Device& device, unsigned bytes, std::initializer_list<unsigned> pollers) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(device, bytes, n));
+  return shortest;
 }
 
 double word_round_trip_ns(Device& device) {
@@ -229,8 +259,14 @@ void add_cuda_floors(FloorList& floors, Device& device) {
   });
   floors.add("word_round_trip_ns", "ns", "one word to a polling kernel and back, median",
              [&] { return word_round_trip_ns(device); });
-  floors.add("lone_message_ns", "ns", "64 B to a polling kernel (two warps) and back, no header, median",
-             [&] { return lone_message_ns(device); });
+  floors.add("lone_message_ns", "ns",
+             "64 B to a polling kernel and back, no header, median; of 2, 4 and 8 pollers the best", [&] {
+               return shortest_lone_message_ns(device, 64, {2, 4, 8});
+             });
+  floors.add("lone_4k_message_ns", "ns",
+             "4 KiB to a polling kernel and back, no header, median; of 1 and 2 pollers the best", [&] {
+               return shortest_lone_message_ns(device, 4096, {1, 2});
+             });
   floors.add("copy_queued_ns", "ns", "64 B copies to the device, queued in one stream, each", [&] {
     constexpr int kQueued = 256;
     return 1e9 / kQueued / per_second(kSeconds, [&] {

@@ -17,7 +17,7 @@ template <class F, class Group>
 FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
                                std::size_t out_stride);
 
-inline constexpr unsigned kLargestStaged = 8192;    // stride; above it too few messages fit to occupy a block
+inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
 
 /// How many messages `staging` bytes hold with their results; 0: they are worked on where they lie.
