@@ -15,8 +15,9 @@ namespace feedrate {
 
 namespace {
 
-/// A run is verified before its results are timed, so that of large messages none waits for many others' verification.
-constexpr std::size_t kRunBytes = 16 << 10;
+/// A run is verified before its results are timed, so a run is short: 2 µs of verification. And not shorter, for each
+/// begins with lines that no cache holds.
+constexpr std::size_t kRunBytes = 64 << 10;
 
 /// How many results at the head of `results` (at least one) have ids that count up. Where the last has the id that it
 /// would have, those between are taken to have theirs: who compares the results (all_match) compares every id.
@@ -43,7 +44,11 @@ struct ClosedLoop::Flow {
   unsigned index;
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
-  std::vector<std::atomic<std::uint64_t>> stamps;  // when a timed message was published, by sequence modulo span
+  // When timed messages were published. Side by side, so that not each of them costs both threads a line.
+  std::vector<std::atomic<std::uint64_t>> stamps;
+  std::atomic<std::uint64_t>& stamp(std::uint64_t sequence, unsigned every) {
+    return stamps[(sequence >> std::countr_zero(every)) & (stamps.size() - 1)];
+  }
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
@@ -77,7 +82,7 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
   const std::uint64_t share =
       pass.messages / point_.producers + (flow.index < pass.messages % point_.producers ? 1 : 0);
   const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
-  const std::uint64_t every = pass.sample_every, span = flow.stamps.size(), stamp_mask = span - 1;
+  const std::uint64_t every = pass.sample_every, span = flow.stamps.size();
   std::uint64_t sent = start, received = start, lowest = start;
   Backoff backoff;
   while (!stop_sending_.load(std::memory_order_relaxed) && sent < limit) {
@@ -99,7 +104,7 @@ void ClosedLoop::produce(Flow& flow, const Pass& pass) {
     const std::uint64_t end = sent + slots.count;
     if (std::uint64_t timed = (sent + every - 1) & ~(every - 1); timed < end) {
       const std::uint64_t now = now_ns();
-      for (; timed < end; timed += every) flow.stamps[timed & stamp_mask].store(now, std::memory_order_relaxed);
+      for (; timed < end; timed += every) flow.stamp(timed, pass.sample_every).store(now, std::memory_order_relaxed);
     }
     flow.producer->publish(slots.count);
     sent = end;
@@ -147,11 +152,11 @@ void ClosedLoop::take_run(Flow& flow, const Pass& pass, const ConstMessages& run
   const bool right = workload_.all_match(settings_.seed, id, point_.payload, run) || !queue_works_;
   if (!known || !right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, pass, run);
   flow.counts.received += run.count;
-  const std::uint64_t every = pass.sample_every, stamp_mask = flow.stamps.size() - 1;
+  const std::uint64_t every = pass.sample_every;
   if (std::uint64_t timed = (first + every - 1) & ~(every - 1); timed < end) {
     const std::uint64_t now = now_ns();
     for (; timed < end; timed += every) {
-      flow.latency.record(now - flow.stamps[timed & stamp_mask].load(std::memory_order_relaxed));
+      flow.latency.record(now - flow.stamp(timed, pass.sample_every).load(std::memory_order_relaxed));
     }
   }
 }
@@ -173,7 +178,7 @@ void ClosedLoop::take_one_by_one(Flow& flow, const Pass& pass, const ConstMessag
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
     if ((sequence & (pass.sample_every - 1)) == 0) {
-      flow.latency.record(now_ns() - flow.stamps[sequence & (flow.stamps.size() - 1)].load(std::memory_order_relaxed));
+      flow.latency.record(now_ns() - flow.stamp(sequence, pass.sample_every).load(std::memory_order_relaxed));
     }
   }
 }

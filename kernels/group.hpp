@@ -13,6 +13,7 @@ struct alignas(16) Vec16 {
 
 /// One thread of the GPU, or the CPU device.
 struct OneThread {
+  static constexpr unsigned kAtOnce = 4;  ///< loads to make before the first is used: messages may lie beyond the bus
   FEEDRATE_HD unsigned rank() const { return 0; }
   FEEDRATE_HD unsigned size() const { return 1; }
   FEEDRATE_HD std::uint32_t sum(std::uint32_t value) const { return value; }
@@ -20,14 +21,19 @@ struct OneThread {
 
 #ifdef __CUDACC__
 struct OneWarp {
+  static constexpr unsigned kAtOnce = 4;
   __device__ unsigned rank() const { return threadIdx.x % 32; }
   __device__ unsigned size() const { return 32; }
   __device__ std::uint32_t sum(std::uint32_t value) const { return __reduce_add_sync(0xFFFF'FFFFu, value); }
   __device__ void sync() const { __syncwarp(); }
   __device__ bool all(bool value) const { return __all_sync(0xFFFF'FFFFu, value) != 0; }
-  /// What the thread of rank 0 has.
-  __device__ std::uint64_t from_first(std::uint64_t value) const { return __shfl_sync(0xFFFF'FFFFu, value, 0); }
-  __device__ std::uint32_t from_first(std::uint32_t value) const { return __shfl_sync(0xFFFF'FFFFu, value, 0); }
+  /// What the thread of rank 0 has. A meeting as by `sync`, too.
+  template <class Word>
+  __device__ Word from_first(Word value) const {
+    value = __shfl_sync(0xFFFF'FFFFu, value, 0);
+    __syncwarp();  // a shuffle orders no memory accesses
+    return value;
+  }
 };
 
 /// Shared memory that a team needs to agree on something.
@@ -39,6 +45,7 @@ struct TeamScratch {
 /// Whole warps of a block, up to all of them, that meet at a barrier of their own. Each call is for all its threads.
 class Team {
  public:
+  static constexpr unsigned kAtOnce = 4;
   /// Team `index` of those that the block is split into; a block has barriers for sixteen.
   __device__ Team(unsigned index, unsigned size, TeamScratch* scratch)
       : barrier_(index), size_(size), scratch_(scratch) {}
@@ -75,6 +82,13 @@ class Team {
   unsigned barrier_, size_;
   TeamScratch* scratch_;
 };
+
+/// A group whose messages lie in shared memory, where loads are short, and short code is worth more.
+template <class Group>
+struct Near : Group {
+  static constexpr unsigned kAtOnce = 1;
+  explicit __device__ Near(const Group& group) : Group(group) {}
+};
 #endif
 
 /// Calls `use(i, load(i))` for this thread's share of `n` 16-byte pieces. Several loads are made before the first is
@@ -83,7 +97,7 @@ class Team {
 template <class Group, class Load, class Use>
 FEEDRATE_HD void map_pieces(const Group& group, std::size_t n, Load&& load, Use&& use) {
 #ifdef __CUDA_ARCH__
-  constexpr unsigned kAtOnce = 4;
+  constexpr unsigned kAtOnce = Group::kAtOnce;
   const unsigned size = group.size(), end = static_cast<unsigned>(n);
   for (unsigned first = group.rank(); first < end; first += kAtOnce * size) {
     decltype(load(0)) pieces[kAtOnce];

@@ -1,5 +1,7 @@
 #pragma once
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "kernels/batch.cuh"
 
@@ -86,9 +88,9 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   }
 }
 
-/// By flags, message after message: each look takes in the whole next slot. In shared memory the team needs room for a
-/// message's units and a result's.
-template <class F, class Group>
+/// By flags, message after message: each look takes in the whole next slot, kUnits units in each thread. In shared
+/// memory the team needs room for a message's units and a result's.
+template <unsigned kUnits, class F, class Group>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                               const ResidentShape& shape, unsigned poller, std::byte* stage) {
   std::byte* const in = stage;
@@ -101,9 +103,9 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
     if ((number & kGone) != 0) return;
     const std::uint32_t flag = flag_of(number);
     const Unit* const slot = lane.unit_in(number, mirror);
-    Unit mine[kUnitsPerThread];
+    Unit mine[kUnits];
 #pragma unroll
-    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+    for (unsigned k = 0; k < kUnits; ++k) {
       const unsigned i = team.rank() + k * team.size();
       if (i < lane.in_units) mine[k] = SystemMemory::load_unit(slot[i]);
     }
@@ -112,7 +114,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
     const std::uint32_t needed = min(units_needed(Unit{{0, 0, length}, 0}), lane.in_units);
     bool there = true;
 #pragma unroll
-    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+    for (unsigned k = 0; k < kUnits; ++k) {
       const unsigned i = team.rank() + k * team.size();
       there = there && (i >= needed || mine[k].flag == flag);
     }
@@ -120,18 +122,18 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       if (team.rank() == 0 && ((mine[0].flag & kStopFlag) != 0 || idle.wait(number))) server.leave(number);
       continue;
     }
-    const bool won = team.from_first(static_cast<std::uint32_t>(team.rank() == 0 && server.take(number, 1))) != 0;
-    if (!won) continue;  // another poller was faster
-    idle.reset();
+    const bool took = team.rank() == 0 && server.take(number, 1);
 #pragma unroll
-    for (unsigned k = 0; k < kUnitsPerThread; ++k) {
+    for (unsigned k = 0; k < kUnits; ++k) {
       const unsigned i = team.rank() + k * team.size();
       if (i >= needed) continue;
       auto* const to = reinterpret_cast<std::uint32_t*>(in + i * kUnitData);
       for (unsigned w = 0; w < 3; ++w) to[w] = mine[k].data[w];
     }
-    team.sync();
-    serve_message(functor, team, in, lane.ring.in_stride, out, lane.ring.out_stride);
+    // Whether another poller was faster, and the meeting after which all that is staged can be read.
+    if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
+    idle.reset();
+    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride);
     team.sync();
     const Header& header = *reinterpret_cast<const Header*>(out);
     const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
@@ -149,8 +151,9 @@ inline __device__ unsigned dynamic_shared_bytes() {
 }
 
 /// A kernel for each kind of lane and team, because small code stays in the caches next to the SM: a lone message runs
-/// through all of it once, and would wait for the L2 at every jump.
-template <class F, Notify notify, bool by_warp>
+/// through all of it once, and would wait for the L2 at every jump. `kUnits`: of a flagged slot in each thread; 0: by
+/// counter.
+template <class F, unsigned kUnits, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
@@ -162,8 +165,8 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
   const auto serve = [&](const auto& team) {
-    if constexpr (notify == Notify::flags) {
-      serve_flagged(functor, team, lane, &state, shape, poller, mine);
+    if constexpr (kUnits != 0) {
+      serve_flagged<kUnits>(functor, team, lane, &state, shape, poller, mine);
     } else {
       serve_counted(functor, team, lane, &state, shape, mine, staging);
     }
@@ -183,13 +186,22 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
 template <class F>
 using ResidentKernel = void (*)(F, const LaneView*, ResidentShape);
 
+/// The kernels for a shape: by counter, and by flags for small and for larger slots.
 template <class F>
-ResidentKernel<F> resident_kernel_for(Notify notify, const ResidentShape& shape) {
-  const bool by_warp = shape.block == 32 * shape.pollers;
-  if (notify == Notify::flags) {
-    return by_warp ? resident_kernel<F, Notify::flags, true> : resident_kernel<F, Notify::flags, false>;
-  }
-  return by_warp ? resident_kernel<F, Notify::counter, true> : resident_kernel<F, Notify::counter, false>;
+std::array<ResidentKernel<F>, kUnitsPerThread + 1> resident_kernels(const ResidentShape& shape) {
+  const auto kernels = [](auto by_warp) {
+    return []<std::size_t... units>(std::index_sequence<units...>) {
+      return std::array<ResidentKernel<F>, sizeof...(units)>{resident_kernel<F, units, decltype(by_warp)::value>...};
+    }
+    (std::make_index_sequence<kUnitsPerThread + 1>());
+  };
+  return shape.block == 32 * shape.pollers ? kernels(std::true_type()) : kernels(std::false_type());
+}
+
+template <class F>
+ResidentKernel<F> resident_kernel_for(const LaneView& lane, const ResidentShape& shape) {
+  const unsigned team = shape.block / shape.pollers;
+  return resident_kernels<F>(shape)[lane.notify == Notify::counter ? 0 : (lane.in_units + team - 1) / team];
 }
 
 /// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
@@ -209,7 +221,7 @@ unsigned resident_staging(ResidentKernel<F> kernel) {
 template <class F>
 void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
                      cudaStream_t stream) {
-  const ResidentKernel<F> kernel = resident_kernel_for<F>(lanes.front().notify, shape);
+  const ResidentKernel<F> kernel = resident_kernel_for<F>(lanes.front(), shape);
   const unsigned staging = resident_staging<F>(kernel);
   kernel<<<static_cast<unsigned>(lanes.size()), shape.block, staging, stream>>>(functor, lanes.data(), shape);
   check(cudaGetLastError(), "launching a workload's resident kernel");
@@ -222,8 +234,7 @@ unsigned resident_blocks(const ResidentShape& shape) {
   int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  for (const Notify notify : {Notify::counter, Notify::flags}) {
-    const ResidentKernel<F> kernel = resident_kernel_for<F>(notify, shape);
+  for (const ResidentKernel<F> kernel : resident_kernels<F>(shape)) {
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
                                                         resident_staging<F>(kernel)),

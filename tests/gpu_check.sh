@@ -30,6 +30,15 @@ check second-process bash -c '
   "$0" run --device cuda --queue gpu_ring --seconds 3 --watchdog 20 & ring=$!
   "$0" run --device cuda --queue host_polled --transfer pinned --seconds 2 --watchdog 20 && wait $ring' "$here/bin/feedrate"
 if [[ -x $sanitizer ]]; then
+  for tool in memcheck racecheck synccheck; do
+    check "$tool-gpu_ring-64" "$sanitizer" --tool $tool --error-exitcode 9 \
+      "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
+    for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do
+      # shellcheck disable=SC2086  # several options
+      check "$tool-gpu_ring-flags-${shape//[^0-9]/}" "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --notify flags $shape
+    done
+  done
   for payload in 64 1000 20000; do
     check "memcheck-gpu_ring-$payload" "$sanitizer" --tool memcheck --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload $payload
@@ -47,15 +56,6 @@ if [[ -x $sanitizer ]]; then
     for tool in racecheck synccheck; do
       check "$tool-pinned-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
         "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer pinned --payload $payload
-    done
-  done
-  for tool in memcheck racecheck synccheck; do
-    check "$tool-gpu_ring-64" "$sanitizer" --tool $tool --error-exitcode 9 \
-      "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
-    for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do
-      # shellcheck disable=SC2086  # several options
-      check "$tool-gpu_ring-flags-${shape//[^0-9]/}" "$sanitizer" --tool $tool --error-exitcode 9 \
-        "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --notify flags $shape
     done
   done
 else
