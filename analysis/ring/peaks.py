@@ -10,7 +10,11 @@ from .compared import best_said
 COPIES = "copy_engine_both_bytes_per_second"
 COPIES_FROM = 4096  # bytes of payload: below, no copy engine is near its limit
 LONE_MOST = 4096
-LONE_FLOORS = {"word_round_trip_ns": "floor: a word there and back", "lone_message_ns": "floor: 64 B there and back"}
+LONE_FLOORS = {
+    "word_round_trip_ns": "floor: a word there and back",
+    "lone_message_ns": "floor: 64 B there and back",
+    "lone_4k_message_ns": "floor: 4 KiB there and back",
+}
 
 
 def by_payload(points: pd.DataFrame) -> Table | None:
