@@ -283,7 +283,8 @@ TEST_P(EveryRing, AProducerThatDiesBeforeItPublishesHarmsNobody) {
   for (std::size_t received = 0; received < 8;) {
     const ConstMessages results = poll_some(lane, 8);
     ASSERT_FALSE(results.empty());
-    for (std::size_t i = 0; i < results.count; ++i) EXPECT_TRUE(echo->all_match(1, results.header(i).id, 64, results.from(i).first(1)));
+    for (std::size_t i = 0; i < results.count; ++i)
+      EXPECT_TRUE(echo->all_match(1, results.header(i).id, 64, results.from(i).first(1)));
     lane.release(results.count);
     received += results.count;
   }
