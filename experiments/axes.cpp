@@ -6,6 +6,8 @@
 
 #include "common/hash.hpp"
 #include "common/units.hpp"
+#include "experiments/mix.hpp"
+#include "experiments/trace_file.hpp"
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
 
@@ -45,6 +47,17 @@ Axis word(std::string name, std::string Point::*field, Names allowed, std::strin
               throw BadInput(option, text, fmt::format("{}", fmt::join(names, ", ")));
             }
             point.*field = text;
+          },
+          [=](const Point& point) { return Json(point.*field); }};
+}
+
+/// Free text that `check` refuses by throwing BadInput; "none" is always right.
+Axis text(std::string name, std::string row_key, std::string Point::*field, std::string help,
+          void (*check)(const std::string&)) {
+  return {std::move(name), std::move(row_key), std::move(help),
+          [=](Point& point, const std::string& value) {
+            if (value != kNoMix) check(value);
+            point.*field = value;
           },
           [=](const Point& point) { return Json(point.*field); }};
 }
@@ -114,6 +127,23 @@ std::vector<Axis> make_axes() {
                    }
                  },
                  [](const Point& point) { return Json(point.flops_per_byte); }});
+  choice("arrivals", &Point::arrivals, {"closed", "constant", "poisson", "bursts", "trace"},
+         "closed = each result lets the next message go; else messages are due by a schedule");
+  all.push_back(number("rate", &Point::rate, 0, 1'000'000'000,
+                       "messages a second that are due, of all producers together; 0 = closed load, or a trace's own"));
+  all.push_back(
+      number("burst-us", &Point::burst_us, 0, 3'600'000'000, "arrivals bursts: length of a burst", "burst_us"));
+  all.push_back(
+      number("pause-us", &Point::pause_us, 0, 3'600'000'000, "arrivals bursts: time between two", "pause_us"));
+  all.push_back(text("payload-mix", "payload_mix", &Point::payload_mix,
+                     "open load: sizes by share, 64:0.9,4Ki:0.1, or lognormal:MEDIAN:SIGMA up to the payload",
+                     [](const std::string& value) { parse_payload_mix(value, kMostPayload); }));
+  all.push_back(text("priority-mix", "priority_mix", &Point::priority_mix,
+                     "open load: priorities by share, 0:0.1,1:0.9; their latencies are told apart",
+                     [](const std::string& value) { parse_priority_mix(value); }));
+  all.push_back(text("trace-file", "trace_file", &Point::trace,
+                     "arrivals trace: CSV or JSONL of time (s), and payload, priority, workload if wanted",
+                     [](const std::string& value) { read_trace(value); }));
   return all;
 }
 
@@ -134,10 +164,14 @@ void normalise(Point& point, const QueueEntry& queue) {
   if (point.workload != "fma_chain") point.flops_per_byte = 0;
   if (point.device == "cpu" || !queue.works) point.block = 0;
   point.batch = std::min(point.batch, point.window);
+  if (!is_open(point)) point.payload_mix = point.priority_mix = kNoMix;
+  if (point.arrivals != "bursts") point.burst_us = point.pause_us = 0;
+  if (point.arrivals != "trace") point.trace = kNoMix;
 }
 
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
+  if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
   if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
   if (point.pack > point.batch) {

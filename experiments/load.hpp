@@ -1,50 +1,49 @@
 #pragma once
-#include <atomic>
-#include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <vector>
 
-#include "common/histogram.hpp"
-#include "experiments/tracker.hpp"
-#include "variants/queue.hpp"
+#include "experiments/flow.hpp"
 
 namespace feedrate {
 
-struct Counts {
-  std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
-  bool clean() const { return lost == 0 && duplicated == 0 && corrupted == 0; }
+/// How much was due and had not come back, looked at every millisecond of an open load's timed phase.
+struct Backlog {
+  double begin = 0, end = 0, most = 0;  ///< messages: means of the first and the last tenth, and the most
+  double per_second = 0, error = 0;     ///< its trend, and that trend's standard error
 };
-
-/// One timed stretch of load: until `seconds` have passed, or exactly `messages` were sent when that is not 0.
-struct Pass {
-  double seconds = 0.5;
-  std::uint64_t messages = 0;
-  unsigned sample_every = 1;  ///< a power of two: which share of the messages is timed
-};
+Backlog backlog_of(std::span<const double> each_ms);
 
 struct PassResult {
   double seconds = 0;          ///< what `received` took
   std::uint64_t received = 0;  ///< verified in that time
-  Histogram latency;           ///< from just before publish until the result was verified, ns
+  double mean_payload = 0;     ///< bytes of a message
+  bool steady = false;         ///< ended because the rate had no trend any more
+  Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
+  // Open load.
+  Histogram service, send_lag, own_lag;       ///< ns; see Flow
+  std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
+  std::uint64_t due = 0, unsent = 0;          ///< messages of the schedule; never sent
+  double blocked_share = 0;                   ///< of the senders' time: the queue had no room
+  double granularity_ns = 0;                  ///< between two looks for what is due; 0: something always was
+  Backlog backlog;
 };
 
 struct LoadSettings {
   std::uint64_t seed = 1;
   bool pin_threads = false;
-  double watchdog_seconds = 10;            ///< without a single result
+  double watchdog_seconds = 10;            ///< without a single result, while some are awaited
   std::function<bool()> interrupted = {};  ///< asked every millisecond
 };
 
-/// The closed-loop load: per producer one thread that keeps `window` messages in flight and one that collects and
-/// verifies. Passes follow each other on the same queue with continuing sequence numbers; between them nothing is in
-/// flight.
-class ClosedLoop {
+/// A load on a queue: per producer one thread that sends and one that collects and verifies. Closed: each producer
+/// keeps `window` messages in flight. Open: a schedule says when messages are due, whatever comes back; `window` is
+/// then what the queue takes before it pushes back. Passes follow each other on the same queue with continuing sequence
+/// numbers; between them nothing is in flight.
+class Load {
  public:
-  ClosedLoop(Queue&, const Point&, const Workload&, Device&, const LoadSettings&);
-  ~ClosedLoop();
+  Load(Queue&, const Point&, const Workload&, Device&, const LoadSettings&);
+  ~Load();
   /// Throws Failure when the queue breaks or the watchdog strikes.
   PassResult run(const Pass&);
   /// After the queue has stopped: results that still come answer nothing that is open, and count as duplicated.
@@ -53,23 +52,15 @@ class ClosedLoop {
   Counts counts() const;
 
  private:
-  struct Flow;
-  void produce(Flow&, const Pass&);
-  void collect(Flow&, const Pass&);
-  /// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
-  void take_run(Flow&, const Pass&, const ConstMessages& run);
-  void take_one_by_one(Flow&, const Pass&, const ConstMessages& run);
-  /// Waits for the end of the load that began at `start`; fills in the seconds and the results in them.
-  void supervise(const Pass&, std::uint64_t start, std::uint64_t received_before, PassResult&);
+  class Supervision;
   std::uint64_t received() const;
   void guarded(const std::function<void()>& body);
+  void send(Flow&, const Pass&);
 
   Queue& queue_;
-  Point point_;
-  const Workload& workload_;
+  Work work_;
   Device& device_;
   LoadSettings settings_;
-  bool queue_works_;
   std::vector<std::unique_ptr<Flow>> flows_;
   std::atomic<bool> stop_sending_{false}, abort_{false};
   std::mutex mutex_;

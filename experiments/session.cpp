@@ -13,6 +13,7 @@
 #include "experiments/bounds.hpp"
 #include "experiments/environment.hpp"
 #include "experiments/floors.hpp"
+#include "experiments/open_load.hpp"
 
 namespace feedrate {
 namespace {
@@ -32,6 +33,8 @@ Json to_json(const Counts& counts) {
           {"lost", counts.lost},           {"duplicated", counts.duplicated},
           {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
 }
+
+}  // namespace
 
 Json to_json(const Histogram& histogram, unsigned sample_every) {
   Json index = Json::array(), counts = Json::array();
@@ -56,10 +59,11 @@ Json to_json(const Histogram& histogram, unsigned sample_every) {
             {"overflow", histogram.overflow()}}}};
 }
 
+namespace {
+
 /// Every message is timed while that costs a producer less than 2 % of its time, else every 2^k-th.
-unsigned choose_sampling(const PassResult& warmup, const Point& point) {
-  if (warmup.seconds <= 0 || warmup.received == 0) return 1;
-  const double per_producer = static_cast<double>(warmup.received) / warmup.seconds / point.producers;
+unsigned choose_sampling(double messages_per_second, const Point& point) {
+  const double per_producer = messages_per_second / point.producers;
   const double cost_ns = kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
   const double share = per_producer * cost_ns * 1e-9;
   return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
@@ -157,26 +161,44 @@ void Session::run_load(const Point& point, const RunSettings& settings, Outcome&
                            settings.external_worker,
                            floors_.get<Floors>()};
   const auto queue = entry.make(config);
-  const LoadSettings load{settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted};
-  ClosedLoop loop(*queue, point, *workload, *device_, load);
+  // Before the queue starts: making a schedule takes its time.
+  Schedule warmup_schedule, schedule;
+  if (is_open(point)) {
+    warmup_schedule = make_schedule(point, settings.warmup_seconds, settings.seed + 1);
+    const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
+    schedule = make_schedule(point, messages != 0 && rate != 0 ? messages / rate : settings.seconds, settings.seed);
+    if (schedule.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
+  }
+  Load load(*queue, point, *workload, *device_,
+            {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted});
   queue->start();
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
   try {
-    PassResult warmup;
     if (settings.warmup_seconds > 0) {
       const TraceRange range("warm-up");
-      warmup = loop.run({.seconds = settings.warmup_seconds});
+      Pass pass{.seconds = settings.warmup_seconds, .until_steady = true};
+      if (warmup_schedule.size() != 0) pass.schedule = &warmup_schedule;
+      outcome.warmup = load.run(pass);
     }
-    outcome.sample_every = choose_sampling(warmup, point);
+    const double seen =
+        outcome.warmup.seconds == 0 ? 0 : static_cast<double>(outcome.warmup.received) / outcome.warmup.seconds;
+    const double due = schedule.size() == 0 ? 0 : static_cast<double>(schedule.size()) / schedule.seconds;
+    outcome.sample_every = choose_sampling(std::max(seen, due), point);
     const TraceRange range("timed");
-    outcome.result = loop.run({settings.seconds, settings.messages, outcome.sample_every});
+    Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
+    if (is_open(point)) {
+      pass.schedule = &schedule;
+      pass.seconds = schedule.seconds;
+      pass.messages = 0;
+    }
+    outcome.result = load.run(pass);
     queue->stop(true);
     queue->check();
-    loop.collect_leftovers();
-    outcome.counts = loop.counts();
+    load.collect_leftovers();
+    outcome.counts = load.counts();
   } catch (...) {
-    outcome.counts = loop.counts();
+    outcome.counts = load.counts();
     queue->stop(false);
     throw;
   }
@@ -189,6 +211,8 @@ double Session::driver_limit(const Point& point, double rate) {
   double& limit = known->second;
   Point null = point;
   null.queue = "null";
+  null.arrivals = "closed";
+  null.rate = 0;
   null = resolve(null, *device_).point;
   RunSettings brief = settings_;
   brief.seconds = 0.1;
@@ -212,7 +236,7 @@ void Session::measure(const Point& point, Json& row) {
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [counts, cost, choices, sample_every, result] = outcome;
+  const auto& [counts, cost, choices, sample_every, warmup, result] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -236,14 +260,16 @@ void Session::measure(const Point& point, Json& row) {
     return;
   }
   const double rate = static_cast<double>(result.received) / result.seconds;
-  row["throughput"] = {{"messages_per_second", rate},
-                       {"bytes_per_second", rate * static_cast<double>(point.payload)},
-                       {"seconds", result.seconds}};
+  row["throughput"] = {
+      {"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}, {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
+  row["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
   row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));
   if (interrupted()) {
     row["status"] = "invalid";
     row["reason"] = "interrupted";
+  } else if (is_open(point)) {
+    describe_open_load(point, result, sample_every, row);
   } else if (entry.works) {
     try {
       const double limit = driver_limit(point, rate);

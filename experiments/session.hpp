@@ -21,6 +21,8 @@ struct RunSettings {
   bool external_worker = false;
 };
 Json to_json(const RunSettings&);
+/// A row's `latency_ns` and its like.
+Json to_json(const Histogram&, unsigned sample_every);
 
 /// What one invocation works with: the device, Redis if needed, the floors once they are measured.
 class Session {
@@ -57,7 +59,7 @@ class Session {
     Cost cost;
     Choices choices;
     unsigned sample_every = 1;
-    PassResult result;
+    PassResult warmup, result;
   };
   void run_load(const Point&, const RunSettings&, Outcome&);
 

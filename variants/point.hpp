@@ -31,6 +31,14 @@ struct Point {
   std::size_t pack = 1;        ///< Redis: messages per list element or stream entry
   std::size_t capacity = 0;    ///< messages a queue holds per producer before it pushes back; 0 = the window
   double flops_per_byte = 1;   ///< `fma_chain`
+  // The load: "closed" keeps the window full; else messages arrive by a schedule, whatever comes back.
+  std::string arrivals = "closed";
+  std::uint64_t rate = 0;      ///< messages a second of all producers together; 0 with closed load
+  std::uint64_t burst_us = 0;  ///< arrivals `bursts`: how long messages arrive, then pause
+  std::uint64_t pause_us = 0;
+  std::string payload_mix = "none";   ///< sizes by share; `payload` is then the largest
+  std::string priority_mix = "none";  ///< priorities by share
+  std::string trace = "none";         ///< arrivals `trace`: the file
 
   friend bool operator==(const Point&, const Point&) = default;
 };

@@ -1,0 +1,124 @@
+#include "experiments/flow.hpp"
+
+#include "common/clock.hpp"
+#include "common/threads.hpp"
+#include "common/trace.hpp"
+
+namespace feedrate {
+namespace {
+
+/// A run is verified before its results are timed, so a run is short: 2 µs of verification. And not shorter, for each
+/// begins with lines that no cache holds.
+constexpr std::size_t kRunBytes = 64 << 10;
+
+/// How many results at the head of `results` (at least one) have ids that count up. Where the last has the id that it
+/// would have, those between are taken to have theirs: who compares the results (all_match) compares every id.
+std::size_t leading_run(const ConstMessages& results) {
+  const std::size_t most = std::min(results.count, std::max<std::size_t>(1, kRunBytes / results.stride));
+  const std::uint64_t first = results.header(0).id;
+  if (results.header(most - 1).id == first + most - 1) return most;
+  std::size_t count = 1;
+  while (count < most && results.header(count).id == first + count) ++count;
+  return count;
+}
+
+bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const ConstMessages& run) {
+  if (!flow.mixed()) return work.workload.all_match(work.seed, first_id, flow.payload, run);
+  bool right = true;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const std::size_t payload = flow.payload_of(sequence_of(first_id) + i);
+    right &= work.workload.all_match(work.seed, first_id + i, payload, run.from(i).first(1));
+  }
+  return right;
+}
+
+/// A timed message's result is verified.
+void record(Flow& flow, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
+  const std::uint64_t published = flow.stamp(sequence, pass.sample_every).load(std::memory_order_relaxed);
+  if (flow.schedule == nullptr) return flow.latency.record(now - published);
+  const std::uint64_t response = now - flow.due_ns(sequence);
+  flow.latency.record(response);
+  flow.service.record(now - published);
+  if (!flow.schedule->priorities.empty()) {
+    flow.by_priority[flow.schedule->priorities[flow.place_of(sequence)]].record(response);
+  }
+}
+
+void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
+  Counts& counts = flow.counts;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const ConstMessages result = run.from(i).first(1);
+    const std::uint64_t id = result.header(0).id, sequence = sequence_of(id);
+    const bool known = producer_of(id) == flow.index && sequence >= flow.first &&
+                       sequence < flow.sent.load(std::memory_order_relaxed) + work.point.batch;
+    const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
+    // An earlier pass is complete: whatever comes of it again, comes twice.
+    const bool earlier = producer_of(id) == flow.index && sequence < flow.first;
+    if (earlier || verdict == Tracker::Verdict::duplicate) {
+      ++counts.duplicated;
+      continue;
+    }
+    const bool right = verdict == Tracker::Verdict::unknown || all_match(flow, work, id, result) || !work.queue_works;
+    counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
+    if (verdict == Tracker::Verdict::unknown) continue;
+    ++counts.received;
+    if ((sequence & (pass.sample_every - 1)) == 0) record(flow, pass, sequence, now_ns());
+  }
+}
+
+/// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
+void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
+  const std::uint64_t id = run.header(0).id, first = sequence_of(id), end = first + run.count;
+  // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
+  // counted after it: a batch more may be on its way.
+  if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
+  const bool known = producer_of(id) == flow.index && first >= flow.first && end <= flow.sent_seen + work.point.batch;
+  // The null queue's results are compared too, for the time that takes, but they answer nothing.
+  const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
+  if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run);
+  flow.counts.received += run.count;
+  const std::uint64_t every = pass.sample_every;
+  if (std::uint64_t timed = (first + every - 1) & ~(every - 1); timed < end) {
+    const std::uint64_t now = now_ns();
+    for (; timed < end; timed += every) record(flow, pass, timed, now);
+  }
+}
+
+}  // namespace
+
+void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
+  schedule = of_pass;
+  start = start_ns;
+  first = sent.load();
+  all_sent = false;
+  latency = service = send_lag = own_lag = Histogram();
+  by_priority.clear();
+  finished_at = unsent = blocked_ns = looks = looking_ns = 0;
+}
+
+void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& abort) {
+  Backoff backoff;
+  bool last_look = false;  // all is sent: if nothing has come now, nothing can follow what has
+  while (!abort.load(std::memory_order_relaxed)) {
+    const ConstMessages results = flow.collector->poll(work.point.batch);
+    if (results.empty()) {
+      if (last_look && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      last_look = flow.all_sent.load(std::memory_order_acquire);
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    const TraceRange range("collect");
+    for (ConstMessages rest = results; !rest.empty();) {
+      const ConstMessages run = rest.first(leading_run(rest));
+      take_run(flow, work, pass, run);
+      rest = rest.from(run.count);
+    }
+    flow.collector->release(results.count);
+    flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
+    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
+    flow.received.store(flow.counts.received, std::memory_order_release);
+  }
+}
+
+}  // namespace feedrate

@@ -1,0 +1,103 @@
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/histogram.hpp"
+#include "experiments/schedule.hpp"
+#include "experiments/tracker.hpp"
+#include "variants/queue.hpp"
+
+namespace feedrate {
+
+struct Counts {
+  std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
+  bool clean() const { return lost == 0 && duplicated == 0 && corrupted == 0; }
+};
+
+/// One timed stretch of load: until `seconds` have passed, or exactly `messages` were sent when that is not 0, or by a
+/// schedule.
+struct Pass {
+  double seconds = 0.5;
+  std::uint64_t messages = 0;
+  unsigned sample_every = 1;           ///< a power of two: which share of the messages is timed
+  const Schedule* schedule = nullptr;  ///< open load, when there is one
+  bool until_steady = false;           ///< ends sooner than `seconds` once the rate has no trend any more
+};
+
+/// What is the same for all flows of a load.
+struct Work {
+  Point point;
+  const Workload& workload;
+  std::uint64_t seed;
+  bool queue_works;
+};
+
+/// One producer, its collector, and what they share. Everything atomic has one writer.
+struct Flow {
+  Flow(unsigned index, const Point& point, Queue& queue)
+      : index(index),
+        producers(point.producers),
+        payload(point.payload),
+        producer(queue.producer(index)),
+        collector(queue.collector(index)),
+        stamps(std::bit_ceil(std::max<std::size_t>(2 * point.window, 1024))),
+        tracker(stamps.size()) {}
+
+  /// Before the threads of a pass start: nothing is in flight.
+  void begin(const Schedule* schedule, std::uint64_t start_ns);
+
+  /// The place in the schedule of the message with this sequence number.
+  std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
+  std::uint64_t due_ns(std::uint64_t sequence) const { return start + schedule->due_ns[place_of(sequence)]; }
+  bool mixed() const { return schedule != nullptr && !schedule->payloads.empty(); }
+  std::size_t payload_of(std::uint64_t sequence) const {
+    return mixed() ? schedule->payloads[place_of(sequence)] : payload;
+  }
+  /// When a timed message was published. Side by side, so that not each of them costs both threads a line.
+  std::atomic<std::uint64_t>& stamp(std::uint64_t sequence, unsigned every) {
+    return stamps[(sequence >> std::countr_zero(every)) & (stamps.size() - 1)];
+  }
+
+  unsigned index, producers;
+  std::size_t payload;
+  std::unique_ptr<Producer> producer;
+  std::unique_ptr<Collector> collector;
+  std::vector<std::atomic<std::uint64_t>> stamps;
+  const Schedule* schedule = nullptr;  // of the pass, as are the next two
+  std::uint64_t start = 0;             // ns: when its first message is due at the earliest
+  std::uint64_t first = 0;             // the sequence number that its first message has
+
+  // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
+  // must not take the lines that its collector counts in.
+  alignas(128) Tracker tracker;  // the collector's, as are the next six
+  Counts counts;                 // read when it has ended
+  Histogram latency;             // closed load: from publish on; open load: from the intended time on
+  Histogram service;             // open load: from publish on
+  std::map<unsigned, Histogram> by_priority;
+  std::uint64_t finished_at = 0;  // when the last result of the pass came
+  std::uint64_t sent_seen = 0;    // `sent`, as last looked at
+
+  alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
+  std::atomic<bool> all_sent{false};
+  Histogram send_lag;                                       // open load: from the intended time to publish
+  Histogram own_lag;                                        // the part of it for which the queue had room
+  std::uint64_t unsent = 0;                                 // of the schedule, when the pass ended
+  std::uint64_t blocked_ns = 0, looks = 0, looking_ns = 0;  // kept waiting by the queue; waiting for what is due
+
+  alignas(128) std::atomic<std::uint64_t> received{0};  // by the collector
+  std::atomic<std::uint64_t> lowest_missing{0};
+};
+
+/// The collecting half of a flow: polls, verifies, counts and times, until all that was sent has come back or `abort`.
+void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);
+
+/// The sending half, until `stop`: keeps the window full.
+void send_closed(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
+/// Sends each message of the schedule when it is due, or as soon after as there is room.
+void send_open(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
+
+}  // namespace feedrate

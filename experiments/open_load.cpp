@@ -1,0 +1,80 @@
+#include "experiments/open_load.hpp"
+
+#include <fmt/format.h>
+
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Messages that were never sent, or a backlog that grows by more than this share of what was due, and by more than its
+/// own ups and downs: a queue in balance has a backlog, too, but one that comes and goes.
+constexpr double kGrowth = 0.01;
+constexpr double kErrors = 4;
+
+std::string why_unsustainable(const PassResult& result) {
+  const Backlog& backlog = result.backlog;
+  const auto due = static_cast<double>(result.due);
+  const double grown = backlog.per_second * result.seconds;
+  const bool grows =
+      grown > kGrowth * due && backlog.per_second > kErrors * backlog.error && backlog.end > 2 * backlog.begin;
+  if (result.unsent == 0 && !grows) return "";
+  return fmt::format(
+      "the backlog grew by {}msg/s where {}msg/s were due; {:.0f} messages were behind at the end, {} were never sent",
+      format_si(backlog.per_second), format_si(due / result.seconds), backlog.end, result.unsent);
+}
+
+/// The generator's own lateness may be a tenth of what is measured, and is always allowed what a look at the clock and
+/// a batch take.
+std::string why_generator(const PassResult& result) {
+  constexpr double kShare = 0.1;
+  struct Limit {
+    double quantile, least_ns;
+    const char* name;
+  };
+  for (const Limit& limit : {Limit{0.5, 300, "half"}, Limit{0.99, 1000, "1 %"}}) {
+    const double own = result.own_lag.quantile(limit.quantile), response = result.latency.quantile(limit.quantile);
+    if (own > limit.least_ns && own > kShare * response) {
+      return fmt::format(
+          "generator: {} of the messages were sent {} or more too late by its own fault, of a response of {}",
+          limit.name, format_ns(own), format_ns(response));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+void describe_open_load(const Point& point, const PassResult& result, unsigned sample_every, Json& row) {
+  row["bound"].erase("throughput");  // the rate is what was asked for, not what the queue can do
+  row["service_ns"] = to_json(result.service, sample_every);
+  row["send_lag_ns"] = to_json(result.send_lag, sample_every);
+  for (const auto& [priority, latency] : result.by_priority) {
+    row["priorities_ns"][std::to_string(priority)] = to_json(latency, sample_every);
+  }
+  const Backlog& backlog = result.backlog;
+  row["load"] = {
+      {"due", result.due},
+      {"unsent", result.unsent},
+      {"due_per_second", static_cast<double>(result.due) / result.seconds},
+      {"own_lag_ns",
+       {{"p50", result.own_lag.quantile(0.5)}, {"p99", result.own_lag.quantile(0.99)}, {"max", result.own_lag.max()}}},
+      {"granularity_ns", result.granularity_ns},
+      {"batch", point.batch},
+      {"blocked_share", result.blocked_share},
+      {"backlog",
+       {{"begin", backlog.begin},
+        {"end", backlog.end},
+        {"max", backlog.most},
+        {"per_second", backlog.per_second},
+        {"per_second_error", backlog.error}}}};
+  if (const std::string why = why_unsustainable(result); !why.empty()) {
+    row["status"] = "unsustainable";
+    row["reason"] = why;
+  } else if (const std::string late = why_generator(result); !late.empty()) {
+    row["status"] = "invalid";
+    row["reason"] = late;
+  }
+}
+
+}  // namespace feedrate

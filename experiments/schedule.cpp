@@ -1,0 +1,132 @@
+#include "experiments/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "common/error.hpp"
+#include "common/hash.hpp"
+#include "experiments/mix.hpp"
+#include "experiments/trace_file.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Uniform in (0, 1], the same on every machine: what standard distributions give is each library's own choice.
+class Uniform {
+ public:
+  Uniform(std::uint64_t seed, std::string_view purpose) : engine_(seed ^ hash64(purpose)) {}
+  double operator()() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+std::vector<std::uint64_t> constant(double rate, double seconds) {
+  std::vector<std::uint64_t> due(static_cast<std::size_t>(rate * seconds));
+  for (std::size_t i = 0; i < due.size(); ++i) due[i] = static_cast<std::uint64_t>(static_cast<double>(i) * 1e9 / rate);
+  return due;
+}
+
+/// Poisson arrivals at `rate`, in a time that `place` maps to the phase's.
+template <class Place>
+std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
+  std::vector<std::uint64_t> due;
+  due.reserve(static_cast<std::size_t>(rate * seconds * 1.01) + 64);
+  Uniform uniform(seed, "arrivals");
+  for (double t = 0;;) {
+    t -= std::log(uniform()) / rate;
+    const double placed = place(t);
+    if (placed >= seconds) return due;
+    due.push_back(static_cast<std::uint64_t>(placed * 1e9));
+  }
+}
+
+std::vector<std::uint64_t> bursts(const Point& point, double seconds, std::uint64_t seed) {
+  const double on = static_cast<double>(point.burst_us) * 1e-6, off = static_cast<double>(point.pause_us) * 1e-6;
+  const double rate = static_cast<double>(point.rate) * (on + off) / on;
+  return poisson(rate, seconds, seed, [=](double t) {
+    const double burst = std::floor(t / on);
+    return burst * (on + off) + (t - burst * on);
+  });
+}
+
+}  // namespace
+
+std::uint64_t Schedule::due_until(std::uint64_t ns) const {
+  return static_cast<std::uint64_t>(std::upper_bound(due_ns.begin(), due_ns.end(), ns) - due_ns.begin());
+}
+
+double Schedule::mean_payload(std::size_t payload) const {
+  if (payloads.empty()) return static_cast<double>(payload);
+  return std::accumulate(payloads.begin(), payloads.end(), 0.0) / static_cast<double>(payloads.size());
+}
+
+Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
+  Schedule schedule;
+  const auto rate = static_cast<double>(point.rate);
+  if (point.arrivals == "trace") {
+    schedule = read_trace(point.trace);
+    const double length = static_cast<double>(schedule.due_ns.back()) * 1e-9;
+    const double stretch = point.rate == 0 || length == 0 ? 1 : static_cast<double>(schedule.size()) / rate / length;
+    for (auto& due : schedule.due_ns) due = static_cast<std::uint64_t>(static_cast<double>(due) * stretch);
+    const auto kept = schedule.due_until(static_cast<std::uint64_t>(seconds * 1e9));
+    schedule.due_ns.resize(kept);
+    if (!schedule.payloads.empty()) schedule.payloads.resize(kept);
+    if (!schedule.priorities.empty()) schedule.priorities.resize(kept);
+    seconds = std::min(seconds, length * stretch);
+  } else if (point.arrivals == "constant") {
+    schedule.due_ns = constant(rate, seconds);
+  } else if (point.arrivals == "bursts") {
+    schedule.due_ns = bursts(point, seconds, seed);
+  } else {
+    schedule.due_ns = poisson(rate, seconds, seed, [](double t) { return t; });
+  }
+  schedule.seconds = seconds;
+  if (schedule.payloads.empty() && point.payload_mix != kNoMix) {
+    Uniform uniform(seed, "payloads");
+    const Mix mix = parse_payload_mix(point.payload_mix, point.payload);
+    schedule.payloads.resize(schedule.size());
+    for (auto& payload : schedule.payloads) payload = static_cast<std::uint32_t>(mix.draw(uniform));
+  }
+  if (schedule.priorities.empty() && point.priority_mix != kNoMix) {
+    Uniform uniform(seed, "priorities");
+    const Mix mix = parse_priority_mix(point.priority_mix);
+    schedule.priorities.resize(schedule.size());
+    for (auto& priority : schedule.priorities) priority = static_cast<std::uint8_t>(mix.draw(uniform));
+  }
+  return schedule;
+}
+
+std::string refuse_load(Point& point, const Workload& workload) {
+  if (!is_open(point)) {
+    return point.rate == 0 ? "" : "a rate needs arrivals: constant, poisson, bursts or trace";
+  }
+  const bool traced = point.arrivals == "trace";
+  if (traced && point.trace == kNoMix) return "arrivals by trace need a trace file";
+  if (!traced && point.rate == 0) return fmt::format("{} arrivals need a rate", point.arrivals);
+  if (point.arrivals == "bursts" && point.burst_us == 0) return "bursts need burst-us, the length of a burst";
+  std::vector<std::size_t> sizes;
+  if (traced) {
+    const std::string named = workload_of_trace(point.trace);
+    if (!named.empty() && named != point.workload) {
+      return fmt::format("the trace is of workload {}, the point of {}", named, point.workload);
+    }
+    const Schedule trace = read_trace(point.trace);
+    sizes.assign(trace.payloads.begin(), trace.payloads.end());
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  }
+  if (sizes.empty() && point.payload_mix != kNoMix)
+    sizes = parse_payload_mix(point.payload_mix, point.payload).values();
+  for (const std::size_t size : sizes) {
+    if (auto reason = workload.refuse(size); !reason.empty()) return reason;
+    point.payload = std::max(point.payload, size);
+  }
+  return "";
+}
+
+}  // namespace feedrate

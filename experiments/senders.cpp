@@ -1,0 +1,152 @@
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/threads.hpp"
+#include "common/trace.hpp"
+#include "experiments/flow.hpp"
+
+namespace feedrate {
+namespace {
+
+/// How far a flow may go on sending, as its collector last said.
+class Room {
+ public:
+  Room(const Flow& flow, const Point& point)
+      : flow_(flow), window_(point.window), batch_(point.batch), received_(flow.first), lowest_(flow.first) {}
+  /// Messages that may follow the first `sent`, at most `n` and a batch.
+  std::uint64_t operator()(std::uint64_t sent, std::uint64_t n) {
+    const std::uint64_t span = flow_.stamps.size();
+    if (sent - received_ >= window_ || sent - lowest_ >= span) {
+      received_ = flow_.received.load(std::memory_order_acquire);
+      lowest_ = flow_.lowest_missing.load(std::memory_order_relaxed);
+    }
+    return std::min({batch_, n, window_ - (sent - received_), span - (sent - lowest_)});
+  }
+
+ private:
+  const Flow& flow_;
+  std::uint64_t window_, batch_, received_, lowest_;
+};
+
+void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Messages& slots) {
+  if (!flow.mixed()) {
+    return work.workload.fill(work.seed, message_id(flow.index, sequence), flow.payload, slots);
+  }
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    work.workload.fill(work.seed, message_id(flow.index, sequence + i), flow.payload_of(sequence + i),
+                       slots.from(i).first(1));
+  }
+}
+
+/// Calls `each(sequence)` for those of `count` messages from `sequence` on that are timed.
+template <class Each>
+void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every, Each&& each) {
+  for (std::uint64_t timed = (sequence + every - 1) & ~(every - 1); timed < sequence + count; timed += every)
+    each(timed);
+}
+
+/// Waits some of the time until a message is due: gives the core away while that is long, and looks without a pause
+/// when it is near, since whoever gives the core away gets it back late.
+void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
+  constexpr std::uint64_t kLong = 1'000'000, kNear = 5'000;
+  if (gap_ns > kLong) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  } else if (gap_ns > kNear) {
+    backoff.wait();
+  }
+}
+
+/// Publishes what is filled, now; each message is as late as this is behind its due time.
+void release(Flow& flow, const Pass& pass, std::uint64_t sequence, std::uint64_t count, std::uint64_t unblocked_at) {
+  const std::uint64_t now = now_ns();
+  for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
+    const std::uint64_t due = flow.due_ns(timed), since = std::max(due, unblocked_at);
+    flow.stamp(timed, pass.sample_every).store(now, std::memory_order_relaxed);
+    flow.send_lag.record(now > due ? now - due : 0);
+    flow.own_lag.record(now > since ? now - since : 0);
+  });
+  flow.producer->publish(count);
+  flow.sent.store(sequence + count, std::memory_order_release);
+}
+
+}  // namespace
+
+void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
+  const std::uint64_t start = flow.first;
+  const std::uint64_t share = pass.messages / flow.producers + (flow.index < pass.messages % flow.producers ? 1 : 0);
+  const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
+  std::uint64_t sent = start;
+  Room room(flow, work.point);
+  Backoff backoff;
+  while (!stop.load(std::memory_order_relaxed) && sent < limit) {
+    const std::uint64_t n = room(sent, limit - sent);
+    const Messages slots = n == 0 ? Messages{} : flow.producer->reserve(n);
+    if (slots.empty()) {
+      flow.producer->progress();
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    const TraceRange range("produce");
+    fill(flow, work, sent, slots);
+    std::uint64_t now = 0;
+    for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
+      if (now == 0) now = now_ns();
+      flow.stamp(timed, pass.sample_every).store(now, std::memory_order_relaxed);
+    });
+    flow.producer->publish(slots.count);
+    sent += slots.count;
+    flow.sent.store(sent, std::memory_order_release);
+  }
+}
+
+void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
+  const std::uint64_t all = flow.schedule->size();
+  const std::uint64_t end = flow.first + (all > flow.index ? (all - flow.index - 1) / flow.producers + 1 : 0);
+  std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
+  std::uint64_t filled = 0;                         // messages that lie ready to be published
+  std::uint64_t blocked_since = 0, unblocked_at = 0;
+  Room room(flow, work.point);
+  Backoff backoff;
+  /// Reserves and fills up to `n`; says whether the queue had room.
+  const auto prepare = [&](std::uint64_t n) {
+    n = room(sent, n);
+    const Messages slots = n == 0 ? Messages{} : flow.producer->reserve(n);
+    if (slots.empty()) return false;
+    fill(flow, work, sent, slots);
+    filled = slots.count;
+    return true;
+  };
+  while (!stop.load(std::memory_order_relaxed) && sent < end) {
+    const std::uint64_t now = now_ns();
+    while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
+    if (due_end == sent) {
+      if (filled == 0) prepare(1);  // so that making the next message makes none late
+      flow.producer->progress();
+      wait_for_due(flow.due_ns(sent) - now, backoff);
+      ++flow.looks;
+      flow.looking_ns += now_ns() - now;
+      continue;
+    }
+    if (filled == 0 && !prepare(due_end - sent)) {
+      if (blocked_since == 0) blocked_since = now;
+      flow.producer->progress();
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    if (blocked_since != 0) {
+      unblocked_at = now_ns();
+      flow.blocked_ns += unblocked_at - blocked_since;
+      blocked_since = 0;
+    }
+    const TraceRange range("produce");
+    release(flow, pass, sent, filled, unblocked_at);
+    sent += filled;
+    filled = 0;
+    due_end = std::max(due_end, sent);
+  }
+  flow.unsent = end - sent;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,218 @@
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/threads.hpp"
+#include "kernels/workload_of.hpp"
+#include "tests/support/cells.hpp"
+#include "variants/queues/ring_memory.hpp"
+
+/// Open load on queues that do what they must not: what the row says must be what happened.
+namespace feedrate::test {
+namespace {
+
+/// Serves a ring by a thread that once freezes, or takes its time for every batch.
+class ReluctantQueue final : public Queue {
+ public:
+  struct Manner {
+    std::chrono::milliseconds freezes_after{-1}, freezes_for{0};
+    std::chrono::microseconds per_message{0};
+  };
+  ReluctantQueue(const QueueConfig& config, Manner manner)
+      : config_(config),
+        manner_(manner),
+        memory_(config.device, HostMemory::pageable, config.in_stride(), config.out_stride(),
+                ring_capacity(config.point)) {}
+  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RingIn>(memory_.view()); }
+  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<RingOut>(memory_.view()); }
+  void start() override {
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  }
+  void stop(bool) override { thread_ = {}; }
+  Cost cost() const override { return {.host_threads = 1}; }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    const RingView ring = memory_.view();
+    RingServer server(ring);
+    Backoff backoff;
+    const std::uint64_t freeze_at = now_ns() + static_cast<std::uint64_t>(manner_.freezes_after.count()) * 1'000'000;
+    bool will_freeze = manner_.freezes_after.count() >= 0;
+    while (!stop.stop_requested()) {
+      if (will_freeze && now_ns() > freeze_at) {
+        will_freeze = false;
+        std::this_thread::sleep_for(manner_.freezes_for);
+      }
+      const std::uint64_t first = server.taken(), n = ring.contiguous(first, server.waiting());
+      if (n == 0) {
+        backoff.wait();
+        continue;
+      }
+      backoff.reset();
+      config_.workload.run_on_cpu(
+          {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, static_cast<std::uint32_t>(n)});
+      if (manner_.per_message.count() != 0) std::this_thread::sleep_for(n * manner_.per_message);
+      server.take(n);
+      server.complete(n);
+    }
+  }
+
+  QueueConfig config_;
+  Manner manner_;
+  RingMemory memory_;
+  std::jthread thread_;
+};
+
+QueueEntry reluctant(ReluctantQueue::Manner manner) {
+  return {.description = "test: reluctant",
+          .delivery = "exactly once in process",
+          .order = "per producer",
+          .make = [manner](const QueueConfig& config) { return std::make_unique<ReluctantQueue>(config, manner); }};
+}
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+const QueueRegistration freezing("test_freezing", reluctant({milliseconds(5000), milliseconds(100), microseconds(0)}));
+const QueueRegistration slow("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
+const QueueRegistration prompt("test_prompt", reluctant({}));
+
+/// An echo whose messages take long to make: the generator's fault, not the queue's.
+struct SlowToMake {
+  static constexpr auto kName = "test_slow_to_make";
+  static constexpr auto kDescription = "test: messages take 300 us to make";
+  explicit SlowToMake(const WorkloadOptions&) {}
+  FEEDRATE_HD static bool accepts(std::size_t) { return true; }
+  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
+  static std::string refuse(std::size_t) { return ""; }
+  template <class Group>
+  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    std::uint32_t sum = 0;
+    map_pieces(
+        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
+        [&](std::size_t i, Vec16 piece) {
+          sum += trim_and_sum(piece, i, bytes);
+          out[i] = piece;
+        });
+    return sum;
+  }
+  static void shape(std::byte*, std::size_t) {
+    const std::uint64_t end = now_ns() + 300'000;
+    while (now_ns() < end) {
+    }
+  }
+  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
+    std::memcpy(result, payload, bytes);
+  }
+  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) { return true; }
+};
+const WorkloadRegistration<SlowToMake> slow_to_make;
+
+Point open_point(const std::string& queue, std::uint64_t rate) {
+  Point point;
+  point.queue = queue;
+  point.device = "cpu";
+  point.arrivals = "constant";
+  point.rate = rate;
+  return point;
+}
+
+Json run_open(const Point& point, double seconds, double warmup = 0) {
+  RunSettings settings;
+  settings.seconds = seconds;
+  settings.warmup_seconds = warmup;
+  Session session("cpu", 0, {}, "test", settings);
+  return run_cell(session, point);
+}
+
+/// The share of a row's histogram above `ns`.
+double share_above(const Json& latency, double ns) {
+  double above = 0, all = 0;
+  const Json& histogram = latency["histogram"];
+  for (std::size_t i = 0; i < histogram["index"].size(); ++i) {
+    const auto count = histogram["counts"][i].get<double>();
+    all += count;
+    if (static_cast<double>(Histogram::lowest(histogram["index"][i])) > ns) above += count;
+  }
+  return above / all;
+}
+
+TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
+  Point point = open_point("test_freezing", 10'000);
+  point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
+  const Json row = run_open(point, 10);
+  ASSERT_TRUE(row.contains("latency_ns")) << row.dump(1);
+  EXPECT_EQ(row["counts"]["received"], 100'000);
+  // 100 ms of 10 s: 1 % of the messages, evenly spread over what was left of the freeze when each was due.
+  EXPECT_NEAR(share_above(row["latency_ns"], 5e6), 0.0095, 0.002);
+  EXPECT_NEAR(share_above(row["latency_ns"], 50e6), 0.005, 0.0012);
+  EXPECT_NEAR(share_above(row["latency_ns"], 90e6), 0.001, 0.0006);
+  EXPECT_NEAR(row["latency_ns"]["max"].get<double>(), 100e6, 15e6);
+  EXPECT_LT(share_above(row["service_ns"], 5e6), 0.0015) << "only the window was in flight";
+  EXPECT_GT(share_above(row["send_lag_ns"], 50e6), 0.003);
+  EXPECT_NE(row["status"], "unsustainable") << "it caught up: " << row["reason"];
+}
+
+TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
+  const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // it serves 5000 a second at most
+  EXPECT_EQ(row["status"], "unsustainable") << row["reason"];
+  EXPECT_NE(row["reason"].get<std::string>().find("never sent"), std::string::npos);
+  EXPECT_GT(row["load"]["backlog"]["per_second"], 10'000);
+  EXPECT_GT(row["load"]["blocked_share"], 0.5);
+  EXPECT_EQ(row["counts"]["lost"], 0);
+  EXPECT_EQ(row["load"]["due"], 10'000);
+  EXPECT_GT(row["load"]["unsent"], 0);
+}
+
+TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
+  Point point = open_point("test_prompt", 2000);
+  point.workload = "test_slow_to_make";
+  point.arrivals = "bursts";
+  point.burst_us = 1000;
+  point.pause_us = 9000;
+  const Json row = run_open(point, 0.5);
+  EXPECT_EQ(row["status"], "invalid") << row.dump(1);
+  EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
+  EXPECT_LT(row["load"]["blocked_share"], 0.1);
+}
+
+TEST(OpenLoad, WhatItMeasuresAddsUp) {
+  const Json row = run_open(open_point("gpu_ring", 5000), 1);
+  EXPECT_EQ(row["load"]["due"], 5000);
+  EXPECT_EQ(row["counts"]["sent"], 5000);
+  EXPECT_EQ(row["counts"]["received"], 5000);
+  EXPECT_NEAR(row["throughput"]["messages_per_second"].get<double>(), 5000, 100);
+  const auto mean = [&](const char* name) { return row[name]["mean"].get<double>(); };
+  EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
+  EXPECT_EQ(row["latency_ns"]["samples"], row["service_ns"]["samples"]);
+}
+
+TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
+  for (const char* queue : {"null", "gpu_ring", "host_polled"}) {
+    Point point = open_point(queue, 20'000);
+    point.producers = 3;
+    point.arrivals = "poisson";
+    point.payload_mix = "0:1,64:5,100:1,4Ki:1";
+    point.priority_mix = "0:0.2,3:0.8";
+    const Json row = run_open(point, 0.4, 0.1);
+    for (const char* wrong : {"lost", "duplicated", "corrupted"}) EXPECT_EQ(row["counts"][wrong], 0) << queue << wrong;
+    EXPECT_EQ(row["params"]["payload_bytes"], 4096);
+    ASSERT_TRUE(row.contains("priorities_ns")) << row.dump(1);
+    const double high = row["priorities_ns"]["0"]["samples"], low = row["priorities_ns"]["3"]["samples"];
+    EXPECT_NEAR(high / (high + low), 0.2, 0.03) << queue;
+    const double bytes = row["throughput"]["bytes_per_second"], messages = row["throughput"]["messages_per_second"];
+    EXPECT_NEAR(bytes / messages, (5 * 64 + 100 + 4096) / 8.0, 60) << queue;
+  }
+}
+
+TEST(Trends, OfABacklog) {
+  std::vector<double> level(1000), growing(1000);
+  for (std::size_t i = 0; i < level.size(); ++i) {
+    level[i] = static_cast<double>(i * 7919 % 100);
+    growing[i] = level[i] + static_cast<double>(i);
+  }
+  EXPECT_NEAR(backlog_of(growing).per_second, 1000, 20);
+  EXPECT_LT(std::abs(backlog_of(level).per_second), 4 * backlog_of(level).error);
+  EXPECT_NEAR(backlog_of(growing).begin, 99.5, 5);
+  EXPECT_NEAR(backlog_of(growing).end, 999, 5);
+}
+
+}  // namespace
+}  // namespace feedrate::test
