@@ -54,12 +54,15 @@ Axis word(std::string name, std::string Point::*field, Names allowed, std::strin
 /// Free text that `check` refuses by throwing BadInput; "none" is always right.
 Axis text(std::string name, std::string row_key, std::string Point::*field, std::string help,
           void (*check)(const std::string&)) {
-  return {std::move(name), std::move(row_key), std::move(help),
+  return {std::move(name),
+          std::move(row_key),
+          std::move(help),
           [=](Point& point, const std::string& value) {
             if (value != kNoMix) check(value);
             point.*field = value;
           },
-          [=](const Point& point) { return Json(point.*field); }};
+          [=](const Point& point) { return Json(point.*field); },
+          true};
 }
 
 template <class Registry>

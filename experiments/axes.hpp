@@ -20,6 +20,7 @@ struct Axis {
   std::string help;
   std::function<void(Point&, const std::string&)> set;  ///< throws BadInput, naming the option
   std::function<Json(const Point&)> get;
+  bool free_text = false;  ///< values are no names nor numbers, and may have commas
 };
 const std::vector<Axis>& axes();
 /// Throws BadInput listing the axes.

@@ -33,10 +33,19 @@ void apply_run(const Json& run, const std::string& where, CLI::App& command) {
 }
 
 Json run_of(const RunSettings& settings) {
-  return {{"seconds", settings.seconds},   {"warmup", settings.warmup_seconds},
-          {"messages", settings.messages}, {"repetitions", settings.repetitions},
-          {"seed", settings.seed},         {"watchdog", settings.watchdog_seconds},
-          {"pin", settings.pin_threads}};
+  return {{"seconds", settings.seconds},
+          {"warmup", settings.warmup_seconds},
+          {"messages", settings.messages},
+          {"repetitions", settings.repetitions},
+          {"seed", settings.seed},
+          {"watchdog", settings.watchdog_seconds},
+          {"pin", settings.pin_threads},
+          {"until-precise", settings.until_precise},
+          {"throughput-within", settings.throughput_within},
+          {"latency-within", settings.latency_within},
+          {"percentile", settings.percentile},
+          {"most-repetitions", settings.most_repetitions},
+          {"time-limit", settings.time_limit}};
 }
 
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.

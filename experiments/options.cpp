@@ -100,6 +100,27 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, 
       ->default_str(fmt::format("{}", field));
 }
 
+/// "2%" or "0.02", kept as a share.
+CLI::Option* add_percent(CLI::App& app, const std::string& name, double& field, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &field](const std::string& text) {
+            const bool percent = text.ends_with('%');
+            const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
+            field = percent ? value / 100 : value;
+            if (!(field > 0) || field > 1) throw BadInput("--" + name, text, "0.1% to 100%");
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("PERCENT")
+      ->default_str(fmt::format("{}%", 100 * field));
+}
+
+CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& field, const std::string& help) {
+  return app.add_flag("--" + name, field, help)->envname(variable_of(name));
+}
+
 }  // namespace
 
 std::string variable_of(const std::string& option) {
@@ -144,8 +165,18 @@ void CommonOptions::add_run(CLI::App& app) {
   add_count(
       app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
       "of payloads and of the order of cells", "1");
+  add_flag(app, "until-precise", run.until_precise,
+           "go on with a cell's repetitions until its 95 % intervals are narrow enough");
+  add_percent(app, "throughput-within", run.throughput_within, "half width of throughput's interval");
+  add_percent(app, "latency-within", run.latency_within, "half width of the percentile's interval");
+  add_option(app, "percentile", run.percentile, "of latency: p50, p90, p99, p999")
+      ->check(CLI::IsMember({"p50", "p90", "p99", "p999"}));
+  add_count(
+      app, "most-repetitions", 2, 1000, [this](std::uint64_t v) { run.most_repetitions = static_cast<unsigned>(v); },
+      "of a cell, however wide its intervals", "30");
+  add_seconds(app, "time-limit", run.time_limit, 86400, "for a cell's repetitions together, likewise");
   add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
-  app.add_flag("--pin", run.pin_threads, "bind producers and collectors to cores")->envname(variable_of("pin"));
+  add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");
 }
 
 std::unique_ptr<Session> CommonOptions::session(const std::vector<std::string>& arguments, bool needs_redis) {

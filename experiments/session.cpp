@@ -82,9 +82,13 @@ void install_signal_handlers() {
 }
 
 Json to_json(const RunSettings& settings) {
-  return {{"seconds", settings.seconds},         {"warmup_seconds", settings.warmup_seconds},
-          {"messages", settings.messages},       {"seed", settings.seed},
-          {"repetitions", settings.repetitions}, {"pinned_threads", settings.pin_threads}};
+  return {{"seconds", settings.seconds},
+          {"warmup_seconds", settings.warmup_seconds},
+          {"messages", settings.messages},
+          {"seed", settings.seed},
+          {"repetitions", settings.repetitions},
+          {"pinned_threads", settings.pin_threads},
+          {"until_precise", settings.until_precise}};
 }
 
 Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command,

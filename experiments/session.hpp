@@ -16,6 +16,11 @@ struct RunSettings {
   std::uint64_t messages = 0;  ///< instead of seconds, when not 0
   std::uint64_t seed = 1;
   unsigned repetitions = 1;
+  bool until_precise = false;  ///< repetitions beyond that number, until the intervals are as narrow as follows
+  double throughput_within = 0.02, latency_within = 0.05;  ///< half widths, as shares of the means
+  std::string percentile = "p99";                          ///< of latency: p50, p90, p99 or p999
+  unsigned most_repetitions = 30;
+  double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
   bool external_worker = false;

@@ -41,10 +41,15 @@ Json list_of(const Json& object, const std::string& where, const std::string& ke
 /// What a spec writes for an axis' values: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
 std::vector<std::string> values_of(const std::string& axis_name, const Json& json) {
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+  const bool free_text = axis(axis_name).free_text;
   std::vector<std::string> values;
   for (const Json& item : json.is_array() ? json : Json::array({json})) {
     if (!item.is_string() && !item.is_number()) {
       refuse(axis_name, "values must be numbers or strings, not " + item.dump());
+    }
+    if (free_text) {  // which may have commas
+      values.push_back(text(item));
+      continue;
     }
     for (auto& value : expand_values("--" + axis_name, text(item))) values.push_back(std::move(value));
   }
@@ -176,7 +181,8 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   }
   allow_only(document, where, {"name", "description", "run", "parts", "axes", "zip", "constraints"});
   allow_only(document.value("run", Json::object()), where + " run",
-             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin"});
+             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin", "until-precise",
+              "throughput-within", "latency-within", "percentile", "most-repetitions", "time-limit"});
   if (!document.contains("parts")) {
     if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
     document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});

@@ -1,0 +1,34 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace feedrate {
+
+/// Half the width of the 95 % confidence interval of a mean, by Student's t: repetitions are few, and a bootstrap of
+/// three values promises more than it knows. Infinite for fewer than two values.
+inline double half_width_95(std::span<const double> values) {
+  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); beyond them the last is near
+  // enough.
+  constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                           2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                           2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  const std::size_t n = values.size();
+  if (n < 2) return std::numeric_limits<double>::infinity();
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(n);
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double t = kT[std::min(n - 2, std::size(kT) - 1)];
+  return t * std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
+}
+
+/// The same as a share of the mean.
+inline double relative_half_width_95(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum == 0 ? std::numeric_limits<double>::infinity()
+                  : half_width_95(values) / std::abs(sum / static_cast<double>(values.size()));
+}
+
+}  // namespace feedrate

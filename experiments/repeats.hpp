@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/session.hpp"
+
+namespace feedrate {
+
+/// The repetitions of one point: says when there are enough. A fixed number is; or, with `--until-precise`, as many as
+/// bring the 95 % intervals of throughput and of one percentile of latency within their bounds, or end one of the
+/// limits. A repetition that was disturbed counts for neither, and is made up for, as often as there are repetitions.
+class Repeats {
+ public:
+  explicit Repeats(const RunSettings& settings) : settings_(settings) {}
+  /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
+  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", and the intervals'
+  /// relative half widths }.
+  Json add(const Json& row);
+  bool enough() const { return !stop_.empty(); }
+
+ private:
+  std::string why_enough() const;
+  bool precise() const;
+
+  RunSettings settings_;
+  std::vector<double> throughputs_, latencies_;
+  unsigned undisturbed_ = 0, disturbed_ = 0;
+  double seconds_ = 0;
+  std::string stop_;
+};
+
+/// Whether a row says that something else on the machine spoilt it.
+bool is_disturbed(const Json& row);
+
+}  // namespace feedrate
