@@ -13,6 +13,8 @@ SCHEMA_VERSION = 1
 STATUSES = ("ok", "invalid", "failed", "skipped")
 COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
 LATENCIES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+# A row's histogram summaries; all but the first belong to an open load.
+DISTRIBUTIONS = ("latency_ns", "response_ns", "service_ns", "send_lag_ns")
 # The axes in the order people name them; others that a sweep adds follow.
 AXES = (
     "queue",
@@ -182,6 +184,9 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
         flat[f"{side}_ratio"] = bound.get(side, {}).get("ratio", float("nan"))
     flat["floors"] = row.get("floors") or {}
     flat["chosen"] = row.get("chosen") or {}
+    flat["distributions"] = {name: row[name] for name in DISTRIBUTIONS if row.get(name)}
+    flat["response_p99"] = flat["distributions"].get("response_ns", {}).get("p99", float("nan"))
+    flat["time"] = row.get("time") or {}
     return flat
 
 
