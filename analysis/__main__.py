@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         "compare",
         help="ratios B / A of equal points, each FASTER, SLOWER, SAME or UNCLEAR",
         description="Compares B with A point by point, for each metric "
-        f"({names}): the ratio B / A, its 95 %% interval, and a verdict. FASTER and SLOWER: B differs by the margin or "
+        f"({names}): the ratio B / A, its 95 % interval, and a verdict. FASTER and SLOWER: B differs by the margin or "
         "more, and not by chance even among so many points. SAME: the whole interval lies within the margin. UNCLEAR: "
         "everything else.",
         epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",

@@ -12,7 +12,6 @@ import zlib
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ..errors import BadInput

@@ -174,6 +174,9 @@ def test_bad_input(tmp_path, directory, capsys):
         error = capsys.readouterr().err
         assert all(part in error for part in said), error
         assert not out.exists()
+    for form, wrong in (("google-benchmark", tmp_path), ("hdr", coarse / "rows.jsonl")):
+        assert main(["export", directory, "--format", form, "--out", str(wrong)]) == 2
+        assert f"error: --out '{wrong}'" in capsys.readouterr().err
     with pytest.raises(SystemExit) as exit_:
         main(["export", directory, "--format", "csv", "--out", "x"])
     assert exit_.value.code == 2 and "google-benchmark" in capsys.readouterr().err

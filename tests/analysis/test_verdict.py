@@ -28,6 +28,7 @@ def verdict(one: Ratio, metric: Metric = THROUGHPUT, margin: float = 0.02) -> st
         (Ratio(1.01, 1.005, 1.015, 0.001), SAME, SAME),  # real, and surely too small
         (Ratio(1.00, 0.985, 1.015, 0.9), SAME, SAME),
         (Ratio(1.00, 0.985, 1.021, 0.9), UNCLEAR, UNCLEAR),
+        (Ratio(1.00, 0.979, 1.015, 0.9), UNCLEAR, UNCLEAR),
         (Ratio(1.20, 0.90, 1.60, 0.2), UNCLEAR, UNCLEAR),
         (Ratio(1.20, np.nan, np.nan), UNCLEAR, UNCLEAR),
     ],
