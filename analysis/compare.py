@@ -19,9 +19,9 @@ from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
 
 METRICS = (
     Metric("messages_per_second", "throughput", True, resolution=0.0),
-    Metric("p50", "p50", False),
+    Metric("p50", "p50", False),  # of an open load the response time's: from when a message was due
     Metric("p99", "p99", False),
-    Metric("response_p99", "response_p99", False),  # from when a message was due; rows of an open load have it
+    Metric("service_p99", "service_p99", False),  # from when it was sent; only an open load has that apart
 )
 FEW = 5  # repetitions a side below which a change of one point among many is rarely found
 

@@ -47,8 +47,8 @@ def parse_noise(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, fl
 def parse_margin(text: str) -> float:
     """`--margin 2%` as 0.02."""
     share = parse_percent("--margin", text, text)
-    if share == 0:
-        raise BadInput("--margin", text, "no two runs are equal to the last digit", "more than 0 %, less than 100 %")
+    if not 0 < share < 1:
+        raise BadInput("--margin", text, "is no margin around 1", "more than 0 %, less than 100 %")
     return share
 
 
@@ -58,8 +58,8 @@ def parse_percent(option: str, text: str, amount: str) -> float:
         share = float(amount.strip().removesuffix("%")) / 100
     except ValueError:
         share = math.nan
-    if not 0 <= share < 1:
-        raise BadInput(option, text, f"'{amount}' is no percentage", "0 % or more, less than 100 %: 5, 2.5%")
+    if not 0 <= share < math.inf:
+        raise BadInput(option, text, f"'{amount}' is no percentage", "0 % or more: 5, 2.5%")
     return share
 
 

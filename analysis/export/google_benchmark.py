@@ -1,7 +1,7 @@
 """Google Benchmark's JSON, which its `tools/compare.py` and the trackers built on it read.
 
 A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds a message takes at the measured
-throughput, and `<point>/p50`, `<point>/p99` and `<point>/response_p99` are latencies. `cpu_time` is no measured CPU
+throughput, and `<point>/p50`, `<point>/p99` and `<point>/service_p99` are latencies. `cpu_time` is no measured CPU
 time: it is `real_time` times the host threads that spin, which is how long a message keeps host cores busy.
 `iterations` counts the messages received.
 """
@@ -20,7 +20,7 @@ _STATISTICS = {
     "stddev": ("time", lambda values: np.std(values, ddof=1)),
     "cv": ("percentage", lambda values: np.std(values, ddof=1) / np.mean(values)),
 }
-_SERIES = ("", "p50", "p99", "response_p99")
+_SERIES = ("", "p50", "p99", "service_p99")
 
 
 def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:

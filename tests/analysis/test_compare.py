@@ -84,23 +84,40 @@ def test_one_repetition_has_no_interval_and_is_unclear(tmp_path):
     assert "2.00 UNCLEAR" in text
 
 
-def test_response_time_is_compared_where_rows_have_it(tmp_path):
+def test_an_open_loads_service_time_is_compared_apart(tmp_path):
     before, after = planted(1, 1)
     for factor, some in ((1.0, before), (1.5, after)):
         for row in some:
             if row["params"]["queue"] == "host_polled":
-                late = row["latency_ns"]
-                row["response_ns"] = late | {"p99": factor * late["p99"]}
+                response = row["latency_ns"]
+                row["service_ns"] = response | {"p99": factor * response["p99"]}
     a, b = two_runs(tmp_path, before, after)
     main(["compare", str(a), str(b)])
     text = (b / "compare.md").read_text()
-    assert "| p99 | response p99 |" in text
-    assert "response p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text  # the two points of redis_list have none
+    assert "| p99 | service p99 |" in text
+    assert "service p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text  # the two points of redis_list have none
     redis = [line for line in text.splitlines() if line.startswith("| redis_list + pinned | echo |")]
     assert len(redis) == 2 and all(line.endswith("| — |") for line in redis)
 
 
-def test_no_response_time_no_column(tmp_path):
+def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path):
+    told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
+    told |= {"payload_mix": "none", "priority_mix": "none"}
+    new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
+    a, b = (load([run]) for run in two_runs(tmp_path, [rows.cell(rows.params())], new))
+    matched, lonely = match(a, b)
+    assert list(matched["arrivals"]) == ["closed"] and list(lonely["arrivals"]) == ["poisson"]
+
+
+def test_a_point_that_b_could_not_sustain_is_named(tmp_path):
+    common, open_load = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
+    late = rows.not_ok(open_load, "unsustainable", "the backlog grew", sent=1)
+    a, b = two_runs(tmp_path, [common, rows.cell(open_load)], [common, late])
+    main(["compare", str(a), str(b)])
+    assert "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |" in (b / "compare.md").read_text()
+
+
+def test_no_service_time_no_column(tmp_path):
     a, b = two_runs(tmp_path, *planted(1, 1))
     main(["compare", str(a), str(b)])
     assert "| p50 | p99 |\n" in (b / "compare.md").read_text()

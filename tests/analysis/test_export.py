@@ -28,7 +28,7 @@ def directory(tmp_path):
     for row in some:
         row["time"]["started"] = f"2026-11-21T08:00:{10 * row['repetition']:02}Z"
         if row["params"] == POINTS[0]:
-            for name, factor in (("response_ns", 3), ("service_ns", 1), ("send_lag_ns", 2)):
+            for name, factor in (("service_ns", 1), ("send_lag_ns", 2)):
                 row[name] = rows.latency(np.random.default_rng(factor).lognormal(9 + factor, 1, 3000).astype(np.int64))
     return str(rows.write(tmp_path / "run", [*some, rows.not_ok(rows.params(window=2), "failed", "it hung")]))
 
@@ -53,7 +53,7 @@ def test_google_benchmark_has_every_field_its_tools_read(google):
             assert one["name"] == one["run_name"] and one["repetition_index"] in range(3)
         else:
             assert one["name"] == f"{one['run_name']}_{one['aggregate_name']}"
-    # three points, each with throughput, p50 and p99, the first with response p99; three repetitions, four aggregates
+    # three points, each with throughput, p50 and p99, the first with service p99; three repetitions, four aggregates
     assert len(benchmarks) == (3 * 3 + 1) * (3 + 4)
 
 
@@ -99,6 +99,15 @@ def test_google_benchmarks_own_compare_reads_it(google, directory, tmp_path):
     assert {change for name, change in changes.items() if name.endswith("/p50_mean")} == {"+0.0000"}
 
 
+def test_rows_from_before_an_axis_keep_their_names(tmp_path):
+    names = []
+    for name, more in (("old", {}), ("new", {"arrivals": "closed", "rate": 0, "trace_file": "none"})):
+        source, file = rows.write(tmp_path / name, [rows.cell(rows.params(**more))]), tmp_path / f"{name}.json"
+        main(["export", str(source), "--format", "google-benchmark", "--out", str(file)])
+        names.append([one["name"] for one in json.loads(file.read_text())["benchmarks"]])
+    assert names[0] == names[1]
+
+
 @pytest.fixture
 def logs(directory, tmp_path):
     out = tmp_path / "logs"
@@ -113,9 +122,9 @@ def test_hdr_log_has_a_file_a_point_and_an_interval_a_repetition(logs):
     assert any(line.startswith("#[BaseTime: 1795248000.000 (seconds since epoch)]") for line in comments)
     tagged = [line.split(",") for line in logs["host_polled+pinned"].read_text().splitlines() if line[:4] == "Tag="]
     assert [fields[0] for fields in tagged] == [
-        f"Tag={name}" for name in ("latency_ns", "response_ns", "service_ns", "send_lag_ns")
+        f"Tag={name}" for name in ("latency_ns", "service_ns", "send_lag_ns")
     ] * 3
-    assert [fields[1] for fields in tagged[::4]] == ["0.000", "10.000", "20.000"]
+    assert [fields[1] for fields in tagged[::3]] == ["0.000", "10.000", "20.000"]
     assert {fields[2] for fields in tagged} == {"0.700"}
 
 
@@ -135,7 +144,7 @@ def test_the_package_reads_back_every_count(logs, directory):
         reader = log.HistogramLogReader(str(logs[name]), histogram.HdrHistogram(1, 1 << 40, 2))
         for repetition in range(3):
             row = next(row for row in written if row["params"] == point and row["repetition"] == repetition)
-            for tag in ("latency_ns", "response_ns", "service_ns", "send_lag_ns"):
+            for tag in ("latency_ns", "service_ns", "send_lag_ns"):
                 if tag in row:
                     interval = reader.get_next_interval_histogram()
                     expected = Histogram.from_row(row[tag]["histogram"])

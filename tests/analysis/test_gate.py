@@ -56,11 +56,12 @@ def test_slower_names_the_point_and_each_metric(stopped):
         (["slower:8%"], 1, 2),  # the percentage itself counts
         (["slower:8.1"], 1, 1),
         (["slower:25%"], 0, 0),
+        (["slower:150%"], 0, 0),  # a latency can be
         (["slower:5%:throughput"], 1, 1),
         (["slower:10%:throughput"], 0, 0),
         (["slower:5%:p50"], 0, 0),
         (["slower:10%:throughput", "slower:10%:p99"], 1, 1),
-        (["slower:5%:response_p99"], 0, 0),  # no row has it
+        (["slower:5%:service_p99"], 0, 0),  # no row has it
     ],
 )
 def test_percentage_and_metric(stopped, gates, code, lines):
@@ -91,7 +92,7 @@ def test_a_point_that_is_new_in_b_stops_nothing(tmp_path, capsys):
         (["--fail-on", "slower:five"], ["'five' is no percentage", "2.5%"]),
         (["--fail-on", "slower:-5%"], ["'-5%' is no percentage"]),
         (["--fail-on", "slower:nan"], ["'nan' is no percentage"]),
-        (["--fail-on", "slower:5%:p98"], ["no such metric 'p98'", "throughput, p50, p99, response_p99"]),
+        (["--fail-on", "slower:5%:p98"], ["no such metric 'p98'", "throughput, p50, p99, service_p99"]),
         (["--fail-on", "slower:5%:p99:p50"], ["not understood"]),
         (["--fail-on", "unclear:5%"], ["no such metric '5%'"]),
         (["--margin", "0%"], ["--margin '0%'", "more than 0 %"]),
