@@ -1,10 +1,13 @@
-"""The command line: `python -m analysis report|compare|figures|readme|ring …`."""
+"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ring …`."""
 
 import argparse
 import sys
 
-from .compare import write_comparison
+from .aa import write_aa
+from .compare import METRICS, Rules, write_comparison
 from .errors import BadInput
+from .export import FORMATS, export
+from .gate import GRAMMAR, parse_gate, parse_margin, parse_noise
 from .readme import BLOCKS, update_readme, write_figures
 from .report import write_report
 from .ring.note import write_ring
@@ -21,10 +24,67 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--out", metavar="DIR", help="where to write (default: the first DIR)")
     report.add_argument("--title", help="the report's title (default: the directories' names)")
 
-    compare = commands.add_parser("compare", help="ratios B / A of equal points, with 95 %% intervals")
+    names = ", ".join(metric.name for metric in METRICS)
+    compare = commands.add_parser(
+        "compare",
+        help="ratios B / A of equal points, each FASTER, SLOWER, SAME or UNCLEAR",
+        description="Compares B with A point by point, for each metric "
+        f"({names}): the ratio B / A, its 95 % interval, and a verdict. FASTER and SLOWER: B differs by the margin or "
+        "more, and not by chance even among so many points. SAME: the whole interval lies within the margin. UNCLEAR: "
+        "everything else.",
+        epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
+    )
     compare.add_argument("before", metavar="A", help="the result directory to compare with")
     compare.add_argument("after", metavar="B", help="the result directory to judge")
     compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: B)")
+    compare.add_argument(
+        "--fail-on",
+        metavar="GATE",
+        action="append",
+        default=[],
+        help=f"exit 1 and name the points on stderr; GATE is {GRAMMAR}. slower:5%% stops points that are SLOWER by "
+        "5 %% or more (throughput 5 %% lower, or a latency 5 %% higher), slower:10%%:p99 only where p99 says so; "
+        "unclear stops those that cannot be judged, and those ok in A that are not ok in B. May be given again",
+    )
+
+    aa = commands.add_parser(
+        "aa",
+        help="false verdicts between two runs of the same code",
+        description="Two runs that are known to be of the same code: every FASTER and SLOWER between them is false. "
+        "Says how many there are, and what to give compare as --run-noise.",
+    )
+    aa.add_argument("before", metavar="A", help="one result directory")
+    aa.add_argument("after", metavar="B", help="another, measured by the same code on the same machine")
+    aa.add_argument(
+        "--readme", metavar="README.md", help="a file with the lines <!-- aa:begin --> and <!-- aa:end --> to rewrite"
+    )
+    aa.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
+
+    for judging in (compare, aa):
+        judging.add_argument(
+            "--margin",
+            metavar="PERCENT",
+            default="2%",
+            help="the smallest effect of interest; less than that counts as the same (default: 2%%)",
+        )
+        judging.add_argument(
+            "--run-noise",
+            metavar="PERCENT[:METRIC]",
+            action="append",
+            default=[],
+            help="the standard deviation between runs of one code that their repetitions do not show, as aa measures "
+            "it (default: 0%%); may be given again, for one metric each",
+        )
+
+    export = commands.add_parser("export", help="result rows in other tools' formats")
+    export.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
+    export.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        required=True,
+        help="google-benchmark: its JSON, for its tools/compare.py; hdr: HdrHistogram's interval logs, one a point",
+    )
+    export.add_argument("--out", metavar="PATH", required=True, help="the JSON file, or the logs' directory, to write")
 
     figures = commands.add_parser("figures", help="write only the PNGs, and the headline table as headline.md")
     figures.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
@@ -54,6 +114,10 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _rules(options: argparse.Namespace) -> Rules:
+    return Rules(parse_margin(options.margin), parse_noise(options.run_noise, METRICS))
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
@@ -61,7 +125,12 @@ def main(arguments: list[str] | None = None) -> int:
             case "report":
                 print(write_report(options.directories, options.out, options.title))
             case "compare":
-                print(write_comparison(options.before, options.after, options.out))
+                gates = [parse_gate(text, METRICS) for text in options.fail_on]
+                return write_comparison(options.before, options.after, options.out, _rules(options), gates)
+            case "aa":
+                return write_aa(options.before, options.after, _rules(options), options.readme, options.check)
+            case "export":
+                print("\n".join(map(str, export(options.directory, options.format, options.out))))
             case "figures":
                 print("\n".join(map(str, write_figures(options.directory, options.out))))
             case "readme":

@@ -1,6 +1,8 @@
-"""Two result directories, point by point: ratios B / A with intervals, and what else differs between them."""
+"""Two result directories, point by point: ratios B / A with intervals and verdicts, and what else differs."""
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,56 +12,49 @@ from . import stats, tables, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
 from .figures import write_pngs
+from .gate import Gate, failures
 from .load import Results, load, missing, variant_name
 from .plots import comparison
+from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
 
-# metric, heading, whether a larger ratio is better
-METRICS = (("messages_per_second", "throughput", True), ("p50", "p50", False), ("p99", "p99", False))
+METRICS = (
+    Metric("messages_per_second", "throughput", True, resolution=0.0),
+    Metric("p50", "p50", False),  # of an open load the response time's: from when a message was due
+    Metric("p99", "p99", False),
+    Metric("service_p99", "service_p99", False),  # from when it was sent; only an open load has that apart
+)
+FEW = 5  # repetitions a side below which a change of one point among many is rarely found
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """B / A; the ends are NaN where there is no interval."""
+class Rules:
+    """What counts as a difference."""
 
-    value: float
-    low: float
-    high: float
+    margin: float = 0.02  # the smallest effect of interest, a share of A
+    run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
 
-    def __str__(self) -> str:
-        if np.isnan(self.low):
-            return units.ratio(self.value)
-        return f"{units.ratio(self.value)} [{units.ratio(self.low)}, {units.ratio(self.high)}]"
-
-    def verdict(self, larger_is_better: bool) -> str:
-        """Better or worse only where the whole interval says so."""
-        if np.isnan(self.low):
-            return "unknown"
-        if self.low <= 1 <= self.high:
-            return "same"
-        return "better" if (self.low > 1) == larger_is_better else "worse"
+    def common_noise(self, metric: Metric) -> float:
+        return float(np.hypot(self.run_noise.get(metric.name, 0.0), metric.resolution))
 
 
-def write_comparison(before: str, after: str, out: str | None) -> str:
-    """Writes compare.md and compare.png; returns the text for the terminal."""
+def write_comparison(before: str, after: str, out: str | None, rules: Rules, gates: Sequence[Gate]) -> int:
+    """Writes compare.md and compare.png, prints the former, and names on stderr what the gates stop. Returns the exit
+    code: 1 where they stop anything."""
     a, b = load([before], "A"), load([after], "B")
-    matched, lonely = match(a, b)
-    if matched.empty:
-        raise BadInput("B", after, f"shares no ok point with A '{before}'", "a directory with points of equal params")
+    matched, lonely = match_some(a, b, rules)
+    metrics = measured_metrics(matched)
     target = Path(out) if out else b.directories[0]
     target.mkdir(parents=True, exist_ok=True)
-    overall = summarise(matched)
-    drawing = comparison.draw(matched, overall, METRICS)
+    overall = summarise(matched, metrics)
+    drawing = comparison.draw(matched, overall, metrics)
     write_pngs([drawing], target)
     blocks: list[Block] = [
-        Text(
-            f"A: {before}. B: {after}. Ratios are B / A of the medians of the repetitions, in brackets the 95 % "
-            "bootstrap interval. More than 1 is better for throughput, less than 1 for latency."
-        ),
-        Bullets(_summary(matched, lonely)),
+        Text(f"A: {before}. B: {after}. {explanation(rules)}"),
+        Bullets(_summary(matched, lonely, metrics)),
         Heading("By queue and transfer"),
-        _overall_table(overall),
+        _overall_table(overall, metrics),
         Heading("Point by point"),
-        _table(matched, a, b),
+        _table(matched, metrics, a, b),
         Picture(drawing.name, drawing.caption, ""),
         Heading("Not matched"),
         *_lonely(lonely),
@@ -68,28 +63,74 @@ def write_comparison(before: str, after: str, out: str | None) -> str:
     ]
     text = to_markdown("Feedrate comparison", blocks)
     (target / "compare.md").write_text(text, encoding="utf-8")
-    return f"{text}\n{target / 'compare.md'}"
+    print(f"{text}\n{target / 'compare.md'}")
+    varying = tables.varying(a, b)
+    stopped = failures(gates, matched, lonely, metrics, lambda point: _name(point, varying))
+    for line in stopped:
+        print(line, file=sys.stderr)
+    return 1 if stopped else 0
 
 
-def match(a: Results, b: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The points that are ok in both, with a Ratio for each metric; and the points that are ok in one only."""
+def explanation(rules: Rules) -> str:
+    """How to read ratios and verdicts."""
+    noise = ", ".join(f"{units.percent(share)} {name}" for name, share in rules.run_noise.items() if share)
+    return (
+        "Ratios are B / A of the geometric means of the repetitions, in brackets the 95 % interval (Welch's, on "
+        "logarithms). FASTER and SLOWER: B is better or worse by "
+        f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
+        f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
+        "UNCLEAR: everything else; more repetitions would tell."
+        + (f" Noise between runs that the repetitions do not show, taken as known: {noise}." if noise else "")
+    )
+
+
+def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`match`, which must match something."""
+    matched, lonely = match(a, b, rules)
+    if matched.empty:
+        raise BadInput(
+            "B",
+            b.directories[0],
+            f"shares no ok point with A '{a.directories[0]}'",
+            "a directory with points of equal params",
+        )
+    return matched, lonely
+
+
+def measured_metrics(matched: pd.DataFrame) -> list[Metric]:
+    """Those that some point has on both sides."""
+    return [metric for metric in METRICS if any(one.verdict for one in matched[metric.column])]
+
+
+def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The points that are ok in both, with a judged Ratio for each metric; and the points that are ok in one only."""
+    rows, lonely = [], []
+    for point, sides in pairs(a, b):
+        if all(sides):
+            ratios = {
+                metric.column: ratio(*(side[metric.column] for side in sides), rules.common_noise(metric))
+                for metric in METRICS
+            }
+            rows.append(point | ratios | {"repetitions": [len(side["p50"]) for side in sides]})
+        else:
+            there, absent = ("A", b) if sides[0] else ("B", a)
+            lonely.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
+    matched = pd.DataFrame(rows)
+    for metric in METRICS if rows else ():
+        matched[metric.column] = judge(list(matched[metric.column]), metric, rules.margin)
+    return matched, pd.DataFrame(lonely)
+
+
+def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict[str, np.ndarray] | None]]]:
+    """Every point that is ok on some side, and of either side the repetitions of each metric."""
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
     sides = [_samples(results, axes) for results in (a, b)]
-    rows, lonely = [], []
+    found = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
-        found = [side.get(key) for side in sides]
         point = dict(zip(axes, key))
         point["variant"] = variant_name(point["queue"], point["transfer"])
-        if all(found):
-            rows.append(
-                point
-                | {metric: Ratio(*stats.bootstrap_ratio(found[0][metric], found[1][metric])) for metric, *_ in METRICS}
-                | {"repetitions": [len(one["p50"]) for one in found]}
-            )
-        else:
-            there, missing = ("A", b) if found[0] else ("B", a)
-            lonely.append(point | {"ok in": there, "elsewhere": _status(missing, point)})
-    return pd.DataFrame(rows), pd.DataFrame(lonely)
+        found.append((point, [side.get(key) for side in sides]))
+    return found
 
 
 def _samples(results: Results, axes: list[str]) -> dict[tuple, dict[str, np.ndarray]]:
@@ -97,7 +138,8 @@ def _samples(results: Results, axes: list[str]) -> dict[tuple, dict[str, np.ndar
     ok = results.cells[results.cells["status"] == "ok"]
     ok = ok.assign(**{axis: [missing(axis, queue) for queue in ok["queue"]] for axis in axes if axis not in ok})
     return {
-        key: {metric: group[metric].to_numpy() for metric, *_ in METRICS} for key, group in ok.groupby(axes, sort=False)
+        key: {metric.column: group[metric.column].to_numpy() for metric in METRICS}
+        for key, group in ok.groupby(axes, sort=False)
     }
 
 
@@ -109,70 +151,74 @@ def _status(results: Results, point: dict) -> str:
     return f"{cells['status'].iloc[0]}: {cells['reason'].iloc[0]}" if len(cells) else "not run"
 
 
-def summarise(matched: pd.DataFrame) -> pd.DataFrame:
+def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
     """For each variant the geometric mean of its points' ratios, with an interval over the points."""
+
+    def mean(ratios: pd.Series) -> Ratio:
+        known = np.array([one.value for one in ratios if not np.isnan(one.value)])
+        return Ratio(*stats.bootstrap_geometric_mean(known)) if len(known) else Ratio(*[float("nan")] * 3)
+
     return pd.DataFrame(
         [
             {"variant": variant, "points": len(group)}
-            | {
-                metric: Ratio(*stats.bootstrap_geometric_mean(np.array([ratio.value for ratio in group[metric]])))
-                for metric, *_ in METRICS
-            }
+            | {metric.column: mean(group[metric.column]) for metric in metrics}
             for variant, group in matched.groupby("variant", sort=False)
         ]
     )
 
 
-def _summary(matched: pd.DataFrame, lonely: pd.DataFrame) -> list[str]:
+def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
     said = [f"{len(matched)} points matched by all their parameters, {len(lonely)} in one side only."]
-    for metric, heading, larger_is_better in METRICS:
-        verdicts = pd.Series([ratio.verdict(larger_is_better) for ratio in matched[metric]]).value_counts()
+    for metric in metrics:
+        verdicts = pd.Series([one.verdict for one in matched[metric.column]]).value_counts()
+        said.append(f"{_heading(metric)}: " + ", ".join(f"{verdicts.get(name, 0)} {name}" for name in VERDICTS) + ".")
+    repetitions = pd.Series([min(counts) for counts in matched["repetitions"]])
+    if alone := int((repetitions == 1).sum()):
+        said.append(f"{alone} with a single repetition on some side, which says nothing of its spread: {UNCLEAR}.")
+    few = repetitions[repetitions > 1].min()
+    if few < FEW:
         said.append(
-            f"{heading}: "
-            + ", ".join(f"{verdicts.get(name, 0)} {name}" for name in ("better", "worse", "same"))
-            + (
-                f", {verdicts['unknown']} with a single repetition and so without interval"
-                if "unknown" in verdicts
-                else ""
-            )
-            + "."
-        )
-    few = min(min(counts) for counts in matched["repetitions"])
-    if few < 5:
-        said.append(
-            f"Intervals from {few} repetition(s) are rough; and of many points one in twenty differs by chance alone."
+            f"With {few:.0f} repetitions a side only large changes, or changes of many points, are found: sweep with "
+            f"--repetitions {FEW} or more."
         )
     return said
 
 
-def _overall_table(overall: pd.DataFrame) -> Table:
+def _heading(metric: Metric) -> str:
+    return metric.name.replace("_", " ")
+
+
+def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
+    columns = ["queue + transfer", "points", *map(_heading, metrics)]
     return Table(
-        ["queue + transfer", "points", *(heading for _, heading, _ in METRICS)],
+        columns,
         [
-            [row["variant"], str(row["points"]), *(str(row[metric]) for metric, *_ in METRICS)]
+            [row["variant"], str(row["points"]), *(str(row[metric.column]) for metric in metrics)]
             for _, row in overall.iterrows()
         ],
-        {1, 2, 3, 4},
+        set(range(1, len(columns))),
     )
 
 
-def _table(matched: pd.DataFrame, a: Results, b: Results) -> Table:
+def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Results) -> Table:
     varying = tables.varying(a, b)
+    columns = ["queue + transfer", "workload", "point", "repetitions", *map(_heading, metrics)]
     rows = [
         [
             row["variant"],
             row["workload"],
             tables.place(row, varying),
             " / ".join(map(str, row["repetitions"])),
-            *(f"{row[metric]} {row[metric].verdict(better)}" for metric, _, better in METRICS),
+            *(f"{row[metric.column]} {row[metric.column].verdict}".strip() for metric in metrics),
         ]
         for _, row in matched.iterrows()
     ]
-    return Table(
-        ["queue + transfer", "workload", "point", "repetitions", *(heading for _, heading, _ in METRICS)],
-        rows,
-        {3, 4, 5, 6},
-    )
+    return Table(columns, rows, set(range(3, len(columns))))
+
+
+def _name(point: pd.Series, varying: list[str]) -> str:
+    """A point in one line."""
+    return f"{point['variant']}, {point['workload']}, {tables.place(point, varying)}"
 
 
 def _lonely(lonely: pd.DataFrame) -> list[Block]:

@@ -10,9 +10,12 @@ import pandas as pd
 from .errors import BadInput
 
 SCHEMA_VERSION = 1
-STATUSES = ("ok", "invalid", "failed", "skipped")
+STATUSES = ("ok", "invalid", "unsustainable", "failed", "skipped")
 COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
 LATENCIES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+# A row's histogram summaries. In an open load `latency_ns` is the response time, which counts from when a message was
+# due; it is the send lag and the service time together, and only such rows have those two.
+DISTRIBUTIONS = ("latency_ns", "service_ns", "send_lag_ns")
 # The axes in the order people name them; others that a sweep adds follow.
 AXES = (
     "queue",
@@ -41,6 +44,16 @@ RING_AXES = {
     "ring_idle": "spin",
     "slot_bytes": 0,
     "capacity": 0,
+}
+# The load's own axes, likewise: rows from before them kept the window full.
+LOAD_AXES = {
+    "arrivals": "closed",
+    "rate": 0,
+    "burst_us": 0,
+    "pause_us": 0,
+    "payload_mix": "none",
+    "priority_mix": "none",
+    "trace_file": "none",
 }
 # Queues from the nearest to the GPU outwards; the driver's own limit comes last.
 QUEUE_ORDER = ("gpu_ring", "host_polled", "redis_list", "redis_stream")
@@ -77,7 +90,8 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
             "a directory in which a sweep measured at least one cell",
         )
     extra = {name for _, row in cells for name in row["params"]} - set(AXES)
-    axes = [*AXES, *(axis for axis in RING_AXES if axis in extra), *sorted(extra - set(RING_AXES))]
+    known = [axis for axis in (*RING_AXES, *LOAD_AXES) if axis in extra]
+    axes = [*AXES, *known, *sorted(extra - set(known))]
     frame = pd.DataFrame([_cell(path, row, axes) for path, row in cells])
     floors = pd.DataFrame(
         [_floor(row) for _, row in rows if row["kind"] == "floor"],
@@ -182,6 +196,9 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
         flat[f"{side}_ratio"] = bound.get(side, {}).get("ratio", float("nan"))
     flat["floors"] = row.get("floors") or {}
     flat["chosen"] = row.get("chosen") or {}
+    flat["distributions"] = {name: row[name] for name in DISTRIBUTIONS if row.get(name)}
+    flat["service_p99"] = flat["distributions"].get("service_ns", {}).get("p99", float("nan"))
+    flat["time"] = row.get("time") or {}
     return flat
 
 
@@ -190,7 +207,7 @@ def missing(axis: str, queue: str | None = None):
     if axis in RING_AXES:
         unasked = RING_AXES[axis]
         return unasked if queue == "gpu_ring" or isinstance(unasked, int) else "none"
-    return "none" if axis in AXES[:4] else 0
+    return LOAD_AXES.get(axis, "none" if axis in AXES[:4] else 0)
 
 
 def _floor(row: dict) -> dict:

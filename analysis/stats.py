@@ -1,4 +1,4 @@
-"""Repetitions into points, points into the ones worth naming, and bootstrap intervals."""
+"""Repetitions into points, points into the ones worth naming, and an interval over points."""
 
 import numpy as np
 import pandas as pd
@@ -62,23 +62,6 @@ def main_work(measured: pd.DataFrame) -> str:
     """The workload that latency figures show: echo, which adds least of its own, else the one measured most."""
     works = measured["work"]
     return "echo" if (works == "echo").any() else works.value_counts().index[0]
-
-
-def bootstrap_ratio(before: np.ndarray, after: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:
-    """Median(after) / median(before) with its 95 % bootstrap interval over repetitions.
-
-    The interval is NaN where either side has a single repetition: one number says nothing of its spread.
-    """
-    estimate = float(np.median(after) / np.median(before))
-    if min(len(before), len(after)) < 2:
-        return estimate, float("nan"), float("nan")
-    generator = np.random.default_rng(_SEED)
-
-    def medians(values: np.ndarray) -> np.ndarray:
-        return np.median(generator.choice(values, (resamples, len(values))), axis=1)
-
-    low, high = np.percentile(medians(after) / medians(before), [2.5, 97.5])
-    return estimate, float(low), float(high)
 
 
 def bootstrap_geometric_mean(ratios: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:

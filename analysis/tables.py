@@ -171,7 +171,7 @@ def not_ok(results: Results) -> Table:
     """Every cell that is not ok. Reasons that differ only in their numbers stand together, as the first of them."""
     bad = results.cells[results.cells["status"] != "ok"]
     bad = bad.assign(pattern=bad["reason"].str.replace(r"\d+(\.\d+)?", "#", regex=True))
-    order = {"failed": 0, "invalid": 1, "skipped": 2}
+    order = {"failed": 0, "invalid": 1, "unsustainable": 2, "skipped": 3}
     groups = sorted(bad.groupby(["status", "pattern", "variant"], sort=False), key=lambda item: order[item[0][0]])
     rows = []
     for (status, _, variant), group in groups:

@@ -17,16 +17,17 @@ def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics) -> Drawing:
     with looks():
         variants = list(overall["variant"])
         figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)
-        for axes, (metric, heading, larger_is_better) in zip(panels, metrics):
+        for axes, metric in zip(panels, metrics):
             for place, variant in enumerate(variants):
-                _dots(axes, place, matched.loc[matched["variant"] == variant, metric])
-                _mean(axes, place, overall.loc[overall["variant"] == variant, metric].iloc[0])
+                _dots(axes, place, matched.loc[matched["variant"] == variant, metric.column])
+                _mean(axes, place, overall.loc[overall["variant"] == variant, metric.column].iloc[0])
             axes.axvline(1, color="#555555", linewidth=1)
             axes.set_xscale("log", base=2)
             log_axis(axes.xaxis, units.ratio)
-            _limits(axes, matched[metric])
-            axes.set_xlabel(f"{heading}, B / A")
-            axes.set_title("better →" if larger_is_better else "← better", loc="right" if larger_is_better else "left")
+            _limits(axes, matched[metric.column])
+            axes.set_xlabel(f"{metric.name.replace('_', ' ')}, B / A")
+            better_right = metric.larger_is_better
+            axes.set_title("better →" if better_right else "← better", loc="right" if better_right else "left")
             axes.grid(axis="y", visible=False)
         panels[0].set_yticks(range(len(variants)), variants)
         panels[0].invert_yaxis()

@@ -1,7 +1,7 @@
 """README's block about the ring."""
 
 from ..document import markdown_table
-from ..load import Results
+from ..load import STATUSES, Results
 from ..report import device_warning, where_line
 from . import compared, peaks
 from . import points as ring
@@ -38,7 +38,7 @@ def left_out(results: Results) -> str:
     of_ring = int((bad.loc[bound, "queue"] == "gpu_ring").sum())
     other = bad.loc[~bound, "status"].value_counts()
     parts = [f"{bound.sum()} driver-bound ({of_ring} of gpu_ring)"] if bound.any() else []
-    parts += [f"{other[status]} {status}" for status in ("invalid", "failed", "skipped") if status in other]
+    parts += [f"{other[status]} {status}" for status in STATUSES[1:] if status in other]
     total = len(results.cells)
     if not parts:
         return f"All {total} rows are ok."

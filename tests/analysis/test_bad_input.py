@@ -53,7 +53,7 @@ def place(tmp_path):
         (["report", "no-object"], ["DIR", "no-object", "schema version None"]),
         (["report", "other-kind"], ["DIR", "other-kind", "kind 'cel'", "allowed: cell, floor"]),
         (["report", "no-params"], ["DIR", "no-params", "no params"]),
-        (["report", "other-status"], ["DIR", "status 'fine'", "allowed: ok, invalid, failed, skipped"]),
+        (["report", "other-status"], ["DIR", "status 'fine'", "allowed: ok, invalid, unsustainable, failed, skipped"]),
         (["compare", "missing", "good"], ["A", "missing", "no such directory"]),
         (["compare", "good", "missing"], ["B", "missing", "no such directory"]),
         (["compare", "good", "other-points"], ["B", "other-points", "shares no ok point", "equal params"]),

@@ -1,13 +1,11 @@
 """Comparison: planted factors come out, what has no partner is named, and so is what differs."""
 
-import numpy as np
 import pytest
 import rows
 
 from analysis.__main__ import main
-from analysis.compare import Ratio, match
+from analysis.compare import match
 from analysis.load import load
-from analysis.stats import bootstrap_ratio
 
 
 def two_runs(tmp_path, first, second):
@@ -39,7 +37,7 @@ def test_writes_its_table_and_plot(tmp_path, capsys):
     a, b = two_runs(tmp_path, *planted(1.25, 0.8))
     assert main(["compare", str(a), str(b)]) == 0
     text = (b / "compare.md").read_text()
-    assert "throughput: 4 better, 0 worse, 0 same." in text and "p50: 4 better, 0 worse" in text
+    assert "throughput: 4 FASTER, 0 SLOWER, 0 SAME, 0 UNCLEAR." in text and "p50: 4 FASTER, 0 SLOWER" in text
     assert "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800" in text
     assert (b / "compare.png").stat().st_size > 10_000
     assert text.strip() in capsys.readouterr().out
@@ -50,7 +48,8 @@ def test_the_same_run_is_the_same(tmp_path):
     a, b = two_runs(tmp_path, before, before)
     assert main(["compare", str(a), str(b), "--out", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out/compare.md").read_text()
-    assert "throughput: 0 better, 0 worse, 4 same." in text
+    assert all(f"{metric}: 0 FASTER, 0 SLOWER, " in text for metric in ("throughput", "p50", "p99"))
+    assert "throughput: 0 FASTER, 0 SLOWER, 3 SAME, 1 UNCLEAR." in text  # one is too noisy to be called the same
     assert "Nothing: both ran in the same environment." in text and "Every point is in both." in text
 
 
@@ -77,33 +76,68 @@ def test_environments_differences_are_listed(tmp_path):
     assert "| host |" not in text
 
 
-def test_one_repetition_has_no_interval_and_no_verdict(tmp_path):
+def test_one_repetition_has_no_interval_and_is_unclear(tmp_path):
     a, b = two_runs(tmp_path, *planted(2, 1, repetitions=1))
     main(["compare", str(a), str(b)])
     text = (b / "compare.md").read_text()
-    assert "0 better, 0 worse, 0 same, 4 with a single repetition" in text
-    assert "2.00 unknown" in text
+    assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text and "4 with a single repetition" in text
+    assert "2.00 UNCLEAR" in text
 
 
-def test_bootstrap_covers_the_truth_about_as_often_as_it_says():
-    generator = np.random.default_rng(7)
-    trials, hits = 200, 0
-    for _ in range(trials):
-        _, low, high = bootstrap_ratio(generator.normal(100, 5, 15), generator.normal(130, 5, 15), resamples=400)
-        hits += low <= 1.3 <= high
-    assert 0.88 <= hits / trials <= 1.0
+def test_an_open_loads_service_time_is_compared_apart(tmp_path):
+    before, after = planted(1, 1)
+    for factor, some in ((1.0, before), (1.5, after)):
+        for row in some:
+            if row["params"]["queue"] == "host_polled":
+                response = row["latency_ns"]
+                row["service_ns"] = response | {"p99": factor * response["p99"]}
+    a, b = two_runs(tmp_path, before, after)
+    main(["compare", str(a), str(b)])
+    text = (b / "compare.md").read_text()
+    assert "| p99 | service p99 |" in text
+    assert "service p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text  # the two points of redis_list have none
+    redis = [line for line in text.splitlines() if line.startswith("| redis_list + pinned | echo |")]
+    assert len(redis) == 2 and all(line.endswith("| — |") for line in redis)
 
 
-@pytest.mark.parametrize(
-    "ratio, larger_is_better, verdict",
-    [
-        (Ratio(1.2, 1.1, 1.3), True, "better"),
-        (Ratio(1.2, 1.1, 1.3), False, "worse"),
-        (Ratio(0.8, 0.7, 0.9), True, "worse"),
-        (Ratio(0.8, 0.7, 0.9), False, "better"),
-        (Ratio(1.2, 0.9, 1.3), True, "same"),
-        (Ratio(1.2, float("nan"), float("nan")), True, "unknown"),
-    ],
-)
-def test_verdict(ratio, larger_is_better, verdict):
-    assert ratio.verdict(larger_is_better) == verdict
+def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path):
+    told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
+    told |= {"payload_mix": "none", "priority_mix": "none"}
+    new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
+    a, b = (load([run]) for run in two_runs(tmp_path, [rows.cell(rows.params())], new))
+    matched, lonely = match(a, b)
+    assert list(matched["arrivals"]) == ["closed"] and list(lonely["arrivals"]) == ["poisson"]
+
+
+def test_a_point_that_b_could_not_sustain_is_named(tmp_path):
+    common, open_load = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
+    late = rows.not_ok(open_load, "unsustainable", "the backlog grew", sent=1)
+    a, b = two_runs(tmp_path, [common, rows.cell(open_load)], [common, late])
+    main(["compare", str(a), str(b)])
+    assert "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |" in (b / "compare.md").read_text()
+
+
+def test_no_service_time_no_column(tmp_path):
+    a, b = two_runs(tmp_path, *planted(1, 1))
+    main(["compare", str(a), str(b)])
+    assert "| p50 | p99 |\n" in (b / "compare.md").read_text()
+
+
+def test_margin_moves_the_verdict(tmp_path):
+    a, b = two_runs(tmp_path, *planted(0.96, 1))
+
+    def verdicts(*options: str) -> str:
+        main(["compare", str(a), str(b), *options])
+        return next(line for line in (b / "compare.md").read_text().splitlines() if line.startswith("- throughput:"))
+
+    assert "4 SLOWER, 0 SAME" in verdicts()
+    assert "0 SLOWER, 4 SAME" in verdicts("--margin", "10%")
+
+
+def test_noise_between_runs_widens_the_interval_of_its_metric(tmp_path):
+    a, b = two_runs(tmp_path, *planted(0.9, 1.1))
+    main(["compare", str(a), str(b), "--run-noise", "20%:p99"])
+    text = (b / "compare.md").read_text()
+    assert "throughput: 0 FASTER, 4 SLOWER" in text and "p50: 0 FASTER, 4 SLOWER" in text
+    assert "p99: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text
+    assert "taken as known: 20 % p99" in text

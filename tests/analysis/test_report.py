@@ -225,7 +225,13 @@ def test_a_broken_line_in_the_middle_is_told(tmp_path):
 def test_a_row_measured_again_counts_once(tmp_path):
     failed = rows.not_ok(rows.params(), "failed", "killed")
     text = report(with_rows(tmp_path, failed, rows.cell(rows.params())))
-    assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 failed" in text
+    assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 unsustainable, 0 failed" in text
+
+
+def test_what_a_queue_could_not_sustain_is_listed(tmp_path):
+    late = rows.not_ok(rows.params(window=2), "unsustainable", "the backlog grew", sent=1)
+    text = report(with_rows(tmp_path, late, rows.cell(rows.params())))
+    assert "1 unsustainable" in text and "| unsustainable | the backlog grew |" in text
 
 
 def test_text_from_rows_is_escaped(tmp_path):

@@ -1,0 +1,102 @@
+"""A/A: two runs of the same code, between which every FASTER and SLOWER is a false verdict."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from . import units
+from .compare import Rules, explanation, match_some, measured_metrics, pairs
+from .document import Table, markdown_table
+from .errors import BadInput
+from .load import Results, load
+from .marked import rewrite
+from .verdict import CONFIDENCE, FASTER, SLOWER, VERDICTS, Metric, ratio
+
+NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]  # tried in turn, in steps of 12 %
+
+
+def write_aa(before: str, after: str, rules: Rules, readme: str | None, check: bool) -> int:
+    """Prints the table of false verdicts, or puts it into README's block `aa`. Returns the exit code."""
+    if check and readme is None:
+        raise BadInput("--check", "", "there is no block to check", "together with --readme README.md")
+    a, b = load([before], "A"), load([after], "B")
+    matched, _ = match_some(a, b, rules)
+    warning = _warning(a, b)
+    if warning:
+        print(f"warning: {warning}", file=sys.stderr)
+    if readme is None:
+        print(aa_text(a, b, matched, rules))
+        return 0
+    return rewrite(
+        readme, "--readme", "aa", lambda: aa_text(a, b, matched, rules), check, f"{Path(before)} and {Path(after)}"
+    )
+
+
+def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
+    """The table and how it was made, in Markdown."""
+    warning = _warning(a, b)
+    repetitions = sorted({count for counts in matched["repetitions"] for count in counts})
+    said = [
+        f"Two runs of the same code, {len(matched)} points, {_range(repetitions)} repetitions a side "
+        f"({a.directories[0]} and {b.directories[0]}). Every FASTER or SLOWER between them is false. “At most”: the "
+        "95 % upper bound of Clopper and Pearson. “Run noise”: the standard deviation between runs, beyond what "
+        "repetitions show, at which 95 % of the intervals contain 1; `compare` takes it as `--run-noise`.",
+        markdown_table(_table(a, b, matched, rules)),
+        explanation(rules),
+    ]
+    return "\n\n".join([f"**{warning}**", *said] if warning else said)
+
+
+def _table(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> Table:
+    metrics = measured_metrics(matched)
+    verdicts = {metric: [one.verdict for one in matched[metric.column] if one.verdict] for metric in metrics}
+    paired = [sides for _, sides in pairs(a, b) if all(sides)]
+    rows = [_row(metric.name.replace("_", " "), found, run_noise(paired, metric)) for metric, found in verdicts.items()]
+    rows.append(_row("all", [verdict for found in verdicts.values() for verdict in found], np.inf))
+    return Table(["metric", "points", *VERDICTS, "false", "at most", "run noise"], rows, set(range(1, 9)))
+
+
+def _row(name: str, verdicts: list[str], noise: float) -> list[str]:
+    counts = {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+    false = counts[FASTER] + counts[SLOWER]
+    return [
+        name,
+        str(len(verdicts)),
+        *map(str, counts.values()),
+        units.percent(false / len(verdicts)),
+        units.percent(upper_bound(false, len(verdicts))),
+        units.percent(noise),
+    ]
+
+
+def upper_bound(hits: int, trials: int) -> float:
+    """The largest rate, with 95 % confidence, at which so few hits would be seen."""
+    return float(binomtest(hits, trials, alternative="less").proportion_ci(CONFIDENCE, method="exact").high)
+
+
+def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:
+    """The least `--run-noise` with which 95 % of the points' intervals contain 1, as they should between runs of the
+    same code; infinite where none of NOISES is enough."""
+    sides = [[one[metric.column] for one in pair] for pair in pairs]
+
+    def covered(noise: float) -> bool:
+        common = Rules(run_noise={metric.name: noise}).common_noise(metric)
+        ratios = [one for one in (ratio(*pair, common) for pair in sides) if not np.isnan(one.low)]
+        return bool(ratios) and np.mean([one.low <= 1 <= one.high for one in ratios]) >= CONFIDENCE
+
+    return next((noise for noise in NOISES if covered(noise)), np.inf)
+
+
+def _warning(a: Results, b: Results) -> str:
+    """What speaks against the same code."""
+    revisions = [sorted({str(one.get("revision")) for one in side.environments}) for side in (a, b)]
+    if revisions[0] == revisions[1]:
+        return ""
+    return f"A and B do not tell the same revision ({', '.join(revisions[0])}; {', '.join(revisions[1])})."
+
+
+def _range(counts: list[int]) -> str:
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -1,0 +1,100 @@
+"""HdrHistogram's interval logs (version 1.3): a file a point, an interval a repetition and distribution, the tag naming
+the latter.
+
+Rows keep their counts in the very array that HdrHistogram has with two significant digits (256 sub-buckets), so the V2
+payload is that array: no sample changes its bucket. Written here rather than by the package `hdrhistogram`, which
+Debian does not have and whose log writer knows no tags; the tests read the logs back with it.
+"""
+
+import base64
+import struct
+import zlib
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import BadInput
+from ..histogram import Histogram
+from ..load import Results
+
+BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
+LARGEST = 1 << 40  # ns, where common/histogram.hpp ends
+_PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
+_LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
+
+
+def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:
+    logs = {out / f"{_file_name(point)}.hlog": _log(point, group) for point, group in points.items()}
+    out.mkdir(parents=True, exist_ok=True)
+    for file, text in logs.items():
+        file.write_text(text, encoding="utf-8")
+    return list(logs)
+
+
+def _file_name(point: str) -> str:
+    return point.replace("/", "_").replace(":", "-")
+
+
+def _log(point: str, group: pd.DataFrame) -> str:
+    started = [_seconds(time) for time in group["time"]]
+    begin = min(started)
+    lines = [
+        f"#[Feedrate: {point}; nanoseconds, Interval_Max in milliseconds]",
+        "#[Histogram log format version 1.3]",
+        f"#[BaseTime: {begin:.3f} (seconds since epoch)]",
+        f"#[StartTime: {begin:.3f} (seconds since epoch), {datetime.fromtimestamp(begin).astimezone().isoformat()}]",
+        _LEGEND,
+    ]
+    for start, (_, cell) in zip(started, group.iterrows()):
+        for tag, summary in cell["distributions"].items():
+            if "histogram" in summary:
+                lines += _interval(tag, summary, start - begin, cell)
+    return "\n".join(lines) + "\n"
+
+
+def _interval(tag: str, summary: dict, start: float, cell: pd.Series) -> list[str]:
+    counted = Histogram.from_row(summary["histogram"])
+    if counted.bits != BITS:
+        raise BadInput(
+            "DIR", cell["directory"], f"row {cell['id']}: {tag} has 2^{counted.bits} sub-buckets", f"2^{BITS}"
+        )
+    largest = (counted.middles()[-1] if len(counted.index) else 0) / 1e6
+    length = cell["time"].get("duration_seconds", 0.0)
+    lines = [f"Tag={tag},{start:.3f},{length:.3f},{largest:.3f},{encode(counted)}"]
+    if counted.overflow:  # they have no bucket, here as in the row
+        lines.insert(0, f"#[repetition {cell['repetition']}: {counted.overflow} more of {tag} above {LARGEST} ns]")
+    return lines
+
+
+def encode(counted: Histogram) -> str:
+    """The compressed V2 payload in base 64: https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram."""
+    body = _counts(counted)
+    plain = struct.pack(">iiiiqqd", _PLAIN, len(body), 0, DIGITS, 1, LARGEST, 1.0) + body
+    packed = zlib.compress(plain)
+    return base64.b64encode(struct.pack(">ii", _COMPRESSED, len(packed)) + packed).decode("ascii")
+
+
+def _counts(counted: Histogram) -> bytes:
+    """Counts by ascending index as zigzag LEB128; a negative number is a run of so many empty buckets."""
+    words, expected = bytearray(), 0
+    for index, count in zip(counted.index.tolist(), counted.counts.tolist()):
+        if count:
+            words += (_word(expected - index) if index > expected else b"") + _word(count)
+            expected = index + 1
+    return bytes(words)
+
+
+def _word(value: int) -> bytes:
+    left = value * 2 if value >= 0 else -value * 2 - 1
+    out = bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def _seconds(time: dict) -> float:
+    """When a repetition began, seconds since the epoch; 0 where the row does not tell."""
+    return datetime.fromisoformat(time["started"].replace("Z", "+00:00")).timestamp() if "started" in time else 0.0

@@ -1,0 +1,100 @@
+"""When a comparison fails a CI job: `--fail-on slower:5%`, and the other options that hold a percentage."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from . import units
+from .errors import BadInput
+from .verdict import SLOWER, UNCLEAR, Metric, Ratio, at_least
+
+GRAMMAR = "slower:PERCENT[:METRIC], unclear[:METRIC]"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One `--fail-on`."""
+
+    verdict: str
+    share: float  # SLOWER by at least this
+    metric: str  # empty: any
+
+
+def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
+    """`slower:5%`, `slower:10%:p99`, `unclear`, `unclear:throughput`."""
+    kind, *rest = text.split(":")
+    amount = rest[:1] if kind == "slower" else []
+    metric = rest[len(amount) :]
+    if kind not in ("slower", "unclear") or len(metric) > 1 or (kind == "slower" and not amount):
+        raise BadInput("--fail-on", text, "not understood", GRAMMAR)
+    share = parse_percent("--fail-on", text, amount[0]) if amount else 0.0
+    return Gate(SLOWER if kind == "slower" else UNCLEAR, share, _metric("--fail-on", text, metric, metrics))
+
+
+def parse_noise(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, float]:
+    """`--run-noise 2%:p99` as a share for each metric; without a metric it holds for those not named."""
+    noise = {}
+    for text in texts:
+        amount, *metric = text.split(":")
+        if len(metric) > 1:
+            raise BadInput("--run-noise", text, "not understood", "PERCENT[:METRIC]")
+        noise[_metric("--run-noise", text, metric, metrics)] = parse_percent("--run-noise", text, amount)
+    return {metric.name: noise.get(metric.name, noise.get("", 0.0)) for metric in metrics}
+
+
+def parse_margin(text: str) -> float:
+    """`--margin 2%` as 0.02."""
+    share = parse_percent("--margin", text, text)
+    if not 0 < share < 1:
+        raise BadInput("--margin", text, "is no margin around 1", "more than 0 %, less than 100 %")
+    return share
+
+
+def parse_percent(option: str, text: str, amount: str) -> float:
+    """`5%` or `5` as 0.05; `text` is the option's whole value, for the message."""
+    try:
+        share = float(amount.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < math.inf:
+        raise BadInput(option, text, f"'{amount}' is no percentage", "0 % or more: 5, 2.5%")
+    return share
+
+
+def _metric(option: str, text: str, named: list[str], metrics: Sequence[Metric]) -> str:
+    names = [metric.name for metric in metrics]
+    if named and named[0] not in names:
+        raise BadInput(option, text, f"no such metric '{named[0]}'", ", ".join(names))
+    return named[0] if named else ""
+
+
+def failures(
+    gates: Sequence[Gate],
+    matched: pd.DataFrame,
+    lonely: pd.DataFrame,
+    metrics: Sequence[Metric],
+    name: Callable[[pd.Series], str],
+) -> list[str]:
+    """A line for each point that some gate stops; `name` says a point in words."""
+    said = []
+    for _, point in matched.iterrows():
+        for metric in metrics:
+            one = point[metric.column]
+            if any(_stops(gate, one, metric) for gate in gates):
+                worse = f"{units.percent(one.worse_by(metric))} worse, " if one.verdict == SLOWER else ""
+                said.append(f"{name(point)}: {metric.name} {one.verdict}, {worse}B / A {one}")
+    if any(gate.verdict == UNCLEAR for gate in gates):
+        # A point that A measured and B could not is the worst that can become of it, and has no ratio.
+        said += [
+            f"{name(point)}: ok in A only; in B {point['elsewhere']}"
+            for _, point in lonely.iterrows()
+            if point["ok in"] == "A"
+        ]
+    return said
+
+
+def _stops(gate: Gate, one: Ratio, metric: Metric) -> bool:
+    far = gate.verdict == UNCLEAR or at_least(one.worse_by(metric), gate.share)
+    return gate.metric in ("", metric.name) and one.verdict == gate.verdict and far
