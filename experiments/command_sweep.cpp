@@ -17,21 +17,6 @@ struct Options {
   bool dry_run = false;
 };
 
-/// Gives the spec's `run` to the options of the same names, within whose bounds it must be. The command line, the
-/// environment and the config file win.
-void apply_run(const Json& run, const std::string& where, CLI::App& command) {
-  for (const auto& [name, value] : run.items()) {
-    CLI::Option* option = command.get_option("--" + name);
-    if (!option->empty()) continue;
-    try {
-      option->add_result(value.is_string() ? value.get<std::string>() : value.dump());
-      option->run_callback();
-    } catch (const std::exception& error) {
-      throw BadInput(fmt::format("spec {}: run.{}: {}", where, name, error.what()));
-    }
-  }
-}
-
 Json run_of(const RunSettings& settings) {
   return {{"seconds", settings.seconds},
           {"warmup", settings.warmup_seconds},

@@ -28,6 +28,7 @@ int parse_and_act(int argc, char** argv) {
   feedrate::add_list(app, action);
   feedrate::add_run(app, action, arguments);
   feedrate::add_sweep(app, action, arguments);
+  feedrate::add_capacity(app, action, arguments);
   feedrate::add_floors(app, action, arguments);
   feedrate::add_worker(app, action, arguments);
   feedrate::add_validate(app, action);

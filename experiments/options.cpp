@@ -100,28 +100,40 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, 
       ->default_str(fmt::format("{}", field));
 }
 
-/// "2%" or "0.02", kept as a share.
-CLI::Option* add_percent(CLI::App& app, const std::string& name, double& field, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          "--" + name,
-          [=, &field](const std::string& text) {
-            const bool percent = text.ends_with('%');
-            const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
-            field = percent ? value / 100 : value;
-            if (!(field > 0) || field > 1) throw BadInput("--" + name, text, "0.1% to 100%");
-          },
-          help)
-      ->envname(variable_of(name))
-      ->type_name("PERCENT")
-      ->default_str(fmt::format("{}%", 100 * field));
-}
-
 CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& field, const std::string& help) {
   return app.add_flag("--" + name, field, help)->envname(variable_of(name));
 }
 
 }  // namespace
+
+CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &share](const std::string& text) {
+            const bool percent = text.ends_with('%');
+            const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
+            share = percent ? value / 100 : value;
+            if (!(share > 0) || share > 1) throw BadInput("--" + name, text, "0.1% to 100%");
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("PERCENT")
+      ->default_str(fmt::format("{}%", 100 * share));
+}
+
+void apply_run(const Json& run, const std::string& where, CLI::App& command) {
+  for (const auto& [name, value] : run.items()) {
+    CLI::Option* option = command.get_option("--" + name);
+    if (!option->empty()) continue;
+    try {
+      option->add_result(value.is_string() ? value.get<std::string>() : value.dump());
+      option->run_callback();
+    } catch (const std::exception& error) {
+      throw BadInput(fmt::format("spec {}: run.{}: {}", where, name, error.what()));
+    }
+  }
+}
 
 std::string variable_of(const std::string& option) {
   std::string name = "FEEDRATE_" + option;

@@ -31,6 +31,12 @@ void reach_redis(Session&);
 /// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty; values land in `point`.
 void add_axes(CLI::App&, Point& point, const std::set<std::string>& names = {});
 
+/// `--name 2%` or 0.02, kept as a share above 0 and up to 1.
+CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);
+/// Gives a spec's `run` to the options of the same names, within whose bounds it must be. The command line, the
+/// environment and the config file win. `where` names the spec.
+void apply_run(const Json& run, const std::string& where, CLI::App& command);
+
 /// Adds an option with its environment variable: FEEDRATE_ and the name in capitals.
 template <class T>
 CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help);

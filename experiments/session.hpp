@@ -36,6 +36,8 @@ class Session {
 
   Device& device() { return *device_; }
   const RunSettings& settings() const { return settings_; }
+  /// From now on the timed phase lasts so long.
+  void measure_for(double seconds) { settings_.seconds = seconds; }
   /// The server's settings; starts the private server when first asked.
   const RedisSettings& redis();
   /// Ends the private server, if there is one; the next `redis()` starts another.

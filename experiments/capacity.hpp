@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace feedrate {
+
+/// A bound on latency: "p99:50us".
+struct Slo {
+  std::string percentile;  ///< p50, p90, p99 or p999
+  double bound_ns = 0;
+  std::string text;
+};
+/// Throws BadInput naming --slo.
+Slo parse_slo(const std::string& text);
+
+/// One try of a rate, messages a second.
+struct Probe {
+  std::uint64_t rate = 0;
+  bool sustained = false;  ///< the queue kept up, and the bound was kept
+  std::string why = {};    ///< it was not
+};
+
+/// The highest rate that is sustained, as an interval: every probe at or below `low` was, no probe at or above `high`.
+/// What lies between is where noise decides, or was not tried.
+struct Capacity {
+  std::uint64_t low = 0, high = 0;  ///< low 0: not even the least rate; high 0: the most rate, too
+  std::string limit;                ///< why the lowest rate that was not sustained was not
+  std::vector<Probe> probes;
+};
+
+struct CapacitySearch {
+  std::uint64_t start = 1000, least = 10, most = 500'000'000;
+  double resolution = 0.05;  ///< how close the two rates come that bracket the answer, as a share
+  unsigned repeats = 3;      ///< tries of each of these two, which must agree
+};
+
+/// Brackets by factors of four, bisects on a logarithmic scale, and tries the two rates at the boundary again; each of
+/// them moves outwards, a step of the resolution at a time, until all its tries agree. An exception from `probe` ends
+/// the search.
+Capacity find_capacity(const std::function<Probe(std::uint64_t rate)>& probe, const CapacitySearch&);
+
+}  // namespace feedrate

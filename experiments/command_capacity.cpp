@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "experiments/capacity.hpp"
+#include "experiments/commands.hpp"
+#include "experiments/options.hpp"
+#include "experiments/results.hpp"
+#include "experiments/spec.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string spec, out, resume;
+  std::vector<std::string> axes, slos{"p99:1ms"};
+  double resolution = 0.05;
+};
+
+/// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
+constexpr double kTails = 5;
+constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
+
+double messages_needed(const Slo& slo) {
+  static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
+  return kTails / kTail.at(slo.percentile);
+}
+
+std::string rate_text(std::uint64_t rate) { return format_si(static_cast<double>(rate)) + "msg/s"; }
+
+std::string answer_text(const Json& row) {
+  if (row["status"] != "ok")
+    return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
+  const Json& found = row["capacity"];
+  const std::uint64_t low = found["low"], high = found["high"];
+  if (high == 0) return fmt::format("at least {}", rate_text(low));
+  const std::string limit = found["limit"];
+  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
+  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+}
+
+/// Searches the capacities of points, one after the other; every probe becomes a row, every answer too.
+class Capacities {
+ public:
+  Capacities(Session& session, Results& results, double resolution)
+      : session_(session), results_(results), resolution_(resolution), seconds_(session.settings().seconds) {
+    for (const Json& row : results.earlier()) {
+      if (row.value("kind", "") == "cell") ++measured_[row.at("params").dump()];
+    }
+  }
+
+  /// All bounds for one point, the tightest first: the next one's search begins where it ended.
+  void search(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
+    std::uint64_t start = 0;
+    const auto done = results_.done("capacity");
+    for (const Slo& slo : slos) {
+      Json row = answer_row(resolution, slo, repetition);
+      if (done.contains(row["id"].get<std::string>()) || interrupted()) continue;
+      const auto began = now_ns();
+      if (!resolution.impossible.empty()) {
+        row["status"] = "skipped";
+        row["reason"] = resolution.impossible;
+      } else {
+        try {
+          if (start == 0) start = closed_rate(resolution.point) / 2;
+          start = find(resolution.point, slo, start, row);
+        } catch (const Failure& failure) {
+          row["status"] = "failed";
+          row["reason"] = failure.what();
+        }
+      }
+      if (interrupted()) return;
+      row["environment"] = session_.environment();
+      row["time"]["duration_seconds"] = static_cast<double>(now_ns() - began) / 1e9;
+      results_.write(row);
+      fmt::print("{} {}: {}\n", short_text(resolution.point), slo.text, answer_text(row));
+    }
+  }
+
+ private:
+  Json answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
+    Json params = params_of(resolution.point);
+    Json identity = params;
+    identity["slo"] = slo.text;
+    return {{"schema", 1},
+            {"kind", "capacity"},
+            {"id", row_id(identity, repetition)},
+            {"repetition", repetition},
+            {"status", "ok"},
+            {"reason", ""},
+            {"params", std::move(params)},
+            {"run", to_json(session_.settings())},
+            {"slo", {{"percentile", slo.percentile}, {"bound_ns", slo.bound_ns}, {"text", slo.text}}},
+            {"environment", session_.environment()},
+            {"time", {{"started", utc_now()}, {"duration_seconds", 0}}}};
+  }
+
+  /// One measurement more of a point; its row is written.
+  Json measure(Point point, double seconds) {
+    session_.measure_for(seconds);
+    const Resolution cell = resolve(std::move(point), session_.device());
+    const unsigned repetition = measured_[params_of(cell.point).dump()]++;
+    Json row = results_.measure(session_, cell, repetition, {});
+    session_.measure_for(seconds_);
+    if (interrupted()) throw Failure("interrupted");
+    results_.write(row);
+    return row;
+  }
+
+  /// What the point does with its window always full: an upper end to start from.
+  std::uint64_t closed_rate(Point point) {
+    point.arrivals = "closed";
+    point.rate = 0;
+    const Json row = measure(point, seconds_);
+    if (!row.contains("throughput")) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
+    return static_cast<std::uint64_t>(row["throughput"]["messages_per_second"].get<double>());
+  }
+
+  /// Fills in the answer; returns where the next search may begin.
+  std::uint64_t find(Point point, const Slo& slo, std::uint64_t start, Json& answer) {
+    const double needed = messages_needed(slo);
+    Json probes = Json::array(), cost;
+    const auto probe = [&](std::uint64_t rate) {
+      point.rate = rate;
+      const Json row = measure(point, std::max(seconds_, needed / static_cast<double>(rate)));
+      Probe one{rate, false, row["reason"]};
+      if (!row.contains("latency_ns")) throw Failure(one.why);
+      // A generator that was late made the response longer, never shorter: a bound that is kept even so, is kept.
+      const double latency = row["latency_ns"][slo.percentile];
+      one.sustained = row["status"] != "unsustainable" && latency <= slo.bound_ns;
+      if (row["status"] == "ok" && !one.sustained) one.why = fmt::format("{} {}", slo.percentile, format_ns(latency));
+      if (one.sustained) one.why.clear();
+      cost = row["cost"];
+      fmt::print(stderr, "  {}: {}\n", rate_text(rate), one.sustained ? "sustained" : one.why);
+      probes.push_back({{"id", row["id"]}, {"rate", rate}, {"sustained", one.sustained}, {"why", one.why}});
+      return one;
+    };
+    CapacitySearch search;
+    search.resolution = resolution_;
+    search.least = std::max<std::uint64_t>(10, static_cast<std::uint64_t>(needed / (kLongest * seconds_)) + 1);
+    search.start = std::max(start, search.least);
+    const Capacity found = find_capacity(probe, search);
+    answer["capacity"] = {{"low", found.low},
+                          {"high", found.high},
+                          {"limit", found.limit},
+                          {"resolution", resolution_},
+                          {"probes", std::move(probes)}};
+    answer["cost"] = std::move(cost);
+    return std::max(found.low, found.high);
+  }
+
+  Session& session_;
+  Results& results_;
+  double resolution_, seconds_;
+  std::map<std::string, unsigned> measured_;  // repetitions of each point so far
+};
+
+int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  namespace fs = std::filesystem;
+  if (!options.out.empty() && !options.resume.empty())
+    throw BadInput("--out", options.out, "nothing, together with --resume");
+  std::vector<Slo> slos;
+  for (const std::string& text : options.slos) slos.push_back(parse_slo(text));
+  std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
+  const fs::path file = !options.resume.empty() ? fs::path(options.resume) / "spec.json" : find_spec(options.spec);
+  Spec spec = load_spec(file, options.axes);
+  apply_run(spec.document.value("run", Json::object()), file.string(), command);
+  fs::path directory = !options.resume.empty() ? options.resume : options.out;
+  if (directory.empty()) directory = fs::path("results") / (utc_now(true) + "-capacity");
+  if (std::error_code none; options.resume.empty() && fs::exists(directory / "rows.jsonl", none)) {
+    throw BadInput("--out", directory.string(), "a directory without rows; --resume goes on with one that has some");
+  }
+  auto session = options.common.session(arguments, false);
+  for (Point& point : spec.points) {
+    if (!is_open(point)) point.arrivals = "poisson";
+    if (point.arrivals != "trace" || point.rate == 0) point.rate = 1;  // each probe has its own
+  }
+  std::vector<Resolution> points = distinct(spec.points, session->device());
+  const bool redis = any_uses_redis(points);
+  if (redis) reach_redis(*session);
+  Results results(directory, spec.document, !options.resume.empty());
+  results.provide_floors(*session, redis);
+  Capacities capacities(*session, results, options.resolution);
+  for (unsigned repetition = 0; repetition < options.common.run.repetitions; ++repetition) {
+    std::mt19937_64 random(options.common.run.seed * 1000 + repetition);
+    std::shuffle(points.begin(), points.end(), random);
+    for (const Resolution& point : points) capacities.search(point, slos, repetition);
+  }
+  fmt::print(stderr, "results in {}\n", directory.string());
+  return interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("capacity", "find the highest rate that keeps a bound on latency");
+  command->add_option("spec", options->spec, "a spec's name (experiments/specs) or file; its points are searched")
+      ->default_val("capacity");
+  command->add_option("--axis", options->axes, "name=values, replaces that axis of the spec; may be repeated")
+      ->type_name("NAME=VALUES")
+      ->take_all();
+  command->add_option("--slo", options->slos, "PERCENTILE:TIME, as in p99:50us; may be repeated")
+      ->type_name("SLO")
+      ->take_all()
+      ->capture_default_str();
+  add_percent(*command, "resolution", options->resolution, "how close the rates come that bracket the answer");
+  command->add_option("--out", options->out, "results directory; default results/<time>-capacity");
+  command->add_option("--resume", options->resume, "go on in this results directory");
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->callback([options, command, &action, &arguments] {
+    action = [options, command, &arguments] { return capacity(*options, *command, arguments); };
+  });
+}
+
+}  // namespace feedrate

@@ -1,0 +1,74 @@
+#include "experiments/capacity.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "common/error.hpp"
+
+namespace feedrate::test {
+namespace {
+
+Capacity search(const std::function<bool(std::uint64_t)>& sustained, CapacitySearch settings = {}) {
+  return find_capacity([&](std::uint64_t rate) { return Probe{rate, sustained(rate), "too late"}; }, settings);
+}
+
+TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
+  for (const std::uint64_t truth : {15, 1'000, 123'456, 99'000'000}) {
+    const Capacity capacity = search([=](std::uint64_t rate) { return rate <= truth; });
+    EXPECT_LE(capacity.low, truth);
+    EXPECT_GT(capacity.high, truth);
+    EXPECT_LE(static_cast<double>(capacity.high), 1.06 * static_cast<double>(capacity.low) + 1) << truth;
+    EXPECT_LE(capacity.probes.size(), 30) << truth;
+    EXPECT_EQ(capacity.limit, "too late");
+  }
+}
+
+TEST(Capacity, BeyondTheRangeHasOneEnd) {
+  const Capacity none = search([](std::uint64_t) { return false; });
+  EXPECT_EQ(none.low, 0);
+  EXPECT_EQ(none.high, 10);
+  const Capacity all = search([](std::uint64_t) { return true; });
+  EXPECT_EQ(all.low, 500'000'000);
+  EXPECT_EQ(all.high, 0);
+}
+
+/// Sustained with a probability that falls from 1 to 0 over +-10 % about the truth.
+TEST(Capacity, OfANoisyQueueHoldsTheTruthAndTwoSearchesOverlap) {
+  constexpr double kTruth = 1e6;
+  unsigned missed = 0, apart = 0;
+  std::mt19937_64 random(1);
+  const auto noisy = [&](std::uint64_t rate) {
+    const double probability = std::clamp((1.1 * kTruth - static_cast<double>(rate)) / (0.2 * kTruth), 0.0, 1.0);
+    return std::uniform_real_distribution<>()(random) < probability;
+  };
+  for (int i = 0; i < 200; ++i) {
+    const Capacity a = search(noisy), b = search(noisy);
+    missed += static_cast<double>(a.low) > 1.1 * kTruth || static_cast<double>(a.high) < 0.9 * kTruth ? 1 : 0;
+    apart += a.low > b.high || b.low > a.high ? 1 : 0;
+    EXPECT_LT(a.low, a.high);
+  }
+  EXPECT_EQ(missed, 0);
+  EXPECT_LE(apart, 10) << "of 200";
+}
+
+TEST(Capacity, ALuckyFirstTryDoesNotDecide) {
+  unsigned calls = 0;
+  // The first try above the truth succeeds by luck, all others fail.
+  const Capacity capacity = search([&](std::uint64_t rate) { return rate <= 1000 || (rate > 1000 && calls++ == 0); });
+  EXPECT_EQ(capacity.low, 1000);
+  EXPECT_GT(capacity.high, 4000) << "the lucky one lies within";
+  EXPECT_LT(capacity.high, 6000);
+}
+
+TEST(Slo, ReadsPercentileAndTime) {
+  EXPECT_EQ(parse_slo("p99:50us").percentile, "p99");
+  EXPECT_DOUBLE_EQ(parse_slo("p99:50us").bound_ns, 50'000);
+  EXPECT_DOUBLE_EQ(parse_slo("p999:1.5ms").bound_ns, 1.5e6);
+  for (const char* text : {"", "p99", "p98:1ms", "p99:", "p99:50", "p99:us", "p99:0us", "p99:5min", ":1us"}) {
+    EXPECT_THROW(parse_slo(text), BadInput) << text;
+  }
+}
+
+}  // namespace
+}  // namespace feedrate::test
