@@ -15,8 +15,8 @@ constexpr std::size_t kMostSamples = 120;  // 15 KB of a row
 constexpr double kLeastClock = 0.75;
 // Of the CPU time that this process used. Repetitions on quiet machines agree within about as much.
 constexpr double kMostStolen = 0.02;
-// The kernel counts in ticks of 10 ms: one tick more or less may be how the phase fell between them.
-constexpr double kLeastStolenSeconds = 0.02;
+// The kernel counts in ticks of 10 ms, and a tick or two may be how the phase fell between them: three are more.
+constexpr double kLeastStolenSeconds = 0.025;
 
 // These slow down a GPU that has work; where it has none, drivers report them too.
 constexpr std::uint64_t kUnderLoad = clock_reason::kPowerCap | clock_reason::kSyncBoost | clock_reason::kDisplayClocks;

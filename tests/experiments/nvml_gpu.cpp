@@ -29,9 +29,9 @@ TEST_F(GpuState, IsPlausible) {
   EXPECT_LE(*sample->sm_clock_mhz, *sample->sm_clock_limit_mhz);
   EXPECT_LT(*sample->sm_clock_limit_mhz, 5000);
   EXPECT_LT(*sample->clock_reasons, 0x1000u);
-  if (sample->power_w) EXPECT_LT(*sample->power_w, 3000);
-  if (sample->temperature_c) EXPECT_LT(*sample->temperature_c, 120);
-  if (sample->utilisation) EXPECT_LE(*sample->utilisation, 1);
+  EXPECT_LT(sample->power_w.value_or(0), 3000);
+  EXPECT_LT(sample->temperature_c.value_or(0), 120);
+  EXPECT_LE(sample->utilisation.value_or(0), 1);
   EXPECT_FALSE(source(false)->pcie_rx_bytes_per_second);
 }
 
