@@ -71,8 +71,8 @@ void MachineMonitor::watch(const std::stop_token& stopping) {
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
-  sample(stopping);
-  for (auto next = Clock::now() + period;; next = std::max(next + period, Clock::now())) {
+  auto next = Clock::now() + period;
+  for (sample(stopping);; next = std::max(next + period, Clock::now())) {
     wake.wait_until(lock, stopping, next, [] { return false; });  // until then, or until the stop
     const bool last = stopping.stop_requested();
     sample(stopping);

@@ -85,7 +85,7 @@ TEST(MachineMonitor, SamplesEveryPeriodInAThreadOfItsOwn) {
 }
 
 TEST(MachineMonitor, TrafficIsOnlyThatOfTheLoad) {
-  FakeGpu gpu{.busy = 50ms};
+  FakeGpu gpu{.busy = 300ms};
   MachineMonitor monitor(gpu.source(), 1000);
   await(gpu.asked, 1);
   const MachineState cut = monitor.stop();  // in the middle of the first sample
@@ -133,6 +133,7 @@ TEST(MachineMonitor, ManyThreadsMayStopItAndSeeTheSame) {
   std::vector<MachineState> states(4);
   {
     std::vector<std::jthread> stoppers;
+    stoppers.reserve(states.size());
     for (auto& state : states) stoppers.emplace_back([&] { state = monitor.stop(); });
   }
   const Json first = to_json(states.front());
@@ -157,7 +158,7 @@ TEST(MachineMonitor, SeesABusyCore) {
   EXPECT_GT(host.busy_cores(), host.own_cores - 0.15);
   EXPECT_LE(host.busy_cores(), static_cast<double>(host.cores.size()));
   EXPECT_GT(host.system_switches, 0u);
-  EXPECT_LT(state.sample_cost_seconds_max, 0.05);
+  EXPECT_LT(state.sample_cpu_seconds_max, 0.02);
 }
 
 }  // namespace
