@@ -1,10 +1,11 @@
 #include "experiments/nvml.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <memory>
-#include <utility>
 
 namespace feedrate {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 // NVML's C interface, as far as it is used here; its header is no part of the CUDA compiler's packages.
 using NvmlDevice = void*;
 enum NvmlClock { kSmClock = 1, kMemoryClock = 2 };
+enum NvmlPcieCounter { kTransmitted = 0, kReceived = 1 };  // by the GPU
+enum NvmlSensor { kGpuSensor = 0 };
+struct NvmlUtilization {
+  unsigned gpu, memory;  // percent
+};
 
 struct Closer {
   void operator()(void* library) const { dlclose(library); }
@@ -45,21 +51,49 @@ class Nvml {
   bool ready_ = false;
 };
 
-/// The reasons that slow a GPU down, by the bits of NVML's nvmlClocksEventReasons.
-std::string reasons_text(unsigned long long reasons) {
-  constexpr std::array<std::pair<unsigned long long, const char*>, 8> names{{{0x1, "idle"},
-                                                                             {0x2, "application clocks"},
-                                                                             {0x4, "power cap"},
-                                                                             {0x8, "hardware slowdown"},
-                                                                             {0x20, "software thermal"},
-                                                                             {0x40, "hardware thermal"},
-                                                                             {0x80, "power brake"},
-                                                                             {0x100, "display clocks"}}};
-  std::string text;
-  for (const auto& [bit, name] : names) {
-    if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+NvmlDevice device_at(const Nvml& nvml, const std::string& pci_bus) {
+  NvmlDevice device = nullptr;
+  nvml.call<const char*, NvmlDevice*>("nvmlDeviceGetHandleByPciBusId_v2", pci_bus.c_str(), &device);
+  return device;
+}
+
+std::optional<std::uint64_t> clock_reasons(const Nvml& nvml, NvmlDevice device) {
+  unsigned long long reasons = 0;
+  // Drivers since 535 know the first name, older ones only the second.
+  for (const char* name : {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}) {
+    if (nvml.call<NvmlDevice, unsigned long long*>(name, device, &reasons)) return reasons;
   }
-  return text.empty() ? "none" : text;
+  return std::nullopt;
+}
+
+GpuSample sample(const Nvml& nvml, NvmlDevice device, bool with_pcie) {
+  const auto ask = [&](double unit, const char* function, auto... args) -> std::optional<double> {
+    unsigned value = 0;
+    if (!nvml.call<NvmlDevice, decltype(args)..., unsigned*>(function, device, args..., &value)) return std::nullopt;
+    return unit * value;
+  };
+  GpuSample sample;
+  unsigned long long millijoules = 0;
+  if (nvml.call<NvmlDevice, unsigned long long*>("nvmlDeviceGetTotalEnergyConsumption", device, &millijoules)) {
+    sample.energy_j = 1e-3 * static_cast<double>(millijoules);
+  }
+  // Before the clocks, so that those of a phase's first sample are some 40 ms into the load.
+  if (with_pcie) {
+    sample.pcie_rx_bytes_per_second = ask(1e3, "nvmlDeviceGetPcieThroughput", int{kReceived});
+    sample.pcie_tx_bytes_per_second = ask(1e3, "nvmlDeviceGetPcieThroughput", int{kTransmitted});
+  }
+  sample.sm_clock_mhz = ask(1, "nvmlDeviceGetClockInfo", int{kSmClock});
+  sample.sm_clock_limit_mhz = ask(1, "nvmlDeviceGetMaxClockInfo", int{kSmClock});
+  sample.memory_clock_mhz = ask(1, "nvmlDeviceGetClockInfo", int{kMemoryClock});
+  sample.clock_reasons = clock_reasons(nvml, device);
+  sample.power_w = ask(1e-3, "nvmlDeviceGetPowerUsage");
+  sample.temperature_c = ask(1, "nvmlDeviceGetTemperature", int{kGpuSensor});
+  NvmlUtilization utilization{};
+  if (nvml.call<NvmlDevice, NvmlUtilization*>("nvmlDeviceGetUtilizationRates", device, &utilization)) {
+    sample.utilisation = 1e-2 * utilization.gpu;
+    sample.memory_utilisation = 1e-2 * utilization.memory;
+  }
+  return sample;
 }
 
 }  // namespace
@@ -71,8 +105,8 @@ nlohmann::json nvml_state(const std::string& pci_bus) {
   if (nvml.call<char*, unsigned>("nvmlSystemGetDriverVersion", version.data(), version.size())) {
     state["driver_version"] = version.data();
   }
-  NvmlDevice device = nullptr;
-  if (!nvml.call<const char*, NvmlDevice*>("nvmlDeviceGetHandleByPciBusId_v2", pci_bus.c_str(), &device)) return state;
+  NvmlDevice device = device_at(nvml, pci_bus);
+  if (device == nullptr) return state;
   const auto ask = [&](const char* key, const char* function, auto... args) {
     unsigned value = 0;
     if (nvml.call<NvmlDevice, decltype(args)..., unsigned*>(function, device, args..., &value)) state[key] = value;
@@ -81,11 +115,19 @@ nlohmann::json nvml_state(const std::string& pci_bus) {
   ask("gpu_memory_clock_mhz", "nvmlDeviceGetClockInfo", int{kMemoryClock});
   ask("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration");
   ask("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth");
-  unsigned long long reasons = 0;
-  if (nvml.call<NvmlDevice, unsigned long long*>("nvmlDeviceGetCurrentClocksThrottleReasons", device, &reasons)) {
-    state["throttle_reasons"] = reasons_text(reasons);
+  if (const auto reasons = clock_reasons(nvml, device)) {
+    const auto names = clock_reason_names(*reasons);
+    state["throttle_reasons"] = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
   }
   return state;
+}
+
+GpuSource nvml_source(const std::string& pci_bus) {
+  if (pci_bus.empty()) return {};
+  const auto nvml = std::make_shared<const Nvml>();
+  NvmlDevice device = device_at(*nvml, pci_bus);
+  if (device == nullptr) return {};
+  return [nvml, device](bool with_pcie) { return std::optional(sample(*nvml, device, with_pcie)); };
 }
 
 }  // namespace feedrate

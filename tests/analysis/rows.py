@@ -126,6 +126,40 @@ def row_id(coordinates: dict, repetition: int) -> str:
     return hashlib.sha256(json.dumps([coordinates, repetition], sort_keys=True).encode()).hexdigest()[:16]
 
 
+def machine() -> dict:
+    """A row's `machine`, of a phase of half a second on a GPU."""
+    gpu = {
+        "sm_clock_mhz": 1980,
+        "memory_clock_mhz": 3201,
+        "throttle_reasons": [],
+        "power_w": 231.4,
+        "utilisation": 1.0,
+        "memory_utilisation": 0.04,
+        "temperature_c": 41,
+        "pcie_rx_bytes_per_second": 41e9,
+        "pcie_tx_bytes_per_second": 42e9,
+    }
+    summary = gpu | {"sm_clock_mhz": {"min": 1980, "mean": 1980, "max": 1980}, "sm_clock_limit_mhz": 1980}
+    return {
+        "period_seconds": 1.0,
+        "samples": [{"t": t, "gpu": dict(gpu)} for t in (0.0, 0.501)],
+        "gpu": summary | {"energy_j": 116.2},
+        "host": {
+            "cores": 2,
+            "busy_cores": 1.5,
+            "own_cores": 1.2,
+            "other_cores": 0.3,
+            "steal_share": 0.001,
+            "steal_share_highest_core": 0.002,
+            "per_core_busy": [1.0, 0.5],
+            "context_switches": {"voluntary": 120, "involuntary": 3, "system": 4000},
+        },
+        "disturbances": [],
+        "sample_cost_seconds_max": 0.043,
+        "sample_cpu_seconds_max": 0.0004,
+    }
+
+
 def cell(
     coordinates: dict,
     repetition: int = 0,

@@ -31,6 +31,17 @@ def test_wrong_answers_without_throughput_are_valid(schema):
     schema.validate(rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3))
 
 
+def test_machine_without_gpu_or_counters_is_valid(schema):
+    row = rows.cell(rows.params()) | {"machine": rows.machine()}
+    schema.validate(row)
+    machine = row["machine"]
+    del machine["gpu"]
+    machine["samples"] = []
+    machine["host"] = {"own_cores": 1.2, "context_switches": {"voluntary": 1, "involuntary": 0}}
+    machine["disturbances"] = ["the GPU's clocks were held down by power cap in 1 of 2 samples"]
+    schema.validate(row)
+
+
 def change(*path, to):
     """A mutation: sets the value at the path."""
 
@@ -104,6 +115,35 @@ def test_wrong_cell_is_refused(schema, mutate):
     row = copy.deepcopy(rows.cell(rows.params()))
     schema.validate(row)
     mutate(row)
+    assert not schema.is_valid(row)
+
+
+MACHINE_MUTATIONS = {
+    "no host": drop("host"),
+    "no period": drop("period_seconds"),
+    "misspelt key": lambda machine: machine.update(sample=machine.pop("samples")),
+    "sample without its time": lambda machine: machine["samples"][0].pop("t"),
+    "sample with a range": lambda machine: machine["samples"][0]["gpu"].update(sm_clock_mhz={"min": 1}),
+    "too many samples": lambda machine: machine.update(samples=machine["samples"] * 61),
+    "summary with one clock": change("gpu", "sm_clock_mhz", to=1980),
+    "clock without its least": drop("gpu", "sm_clock_mhz", "min"),
+    "unknown value of the GPU": change("gpu", "voltage", to=1),
+    "utilisation in percent": change("gpu", "utilisation", to=97),
+    "reasons as bits": change("gpu", "throttle_reasons", to=4),
+    "negative energy": change("gpu", "energy_j", to=-1),
+    "share above 1": lambda machine: machine["host"]["per_core_busy"].append(1.01),
+    "steal as text": change("host", "steal_share", to="1 %"),
+    "fractional switches": change("host", "context_switches", "voluntary", to=0.5),
+    "no context switches": drop("host", "context_switches"),
+    "disturbance without words": change("disturbances", to=[""]),
+}
+
+
+@pytest.mark.parametrize("mutate", MACHINE_MUTATIONS.values(), ids=MACHINE_MUTATIONS.keys())
+def test_wrong_machine_is_refused(schema, mutate):
+    row = copy.deepcopy(rows.cell(rows.params()) | {"machine": rows.machine()})
+    schema.validate(row)
+    mutate(row["machine"])
     assert not schema.is_valid(row)
 
 
