@@ -30,7 +30,8 @@ Json run_of(const RunSettings& settings) {
           {"latency-within", settings.latency_within},
           {"percentile", settings.percentile},
           {"most-repetitions", settings.most_repetitions},
-          {"time-limit", settings.time_limit}};
+          {"time-limit", settings.time_limit},
+          {"keep-disturbed", settings.keep_disturbed}};
 }
 
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.

@@ -187,6 +187,8 @@ void CommonOptions::add_run(CLI::App& app) {
       app, "most-repetitions", 2, 1000, [this](std::uint64_t v) { run.most_repetitions = static_cast<unsigned>(v); },
       "of a cell, however wide its intervals", "30");
   add_seconds(app, "time-limit", run.time_limit, 86400, "for a cell's repetitions together, likewise");
+  add_flag(app, "keep-disturbed", run.keep_disturbed,
+           "count repetitions although the GPU's clock was throttled or cores were stolen; else they are repeated");
   add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
   add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");
 }

@@ -1,6 +1,7 @@
 #include "experiments/session.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <bit>
@@ -13,6 +14,8 @@
 #include "experiments/bounds.hpp"
 #include "experiments/environment.hpp"
 #include "experiments/floors.hpp"
+#include "experiments/machine_monitor.hpp"
+#include "experiments/nvml.hpp"
 #include "experiments/open_load.hpp"
 
 namespace feedrate {
@@ -93,7 +96,11 @@ Json to_json(const RunSettings& settings) {
 
 Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command,
                  RunSettings settings)
-    : settings_(settings), redis_(std::move(redis)), command_(std::move(command)), device_(open_device(device, gpu)) {}
+    : settings_(settings),
+      redis_(std::move(redis)),
+      command_(std::move(command)),
+      device_(open_device(device, gpu)),
+      gpu_source_(nvml_source(device_->info().pci_bus)) {}
 
 const RedisSettings& Session::redis() {
   if (private_redis_ && !private_redis_->alive()) stop_redis();  // a cell's reason already says what it met
@@ -155,7 +162,7 @@ void Session::add_floor_row(const Json& row) {
   floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
 }
 
-void Session::run_load(const Point& point, const RunSettings& settings, Outcome& outcome) {
+void Session::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched, Outcome& outcome) {
   const auto workload = make_workload(point);
   const auto& entry = Queues::instance().get("--queue", point.queue);
   const QueueConfig config{point,
@@ -196,7 +203,9 @@ void Session::run_load(const Point& point, const RunSettings& settings, Outcome&
       pass.seconds = schedule.seconds;
       pass.messages = 0;
     }
+    MachineMonitor monitor(watched);
     outcome.result = load.run(pass);
+    outcome.machine = monitor.stop();
     queue->stop(true);
     queue->check();
     load.collect_leftovers();
@@ -225,7 +234,7 @@ double Session::driver_limit(const Point& point, double rate) {
   // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
   for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
     Outcome outcome;
-    run_load(null, brief, outcome);
+    run_load(null, brief, {}, outcome);
     limit = std::max(limit, static_cast<double>(outcome.result.received) / outcome.result.seconds);
   }
   return limit;
@@ -236,11 +245,11 @@ void Session::measure(const Point& point, Json& row) {
   Outcome outcome;
   std::string failure;
   try {
-    run_load(point, settings_, outcome);
+    run_load(point, settings_, gpu_source_, outcome);
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [counts, cost, choices, sample_every, warmup, result] = outcome;
+  const auto& [counts, cost, choices, sample_every, warmup, result, machine] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -267,6 +276,7 @@ void Session::measure(const Point& point, Json& row) {
   row["throughput"] = {
       {"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}, {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
+  row["machine"] = to_json(machine);
   row["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
   row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));
   if (interrupted()) {
@@ -286,6 +296,11 @@ void Session::measure(const Point& point, Json& row) {
       row["status"] = "invalid";
       row["reason"] = fmt::format("the driver's own limit could not be measured: {}", error.what());
     }
+  }
+  const auto disturbed = disturbances(machine);
+  if (row["status"] == "ok" && !settings_.keep_disturbed && !disturbed.empty()) {
+    row["status"] = "invalid";
+    row["reason"] = fmt::format("disturbed: {}", fmt::join(disturbed, "; "));
   }
 }
 

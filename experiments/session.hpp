@@ -6,6 +6,7 @@
 #include "common/redis/private_server.hpp"
 #include "experiments/axes.hpp"
 #include "experiments/load.hpp"
+#include "experiments/machine_state.hpp"
 
 namespace feedrate {
 
@@ -23,6 +24,7 @@ struct RunSettings {
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
+  bool keep_disturbed = false;  ///< a repetition counts although its clock was throttled or its cores were stolen
   bool external_worker = false;
 };
 Json to_json(const RunSettings&);
@@ -67,13 +69,15 @@ class Session {
     Choices choices;
     unsigned sample_every = 1;
     PassResult warmup, result;
+    MachineState machine;  // during the timed phase
   };
-  void run_load(const Point&, const RunSettings&, Outcome&);
+  void run_load(const Point&, const RunSettings&, const GpuSource& watched, Outcome&);
 
   RunSettings settings_;
   RedisSettings redis_;
   std::string command_;
   std::unique_ptr<Device> device_;
+  GpuSource gpu_source_;
   std::unique_ptr<redis::PrivateServer> private_redis_;
   Json floors_ = Json::object(), environment_;
   std::uint64_t environment_at_ = 0;

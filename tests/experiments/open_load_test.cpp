@@ -118,6 +118,7 @@ Json run_open(const Point& point, double seconds, double warmup = 0) {
   RunSettings settings;
   settings.seconds = seconds;
   settings.warmup_seconds = warmup;
+  settings.keep_disturbed = true;
   Session session("cpu", 0, {}, "test", settings);
   return run_cell(session, point);
 }
