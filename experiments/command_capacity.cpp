@@ -45,6 +45,11 @@ std::string answer_text(const Json& row) {
   return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
 }
 
+std::string point_text(Point point) {
+  point.rate = 0;  // each probe has its own
+  return short_text(point);
+}
+
 /// Searches the capacities of points, one after the other; every probe becomes a row, every answer too.
 class Capacities {
  public:
@@ -79,13 +84,15 @@ class Capacities {
       row["environment"] = session_.environment();
       row["time"]["duration_seconds"] = static_cast<double>(now_ns() - began) / 1e9;
       results_.write(row);
-      fmt::print("{} {}: {}\n", short_text(resolution.point), slo.text, answer_text(row));
+      fmt::print("{} {}: {}\n", point_text(resolution.point), slo.text, answer_text(row));
     }
   }
 
  private:
   Json answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
-    Json params = params_of(resolution.point);
+    Point any_rate = resolution.point;
+    if (any_rate.arrivals != "trace") any_rate.rate = 0;
+    Json params = params_of(any_rate);
     Json identity = params;
     identity["slo"] = slo.text;
     return {{"schema", 1},

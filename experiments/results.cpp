@@ -124,7 +124,8 @@ std::string short_text(const Point& p) {
   if (p.lanes != 0) text += fmt::format(" lanes={}", p.lanes);
   if (p.block != 0) text += fmt::format(" block={}", p.block);
   if (p.pack > 1) text += fmt::format(" pack={}", p.pack);
-  if (p.arrivals != "closed") text += fmt::format(" {} {}msg/s", p.arrivals, format_si(static_cast<double>(p.rate)));
+  if (p.arrivals != "closed") text += " " + p.arrivals;
+  if (p.rate != 0) text += fmt::format(" {}msg/s", format_si(static_cast<double>(p.rate)));
   return text;
 }
 
