@@ -167,7 +167,10 @@ void normalise(Point& point, const QueueEntry& queue) {
   if (point.workload != "fma_chain") point.flops_per_byte = 0;
   if (point.device == "cpu" || !queue.works) point.block = 0;
   point.batch = std::min(point.batch, point.window);
-  if (!is_open(point)) point.payload_mix = point.priority_mix = kNoMix;
+  if (!is_open(point)) {
+    point.rate = 0;
+    point.payload_mix = point.priority_mix = kNoMix;
+  }
   if (point.arrivals != "bursts") point.burst_us = point.pause_us = 0;
   if (point.arrivals != "trace") point.trace = kNoMix;
 }

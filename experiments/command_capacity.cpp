@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <random>
 
@@ -85,6 +86,7 @@ class Capacities {
       row["time"]["duration_seconds"] = static_cast<double>(now_ns() - began) / 1e9;
       results_.write(row);
       fmt::print("{} {}: {}\n", point_text(resolution.point), slo.text, answer_text(row));
+      std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
     }
   }
 

@@ -5,6 +5,7 @@
 #include "experiments/commands.hpp"
 #include "experiments/options.hpp"
 #include "experiments/recorder.hpp"
+#include "experiments/schedule.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
@@ -37,10 +38,24 @@ void print_table(const Json& row) {
        fmt::format("{}msg/s, {}B/s of payload each way", format_si(row["throughput"]["messages_per_second"]),
                    format_si(row["throughput"]["bytes_per_second"])));
   const Json& latency = row["latency_ns"];
-  line("latency",
+  const bool open = row.contains("load");
+  line(open ? "response" : "latency",
        fmt::format("p50 {}, p90 {}, p99 {}, p99.9 {}, max {} ({} samples, every {})", format_ns(latency["p50"]),
                    format_ns(latency["p90"]), format_ns(latency["p99"]), format_ns(latency["p999"]),
                    format_ns(latency["max"]), latency["samples"].dump(), latency["sampled_every"].dump()));
+  if (open) {
+    const auto parts = [](const Json& part) {
+      return fmt::format("p50 {}, p99 {}, max {}", format_ns(part["p50"]), format_ns(part["p99"]),
+                         format_ns(part["max"]));
+    };
+    const Json& load = row["load"];
+    line("service", parts(row["service_ns"]));
+    line("send lag", fmt::format("{}; of it the generator's own p50 {}, p99 {}", parts(row["send_lag_ns"]),
+                                 format_ns(load["own_lag_ns"]["p50"]), format_ns(load["own_lag_ns"]["p99"])));
+    line("backlog", fmt::format("{:.0f} messages at the end, {:.0f} at most; {} of {} due were never sent",
+                                load["backlog"]["end"].get<double>(), load["backlog"]["max"].get<double>(),
+                                load["unsent"].dump(), load["due"].dump()));
+  }
   const Json& bound = row["bound"];
   if (bound.contains("throughput")) {
     line("of its floor", fmt::format("throughput {:.1f} % of {}", 100 * bound["throughput"]["ratio"].get<double>(),
@@ -70,6 +85,11 @@ void insist(const RunOptions& options, const Resolution& cell, const CLI::App& a
   }
   if (options.common.run.external_worker && options.common.redis.url.empty()) {
     throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
+  }
+  if (!is_open(options.point)) {
+    for (const char* name : {"--rate", "--payload-mix", "--priority-mix"}) {
+      if (app.count(name) != 0) throw BadInput(name, app[name]->as<std::string>(), "with --arrivals other than closed");
+    }
   }
   if (!cell.impossible.empty()) throw BadInput(cell.impossible);
 }

@@ -102,13 +102,11 @@ Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
 }
 
 std::string refuse_load(Point& point, const Workload& workload) {
-  if (!is_open(point)) {
-    return point.rate == 0 ? "" : "a rate needs arrivals: constant, poisson, bursts or trace";
-  }
+  if (!is_open(point)) return "";
   const bool traced = point.arrivals == "trace";
-  if (traced && point.trace == kNoMix) return "arrivals by trace need a trace file";
-  if (!traced && point.rate == 0) return fmt::format("{} arrivals need a rate", point.arrivals);
-  if (point.arrivals == "bursts" && point.burst_us == 0) return "bursts need burst-us, the length of a burst";
+  if (traced && point.trace == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";
+  if (!traced && point.rate == 0) return fmt::format("--arrivals {} needs --rate, messages a second", point.arrivals);
+  if (point.arrivals == "bursts" && point.burst_us == 0) return "--arrivals bursts needs --burst-us, a burst's length";
   std::vector<std::size_t> sizes;
   if (traced) {
     const std::string named = workload_of_trace(point.trace);
