@@ -31,6 +31,7 @@ Json run_of(const RunSettings& settings) {
           {"percentile", settings.percentile},
           {"most-repetitions", settings.most_repetitions},
           {"time-limit", settings.time_limit},
+          {"no-stages", settings.no_stages},
           {"keep-disturbed", settings.keep_disturbed}};
 }
 

@@ -32,8 +32,21 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
   return right;
 }
 
+void record_stages(Flow& flow, StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
+  StageTimes times = clock.times(message_id(flow.index, sequence));
+  times[static_cast<unsigned>(Stage::collected)] = now;
+  std::uint64_t before = flow.schedule != nullptr ? flow.due_ns(sequence) : times[0];
+  for (std::size_t i = 0; i < kStages; ++i) {
+    if (times[i] == 0) continue;
+    // Another core's clock may be a few ns behind.
+    flow.stages[i].record(times[i] > before ? times[i] - before : 0);
+    before = std::max(before, times[i]);
+  }
+}
+
 /// A timed message's result is verified.
-void record(Flow& flow, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
+void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
+  if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, now);
   const std::uint64_t published = flow.stamp(sequence, pass.sample_every).load(std::memory_order_relaxed);
   if (flow.schedule == nullptr) return flow.latency.record(now - published);
   const std::uint64_t response = now - flow.due_ns(sequence);
@@ -62,7 +75,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
     counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
-    if ((sequence & (pass.sample_every - 1)) == 0) record(flow, pass, sequence, now_ns());
+    if ((sequence & (pass.sample_every - 1)) == 0) record(flow, work, pass, sequence, now_ns());
   }
 }
 
@@ -80,7 +93,7 @@ void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessage
   const std::uint64_t every = pass.sample_every;
   if (std::uint64_t timed = (first + every - 1) & ~(every - 1); timed < end) {
     const std::uint64_t now = now_ns();
-    for (; timed < end; timed += every) record(flow, pass, timed, now);
+    for (; timed < end; timed += every) record(flow, work, pass, timed, now);
   }
 }
 
@@ -93,6 +106,7 @@ void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
   all_sent = false;
   latency = service = send_lag = own_lag = Histogram();
   by_priority.clear();
+  stages.fill(Histogram());
   finished_at = unsent = blocked_ns = looks = looking_ns = 0;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/histogram.hpp"
+#include "common/stages.hpp"
 #include "experiments/schedule.hpp"
 #include "experiments/tracker.hpp"
 #include "variants/queue.hpp"
@@ -34,6 +35,7 @@ struct Work {
   const Workload& workload;
   std::uint64_t seed;
   bool queue_works;
+  StageClock* stages = nullptr;  ///< of the pass; none while nothing is timed
 };
 
 /// One producer, its collector, and what they share. Everything atomic has one writer.
@@ -78,8 +80,9 @@ struct Flow {
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
   std::map<unsigned, Histogram> by_priority;
-  std::uint64_t finished_at = 0;  // when the last result of the pass came
-  std::uint64_t sent_seen = 0;    // `sent`, as last looked at
+  std::array<Histogram, kStages> stages;  // from the time before, of those that were taken, to each
+  std::uint64_t finished_at = 0;          // when the last result of the pass came
+  std::uint64_t sent_seen = 0;            // `sent`, as last looked at
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};

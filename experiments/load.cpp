@@ -53,9 +53,10 @@ Backlog backlog_of(std::span<const double> each_ms) {
   return backlog;
 }
 
-Load::Load(Queue& queue, const Point& point, const Workload& workload, Device& device, const LoadSettings& settings)
+Load::Load(Queue& queue, const Point& point, const Workload& workload, Device& device, const LoadSettings& settings,
+           StageClock* stages)
     : queue_(queue),
-      work_{point, workload, settings.seed, Queues::instance().get("--queue", point.queue).works},
+      work_{point, workload, settings.seed, Queues::instance().get("--queue", point.queue).works, stages},
       device_(device),
       settings_(settings) {
   for (unsigned i = 0; i < point.producers; ++i) flows_.push_back(std::make_unique<Flow>(i, point, queue));
@@ -193,6 +194,7 @@ PassResult Load::run(const Pass& pass) {
     result.service.merge(flow->service);
     result.send_lag.merge(flow->send_lag);
     result.own_lag.merge(flow->own_lag);
+    for (std::size_t i = 0; i < kStages; ++i) result.stages[i].merge(flow->stages[i]);
     for (const auto& [priority, latency] : flow->by_priority) result.by_priority[priority].merge(latency);
     result.unsent += flow->unsent;
     blocked += flow->blocked_ns, looks += flow->looks, looking += flow->looking_ns;

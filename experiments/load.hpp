@@ -20,6 +20,7 @@ struct PassResult {
   double mean_payload = 0;     ///< bytes of a message
   bool steady = false;         ///< ended because the rate had no trend any more
   Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
+  std::array<Histogram, kStages> stages;  ///< ns until each stage, from the last before it whose time is known
   // Open load.
   Histogram service, send_lag, own_lag;       ///< ns; see Flow
   std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
@@ -42,7 +43,8 @@ struct LoadSettings {
 /// numbers; between them nothing is in flight.
 class Load {
  public:
-  Load(Queue&, const Point&, const Workload&, Device&, const LoadSettings&);
+  /// `stages`: the clock that the queue was given, if it was.
+  Load(Queue&, const Point&, const Workload&, Device&, const LoadSettings&, StageClock* stages = nullptr);
   ~Load();
   /// Throws Failure when the queue breaks or the watchdog strikes.
   PassResult run(const Pass&);

@@ -45,6 +45,13 @@ void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every,
     each(timed);
 }
 
+void stamp(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
+  flow.stamp(sequence, pass.sample_every).store(now, std::memory_order_relaxed);
+  if (work.stages != nullptr && work.stages->samples(sequence)) {
+    work.stages->begin(message_id(flow.index, sequence), now);
+  }
+}
+
 /// Waits some of the time until a message is due: gives the core away while that is long, and looks without a pause
 /// when it is near, since whoever gives the core away gets it back late.
 void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
@@ -57,11 +64,12 @@ void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
 }
 
 /// Publishes what is filled, now; each message is as late as this is behind its due time.
-void release(Flow& flow, const Pass& pass, std::uint64_t sequence, std::uint64_t count, std::uint64_t unblocked_at) {
+void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
+             std::uint64_t unblocked_at) {
   const std::uint64_t now = now_ns();
   for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
     const std::uint64_t due = flow.due_ns(timed), since = std::max(due, unblocked_at);
-    flow.stamp(timed, pass.sample_every).store(now, std::memory_order_relaxed);
+    stamp(flow, work, pass, timed, now);
     flow.send_lag.record(now > due ? now - due : 0);
     flow.own_lag.record(now > since ? now - since : 0);
   });
@@ -92,7 +100,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
     std::uint64_t now = 0;
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
       if (now == 0) now = now_ns();
-      flow.stamp(timed, pass.sample_every).store(now, std::memory_order_relaxed);
+      stamp(flow, work, pass, timed, now);
     });
     flow.producer->publish(slots.count);
     sent += slots.count;
@@ -141,7 +149,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
       blocked_since = 0;
     }
     const TraceRange range("produce");
-    release(flow, pass, sent, filled, unblocked_at);
+    release(flow, work, pass, sent, filled, unblocked_at);
     sent += filled;
     filled = 0;
     due_end = std::max(due_end, sent);

@@ -37,6 +37,27 @@ Json to_json(const Counts& counts) {
           {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
 }
 
+/// The times of a message's stages are lines that travel among three cores or more; and a transfer that is asked for
+/// its own records more events, which can wake a thread each.
+unsigned stage_sampling(double messages_per_second, const Point& point) {
+  const bool events = Queues::instance().get("--queue", point.queue).uses_transfer;
+  const double share = messages_per_second / point.producers * (events ? 10e-6 : 400e-9);
+  return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
+}
+
+Json to_json(const std::array<Histogram, kStages>& stages) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kStages; ++i) {
+    const Histogram& stage = stages[i];
+    if (stage.samples() == 0) continue;
+    json[kStageNames[i]] = {{"mean", stage.mean()},
+                            {"p50", stage.quantile(0.5)},
+                            {"p99", stage.quantile(0.99)},
+                            {"samples", stage.samples()}};
+  }
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const Histogram& histogram, unsigned sample_every) {
@@ -165,12 +186,14 @@ void Session::add_floor_row(const Json& row) {
 void Session::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched, Outcome& outcome) {
   const auto workload = make_workload(point);
   const auto& entry = Queues::instance().get("--queue", point.queue);
+  StageClock stages(point.producers, point.window);
   const QueueConfig config{point,
                            *device_,
                            *workload,
                            entry.uses_redis ? redis() : RedisSettings{},
                            settings.external_worker,
-                           floors_.get<Floors>()};
+                           floors_.get<Floors>(),
+                           settings.no_stages ? nullptr : &stages};
   const auto queue = entry.make(config);
   // Before the queue starts: making a schedule takes its time.
   Schedule warmup_schedule, schedule;
@@ -181,7 +204,7 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     if (schedule.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
   }
   Load load(*queue, point, *workload, *device_,
-            {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted});
+            {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted}, config.stages);
   queue->start();
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
@@ -196,6 +219,7 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
         outcome.warmup.seconds == 0 ? 0 : static_cast<double>(outcome.warmup.received) / outcome.warmup.seconds;
     const double due = schedule.size() == 0 ? 0 : static_cast<double>(schedule.size()) / schedule.seconds;
     outcome.sample_every = choose_sampling(std::max(seen, due), point);
+    stages.sample(std::max<std::uint64_t>(outcome.sample_every, stage_sampling(std::max(seen, due), point)));
     const TraceRange range("timed");
     Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
     if (is_open(point)) {
@@ -276,6 +300,7 @@ void Session::measure(const Point& point, Json& row) {
   row["throughput"] = {
       {"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}, {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
+  if (Json times = to_json(result.stages); !times.empty()) row["stages_ns"] = std::move(times);
   row["machine"] = to_json(machine);
   row["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
   row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));

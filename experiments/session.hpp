@@ -24,6 +24,7 @@ struct RunSettings {
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
+  bool no_stages = false;       ///< no stage times
   bool keep_disturbed = false;  ///< a repetition counts although its clock was throttled or its cores were stolen
   bool external_worker = false;
 };

@@ -180,9 +180,10 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
     refuse(where, fmt::format("not valid JSON: {}", error.what()));
   }
   allow_only(document, where, {"name", "description", "run", "parts", "axes", "zip", "constraints"});
-  allow_only(document.value("run", Json::object()), where + " run",
-             {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin", "until-precise",
-              "throughput-within", "latency-within", "percentile", "most-repetitions", "time-limit", "keep-disturbed"});
+  allow_only(
+      document.value("run", Json::object()), where + " run",
+      {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin", "until-precise", "throughput-within",
+       "latency-within", "percentile", "most-repetitions", "time-limit", "no-stages", "keep-disturbed"});
   if (!document.contains("parts")) {
     if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
     document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});

@@ -8,6 +8,7 @@
 #include "common/message.hpp"
 #include "common/redis/settings.hpp"
 #include "common/registry.hpp"
+#include "common/stages.hpp"
 #include "kernels/workload.hpp"
 #include "variants/point.hpp"
 
@@ -71,6 +72,7 @@ struct QueueConfig {
   RedisSettings redis = {};
   bool external_worker = false;  ///< broker queues: another process works
   Floors floors = {};
+  StageClock* stages = nullptr;  ///< where whoever has a sampled message notes the time; may be missing
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }

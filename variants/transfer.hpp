@@ -16,6 +16,9 @@ struct Batch {
   ConstMessages in;
   Messages out;  ///< as many as `in`
   std::uint64_t tag = 0;
+  /// Asks the transfer for the times, in ns of the host's clock, at which its parts were done; 0 where it can't tell.
+  bool timed = false;
+  std::uint64_t copied_in = 0, kernel_end = 0, copied_out = 0;
 };
 
 /// Moves batches to the device, has them worked on, and moves the results back. Used by one thread.

@@ -1,5 +1,6 @@
 #include "variants/worker.hpp"
 
+#include "common/clock.hpp"
 #include "common/threads.hpp"
 #include "common/trace.hpp"
 
@@ -13,6 +14,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
     bool worked = false;
     while (const auto finished = transfer_.poll()) {
       const TraceRange range("complete");
+      note_finished(*finished);
       broker_.complete(*finished);
       served_ += finished->in.count;
       --out;
@@ -21,7 +23,10 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
     broker_.progress();
     // Finishing is asked before fetching: what it leaves to fetch is fetched below.
     const bool finished = stop.stop_requested() && broker_.finish();
-    if (!waiting) waiting = broker_.fetch();
+    if (!waiting) {
+      waiting = broker_.fetch();
+      if (waiting) note_fetched(*waiting);
+    }
     if (waiting) {
       const TraceRange range("submit");
       if (transfer_.submit(*waiting)) {
@@ -36,12 +41,34 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
   }
 }
 
+void Worker::note_fetched(Batch& batch) {
+  if (stages_ == nullptr) return;
+  std::uint64_t now = 0;
+  stages_->for_sampled(batch.in, [&](std::uint64_t id) {
+    if (now == 0) now = now_ns();
+    stages_->mark(id, Stage::dequeued, now);
+  });
+  batch.timed = now != 0;
+}
+
+void Worker::note_finished(const Batch& batch) {
+  if (!batch.timed) return;
+  const std::uint64_t now = now_ns();
+  stages_->for_sampled(batch.in, [&](std::uint64_t id) {
+    stages_->mark(id, Stage::copied_in, batch.copied_in);
+    stages_->mark(id, Stage::kernel_end, batch.kernel_end);
+    stages_->mark(id, Stage::copied_out, batch.copied_out);
+    stages_->mark(id, Stage::returned, now);
+  });
+}
+
 TransferConfig transfer_config(const QueueConfig& config) {
   return {config.device,       config.workload,      config.point.batch, config.in_stride(),
           config.out_stride(), config.point.streams, config.point.block};
 }
 
-WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make) : device_(config.device) {
+WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make)
+    : device_(config.device), stages_(config.stages) {
   const auto& entry = Transfers::instance().get("--transfer", config.point.transfer);
   for (unsigned i = 0; i < workers; ++i) members_.push_back({make(i), entry.make(transfer_config(config))});
 }
@@ -51,7 +78,7 @@ void WorkerPool::start() {
     threads_.emplace_back([this, &member] {
       try {
         device_.use_in_this_thread();
-        Worker(*member.broker, *member.transfer).run(stop_.get_token(), abandon_.get_token());
+        Worker(*member.broker, *member.transfer, stages_).run(stop_.get_token(), abandon_.get_token());
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();

@@ -28,14 +28,19 @@ class Broker {
 /// Feeds a transfer from a broker until told to stop.
 class Worker {
  public:
-  Worker(Broker& broker, Transfer& transfer) : broker_(broker), transfer_(transfer) {}
+  Worker(Broker& broker, Transfer& transfer, StageClock* stages = nullptr)
+      : broker_(broker), transfer_(transfer), stages_(stages) {}
   /// Returns when `stop` was requested and everything fetched is completed; on `abandon`, at once.
   void run(const std::stop_token& stop, const std::stop_token& abandon);
   std::uint64_t served() const { return served_; }
 
  private:
+  void note_fetched(Batch&);
+  void note_finished(const Batch&);
+
   Broker& broker_;
   Transfer& transfer_;
+  StageClock* stages_;
   std::uint64_t served_ = 0;
 };
 
@@ -57,6 +62,7 @@ class WorkerPool {
     std::unique_ptr<Transfer> transfer;  // after the broker: its work uses the broker's memory, so it goes first
   };
   Device& device_;
+  StageClock* stages_;
   std::vector<Member> members_;
   std::stop_source stop_, abandon_;
   std::mutex mutex_;

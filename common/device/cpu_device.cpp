@@ -29,10 +29,15 @@ Buffer allocate(std::size_t bytes) {
 class CpuEvent final : public Event {
  public:
   bool ready() override { return done_.load(std::memory_order_acquire); }
-  void set(bool done) { done_.store(done, std::memory_order_release); }
+  std::uint64_t ready_ns() override { return ready_ns_; }
+  void set(bool done) {
+    if (done) ready_ns_ = now_ns();
+    done_.store(done, std::memory_order_release);
+  }
 
  private:
   std::atomic<bool> done_{false};
+  std::uint64_t ready_ns_ = 0;  // read once it is ready
 };
 
 /// A thread that does queued tasks in order, as a CUDA stream does.

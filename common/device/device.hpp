@@ -75,6 +75,8 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual bool ready() = 0;
+  /// When it became ready, in ns of the host's clock; 0 where the device can't tell.
+  virtual std::uint64_t ready_ns() { return 0; }
 };
 
 /// Work in order, asynchronous to the host. Every call throws Failure when the device refuses.

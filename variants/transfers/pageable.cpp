@@ -1,3 +1,4 @@
+#include "common/clock.hpp"
 #include "variants/transfer.hpp"
 #include "variants/transfers/in_flight.hpp"
 
@@ -21,6 +22,7 @@ class Pageable final : public Transfer {
     stream_->copy_to_host(batch.out.base, out_.data(), batch.out.count * batch.out.stride);
     stream_->synchronize();
     finished_ = batch;
+    if (batch.timed) finished_->copied_out = now_ns();
     return true;
   }
   std::optional<Batch> poll() override { return std::exchange(finished_, std::nullopt); }
