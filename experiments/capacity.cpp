@@ -28,12 +28,16 @@ class Tries {
   }
   /// Tries a rate until it was tried `n` times; false at the first that does not come out as `sustained`.
   bool always(std::uint64_t rate, bool sustained, unsigned n) {
-    auto& [good, all] = counts_[rate];
-    while ((sustained ? good : all - good) == all && all < n) once(rate);
-    return (sustained ? good : all - good) == all;
+    while (counts_[rate].second < n && agreed(rate, sustained)) once(rate);
+    return agreed(rate, sustained);
   }
 
  private:
+  bool agreed(std::uint64_t rate, bool sustained) {
+    const auto& [good, all] = counts_[rate];
+    return (sustained ? good : all - good) == all;
+  }
+
   const std::function<Probe(std::uint64_t)>& probe_;
   Capacity& capacity_;
   std::map<std::uint64_t, std::pair<unsigned, unsigned>> counts_;

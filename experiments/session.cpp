@@ -117,7 +117,7 @@ Json to_json(const RunSettings& settings) {
 
 Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command,
                  RunSettings settings)
-    : settings_(settings),
+    : settings_(std::move(settings)),
       redis_(std::move(redis)),
       command_(std::move(command)),
       device_(open_device(device, gpu)),
