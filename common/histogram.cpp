@@ -6,7 +6,8 @@
 namespace feedrate {
 
 void Histogram::merge(const Histogram& other) {
-  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  if (counts_.size() < other.counts_.size()) counts_.resize(kBuckets);
+  for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] += other.counts_[i];
   samples_ += other.samples_;
   overflow_ += other.overflow_;
   sum_ += other.sum_;
@@ -19,7 +20,7 @@ double Histogram::quantile(double quantile) const {
   const auto wanted = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(std::ceil(quantile * static_cast<double>(samples_) - 1e-9)));
   std::uint64_t seen = 0;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
     if (seen < wanted) continue;
     const double middle = static_cast<double>(lowest(i)) + static_cast<double>(width(i) - 1) / 2;

@@ -31,6 +31,7 @@ class Histogram {
     if (value >> kValueBits != 0) {
       ++overflow_;
     } else {
+      if (counts_.empty()) counts_.resize(kBuckets);  // 35 KB, of which a load has many that stay empty
       ++counts_[index_of(value)];
     }
     sum_ += static_cast<double>(value);
@@ -47,13 +48,13 @@ class Histogram {
   std::uint64_t min() const { return samples_ == 0 ? 0 : min_; }
   std::uint64_t max() const { return max_; }
   double mean() const { return samples_ == 0 ? 0 : sum_ / static_cast<double>(samples_); }
-  std::uint64_t count(std::size_t index) const { return counts_[index]; }
+  std::uint64_t count(std::size_t index) const { return counts_.empty() ? 0 : counts_[index]; }
 
  private:
   static constexpr unsigned shift_of(std::size_t index) {
     return index < 2 * kHalf ? 0 : static_cast<unsigned>((index - 2 * kHalf) / kHalf) + 1;
   }
-  std::vector<std::uint64_t> counts_ = std::vector<std::uint64_t>(kBuckets);
+  std::vector<std::uint64_t> counts_;
   std::uint64_t samples_ = 0, overflow_ = 0, min_ = ~std::uint64_t{0}, max_ = 0;
   double sum_ = 0;
 };

@@ -189,7 +189,7 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   // What rings hold at most, and what workers' transfers stage.
   const std::size_t held =
       std::max(point.producers * std::max(point.window, point.capacity), point.lanes * point.batch);
-  const std::size_t slots = 2 * held + point.workers * (2 * point.streams + 1) * point.batch;
+  const std::size_t slots = 2 * held + std::size_t{point.workers} * (2 * point.streams + 1) * point.batch;
   const std::size_t bytes = slots * (stride_of(std::max(point.payload, point.slot_bytes)) +
                                      stride_of(std::max(workload->result_bytes(point.payload), point.slot_bytes)));
   if (bytes > kMostSlotMemory) {

@@ -30,6 +30,7 @@ struct Cell {
 std::vector<Cell> block_of(const std::vector<Resolution>& resolutions, const RunSettings& settings,
                            unsigned repetition) {
   std::vector<Cell> cells;
+  cells.reserve(resolutions.size());
   for (const Resolution& resolution : resolutions) {
     cells.push_back({resolution, repetition, row_id(params_of(resolution.point), repetition)});
   }

@@ -34,7 +34,9 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
     const Json& capacity = row.at("capacity");
     EXPECT_LT(capacity.at("low"), capacity.at("high"));
     EXPECT_FALSE(capacity.at("limit").get<std::string>().empty());
-    if (row.at("slo").at("text") == "p50:10ms") EXPECT_GT(capacity.at("low"), 100);
+    if (row.at("slo").at("text") == "p50:10ms") {
+      EXPECT_GT(capacity.at("low"), 100);
+    }
     // Every probe is a row that was measured at that rate.
     for (const Json& probe : capacity.at("probes")) {
       const auto cells = cells_of(place_ / "out" / "rows.jsonl");
