@@ -61,6 +61,12 @@ def spent(answer: pd.Series, cells: pd.DataFrame) -> pd.Series | None:
     return mine.loc[mine["rate"].idxmax()] if len(mine) else None
 
 
+def bound(line: pd.Series) -> str:
+    """A bound in words: 'p99.9 ≤ 50 µs'."""
+    percentile = line["percentile"].replace("p999", "p99.9")
+    return f"{percentile} ≤ {units.tick(units.nanoseconds)(line['bound_ns'])}"
+
+
 def interval(low: float, high: float) -> str:
     """What a search found, in words."""
     if np.isinf(high):
@@ -77,7 +83,7 @@ def table(found: pd.DataFrame) -> Table:
     rows = [
         [
             line["task"],
-            line["slo"],
+            bound(line),
             f"{line['variant']}\n{line['setting']}".strip(),
             "\n".join(interval(*one) for one in line["intervals"]) or units.NOTHING,
             {None: units.NOTHING, True: "yes", False: "no"}[line["overlap"]],

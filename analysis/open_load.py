@@ -70,6 +70,7 @@ def _point(repetitions: pd.DataFrame) -> dict:
 def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Adds what a line's queue was asked (`task`, in words) and how it was set (`setting`, in words, of the axes that
     vary), and orders the lines by task: the main workload first, then by payload."""
+    lines = lines if "arrivals" in lines else lines.assign(arrivals="closed")
     main = stats.main_work(lines)
     several = lines["work"].nunique() > 1
     shown = [axis for axis in tables.varying(results) if axis not in (*_ASKED, "rate")]
@@ -85,7 +86,7 @@ def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 def _task(line: pd.Series, several_works: bool) -> str:
     """What was asked, in words: '64 B', 'fma_chain, 4 KiB, bursts, burst_us 100'."""
-    arrivals = "" if line["arrivals"] == "poisson" else line["arrivals"]
+    arrivals = "" if line["arrivals"] in ("poisson", "closed") else line["arrivals"]
     rest = [axis for axis in _ASKED[2:] if line.get(axis, 0) not in (0, "none")]
     parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]
     return ", ".join(part for part in [*parts, tables.place(line, rest)] if part)

@@ -17,6 +17,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         return None
     tasks = list(found["task"].unique())
     bounds = list(found.sort_values("bound_ns", kind="stable")["slo"].unique())
+    said = {line["slo"]: capacity.bound(line) for _, line in found.iterrows()}
     variants = list(found.sort_values("rank")["variant"].unique())
     figure, panels = new_figure(
         3 + 3.4 * len(bounds),
@@ -28,14 +29,14 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     )
     ends = np.array([end for line in found["intervals"] for one in line for end in one])
     ends = ends[np.isfinite(ends) & (ends > 0)]
-    limits = (ends.min() / 2, ends.max() * 4) if len(ends) else (1, 10)
+    limits = (ends.min() / 2, ends.max() * 2) if len(ends) else (1, 10)
     for place, axes in enumerate(panels):
         task, bound = tasks[place // len(bounds)], bounds[place % len(bounds)]
         axes.set_xscale("log")
         axes.set_xlim(*limits)
         for _, line in found[(found["task"] == task) & (found["slo"] == bound)].iterrows():
             _line(axes, variants.index(line["variant"]), line, styles.line(line["variant"])["color"], limits)
-        axes.set_title(f"{task}, {bound.replace(':', ' ≤ ').replace('us', 'µs')}", loc="left")
+        axes.set_title(f"{task}, {said[bound]}", loc="left")
         axes.grid(axis="y", visible=False)
     for axes in panels[-len(bounds) :]:
         log_axis(axes.xaxis, units.number)
@@ -46,8 +47,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         NAME,
         TITLE,
         "Each bar is one search: up to its left end all rates that were tried kept the bound, from its right end on "
-        "none did; between them chance decides. An arrow: the end lies beyond the rates that were tried. The number is "
-        "the median of the left ends. Of several settings of a variant the one of the highest capacity.",
+        "none did; between them chance decides. An arrow: the end lies beyond the rates that were tried. At the "
+        "right: the median of the left ends. Of several settings of a variant the one of the highest capacity.",
         figure,
     )
 
@@ -61,6 +62,7 @@ def _line(axes, place: int, line: pd.Series, colour: str, limits: tuple[float, f
         axes.barh(y, right - left, left=left, height=0.7 * height, color=colour, alpha=0.55)
         axes.plot([left], [y], marker="|" if low else "<", color=colour, markersize=7)
         axes.plot([right], [y], marker="|" if np.isfinite(high) else ">", color=colour, markersize=7, clip_on=False)
-    ends = [high if np.isfinite(high) else low for low, high in line["intervals"]]
     text = units.number(line["low"]) if line["low"] else "none"
-    axes.annotate(text, (max(*ends, limits[0]), place), xytext=(9, 0), textcoords="offset points", va="center")
+    axes.annotate(
+        text, (1, place), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points", va="center"
+    )

@@ -38,15 +38,15 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
     bare = {name: style[name] for name in ("color", "alpha")}
     axes.plot(counted["rate"], counted[metric], linestyle=style["linestyle"], linewidth=1.5, **bare)
     for some, face in ((kept, style["color"]), (beyond, "white")):
-        bars = [some[metric] - some[f"{metric}_low"], some[f"{metric}_high"] - some[metric]]
+        x, y, low, high = (some[name].to_numpy() for name in ("rate", metric, f"{metric}_low", f"{metric}_high"))
         axes.errorbar(
-            some["rate"], some[metric], yerr=bars, fmt="none", ecolor=style["color"], elinewidth=1, capsize=2, alpha=0.6
+            x, y, yerr=[y - low, high - y], fmt="none", ecolor=style["color"], elinewidth=1, capsize=2, alpha=0.6
         )
-        axes.plot(some["rate"], some[metric], style["marker"], markerfacecolor=face, **bare)
+        axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
     axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, whatever states there are
     first = open_load.plateau(curve)
     if first is not None:
-        axes.axvline(first["messages_per_second"], linestyle=(0, (1, 3)), linewidth=1.3, zorder=0, **bare)
+        axes.axvline(first["messages_per_second"], linestyle=(0, (9, 2, 1, 2)), linewidth=0.9, zorder=0, **bare)
 
 
 def _caption(measured: pd.DataFrame) -> str:
@@ -61,6 +61,6 @@ def _caption(measured: pd.DataFrame) -> str:
         "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
         "queue is in it (no coordinated omission). Median of the repetitions, bars from the least to the greatest. "
         "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
-        "how long the phase was. Dotted: what came back each second at the first such rate, the plateau. Of several "
+        "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. Of several "
         "settings of a variant the one that sustains the highest rate." + greyed
     )
