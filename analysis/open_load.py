@@ -27,14 +27,26 @@ def points(results: Results) -> pd.DataFrame:
     if cells.empty:
         return pd.DataFrame()
     keys = ["variant", "rank", "machine", "work", *[axis for axis in results.axes if axis != "rate"]]
-    found = []
-    for curve, (key, group) in enumerate(cells.groupby(keys, sort=False, dropna=False)):
-        rates = [_point(some) for _, some in group.groupby(same_rates(group["due_per_second"]))]
-        first = min((one["rate"] for one in rates if one["state"] == UNSUSTAINABLE), default=np.inf)
-        for one in rates:
-            kept = one["state"] == SUSTAINED and one["rate"] < first
-            found.append(dict(zip(keys, key)) | one | {"curve": curve, "kept": kept})
-    return describe(pd.DataFrame(found), results)
+    cells = cells.assign(
+        curve=cells.groupby(keys, sort=False, dropna=False).ngroup(), beyond=cells["status"] == "unsustainable"
+    )
+    cells["near"] = cells.groupby("curve")["due_per_second"].transform(same_rates)
+    every = cells.groupby(["curve", "near"])
+    shown = cells[~cells["late"] | every["late"].transform("all")]
+    groups = shown.assign(row=shown.index, rate=shown["due_per_second"]).groupby(["curve", "near"])
+    metrics = groups[list(METRICS)].agg(["median", "min", "max"])
+    metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
+    found = groups[[*keys, "delivery"]].first().join(metrics).assign(
+        rate=groups["rate"].median(),
+        repetitions=groups.size(),
+        generator=every["late"].sum(),
+        members=groups["row"].agg(list),
+        reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
+        state=np.select([groups["late"].all(), groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
+    )  # fmt: skip
+    found = found.reset_index().drop(columns="near").fillna({"reason": ""})
+    first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)
+    return describe(found.assign(kept=(found["state"] == SUSTAINED) & (found["rate"] < first)), results)
 
 
 def same_rates(rates: pd.Series) -> np.ndarray:
@@ -46,25 +58,6 @@ def same_rates(rates: pd.Series) -> np.ndarray:
             number, first = number + 1, rates.iloc[at]
         numbers[at] = number
     return numbers
-
-
-def _point(repetitions: pd.DataFrame) -> dict:
-    counted = repetitions[~repetitions["late"]]
-    unsustainable = counted[counted["status"] == "unsustainable"]
-    shown = counted if len(counted) else repetitions
-    point = {
-        "state": GENERATOR if counted.empty else SUSTAINED if unsustainable.empty else UNSUSTAINABLE,
-        "rate": float(shown["due_per_second"].median()),
-        "repetitions": len(shown),
-        "generator": int(repetitions["late"].sum()),
-        "reason": unsustainable["reason"].iloc[0] if len(unsustainable) else "",
-        "delivery": shown["delivery"].iloc[0],
-        "members": list(shown.index),
-    }
-    for metric in METRICS:
-        values = shown[metric].dropna()
-        point |= {metric: values.median(), f"{metric}_low": values.min(), f"{metric}_high": values.max()}
-    return point
 
 
 def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
