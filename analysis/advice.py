@@ -63,12 +63,13 @@ def _contestants(results: Results) -> set[str]:
 
 
 def _from_capacities(results: Results, contest: set[str]) -> Choices:
-    choices: Choices = {}
-    for _, line in capacity.best_settings(capacity.answers(results)).iterrows():
-        some = choices.setdefault((line["task"], capacity.bound(line)), [])
+    found = capacity.answers(results)
+    choices: Choices = {(line["task"], capacity.bound(line)): [] for _, line in found.iterrows()}
+    for _, line in capacity.best_settings(found).iterrows():
         if line["variant"] in contest and line["low"] > 0:
             said = "\n".join(capacity.interval(*one) for one in line["intervals"])
-            some.append(_candidate(line, line["low"], said, capacity.spent(line, results.cells), line))
+            cost = capacity.spent(line, results.cells)
+            choices[line["task"], capacity.bound(line)].append(_candidate(line, line["low"], said, cost, line))
     return choices
 
 

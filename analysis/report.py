@@ -1,6 +1,7 @@
 """The report: what was measured, told from the answer to the details."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 
@@ -32,8 +33,8 @@ def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
     measured = stats.points(closed)
     environment, differing = tables.environment(results)
     pictures = {drawing.name: _picture(drawing) for drawing in drawings}
-    for name, table in _beside(results).items():
-        pictures[name].append(table)
+    for figure, table in _beside(results):
+        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(table)
     glance = pictures.pop("headline", [])
     return [
         Text(where_line(results), "note"),
@@ -56,14 +57,11 @@ def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
     ]
 
 
-def _beside(results: Results) -> dict[str, Table]:
-    """The tables that belong to figures, by the figure's name."""
-    found = {}
-    if len(loads := open_load.curves(open_load.points(results))):
-        found[offered.NAME] = open_load.saturation(loads)
-    if len(searched := capacity.answers(results)):
-        found[capacities.NAME] = capacity.table(searched)
-    return found
+def _beside(results: Results) -> list[tuple[ModuleType, Table]]:
+    """The tables that belong to figures."""
+    loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
+    found = [(offered, open_load.saturation(loads))] if len(loads) else []
+    return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
 
 
 def where_line(results: Results) -> str:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import FuncFormatter
 
 from .. import capacity, units
 from ..load import Results
-from .style import Drawing, Styles, log_axis, new_figure
+from .style import Drawing, Styles, new_figure
 
 NAME, TITLE = "capacity", "Capacity under a bound"
 SPACE = 0.6  # of a line's height that its searches share
@@ -38,8 +39,9 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             _line(axes, variants.index(line["variant"]), line, styles.line(line["variant"])["color"], limits)
         axes.set_title(f"{task}, {said[bound]}", loc="left")
         axes.grid(axis="y", visible=False)
+        axes.minorticks_off()
     for axes in panels[-len(bounds) :]:
-        log_axis(axes.xaxis, units.number)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.tick(units.number)(value)))
         axes.set_xlabel("messages due per second")
     panels[0].set_yticks(range(len(variants)), variants)
     panels[0].set_ylim(len(variants) - 0.4, -0.6)
