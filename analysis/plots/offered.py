@@ -22,6 +22,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             axes.set(xscale="log", yscale="log", xlabel="messages due per second")
             for variant in chosen.sort_values("rank")["variant"].unique():
                 _curve(axes, chosen[chosen["variant"] == variant].sort_values("rate"), metric, styles.line(variant))
+            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room around a single rate, too
             log_axis(axes.xaxis, units.number)
             log_axis(axes.yaxis, units.nanoseconds)
             axes.set_title(f"{task}: {metric}", loc="left")
