@@ -9,8 +9,8 @@ from .load import Results
 
 TITLE = "What the peak costs"
 NOTE = (
-    "Medians over the repetitions. Cores used: CPU seconds a second of the benchmark's own process, whatever its threads "
-    "do; a Redis server is a process of its own. GPU power: the whole board's, as NVML counts it."
+    "Medians over the repetitions. Cores used: CPU seconds a second of the benchmark's own process, whatever its "
+    "threads do; a Redis server is a process of its own. GPU power: the whole board's, as NVML counts it."
 )
 
 
@@ -36,7 +36,12 @@ def _open(results: Results) -> tuple[pd.DataFrame, str, str]:
 
 def _table(peaks: pd.DataFrame, rate: str, what: str) -> Table:
     rows = [
-        [point["variant"], units.messages_per_second(point[rate]), units.size(point["payload_bytes"]), *cost_cells(point)]
+        [
+            point["variant"],
+            units.messages_per_second(point[rate]),
+            units.size(point["payload_bytes"]),
+            *cost_cells(point),
+        ]
         for _, point in peaks.iterrows()
     ]
     columns = ["queue + transfer", what, "payload", "host threads", "cores used", "SMs", "GPU power", "delivery"]

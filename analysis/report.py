@@ -178,7 +178,11 @@ def _not_ok(results: Results) -> list[Block]:
     if not table.rows:
         return [Text("None: every cell is ok.")]
     where = "These are in no figure and no headline above"
-    where += ", but for the rates that a queue or the generator did not keep up with." if results.cells["open"].any() else "."
+    where += (
+        ", but for the rates that a queue or the generator did not keep up with."
+        if results.cells["open"].any()
+        else "."
+    )
     return [Text(where, "note"), table]
 
 

@@ -62,6 +62,6 @@ def _caption(measured: pd.DataFrame) -> str:
         "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
         "queue is in it (no coordinated omission). Median of the repetitions, bars from the least to the greatest. "
         "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
-        "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. Of several "
-        "settings of a variant the one that sustains the highest rate." + greyed
+        "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. "
+        "Of several settings of a variant the one that sustains the highest rate." + greyed
     )

@@ -37,8 +37,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(
         NAME,
         TITLE,
-        "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is the "
-        "wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
+        "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is "
+        "the wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
         f"repetitions together, n samples; a line ends where fewer than {TAIL} samples are slower, or at p99.99.",
         figure,
     )
@@ -47,7 +47,9 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
 def _variant(axes, results: Results, point, style: dict) -> None:
     cells = results.cells.loc[point["members"]]
     response = [Histogram.from_row(row) for row in cells["histogram"] if isinstance(row, dict)]
-    service = [Histogram.from_row(one["service_ns"]["histogram"]) for one in cells["distributions"] if "service_ns" in one]
+    service = [
+        Histogram.from_row(one["service_ns"]["histogram"]) for one in cells["distributions"] if "service_ns" in one
+    ]
     if response:
         merged = merge(response)
         solid = style | {"linestyle": "-", "label": f"{style['label']}, n = {units.number(merged.total)}"}

@@ -80,7 +80,12 @@ def capacity(
             "limit": why if high else "",
             "resolution": 0.05,
             "probes": [
-                {"id": row["id"], "rate": row["params"]["rate"], "sustained": row["status"] == "ok", "why": row["reason"]}
+                {
+                    "id": row["id"],
+                    "rate": row["params"]["rate"],
+                    "sustained": row["status"] == "ok",
+                    "why": row["reason"],
+                }
                 for row in probes
             ],
         },

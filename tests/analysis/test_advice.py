@@ -98,8 +98,8 @@ def test_a_cpu_device_does_not_compete_with_a_gpu(tmp_path):
 
 
 def test_cost_is_told_at_the_peak_with_watts_where_there_are_any(tmp_path):
-    slow, fast, without = (rows.cell(rows.params(queue, window=window)) | {"machine": rows.machine()} for queue, window in (
-        ("host_polled", 1), ("host_polled", 256), ("redis_list", 256)))  # fmt: skip
+    points = [rows.params("host_polled", window=1), rows.params("host_polled"), rows.params("redis_list")]
+    slow, fast, without = (rows.cell(point) | {"machine": rows.machine()} for point in points)
     fast["machine"]["gpu"]["power_w"], fast["machine"]["host"]["own_cores"] = 410.0, 3.5
     del without["machine"]["gpu"]
     results = load([with_rows(tmp_path, slow, fast, without)])

@@ -147,7 +147,9 @@ def test_late_generators_are_grey_and_counted_in_the_caption(tmp_path):
     results = read(tmp_path, *late, load_rows.cell(load_rows.params(rate=4000)))
     drawing = offered.draw(results, Styles(results.cells))
     grey = [line for line in drawing.figure.axes[0].lines if line.get_color() == offered.LATE]
-    assert [len(line.get_xdata()) for line in grey] == [1] and "Of 2 rows the generator itself was late" in drawing.caption
+    assert [len(line.get_xdata()) for line in grey] == [
+        1
+    ] and "Of 2 rows the generator itself was late" in drawing.caption
 
 
 @pytest.mark.parametrize("samples, last", [(5, None), (1000, 100), (99_990, 9999), (1_000_000, 1e4)])
