@@ -36,7 +36,7 @@ def blocks(results: Results) -> list[Block]:
     """The table and how it was made; nothing where no load is ok."""
     contest = _contestants(results)
     for choose, made_of in (
-        (_from_capacities, "the searches for a capacity: the rate is the median of their lower ends"),
+        (_from_capacities, "the searches for a capacity, an interval each: by the median of their lower ends"),
         (_from_open_loads, "the rates of open loads that were sustained, as was every lower rate"),
         (_from_closed_loads, "closed loads, which send a message only when one came back: their latency leaves out the "
          "wait that a real load would have, so the rates are what a queue carries at best"),

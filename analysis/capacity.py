@@ -11,8 +11,8 @@ from .open_load import describe
 
 def answers(results: Results) -> pd.DataFrame:
     """One line for each variant, task, setting and bound: what its searches found. `intervals`: (low, high) of each;
-    `low` and `high`: their medians; `overlap`: whether one rate lies within all, None of a single search; `spent`: the
-    cells that were measured at the rate `low` of the search `id`, for what they cost."""
+    `overlap`: whether one rate lies within all, None of a single search; `low`, `high`, `limit`, `id` and `probes` are
+    of the search with the median `low`, which is NaN where none is ok."""
     found = results.capacities
     if found.empty:
         return found
@@ -25,23 +25,16 @@ def answers(results: Results) -> pd.DataFrame:
 
 
 def _answer(searches: pd.DataFrame) -> dict:
-    ok = searches[searches["status"] == "ok"].sort_values("repetition")
-    if ok.empty:
-        first = searches.iloc[0]
-        return {"intervals": [], "low": np.nan, "high": np.nan, "overlap": None, "id": first["id"], "probes": ()} | {
-            "limit": f"{first['status']}: {first['reason']}", "directory": first["directory"]
-        }  # fmt: skip
-    low = ok["low"].median()
-    told = ok.loc[(ok["low"] - low).abs().idxmin()]  # the search that stands for all
-    return {
+    ok = searches[searches["status"] == "ok"]
+    # The search that stands for all is a real one, so that there is a row to look at: of an even number the lower.
+    told = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
+    answer = {name: told[name] for name in ("low", "high", "id", "directory", "probes")}
+    return answer | {
         "intervals": list(zip(ok["low"], ok["high"])),
-        "low": low,
-        "high": ok["high"].median(),
         "overlap": bool(ok["low"].max() < ok["high"].min()) if len(ok) > 1 else None,
-        "limit": told["limit"] or "the highest rate was sustained, too",
-        "id": told["id"],
-        "directory": told["directory"],
-        "probes": told["probes"],
+        "limit": (told["limit"] or "the highest rate was sustained, too")
+        if len(ok)
+        else f"{told['status']}: {told['reason']}",
     }
 
 
@@ -54,9 +47,8 @@ def best_settings(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def spent(answer: pd.Series, cells: pd.DataFrame) -> pd.Series | None:
-    """Of the sustained probes of an answer the one of the highest rate up to its `low`, for what it cost."""
-    kept = {probe for probe, sustained in answer["probes"] if sustained}
-    mine = cells[(cells["directory"] == answer["directory"]) & cells["id"].isin(kept)]
+    """Of an answer's probes the one of the highest rate that was sustained, as all up to `low` were."""
+    mine = cells[(cells["directory"] == answer["directory"]) & cells["id"].isin(answer["probes"])]
     mine = mine[mine["rate"] <= answer["low"]]
     return mine.loc[mine["rate"].idxmax()] if len(mine) else None
 

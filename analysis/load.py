@@ -232,7 +232,7 @@ def _capacity(directory: Path, row: dict, axes: list[str]) -> dict:
         "low": found.get("low", float("nan")),
         "high": found.get("high") or float("inf"),
         "limit": found.get("limit", ""),
-        "probes": [(one["id"], one["sustained"]) for one in found.get("probes", ())],
+        "probes": [one["id"] for one in found.get("probes", ())],
     }
 
 

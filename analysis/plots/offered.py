@@ -20,9 +20,9 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         chosen = measured[measured["task"] == task]
         for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
             axes.set(xscale="log", yscale="log", xlabel="messages due per second")
+            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room around a single rate, too
             for variant in chosen.sort_values("rank")["variant"].unique():
                 _curve(axes, chosen[chosen["variant"] == variant].sort_values("rate"), metric, styles.line(variant))
-            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room around a single rate, too
             log_axis(axes.xaxis, units.number)
             log_axis(axes.yaxis, units.nanoseconds)
             axes.set_title(f"{task}: {metric}", loc="left")

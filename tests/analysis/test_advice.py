@@ -41,6 +41,16 @@ def test_of_searches_the_highest_capacity_wins_and_the_next_queue_is_told(tmp_pa
     assert line["evidence"] == f"{won['id']}\n{tmp_path / 'some'}"
 
 
+def test_the_runner_up_is_another_queue(tmp_path):
+    ends = {("host_polled", "pinned"): 5000, ("host_polled", "mapped"): 4900, ("gpu_ring", "none"): 3000}
+    some = [
+        load_rows.capacity(load_rows.params(queue, transfer=transfer), low, low + 50)
+        for (queue, transfer), low in ends.items()
+    ]
+    line = advised(tmp_path, load_rows.cell(load_rows.params("gpu_ring")), *some)["p99 ≤ 1 ms"]
+    assert line["use"].startswith("host_polled + pinned") and line["runner-up"].startswith("gpu_ring")
+
+
 def test_capacities_whose_intervals_overlap_are_not_told_apart(tmp_path):
     both = [load_rows.capacity(load_rows.params(queue), *ends) for queue, ends in (
         ("gpu_ring", (5000, 6000)), ("host_polled", (4800, 5500)))]  # fmt: skip

@@ -64,6 +64,7 @@ def test_the_table_tells_every_search_and_why_the_next_rate_failed(tmp_path):
 
 def test_only_failed_searches_are_still_told(tmp_path):
     failed = load_rows.capacity(POINT, 1, 2) | {"status": "failed", "reason": "it hung"}
+    del failed["capacity"]
     text = report(with_rows(tmp_path, load_rows.cell(POINT), failed))
     assert "failed: it hung" in text and not (tmp_path / "some/capacity.png").exists()
 
@@ -73,7 +74,15 @@ def test_the_figure_has_a_bar_a_search_from_low_to_high(tmp_path):
     (axes,) = capacities.draw(results, Styles(results.cells)).figure.axes
     bars = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
     assert bars == [(1000, 1200), (1100, 1300)]
-    assert [text.get_text() for text in axes.texts] == ["1.05 k"]
+    assert [text.get_text() for text in axes.texts] == ["1.00 k"]
+
+
+@pytest.mark.parametrize("lows, median", [([300, 100, 200], 200), ([400, 100, 300, 200], 200), ([7], 7)])
+def test_the_search_with_the_median_capacity_stands_for_all(tmp_path, lows, median):
+    results = searched(tmp_path, *((low, 2 * low) for low in lows))
+    (answer,) = capacity.answers(results).to_dict("records")
+    (row,) = results.capacities[results.capacities["id"] == answer["id"]].to_dict("records")
+    assert answer["low"] == median == row["low"] and answer["high"] == 2 * median
 
 
 def test_what_a_capacity_costs_is_that_of_its_highest_rate_kept(tmp_path):
