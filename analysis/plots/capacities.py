@@ -49,7 +49,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         NAME,
         TITLE,
         "Each bar is one search: up to its left end all rates that were tried kept the bound, from its right end on "
-        "none did; between them chance decides. An arrow: the end lies beyond the rates that were tried. At the "
+        "none did; between them chance decides. An arrow: no such rate was found. At the "
         "right: the median of the left ends, of two the lower; none: not even the least rate kept the bound. Of "
         "several settings of a variant the one of the highest capacity.",
         figure,
