@@ -17,7 +17,7 @@ def write_pngs(drawings: list[Drawing], directory: Path) -> list[Path]:
     for drawing in drawings:
         if drawing.figure:
             written.append(directory / f"{drawing.name}.png")
-            drawing.figure.savefig(written[-1], dpi=DOTS_PER_INCH, bbox_inches="tight")
+            _save(drawing, written[-1], dpi=DOTS_PER_INCH)
     return written
 
 
@@ -25,9 +25,15 @@ def inline_svg(drawing: Drawing) -> str:
     """The figure as an SVG element, the same bytes each time. Its name salts the ids, for several share one page."""
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": drawing.name, "svg.fonttype": "path"}):
-        drawing.figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+        _save(drawing, out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
+
+
+def _save(drawing: Drawing, target, **options) -> None:
+    """Writes the figure, and keeps its layout: to find it takes as long as to draw it, and it is saved twice."""
+    drawing.figure.savefig(target, bbox_inches="tight", **options)
+    drawing.figure.set_layout_engine("none")
 
 
 def links(text: Path, pictures: list[tuple[str, Path]]) -> list[str]:

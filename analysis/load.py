@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -65,6 +65,7 @@ class Results:
 
     directories: list[Path]
     cells: pd.DataFrame  # one line a repetition; see `_cell`
+    capacities: pd.DataFrame  # one line a search for a capacity; see `_capacity`
     floors: pd.DataFrame  # one line a floor row: name, value, p50, p99, status, reason, description, device, machine
     environments: list[dict]  # the distinct ones, in order of appearance
     runs: list[dict]  # the distinct run settings
@@ -74,6 +75,12 @@ class Results:
     @property
     def devices(self) -> list[str]:
         return sorted(self.cells["device"].unique())
+
+    @property
+    def closed(self) -> "Results":
+        """Only the cells that kept their window full. What a queue does at most, and how long a lone message takes,
+        are theirs alone to tell: in an open load the rate is what was asked for."""
+        return replace(self, cells=self.cells[~self.cells["open"]])
 
 
 def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
@@ -89,7 +96,8 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
             "rows.jsonl holds no cell row",
             "a directory in which a sweep measured at least one cell",
         )
-    extra = {name for _, row in cells for name in row["params"]} - set(AXES)
+    searches = [(path, row) for path, row in rows if row["kind"] == "capacity"]
+    extra = {name for _, row in cells + searches for name in row["params"]} - set(AXES)
     known = [axis for axis in (*RING_AXES, *LOAD_AXES) if axis in extra]
     axes = [*AXES, *known, *sorted(extra - set(known))]
     frame = pd.DataFrame([_cell(path, row, axes) for path, row in cells])
@@ -97,6 +105,7 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
         [_floor(row) for _, row in rows if row["kind"] == "floor"],
         columns=["name", "value", "p50", "p99", "status", "reason", "description", "device", "machine"],
     )
+    capacities = pd.DataFrame([_capacity(path, row, axes) for path, row in searches], columns=_capacity_columns(axes))
     distrusted = int(frame.pop("distrusted").sum())
     if distrusted:
         notes.append(
@@ -104,7 +113,7 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
         )
     return Results(
         paths,
-        _name_variants(frame),
+        *_name_variants(frame, capacities),
         floors,
         _distinct(row.get("environment", {}) for _, row in rows),
         _distinct(row["run"] for _, row in cells if row.get("run")),
@@ -152,9 +161,9 @@ def _check(row: object, place: str, argument: str, directory: Path) -> None:
     if version != SCHEMA_VERSION:
         raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))
     kind = row.get("kind")
-    needed = {"cell": "params", "floor": "floor"}.get(kind)
+    needed = {"cell": "params", "floor": "floor", "capacity": "params"}.get(kind)
     if needed is None:
-        raise BadInput(argument, directory, f"{place} has kind {kind!r}", "cell, floor")
+        raise BadInput(argument, directory, f"{place} has kind {kind!r}", "cell, floor, capacity")
     if not isinstance(row.get(needed), dict):
         raise BadInput(argument, directory, f"{place} has no {needed}", f"a {kind} row with an object '{needed}'")
     if row.get("status") not in STATUSES:
@@ -170,17 +179,7 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
     distrusted = status == "ok" and wrong
     if distrusted:
         status, reason = "invalid", "messages were lost, duplicated or corrupted"
-    params = {axis: row["params"].get(axis, missing(axis, row["params"].get("queue"))) for axis in axes}
-    flat = {
-        "directory": str(directory),
-        "id": row.get("id", ""),
-        "repetition": row.get("repetition", 0),
-        "status": status,
-        "reason": reason,
-        "distrusted": distrusted,
-        "machine": _machine(row.get("environment", {})),
-        **params,
-    }
+    flat = _who(directory, row, axes) | {"status": status, "reason": reason, "distrusted": distrusted}
     flat |= {name: counts.get(name, 0) for name in COUNTS}
     flat |= {name: throughput.get(name, float("nan")) for name in ("messages_per_second", "bytes_per_second")}
     flat |= {name: latency.get(name, float("nan")) for name in LATENCIES}
@@ -199,7 +198,47 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
     flat["distributions"] = {name: row[name] for name in DISTRIBUTIONS if row.get(name)}
     flat["service_p99"] = flat["distributions"].get("service_ns", {}).get("p99", float("nan"))
     flat["time"] = row.get("time") or {}
+    state = row.get("machine") or {}
+    flat["open"] = row["params"].get("arrivals", "closed") != "closed"
+    flat["due_per_second"] = (row.get("load") or {}).get("due_per_second", float("nan"))
+    flat["own_cores"] = state.get("host", {}).get("own_cores", float("nan"))
+    flat["power_w"] = state.get("gpu", {}).get("power_w", float("nan"))
+    flat["disturbances"] = state.get("disturbances") or []
+    flat["stop"] = row.get("stop") or {}
     return flat
+
+
+def _who(directory: Path, row: dict, axes: list[str]) -> dict:
+    """Where a row stands, and the point it is of."""
+    params = {axis: row["params"].get(axis, missing(axis, row["params"].get("queue"))) for axis in axes}
+    return {
+        "directory": str(directory),
+        "id": row.get("id", ""),
+        "repetition": row.get("repetition", 0),
+        "machine": _machine(row.get("environment", {})),
+        **params,
+    }
+
+
+def _capacity(directory: Path, row: dict, axes: list[str]) -> dict:
+    """One search, flat. `low` 0: not even the least rate was sustained; `high` infinite: the most was, too."""
+    found, slo = row.get("capacity") or {}, row.get("slo") or {}
+    return _who(directory, row, axes) | {
+        "status": row["status"],
+        "reason": row.get("reason", ""),
+        "slo": slo.get("text", "?"),
+        "percentile": slo.get("percentile", "?"),
+        "bound_ns": slo.get("bound_ns", float("nan")),
+        "low": found.get("low", float("nan")),
+        "high": found.get("high") or float("inf"),
+        "limit": found.get("limit", ""),
+        "probes": [one["id"] for one in found.get("probes", ())],
+    }
+
+
+def _capacity_columns(axes: list[str]) -> list[str]:
+    nothing = {"params": {}, "status": "skipped"}
+    return list(_capacity(Path(), nothing, axes))  # known even where there was no search
 
 
 def missing(axis: str, queue: str | None = None):
@@ -243,11 +282,12 @@ def variant_name(queue: str, transfer: str) -> str:
     return queue if transfer == "none" else f"{queue} + {transfer}"
 
 
-def _name_variants(cells: pd.DataFrame) -> pd.DataFrame:
+def _name_variants(*frames: pd.DataFrame) -> list[pd.DataFrame]:
     """Adds `variant` (what is compared: queue + transfer, marked where several machines or devices were read), its rank
-    for a stable order, and `work` (the workload, with its intensity where that is an axis)."""
-    letters = machine_letters(cells)
-    mark_device = cells["device"].nunique() > 1
+    for a stable order, and `work` (the workload, with its intensity where that is an axis). The same in all frames."""
+    known = pd.concat([frame[["queue", "transfer", "device", "machine"]] for frame in frames]).drop_duplicates()
+    letters = machine_letters(known)
+    mark_device = known["device"].nunique() > 1
 
     def variant(cell) -> str:
         machine = f" @{letters[cell.machine]}" if len(letters) > 1 else ""
@@ -263,12 +303,15 @@ def _name_variants(cells: pd.DataFrame) -> pd.DataFrame:
     def work(cell) -> str:
         return f"{cell.workload}, {cell.flops_per_byte:g} FLOP/B" if cell.flops_per_byte else cell.workload
 
-    order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in cells.itertuples()}))}
-    return cells.assign(
-        variant=[variant(cell) for cell in cells.itertuples()],
-        rank=[order[rank(cell)] for cell in cells.itertuples()],
-        work=[work(cell) for cell in cells.itertuples()],
-    )
+    order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in known.itertuples()}))}
+    return [
+        frame.assign(
+            variant=[variant(cell) for cell in frame.itertuples()],
+            rank=[order[rank(cell)] for cell in frame.itertuples()],
+            work=[work(cell) for cell in frame.itertuples()],
+        )
+        for frame in frames
+    ]
 
 
 def _distinct(items: Iterable[dict]) -> list[dict]:

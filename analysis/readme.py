@@ -25,12 +25,13 @@ def write_figures(directory: str, out: str) -> list[Path]:
 
 def headline_text(results: Results) -> str:
     """The headline table of each workload in Markdown, with what was measured where."""
+    warning, where = device_warning(results), where_line(results)
+    results = results.closed
     measured = stats.points(results)
-    warning = device_warning(results)
     parts = [f"**{warning}**"] if warning else []
     for work in sorted(results.cells["work"].unique(), key=lambda work: (work != "echo", work)):
         parts += [f"Workload {work}:", markdown_table(tables.headline(results, measured, work))]
-    return "\n\n".join([*parts, headline_note(results, measured), where_line(results)])
+    return "\n\n".join([*parts, headline_note(results, measured), where])
 
 
 def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:

@@ -1,14 +1,15 @@
 """The report: what was measured, told from the answer to the details."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 
-from . import stats, tables, units
+from . import advice, capacity, conduct, costs, open_load, stats, tables, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_html, to_markdown
 from .figures import inline_svg, write_pngs
 from .load import COUNTS, STATUSES, Results, load, machine_letters
-from .plots import Drawing, draw_all
+from .plots import Drawing, capacities, draw_all, offered
 
 CPU_WARNING = "CPU device: these are not GPU results."
 
@@ -28,16 +29,22 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
 
 
 def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
-    measured = stats.points(results)
+    closed = results.closed
+    measured = stats.points(closed)
     environment, differing = tables.environment(results)
     pictures = {drawing.name: _picture(drawing) for drawing in drawings}
-    glance = pictures.pop("headline")
+    for figure, table in _beside(results):
+        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(table)
+    glance = pictures.pop("headline", [])
     return [
         Text(where_line(results), "note"),
         *_warnings(results, differing),
         Bullets(summary(results, measured)),
-        *glance[1:],
-        *_headlines(results, measured),
+        *conduct.blocks(results),
+        *advice.blocks(results),
+        *glance,
+        *(_headlines(closed, measured) if len(closed.cells) else []),
+        *costs.blocks(results, measured),
         *(block for picture in pictures.values() for block in picture),
         Heading("Floors"),
         *_floors(results),
@@ -48,6 +55,13 @@ def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
         tables.axes(results),
         environment,
     ]
+
+
+def _beside(results: Results) -> list[tuple[ModuleType, Table]]:
+    """The tables that belong to figures."""
+    loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
+    found = [(offered, open_load.saturation(loads))] if len(loads) else []
+    return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
 
 
 def where_line(results: Results) -> str:
@@ -163,7 +177,13 @@ def _not_ok(results: Results) -> list[Block]:
     table: Table = tables.not_ok(results)
     if not table.rows:
         return [Text("None: every cell is ok.")]
-    return [Text("These are in no figure and no headline above.", "note"), table]
+    where = "These are in no figure and no headline above"
+    where += (
+        ", but for the rates that a queue or the generator did not keep up with."
+        if results.cells["open"].any()
+        else "."
+    )
+    return [Text(where, "note"), table]
 
 
 def _run_line(results: Results) -> str:

@@ -19,6 +19,8 @@ METRICS = (
     "host_threads",
     "spinning_threads",
     "sms",
+    "own_cores",
+    "power_w",
 )
 _SEED = 20250  # fixed, so that the same rows always give the same interval
 

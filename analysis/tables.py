@@ -152,7 +152,7 @@ def floors(results: Results) -> Table:
             if len(ok)
             else f"{group['status'].iloc[-1]}: {group['reason'].iloc[-1]}"
         )
-        percentiles = [formatter(ok[which].median()) for which in ("p50", "p99")]
+        percentiles = [formatter(ok[which].dropna().median()) for which in ("p50", "p99")]
         rows.append(
             [
                 units.words(name),

@@ -2,17 +2,22 @@
 
 from ..load import Results
 from ..stats import points
-from . import distribution, headline, heatmap, stages, throughput, window
+from . import capacities, distribution, headline, heatmap, offered, percentiles, stages, throughput, window
 from .style import Drawing, Styles, looks, mark_cpu
 
-ALL = (headline, throughput, distribution, window, heatmap, stages)
+CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
+OPEN = (offered, capacities, percentiles)  # of loads at a given rate
+ALL = (*CLOSED, *OPEN)
 
 
 def draw_all(results: Results) -> list[Drawing]:
-    """Every figure in the report's order; one without data says what the sweep lacks."""
-    measured, styles = points(results), Styles(results.cells)
+    """Every figure in the report's order. Of a sweep with closed loads, a figure without data says what the sweep
+    lacks; what needs open loads is left out where there are none."""
+    closed, styles = results.closed, Styles(results.cells)
+    measured = points(closed)
     with looks():
-        drawings = [figure.draw(results, measured, styles) for figure in ALL]
+        drawings = [figure.draw(closed, measured, styles) for figure in CLOSED] if len(closed.cells) else []
+        drawings += [drawing for figure in OPEN if (drawing := figure.draw(results, styles))]
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)

@@ -30,7 +30,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(left=1)
-        axes.xaxis.set_major_formatter(FuncFormatter(_percentile_label))
+        axes.xaxis.set_major_formatter(FuncFormatter(percentile_label))
         axes.set_xlabel("percentile of messages")
         axes.set_title(title, loc="left")
     log_axis(all_axes[0].yaxis, units.nanoseconds)
@@ -61,7 +61,7 @@ def _curve(axes, histograms: list[Histogram], style: dict) -> None:
     axes.plot(x, y, **style | {"markersize": 5}, markevery=0.12, drawstyle="steps-pre")
 
 
-def _percentile_label(value: float, _) -> str:
+def percentile_label(value: float, _) -> str:
     if value < 1:
         return ""
     return f"{100 * (1 - 1 / value):.10g} %"

@@ -30,6 +30,7 @@ def read(results: Results) -> pd.DataFrame:
         raise BadInput(
             "DIR", ", ".join(map(str, results.directories)), "holds rows of several machines", "rows of one machine"
         )
+    results = results.closed
     found = stats.points(results)
     if found.empty:
         return found

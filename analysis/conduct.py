@@ -1,0 +1,46 @@
+"""How the measurement itself went: what disturbed it, and whether it became as precise as was asked."""
+
+import pandas as pd
+
+from .document import Block, Text
+from .load import Results
+
+ASKED = {
+    "precise": "met it",
+    "most repetitions": "ended at the most repetitions",
+    "time limit": "ended at the time limit",
+    "not ok": "had no repetition that is ok",
+}
+
+
+def blocks(results: Results) -> list[Block]:
+    """A short paragraph; nothing where the rows tell of neither."""
+    said = [*_disturbed(results.cells), *_precision(results.cells)]
+    return [Text(" ".join(said), "note")] if said else []
+
+
+def _disturbed(cells: pd.DataFrame) -> list[str]:
+    left_out = int(((cells["status"] == "invalid") & cells["reason"].str.startswith("disturbed")).sum())
+    kept = int(((cells["status"] == "ok") & (cells["disturbances"].str.len() > 0)).sum())
+    given_up = sum(stop.get("reason") == "disturbed" for stop in cells["stop"])
+    said = []
+    if left_out:
+        said.append(
+            f"Something else on the machine disturbed {left_out} of {len(cells)} repetitions: they are left out, and "
+            "were measured again."
+        )
+    if given_up:
+        said.append(f"{given_up} point(s) were given up, because too many of their repetitions were disturbed.")
+    if kept:
+        said.append(f"{kept} repetition(s) were disturbed and are counted all the same, as the run was asked to.")
+    return said
+
+
+def _precision(cells: pd.DataFrame) -> list[str]:
+    reasons = pd.Series([stop["reason"] for stop in cells["stop"] if stop.get("reason") in ASKED], dtype=object)
+    if reasons.empty:
+        return []
+    counts = reasons.value_counts()
+    told = [f"{counts.get('precise', 0)} of {len(reasons)} points met it"]
+    told += [f"{counts[reason]} {what}" for reason, what in ASKED.items() if reason != "precise" and reason in counts]
+    return [f"Repetitions went on until the 95 % intervals were as narrow as asked: {', '.join(told)}."]

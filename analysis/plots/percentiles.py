@@ -1,0 +1,79 @@
+"""Percentiles of an open load's response, and of its service alone, of all variants at one rate."""
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter
+
+from .. import open_load, units
+from ..histogram import Histogram, merge
+from ..load import Results
+from .distribution import percentile_label
+from .style import Drawing, Styles, log_axis, new_figure
+
+NAME, TITLE = "percentiles", "Percentiles at one offered rate"
+LAST = 1e4  # one in so many is slower: p99.99
+TAIL = 10  # fewer samples than this say nothing of a percentile below which all others lie
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    measured = open_load.curves(open_load.points(results))
+    chosen = {} if measured.empty else {
+        task: open_load.comparable(curves) for task, curves in measured.groupby("task", sort=False)
+    }  # fmt: skip
+    chosen = {task: points for task, points in chosen.items() if len(points)}
+    if not chosen:
+        return None
+    columns = min(2, len(chosen))
+    rows = -(-len(chosen) // columns)
+    figure, panels = new_figure(1 + 5.8 * columns, 0.6 + 4.8 * rows, rows=rows, columns=columns)
+    for axes, (task, points) in zip(panels, chosen.items()):
+        for _, point in points.sort_values("rank").iterrows():
+            _variant(axes, results, point, styles.line(point["variant"]))
+        _finish(axes, f"{task}: {units.messages_per_second(points['rate'].median())} due")
+        of = measured.loc[measured["task"] == task, "variant"].nunique()
+        if len(points) < of:
+            axes.set_title(f"sustained by {len(points)} of {of}", loc="right", fontsize=10)
+    for axes in panels[len(chosen) :]:
+        axes.set_axis_off()
+    return Drawing(
+        NAME,
+        TITLE,
+        "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is "
+        "the wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
+        f"repetitions together, n samples; a line ends where fewer than {TAIL} samples are slower, or at p99.99.",
+        figure,
+    )
+
+
+def _variant(axes, results: Results, point, style: dict) -> None:
+    cells = results.cells.loc[point["members"]]
+    response = [Histogram.from_row(row) for row in cells["histogram"] if isinstance(row, dict)]
+    service = [
+        Histogram.from_row(one["service_ns"]["histogram"]) for one in cells["distributions"] if "service_ns" in one
+    ]
+    if response:
+        merged = merge(response)
+        solid = style | {"linestyle": "-", "label": f"{style['label']}, n = {units.number(merged.total)}"}
+        axes.plot(*supported(merged), markersize=5, markevery=0.15, drawstyle="steps-pre", **solid)
+    if service:
+        dashed = {"linestyle": (0, (4, 2)), "linewidth": 1.2, "color": style["color"], "alpha": style["alpha"]}
+        axes.plot(*supported(merge(service)), drawstyle="steps-pre", **dashed)
+
+
+def supported(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile curve (one in so many is slower, ns) as far as the samples speak for it."""
+    end = min(LAST, histogram.total / TAIL)
+    x, y = histogram.curve()
+    inside = x <= end
+    if end < 1:
+        return x[:0], y[:0]
+    return np.append(x[inside], end), np.append(y[inside], histogram.percentile(100 * (1 - 1 / end)))
+
+
+def _finish(axes, title: str) -> None:
+    axes.set(xscale="log", yscale="log", xlim=(1, LAST), xlabel="percentile of messages", ylabel="latency")
+    axes.xaxis.set_major_formatter(FuncFormatter(percentile_label))
+    log_axis(axes.yaxis, units.nanoseconds)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.25)  # room for the legend
+    axes.legend(loc="upper left", fontsize=9, handlelength=3)
+    axes.set_title(title, loc="left")
