@@ -33,11 +33,11 @@ class StageClock {
  public:
   /// For `producers` with at most `window` messages in flight each.
   StageClock(unsigned producers, std::size_t window)
-      : window_(window), each_(std::bit_ceil(std::min<std::size_t>(2 * window, kMostSlots))) {
+      : span_(std::bit_ceil(std::max<std::size_t>(2 * window, kLeastSpan))), each_(std::min(span_, kMostSlots)) {
     for (unsigned i = 0; i < producers; ++i) slots_.emplace_back(std::make_unique<Slot[]>(each_));
   }
   /// Between passes: which messages are sampled. `every` is rounded up to a power of two, and to what fits.
-  void sample(std::uint64_t every) { every_ = std::bit_ceil(std::max(every, (2 * window_ + each_ - 1) / each_)); }
+  void sample(std::uint64_t every) { every_ = std::bit_ceil(std::max(every, span_ / each_)); }
   bool samples(std::uint64_t sequence) const { return (sequence & (every_ - 1)) == 0; }
   std::uint64_t every() const { return every_; }
 
@@ -72,13 +72,14 @@ class StageClock {
   }
 
  private:
-  static constexpr std::size_t kMostSlots = 4096;  // of a producer
+  static constexpr std::size_t kLeastSpan = 1024, kMostSlots = 4096;  // of a producer
   struct alignas(128) Slot {
     std::array<std::atomic<std::uint64_t>, kStages> times{};
   };
   Slot& slot_of(std::uint64_t id) { return slots_[producer_of(id)][sequence_of(id) / every_ & (each_ - 1)]; }
 
-  std::uint64_t window_, each_, every_ = std::uint64_t{1} << kSequenceBits;  // none until asked
+  std::size_t span_, each_;                                  // how far its messages in flight may lie apart; slots
+  std::uint64_t every_ = std::uint64_t{1} << kSequenceBits;  // none until asked
   std::vector<std::unique_ptr<Slot[]>> slots_;
 };
 

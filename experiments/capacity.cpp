@@ -106,14 +106,17 @@ Capacity find_capacity(const std::function<Probe(std::uint64_t rate)>& probe, co
       const std::uint64_t middle = std::max(between(low, high), low + 1);
       (tries.once(middle) ? low : high) = middle;
     }
-    const double step = 1 + search.resolution;
+    double by = search.resolution;  // doubled at each step: the boundary may be far from where luck had put it
     for (unsigned steps = 0; steps < kMostSteps && !tries.always(low, true, search.repeats) && low > search.least;
          ++steps) {
-      low = std::min(scaled(low, 1 / step), low - 1);
+      low = std::min(scaled(low, 1 / (1 + by)), low - 1);
+      by *= 2;
     }
+    by = search.resolution;
     for (unsigned steps = 0; steps < kMostSteps && !tries.always(high, false, search.repeats) && high < search.most;
          ++steps) {
-      high = std::max(scaled(high, step), high + 1);
+      high = std::max(scaled(high, 1 + by), high + 1);
+      by *= 2;
     }
   }
   settle(capacity);

@@ -11,7 +11,9 @@
 #include "experiments/capacity.hpp"
 #include "experiments/commands.hpp"
 #include "experiments/options.hpp"
+#include "experiments/repeats.hpp"
 #include "experiments/results.hpp"
+#include "experiments/schedule.hpp"
 #include "experiments/spec.hpp"
 
 namespace feedrate {
@@ -110,15 +112,21 @@ class Capacities {
             {"time", {{"started", utc_now()}, {"duration_seconds", 0}}}};
   }
 
-  /// One measurement more of a point; its row is written.
+  double longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
+
+  /// One measurement more of a point, and more again while it was disturbed; the rows are written.
   Json measure(Point point, double seconds) {
-    session_.measure_for(seconds);
+    constexpr unsigned kMostTries = 3;
     const Resolution cell = resolve(std::move(point), session_.device());
-    const unsigned repetition = measured_[params_of(cell.point).dump()]++;
-    Json row = results_.measure(session_, cell, repetition, {});
-    session_.measure_for(seconds_);
-    if (interrupted()) throw Failure("interrupted");
-    results_.write(row);
+    Json row;
+    for (unsigned tries = 0; tries == 0 || (is_disturbed(row) && tries < kMostTries); ++tries) {
+      const unsigned repetition = measured_[params_of(cell.point).dump()]++;
+      session_.measure_for(seconds);
+      row = results_.measure(session_, cell, repetition, {});
+      session_.measure_for(seconds_);
+      if (interrupted()) throw Failure("interrupted");
+      results_.write(row);
+    }
     return row;
   }
 
@@ -135,25 +143,31 @@ class Capacities {
   std::uint64_t find(Point point, const Slo& slo, std::uint64_t start, Json& answer) {
     const double needed = messages_needed(slo);
     Json probes = Json::array(), cost;
+    const auto note = [&](const Probe& one, const Json& row) {
+      cost = row["cost"];
+      fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
+      probes.push_back({{"id", row["id"]}, {"rate", one.rate}, {"sustained", one.sustained}, {"why", one.why}});
+      return one;
+    };
     const auto probe = [&](std::uint64_t rate) {
       point.rate = rate;
       const Json row = measure(point, std::max(seconds_, needed / static_cast<double>(rate)));
       Probe one{rate, false, row["reason"]};
-      if (!row.contains("latency_ns")) throw Failure(one.why);
+      if (row["status"] == "failed") throw Failure(one.why);
+      if (!row.contains("latency_ns")) return note(one, row);  // nothing came back in time
       // A generator that was late made the response longer, never shorter: a bound that is kept even so, is kept.
       const double latency = row["latency_ns"][slo.percentile];
       one.sustained = row["status"] != "unsustainable" && latency <= slo.bound_ns;
       if (row["status"] == "ok" && !one.sustained) one.why = fmt::format("{} {}", slo.percentile, format_ns(latency));
       if (one.sustained) one.why.clear();
-      cost = row["cost"];
-      fmt::print(stderr, "  {}: {}\n", rate_text(rate), one.sustained ? "sustained" : one.why);
-      probes.push_back({{"id", row["id"]}, {"rate", rate}, {"sustained", one.sustained}, {"why", one.why}});
-      return one;
+      return note(one, row);
     };
     CapacitySearch search;
     search.resolution = resolution_;
     search.least = std::max<std::uint64_t>(10, static_cast<std::uint64_t>(needed / (kLongest * seconds_)) + 1);
-    search.start = std::max(start, search.least);
+    search.most =
+        std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(kMostArrivals) / longest_phase()));
+    search.start = std::clamp(start, search.least, search.most);
     const Capacity found = find_capacity(probe, search);
     answer["capacity"] = {{"low", found.low},
                           {"high", found.high},
@@ -174,12 +188,22 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   namespace fs = std::filesystem;
   if (!options.out.empty() && !options.resume.empty())
     throw BadInput("--out", options.out, "nothing, together with --resume");
-  std::vector<Slo> slos;
-  for (const std::string& text : options.slos) slos.push_back(parse_slo(text));
-  std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
+  if (!options.resume.empty() && !fs::is_regular_file(fs::path(options.resume) / "spec.json")) {
+    throw BadInput("--resume", options.resume, "a results directory with a spec.json");
+  }
   const fs::path file = !options.resume.empty() ? fs::path(options.resume) / "spec.json" : find_spec(options.spec);
   Spec spec = load_spec(file, options.axes);
   apply_run(spec.document.value("run", Json::object()), file.string(), command);
+  if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds for a probe");
+  // A resume must know what the command line said.
+  Json& search = spec.document["capacity"];
+  if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
+  if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
+  search = {{"slo", options.slos}, {"resolution", options.resolution}};
+  spec.document["run"] = run_of(options.common.run);
+  std::vector<Slo> slos;
+  for (const std::string& text : options.slos) slos.push_back(parse_slo(text));
+  std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
   fs::path directory = !options.resume.empty() ? options.resume : options.out;
   if (directory.empty()) directory = fs::path("results") / (utc_now(true) + "-capacity");
   if (std::error_code none; options.resume.empty() && fs::exists(directory / "rows.jsonl", none)) {

@@ -17,24 +17,6 @@ struct Options {
   bool dry_run = false;
 };
 
-Json run_of(const RunSettings& settings) {
-  return {{"seconds", settings.seconds},
-          {"warmup", settings.warmup_seconds},
-          {"messages", settings.messages},
-          {"repetitions", settings.repetitions},
-          {"seed", settings.seed},
-          {"watchdog", settings.watchdog_seconds},
-          {"pin", settings.pin_threads},
-          {"until-precise", settings.until_precise},
-          {"throughput-within", settings.throughput_within},
-          {"latency-within", settings.latency_within},
-          {"percentile", settings.percentile},
-          {"most-repetitions", settings.most_repetitions},
-          {"time-limit", settings.time_limit},
-          {"no-stages", settings.no_stages},
-          {"keep-disturbed", settings.keep_disturbed}};
-}
-
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.
 void restart(const std::vector<std::string>& arguments, const std::filesystem::path& directory) {
   std::vector<std::string> words = arguments;

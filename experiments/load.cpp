@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <latch>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -12,25 +13,25 @@
 namespace feedrate {
 namespace {
 
-/// Threads need a moment to start; an open load begins when they have.
+/// Threads need a moment to wake up; an open load begins when they have.
 constexpr std::uint64_t kStartNs = 2'000'000;
 /// How much longer than its phase an open load may go on sending: an overloaded queue would take for ever.
 constexpr double kGraceSeconds = 1;
 
-/// The rate has no trend any more: over the last `kSlices` slices of time it neither rose nor fell by 2 %, or by
-/// nothing that stands out of its noise.
+/// The rate has no trend any more: over the last slices of time it surely neither rose nor fell by much.
 class Steadiness {
  public:
   bool add(std::uint64_t now, std::uint64_t received) {
     constexpr std::uint64_t kSliceNs = 5'000'000;
     constexpr std::size_t kSlices = 8;
+    constexpr double kDrift = 0.05;  // over those slices, as a share of the rate, with the trend's own uncertainty
     if (began_ == 0) began_ = now, received_ = received;
     if (now - began_ < kSliceNs) return false;
     rates_.push_back(static_cast<double>(received - received_) / static_cast<double>(now - began_));
     began_ = now, received_ = received;
     if (rates_.size() < kSlices) return false;
     const Trend trend = trend_of(std::span(rates_).last(kSlices));
-    return trend.mean > 0 && (std::abs(trend.slope) * kSlices < 0.02 * trend.mean || !trend.significant(2));
+    return trend.mean > 0 && (std::abs(trend.slope) + 2 * trend.error) * kSlices < kDrift * trend.mean;
   }
 
  private:
@@ -40,16 +41,14 @@ class Steadiness {
 
 }  // namespace
 
-Backlog backlog_of(std::span<const double> each_ms) {
+Backlog backlog_of(std::span<const double> looks, double seconds) {
   Backlog backlog;
-  if (each_ms.empty()) return backlog;
-  const std::size_t tenth = std::max<std::size_t>(1, each_ms.size() / 10);
-  backlog.begin = trend_of(each_ms.first(tenth)).mean;
-  backlog.end = trend_of(each_ms.last(tenth)).mean;
-  backlog.most = *std::max_element(each_ms.begin(), each_ms.end());
-  const Trend trend = trend_of(each_ms);
-  backlog.per_second = trend.slope * 1000;
-  backlog.error = trend.error * 1000;
+  if (looks.empty() || seconds <= 0) return backlog;
+  const std::size_t tenth = std::max<std::size_t>(1, looks.size() / 10);
+  backlog.begin = trend_of(looks.first(tenth)).mean;
+  backlog.end = trend_of(looks.last(tenth)).mean;
+  backlog.most = *std::max_element(looks.begin(), looks.end());
+  backlog.per_second = trend_of(looks).slope * static_cast<double>(looks.size()) / seconds;
   return backlog;
 }
 
@@ -133,7 +132,7 @@ class Load::Supervision {
       for (const auto& flow : load_.flows_) finished = std::max(finished, flow->finished_at);
       result_.seconds = static_cast<double>(finished - start_) / 1e9;
     }
-    result_.backlog = backlog_of(backlog_);
+    result_.backlog = backlog_of(backlog_, pass_.seconds);
   }
 
  private:
@@ -150,9 +149,11 @@ class Load::Supervision {
     measuring_ = false;
     result_.received = received - received_before_;
     result_.seconds = static_cast<double>(now - start_) / 1e9;
+    // Nothing was due after the end, so the time until this look is no time of the load's.
+    if (pass_.schedule != nullptr && late) result_.seconds = pass_.seconds;
     // What is due is still sent for a while: its being late is what is measured.
     const bool finish = pass_.schedule != nullptr && !interrupted && !result_.steady;
-    stop_at_ = now + (finish ? static_cast<std::uint64_t>(std::min(kGraceSeconds, pass_.seconds) * 1e9) : 0);
+    stop_at_ = now + (finish ? static_cast<std::uint64_t>(kGraceSeconds * 1e9) : 0);
     if (!finish) load_.stop_sending_ = true;
   }
 
@@ -168,24 +169,27 @@ class Load::Supervision {
 PassResult Load::run(const Pass& pass) {
   PassResult result;
   stop_sending_ = false;
-  const std::uint64_t start = now_ns() + (pass.schedule != nullptr ? kStartNs : 0);
-  for (auto& flow : flows_) flow->begin(pass.schedule, start);
   {
-    Supervision supervision(*this, pass, start, result);  // before any thread can be at work
+    std::latch go(1);  // until all threads are there: making hundreds of them takes milliseconds
     std::vector<std::jthread> threads;
+    const auto add = [&](unsigned core, std::function<void()> body) {
+      threads.emplace_back([this, core, &go, body = std::move(body)] {
+        if (settings_.pin_threads) pin_to_core(core);
+        go.wait();
+        guarded(body);
+      });
+    };
     guarded([&] {  // so that threads that can't be had end those that could
       for (auto& flow : flows_) {
-        threads.emplace_back([this, &flow, &pass] {
-          if (settings_.pin_threads) pin_to_core(2 * flow->index);
-          guarded([&] { send(*flow, pass); });
-        });
-        threads.emplace_back([this, &flow, &pass] {
-          if (settings_.pin_threads) pin_to_core(2 * flow->index + 1);
-          guarded([&] { collect(*flow, work_, pass, abort_); });
-        });
+        add(2 * flow->index, [this, &flow, &pass] { send(*flow, pass); });
+        add(2 * flow->index + 1, [this, &flow, &pass] { collect(*flow, work_, pass, abort_); });
       }
-      supervision.watch();
     });
+    const std::uint64_t start = now_ns() + (pass.schedule != nullptr ? kStartNs : 0);
+    for (auto& flow : flows_) flow->begin(pass.schedule, start);
+    Supervision supervision(*this, pass, start, result);  // before any thread is at work
+    go.count_down();
+    guarded([&] { supervision.watch(); });
   }
   if (failure_) std::rethrow_exception(failure_);
   std::uint64_t blocked = 0, looks = 0, looking = 0;

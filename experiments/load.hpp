@@ -10,9 +10,10 @@ namespace feedrate {
 /// How much was due and had not come back, looked at every millisecond of an open load's timed phase.
 struct Backlog {
   double begin = 0, end = 0, most = 0;  ///< messages: means of the first and the last tenth, and the most
-  double per_second = 0, error = 0;     ///< its trend, and that trend's standard error
+  double per_second = 0;                ///< its trend
 };
-Backlog backlog_of(std::span<const double> each_ms);
+/// `looks` at it, evenly spread over `seconds`.
+Backlog backlog_of(std::span<const double> looks, double seconds);
 
 struct PassResult {
   double seconds = 0;          ///< what `received` took

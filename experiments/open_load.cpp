@@ -2,26 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/units.hpp"
 
 namespace feedrate {
 namespace {
 
-/// Messages that were never sent, or a backlog that grows by more than this share of what was due, and by more than its
-/// own ups and downs: a queue in balance has a backlog, too, but one that comes and goes.
+/// Messages that were never sent, or a backlog that grew by more than this share of what was due, and by more than a
+/// few batches of each producer: a queue in balance has a backlog, too, but one that comes and goes.
 constexpr double kGrowth = 0.01;
-constexpr double kErrors = 4;
+constexpr double kBatches = 8;
 
-std::string why_unsustainable(const PassResult& result) {
+std::string why_unsustainable(const Point& point, const PassResult& result) {
   const Backlog& backlog = result.backlog;
   const auto due = static_cast<double>(result.due);
-  const double grown = backlog.per_second * result.seconds;
-  const bool grows =
-      grown > kGrowth * due && backlog.per_second > kErrors * backlog.error && backlog.end > 2 * backlog.begin;
+  const double grown = backlog.end - backlog.begin;
+  const double balanced = kBatches * static_cast<double>(point.batch) * point.producers;
+  const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
   if (result.unsent == 0 && !grows) return "";
-  return fmt::format(
+  const std::string evidence = fmt::format(
       "the backlog grew by {}msg/s where {}msg/s were due; {:.0f} messages were behind at the end, {} were never sent",
       format_si(backlog.per_second), format_si(due / result.seconds), backlog.end, result.unsent);
+  // Where the queue always had room, it was not the queue.
+  const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
+                   result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
+  return own ? "generator: " + evidence : evidence;
 }
 
 /// The generator's own lateness may be a tenth of what is measured, and is always allowed what a look at the clock and
@@ -66,10 +72,9 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
        {{"begin", backlog.begin},
         {"end", backlog.end},
         {"max", backlog.most},
-        {"per_second", backlog.per_second},
-        {"per_second_error", backlog.error}}}};
-  if (const std::string why = why_unsustainable(result); !why.empty()) {
-    row["status"] = "unsustainable";
+        {"per_second", backlog.per_second}}}};
+  if (const std::string why = why_unsustainable(point, result); !why.empty()) {
+    row["status"] = why.starts_with("generator") ? "invalid" : "unsustainable";
     row["reason"] = why;
   } else if (const std::string late = why_generator(result); !late.empty()) {
     row["status"] = "invalid";

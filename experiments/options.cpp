@@ -135,6 +135,24 @@ void apply_run(const Json& run, const std::string& where, CLI::App& command) {
   }
 }
 
+Json run_of(const RunSettings& settings) {
+  return {{"seconds", settings.seconds},
+          {"warmup", settings.warmup_seconds},
+          {"messages", settings.messages},
+          {"repetitions", settings.repetitions},
+          {"seed", settings.seed},
+          {"watchdog", settings.watchdog_seconds},
+          {"pin", settings.pin_threads},
+          {"until-precise", settings.until_precise},
+          {"throughput-within", settings.throughput_within},
+          {"latency-within", settings.latency_within},
+          {"percentile", settings.percentile},
+          {"most-repetitions", settings.most_repetitions},
+          {"time-limit", settings.time_limit},
+          {"no-stages", settings.no_stages},
+          {"keep-disturbed", settings.keep_disturbed}};
+}
+
 std::string variable_of(const std::string& option) {
   std::string name = "FEEDRATE_" + option;
   std::transform(name.begin(), name.end(), name.begin(),

@@ -25,6 +25,8 @@ class Uniform {
   std::mt19937_64 engine_;
 };
 
+constexpr double kMoment = 0.01;  // seconds
+
 std::vector<std::uint64_t> constant(double rate, double seconds) {
   std::vector<std::uint64_t> due(static_cast<std::size_t>(rate * seconds));
   for (std::size_t i = 0; i < due.size(); ++i) due[i] = static_cast<std::uint64_t>(static_cast<double>(i) * 1e9 / rate);
@@ -35,7 +37,6 @@ std::vector<std::uint64_t> constant(double rate, double seconds) {
 template <class Place>
 std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
   std::vector<std::uint64_t> due;
-  due.reserve(static_cast<std::size_t>(rate * seconds * 1.01) + 64);
   Uniform uniform(seed, "arrivals");
   for (double t = 0;;) {
     t -= std::log(uniform()) / rate;
@@ -68,6 +69,11 @@ double Schedule::mean_payload(std::size_t payload) const {
 Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
   Schedule schedule;
   const auto rate = static_cast<double>(point.rate);
+  if (point.arrivals != "trace" && rate * seconds > static_cast<double>(kMostArrivals)) {
+    throw BadInput("--rate", std::to_string(point.rate),
+                   fmt::format("{:.0f} and less, for {} s: a schedule has {} messages at most",
+                               static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
+  }
   if (point.arrivals == "trace") {
     schedule = read_trace(point.trace);
     const double length = static_cast<double>(schedule.due_ns.back()) * 1e-9;
@@ -77,7 +83,9 @@ Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
     schedule.due_ns.resize(kept);
     if (!schedule.payloads.empty()) schedule.payloads.resize(kept);
     if (!schedule.priorities.empty()) schedule.priorities.resize(kept);
-    seconds = std::min(seconds, length * stretch);
+    // The last message's gap belongs to it; a trace of one moment has none.
+    const auto n = static_cast<double>(schedule.size());
+    seconds = std::min(seconds, length == 0 ? kMoment : length * stretch * (n > 1 ? n / (n - 1) : 1));
   } else if (point.arrivals == "constant") {
     schedule.due_ns = constant(rate, seconds);
   } else if (point.arrivals == "bursts") {

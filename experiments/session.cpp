@@ -10,6 +10,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/hash.hpp"
 #include "common/trace.hpp"
 #include "experiments/bounds.hpp"
 #include "experiments/environment.hpp"
@@ -198,9 +199,11 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
   // Before the queue starts: making a schedule takes its time.
   Schedule warmup_schedule, schedule;
   if (is_open(point)) {
-    warmup_schedule = make_schedule(point, settings.warmup_seconds, settings.seed + 1);
+    // Other arrivals in each repetition, but the same for every queue.
+    const std::uint64_t seed = mix64(settings.seed) + outcome.repetition;
+    warmup_schedule = make_schedule(point, settings.warmup_seconds, mix64(seed));
     const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
-    schedule = make_schedule(point, messages != 0 && rate != 0 ? messages / rate : settings.seconds, settings.seed);
+    schedule = make_schedule(point, messages != 0 && rate != 0 ? messages / rate : settings.seconds, seed);
     if (schedule.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
   }
   Load load(*queue, point, *workload, *device_,
@@ -209,17 +212,18 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
   try {
-    if (settings.warmup_seconds > 0) {
+    // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
+    if (settings.warmup_seconds > 0 && (!is_open(point) || warmup_schedule.size() != 0)) {
       const TraceRange range("warm-up");
       Pass pass{.seconds = settings.warmup_seconds, .until_steady = true};
       if (warmup_schedule.size() != 0) pass.schedule = &warmup_schedule;
       outcome.warmup = load.run(pass);
     }
-    const double seen =
-        outcome.warmup.seconds == 0 ? 0 : static_cast<double>(outcome.warmup.received) / outcome.warmup.seconds;
-    const double due = schedule.size() == 0 ? 0 : static_cast<double>(schedule.size()) / schedule.seconds;
-    outcome.sample_every = choose_sampling(std::max(seen, due), point);
-    stages.sample(std::max<std::uint64_t>(outcome.sample_every, stage_sampling(std::max(seen, due), point)));
+    const PassResult& warmup = outcome.warmup;
+    const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
+    const double expected = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : seen;
+    outcome.sample_every = choose_sampling(expected, point);
+    stages.sample(std::max<std::uint64_t>(outcome.sample_every, stage_sampling(expected, point)));
     const TraceRange range("timed");
     Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
     if (is_open(point)) {
@@ -267,13 +271,14 @@ double Session::driver_limit(const Point& point, double rate) {
 void Session::measure(const Point& point, Json& row) {
   const auto& entry = Queues::instance().get("--queue", point.queue);
   Outcome outcome;
+  outcome.repetition = row["repetition"];
   std::string failure;
   try {
     run_load(point, settings_, gpu_source_, outcome);
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [counts, cost, choices, sample_every, warmup, result, machine] = outcome;
+  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -309,6 +314,11 @@ void Session::measure(const Point& point, Json& row) {
     row["reason"] = "interrupted";
   } else if (is_open(point)) {
     describe_open_load(point, result, sample_every, row);
+    const double due = row["load"]["due_per_second"];
+    if (row["status"] == "unsustainable" && entry.works && due > kDriverBound * driver_limit(point, due)) {
+      row["status"] = "invalid";
+      row["reason"] = "driver-bound: more was due than the driver alone can take; " + row["reason"].get<std::string>();
+    }
   } else if (entry.works) {
     try {
       const double limit = driver_limit(point, rate);
@@ -323,7 +333,7 @@ void Session::measure(const Point& point, Json& row) {
     }
   }
   const auto disturbed = disturbances(machine);
-  if (row["status"] == "ok" && !settings_.keep_disturbed && !disturbed.empty()) {
+  if (row["reason"] != "interrupted" && !settings_.keep_disturbed && !disturbed.empty()) {
     row["status"] = "invalid";
     row["reason"] = fmt::format("disturbed: {}", fmt::join(disturbed, "; "));
   }

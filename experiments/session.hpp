@@ -65,6 +65,7 @@ class Session {
   double driver_limit(const Point&, double rate);
   /// What a load left behind; the counts and costs also when it failed.
   struct Outcome {
+    unsigned repetition = 0;  // which arrivals
     Counts counts;
     Cost cost;
     Choices choices;

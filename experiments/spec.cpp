@@ -179,7 +179,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   } catch (const Json::exception& error) {
     refuse(where, fmt::format("not valid JSON: {}", error.what()));
   }
-  allow_only(document, where, {"name", "description", "run", "parts", "axes", "zip", "constraints"});
+  allow_only(document, where, {"name", "description", "run", "capacity", "parts", "axes", "zip", "constraints"});
   allow_only(
       document.value("run", Json::object()), where + " run",
       {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin", "until-precise", "throughput-within",

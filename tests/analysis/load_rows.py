@@ -43,7 +43,7 @@ def cell(coordinates: dict, repetition: int = 0, samples: int = 20_000, slowness
             "granularity_ns": 0.0,
             "batch": coordinates["batch"],
             "blocked_share": 0.0,
-            "backlog": {"begin": 1.0, "end": 1.0, "max": 9.0, "per_second": rate - back, "per_second_error": 1.0},
+            "backlog": {"begin": 1.0, "end": 1.0, "max": 9.0, "per_second": rate - back},
         },
     }
     if busy >= 1:

@@ -61,6 +61,8 @@ const std::vector<BadInput>& command_lines() {
       {"PercentNegative", run({"--latency-within", "-1%"}), {"--latency-within", "-1%", "100%"}},
       {"SloText", {"capacity", "--device", "cpu", "--slo", "fast"}, {"--slo", "fast", "p99:50us"}},
       {"SloUnit", {"capacity", "--device", "cpu", "--slo", "p99:50"}, {"--slo", "p99:50", "us"}},
+      {"CapacityResume", {"capacity", "--device", "cpu", "--resume", "none"}, {"--resume", "none", "spec.json"}},
+      {"CapacitySeconds", {"capacity", "--device", "cpu", "--seconds", "0"}, {"--seconds", "'0'", "more than 0"}},
       {"CapacitySpec", {"capacity", "nothing", "--device", "cpu"}, {"nothing", "capacity", "quick"}},
       {"BlockNoWarps", run({"--block", "33"}), {"--block", "33", "multiple of 32"}},
       {"BlockTooLarge", run({"--block", "2048"}), {"--block", "2048", "32 to 1Ki"}},

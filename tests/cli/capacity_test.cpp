@@ -52,9 +52,9 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
 
 TEST_F(Capacity, GoesOnWhereItWasKilled) {
   const Words words{"--device", "cpu", "--slo", "p50:10ms", "--resolution", "50%"};
-  Words first{"capacity", "s.json", "--out", "out"}, more{"capacity", "--resume", "out"};
+  Words first{"capacity", "s.json", "--out", "out"};
   first.insert(first.end(), words.begin(), words.end());
-  more.insert(more.end(), words.begin(), words.end());
+  const Words more{"capacity", "--resume", "out", "--device", "cpu"};  // it knows the bound and the resolution
   const auto process = place_.start(first);
   ASSERT_TRUE(await([&] { return !process->out().empty(); })) << process->err();  // the first answer
   process->signal(SIGKILL);
@@ -66,6 +66,8 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   const auto after = answers();
   ASSERT_EQ(after.size(), 2u);
   EXPECT_EQ(after.front(), before.front());
+  EXPECT_EQ(after.back().at("slo").at("text"), "p50:10ms");
+  EXPECT_EQ(after.back().at("capacity").at("resolution"), 0.5);
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
   std::set<std::string> ids;
   for (const Json& cell : cells_of(place_ / "out" / "rows.jsonl")) EXPECT_TRUE(ids.insert(cell.at("id")).second);

@@ -147,7 +147,7 @@ TEST_F(TraceFile, IsReplayedAsRecordedOrAtAnotherRate) {
   Point point = point_of("trace", 0);
   point.trace = write("time\n0\n0.1\n0.4\n1\n");
   EXPECT_EQ(make_schedule(point, 10, 1).due_ns.back(), 1'000'000'000);
-  EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 1);
+  EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 4.0 / 3) << "with the last one's gap";
   EXPECT_EQ(make_schedule(point, 0.4, 1).size(), 3) << "cut off by the seconds";
   point.rate = 8;  // four in half a second
   EXPECT_EQ(make_schedule(point, 10, 1).due_ns, (std::vector<std::uint64_t>{0, 50'000'000, 200'000'000, 500'000'000}));
@@ -184,6 +184,14 @@ TEST(Load, AxesThatDoNotApplyDoNotTellPointsApart) {
   other.rate = 7;
   other.burst_us = 5;
   EXPECT_EQ(params_of(resolve(closed, *device).point), params_of(resolve(other, *device).point));
+}
+
+TEST(Schedule, TooManyArrivalsAreRefused) {
+  EXPECT_THROW(make_schedule(point_of("poisson", 1'000'000'000), 86400, 1), BadInput);
+  Point rare = point_of("bursts", 1'000'000);
+  rare.burst_us = 1000;
+  rare.pause_us = 999'000;
+  EXPECT_NEAR(static_cast<double>(make_schedule(rare, 1, 1).size()), 1e6, 5000);
 }
 
 TEST(PayloadMix, RefusesWhatIsNoMix) {

@@ -138,16 +138,23 @@ double share_above(const Json& latency, double ns) {
 TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
   Point point = open_point("test_freezing", 10'000);
   point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
-  const Json row = run_open(point, 10);
-  ASSERT_TRUE(row.contains("latency_ns")) << row.dump(1);
-  EXPECT_EQ(row["counts"]["received"], 100'000);
-  // 100 ms of 10 s: 1 % of the messages, evenly spread over what was left of the freeze when each was due.
-  EXPECT_NEAR(share_above(row["latency_ns"], 5e6), 0.0095, 0.002);
-  EXPECT_NEAR(share_above(row["latency_ns"], 50e6), 0.005, 0.0012);
-  EXPECT_NEAR(share_above(row["latency_ns"], 90e6), 0.001, 0.0006);
-  EXPECT_NEAR(row["latency_ns"]["max"].get<double>(), 100e6, 15e6);
-  EXPECT_LT(share_above(row["service_ns"], 5e6), 0.0015) << "only the window was in flight";
-  EXPECT_GT(share_above(row["send_lag_ns"], 50e6), 0.003);
+  // 100 ms of 10 s: 1 % of the messages, evenly spread over what was left of the freeze when each was due. Other
+  // processes of a busy machine freeze threads, too, for shorter times: then it is tried again.
+  Json row;
+  const auto near = [&](const char* part, double ns, double share) {
+    return std::abs(share_above(row[part], ns) - share) < 0.25 * share;
+  };
+  bool seen = false;
+  for (int tries = 0; tries < 3 && !seen; ++tries) {
+    row = run_open(point, 10);
+    ASSERT_TRUE(row.contains("latency_ns")) << row.dump(1);
+    EXPECT_EQ(row["counts"]["received"], 100'000);
+    seen = near("latency_ns", 20e6, 0.008) && near("latency_ns", 50e6, 0.005) && near("send_lag_ns", 50e6, 0.005) &&
+           row["latency_ns"]["max"] > 95e6 && row["latency_ns"]["max"] < 130e6 &&
+           share_above(row["service_ns"], 20e6) < 0.0015;  // only the window was in flight
+  }
+  EXPECT_TRUE(seen) << "above 20 and 50 ms: " << share_above(row["latency_ns"], 20e6) << ", "
+                    << share_above(row["latency_ns"], 50e6) << "; at most " << row["latency_ns"]["max"];
   EXPECT_NE(row["status"], "unsustainable") << "it caught up: " << row["reason"];
 }
 
@@ -172,6 +179,38 @@ TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
   EXPECT_LT(row["load"]["blocked_share"], 0.1);
+}
+
+TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
+  Point point = open_point("test_prompt", 20'000);
+  point.workload = "test_slow_to_make";  // 3300 a second at most
+  const Json row = run_open(point, 0.3);
+  EXPECT_EQ(row["status"], "invalid") << row["reason"];
+  EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
+}
+
+TEST(OpenLoad, ALowRateIsTimedWhole) {
+  Point point = open_point("gpu_ring", 20);
+  point.arrivals = "poisson";
+  const Json row = run_open(point, 1, 0.01);  // hardly anything is due in the warm-up
+  EXPECT_EQ(row["latency_ns"]["sampled_every"], 1);
+  EXPECT_EQ(row["latency_ns"]["samples"], row["load"]["due"]);
+  EXPECT_LT(row["counts"]["sent"], 60) << "no closed load before";
+}
+
+TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
+  RunSettings settings = brief();
+  settings.messages = 0;
+  settings.seconds = 0.1;
+  Session session("cpu", 0, {}, "test", settings);
+  Point point = open_point("gpu_ring", 10'000);
+  point.arrivals = "poisson";
+  const auto due = [&](unsigned repetition) { return run_cell(session, point, repetition)["load"]["due"]; };
+  const Json first = due(0);
+  EXPECT_EQ(first, due(0));
+  EXPECT_NE(first, due(1));
+  point.queue = "host_polled";
+  EXPECT_EQ(first, due(0));
 }
 
 TEST(OpenLoad, WhatItMeasuresAddsUp) {
@@ -209,10 +248,11 @@ TEST(Trends, OfABacklog) {
     level[i] = static_cast<double>(i * 7919 % 100);
     growing[i] = level[i] + static_cast<double>(i);
   }
-  EXPECT_NEAR(backlog_of(growing).per_second, 1000, 20);
-  EXPECT_LT(std::abs(backlog_of(level).per_second), 4 * backlog_of(level).error);
-  EXPECT_NEAR(backlog_of(growing).begin, 99.5, 5);
-  EXPECT_NEAR(backlog_of(growing).end, 999, 5);
+  EXPECT_NEAR(backlog_of(growing, 1).per_second, 1000, 20);
+  EXPECT_NEAR(backlog_of(growing, 2).per_second, 500, 10) << "looks 2 ms apart";
+  EXPECT_LT(std::abs(backlog_of(level, 1).per_second), 20);
+  EXPECT_NEAR(backlog_of(growing, 1).begin, 99.5, 5);
+  EXPECT_NEAR(backlog_of(growing, 1).end, 999, 5);
 }
 
 }  // namespace

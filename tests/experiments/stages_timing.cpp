@@ -134,8 +134,8 @@ TEST(StageClock, KeepsNoTimesOfEarlierMessages) {
   clock.mark(message_id(0, 3), Stage::returned, 200);
   clock.mark(message_id(7, 3), Stage::returned, 200);  // nobody's
   EXPECT_EQ(clock.times(message_id(0, 3))[static_cast<unsigned>(Stage::returned)], 200);
-  clock.begin(message_id(0, 3 + 16), 300);  // a lap later
-  EXPECT_EQ(clock.times(message_id(0, 3 + 16)), (StageTimes{300}));
+  clock.begin(message_id(0, 3 + 1024), 300);  // a lap later
+  EXPECT_EQ(clock.times(message_id(0, 3 + 1024)), (StageTimes{300}));
 }
 
 }  // namespace
