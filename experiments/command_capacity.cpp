@@ -197,6 +197,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds for a probe");
   // A resume must know what the command line said.
   Json& search = spec.document["capacity"];
+  if (!search.is_object()) search = Json::object();
   if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
   if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
   search = {{"slo", options.slos}, {"resolution", options.resolution}};
