@@ -69,10 +69,7 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
       {"batch", point.batch},
       {"blocked_share", result.blocked_share},
       {"backlog",
-       {{"begin", backlog.begin},
-        {"end", backlog.end},
-        {"max", backlog.most},
-        {"per_second", backlog.per_second}}}};
+       {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
   if (const std::string why = why_unsustainable(point, result); !why.empty()) {
     row["status"] = why.starts_with("generator") ? "invalid" : "unsustainable";
     row["reason"] = why;
