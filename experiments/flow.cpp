@@ -32,16 +32,14 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
   return right;
 }
 
-void record_stages(Flow& flow, StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
-  StageTimes times = clock.times(message_id(flow.index, sequence));
-  times[static_cast<unsigned>(Stage::collected)] = now;
-  std::uint64_t before = flow.schedule != nullptr ? flow.due_ns(sequence) : times[0];
-  for (std::size_t i = 0; i < kStages; ++i) {
-    if (times[i] == 0) continue;
-    // Another core's clock may be a few ns behind.
-    flow.stages[i].record(times[i] > before ? times[i] - before : 0);
-    before = std::max(before, times[i]);
-  }
+void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
+  constexpr std::size_t kMost = 1 << 18;  // of a pass: 24 MiB
+  if (flow.stages.size() >= kMost) return;
+  const std::uint64_t id = message_id(flow.index, sequence);
+  StageSample sample{id, 0, clock.times(id)};
+  sample.times[static_cast<unsigned>(Stage::collected)] = now;
+  sample.due = flow.schedule != nullptr ? flow.due_ns(sequence) : sample.times[0];
+  flow.stages.push_back(sample);
 }
 
 /// A timed message's result is verified.
@@ -90,11 +88,11 @@ void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessage
   const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
   if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run);
   flow.counts.received += run.count;
-  const std::uint64_t every = pass.sample_every;
-  if (std::uint64_t timed = (first + every - 1) & ~(every - 1); timed < end) {
-    const std::uint64_t now = now_ns();
-    for (; timed < end; timed += every) record(flow, work, pass, timed, now);
-  }
+  std::uint64_t now = 0;
+  for_timed(first, run.count, pass.sample_every, [&](std::uint64_t timed) {
+    if (now == 0) now = now_ns();
+    record(flow, work, pass, timed, now);
+  });
 }
 
 }  // namespace
@@ -106,7 +104,7 @@ void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
   all_sent = false;
   latency = service = send_lag = own_lag = Histogram();
   by_priority.clear();
-  stages.fill(Histogram());
+  stages.clear();
   finished_at = unsent = blocked_ns = looks = looking_ns = 0;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/histogram.hpp"
-#include "common/stages.hpp"
 #include "experiments/schedule.hpp"
+#include "experiments/stage_times.hpp"
 #include "experiments/tracker.hpp"
 #include "variants/queue.hpp"
 
@@ -80,9 +80,9 @@ struct Flow {
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
   std::map<unsigned, Histogram> by_priority;
-  std::array<Histogram, kStages> stages;  // from the time before, of those that were taken, to each
-  std::uint64_t finished_at = 0;          // when the last result of the pass came
-  std::uint64_t sent_seen = 0;            // `sent`, as last looked at
+  std::vector<StageSample> stages;
+  std::uint64_t finished_at = 0;  // when the last result of the pass came
+  std::uint64_t sent_seen = 0;    // `sent`, as last looked at
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};
@@ -94,6 +94,13 @@ struct Flow {
   alignas(128) std::atomic<std::uint64_t> received{0};  // by the collector
   std::atomic<std::uint64_t> lowest_missing{0};
 };
+
+/// Calls `each(sequence)` for those of `count` messages from `sequence` on that are timed.
+template <class Each>
+void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every, Each&& each) {
+  for (std::uint64_t timed = (sequence + every - 1) & ~(every - 1); timed < sequence + count; timed += every)
+    each(timed);
+}
 
 /// The collecting half of a flow: polls, verifies, counts and times, until all that was sent has come back or `abort`.
 void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);

@@ -198,7 +198,7 @@ PassResult Load::run(const Pass& pass) {
     result.service.merge(flow->service);
     result.send_lag.merge(flow->send_lag);
     result.own_lag.merge(flow->own_lag);
-    for (std::size_t i = 0; i < kStages; ++i) result.stages[i].merge(flow->stages[i]);
+    result.stages.insert(result.stages.end(), flow->stages.begin(), flow->stages.end());
     for (const auto& [priority, latency] : flow->by_priority) result.by_priority[priority].merge(latency);
     result.unsent += flow->unsent;
     blocked += flow->blocked_ns, looks += flow->looks, looking += flow->looking_ns;

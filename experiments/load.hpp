@@ -21,7 +21,7 @@ struct PassResult {
   double mean_payload = 0;     ///< bytes of a message
   bool steady = false;         ///< ended because the rate had no trend any more
   Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
-  std::array<Histogram, kStages> stages;  ///< ns until each stage, from the last before it whose time is known
+  std::vector<StageSample> stages;  ///< of sampled messages
   // Open load.
   Histogram service, send_lag, own_lag;       ///< ns; see Flow
   std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several

@@ -38,13 +38,6 @@ void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Mess
   }
 }
 
-/// Calls `each(sequence)` for those of `count` messages from `sequence` on that are timed.
-template <class Each>
-void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every, Each&& each) {
-  for (std::uint64_t timed = (sequence + every - 1) & ~(every - 1); timed < sequence + count; timed += every)
-    each(timed);
-}
-
 void stamp(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
   flow.stamp(sequence, pass.sample_every).store(now, std::memory_order_relaxed);
   if (work.stages != nullptr && work.stages->samples(sequence)) {

@@ -29,6 +29,9 @@ constexpr double kDriverBound = 0.9;
 // What timing a message costs, in ns: a histogram entry and a share of a line that travels between two cores; two clock
 // reads a batch.
 constexpr double kStampNs = 40, kClockNs = 50;
+// The times of a message's stages are lines that travel among three cores or more; and a transfer that is asked for its
+// own records more events, which can wake a thread each.
+constexpr double kStagesNs = 400, kEventsNs = 10'000;
 constexpr std::uint64_t kEnvironmentAgeNs = 5'000'000'000;
 constexpr double kStampBudget = 0.02;  // of a producer's time
 
@@ -38,12 +41,25 @@ Json to_json(const Counts& counts) {
           {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
 }
 
-/// The times of a message's stages are lines that travel among three cores or more; and a transfer that is asked for
-/// its own records more events, which can wake a thread each.
-unsigned stage_sampling(double messages_per_second, const Point& point) {
-  const bool events = Queues::instance().get("--queue", point.queue).uses_transfer;
-  const double share = messages_per_second / point.producers * (events ? 10e-6 : 400e-9);
+/// Every message is sampled while that costs a producer less than 2 % of its time, else every 2^k-th.
+unsigned sampling(double messages_per_second, const Point& point, double cost_ns) {
+  const double share = messages_per_second / point.producers * cost_ns * 1e-9;
   return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
+}
+
+/// Of timing a message from its publication to its result.
+double stamp_cost_ns(const Point& point) {
+  return kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
+}
+/// Of the times of its stages.
+double stages_cost_ns(const QueueEntry& queue) { return queue.uses_transfer ? kEventsNs : kStagesNs; }
+
+/// A resident kernel can't be told later which messages are sampled. Of lone messages there are few, and of others so
+/// many that each one's marks would fill the bus.
+std::uint64_t finest_sampling(const QueueEntry& queue, const Point& point) {
+  constexpr std::size_t kFewMessages = 4;
+  if (!queue.uses_lanes || point.device == "cpu") return 1;
+  return point.window <= kFewMessages ? 16 : 256;
 }
 
 Json to_json(const std::array<Histogram, kStages>& stages) {
@@ -83,18 +99,6 @@ Json to_json(const Histogram& histogram, unsigned sample_every) {
             {"counts", std::move(counts)},
             {"overflow", histogram.overflow()}}}};
 }
-
-namespace {
-
-/// Every message is timed while that costs a producer less than 2 % of its time, else every 2^k-th.
-unsigned choose_sampling(double messages_per_second, const Point& point) {
-  const double per_producer = messages_per_second / point.producers;
-  const double cost_ns = kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
-  const double share = per_producer * cost_ns * 1e-9;
-  return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
-}
-
-}  // namespace
 
 bool interrupted() { return signalled != 0; }
 
@@ -187,14 +191,19 @@ void Session::add_floor_row(const Json& row) {
 void Session::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched, Outcome& outcome) {
   const auto workload = make_workload(point);
   const auto& entry = Queues::instance().get("--queue", point.queue);
-  StageClock stages(point.producers, point.window);
+  std::optional<StageClock> stages;
+  ClockReading before;
+  if (!settings.no_stages) {
+    stages.emplace(*device_, point.producers, point.window, finest_sampling(entry, point));
+    before = device_->read_clock();
+  }
   const QueueConfig config{point,
                            *device_,
                            *workload,
                            entry.uses_redis ? redis() : RedisSettings{},
                            settings.external_worker,
                            floors_.get<Floors>(),
-                           settings.no_stages ? nullptr : &stages};
+                           stages ? &*stages : nullptr};
   const auto queue = entry.make(config);
   // Before the queue starts: making a schedule takes its time.
   Schedule warmup_schedule, schedule;
@@ -222,8 +231,11 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     const PassResult& warmup = outcome.warmup;
     const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
     const double expected = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : seen;
-    outcome.sample_every = choose_sampling(expected, point);
-    stages.sample(std::max<std::uint64_t>(outcome.sample_every, stage_sampling(expected, point)));
+    outcome.sample_every = sampling(expected, point, stamp_cost_ns(point));
+    if (stages) {
+      // What is staged is timed, too: the larger of two powers of two is a multiple of the other.
+      stages->sample(std::max(outcome.sample_every, sampling(expected, point, stages_cost_ns(entry))));
+    }
     const TraceRange range("timed");
     Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
     if (is_open(point)) {
@@ -236,6 +248,7 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     outcome.machine = monitor.stop();
     queue->stop(true);
     queue->check();
+    if (stages) outcome.clock = ClockMap(before, device_->read_clock());
     load.collect_leftovers();
     outcome.counts = load.counts();
   } catch (...) {
@@ -259,6 +272,7 @@ double Session::driver_limit(const Point& point, double rate) {
   brief.seconds = 0.1;
   brief.warmup_seconds = 0.02;
   brief.messages = 0;
+  brief.no_stages = true;
   // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
   for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
     Outcome outcome;
@@ -266,6 +280,20 @@ double Session::driver_limit(const Point& point, double rate) {
     limit = std::max(limit, static_cast<double>(outcome.result.received) / outcome.result.seconds);
   }
   return limit;
+}
+
+void Session::compare_with_driver(const Point& point, double rate, Json& row) {
+  try {
+    const double limit = driver_limit(point, rate);
+    row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
+    if (rate <= kDriverBound * limit) return;
+    const std::string also = row["reason"];
+    row["reason"] = fmt::format("driver-bound: {:.0f} % of what the driver alone reaches{}{}", 100 * rate / limit,
+                                also.empty() ? "" : "; ", also);
+  } catch (const std::exception& error) {  // the yardstick broke, not the cell
+    row["reason"] = fmt::format("the driver's own limit could not be measured: {}", error.what());
+  }
+  row["status"] = "invalid";
 }
 
 void Session::measure(const Point& point, Json& row) {
@@ -278,7 +306,7 @@ void Session::measure(const Point& point, Json& row) {
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine] = outcome;
+  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine, clock] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -305,7 +333,10 @@ void Session::measure(const Point& point, Json& row) {
   row["throughput"] = {
       {"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}, {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
-  if (Json times = to_json(result.stages); !times.empty()) row["stages_ns"] = std::move(times);
+  if (!result.stages.empty()) {
+    row["stages_ns"] = to_json(stage_times(result.stages, clock));
+    row["clock"] = {{"within_ns", clock.within_ns()}, {"drift_ppm", clock.drift_ppm()}};
+  }
   row["machine"] = to_json(machine);
   row["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
   row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));
@@ -314,23 +345,9 @@ void Session::measure(const Point& point, Json& row) {
     row["reason"] = "interrupted";
   } else if (is_open(point)) {
     describe_open_load(point, result, sample_every, row);
-    const double due = row["load"]["due_per_second"];
-    if (row["status"] == "unsustainable" && entry.works && due > kDriverBound * driver_limit(point, due)) {
-      row["status"] = "invalid";
-      row["reason"] = "driver-bound: more was due than the driver alone can take; " + row["reason"].get<std::string>();
-    }
+    if (entry.works && row["status"] == "unsustainable") compare_with_driver(point, row["load"]["due_per_second"], row);
   } else if (entry.works) {
-    try {
-      const double limit = driver_limit(point, rate);
-      row["bound"]["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
-      if (rate > kDriverBound * limit) {
-        row["status"] = "invalid";
-        row["reason"] = fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit);
-      }
-    } catch (const std::exception& error) {  // the yardstick broke, not the cell
-      row["status"] = "invalid";
-      row["reason"] = fmt::format("the driver's own limit could not be measured: {}", error.what());
-    }
+    compare_with_driver(point, rate, row);
   }
   const auto disturbed = disturbances(machine);
   if (row["reason"] != "interrupted" && !settings_.keep_disturbed && !disturbed.empty()) {

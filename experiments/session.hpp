@@ -63,6 +63,8 @@ class Session {
   /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue's rate. It is
   /// measured once for all such points, and again when `rate` comes near it.
   double driver_limit(const Point&, double rate);
+  /// Says in the row when `rate`, which was reached or asked for, is more than the driver could be trusted with.
+  void compare_with_driver(const Point&, double rate, Json& row);
   /// What a load left behind; the counts and costs also when it failed.
   struct Outcome {
     unsigned repetition = 0;  // which arrivals
@@ -72,6 +74,7 @@ class Session {
     unsigned sample_every = 1;
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
+    ClockMap clock;        // the device's, if stages were timed
   };
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, Outcome&);
 

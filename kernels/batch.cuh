@@ -15,7 +15,7 @@ namespace feedrate {
 
 template <class F, class Group>
 FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
-                               std::size_t out_stride);
+                               std::size_t out_stride, const StageMarks&);
 
 inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
@@ -60,15 +60,15 @@ __device__ void serve_each(const F& functor, const Group& team, const BatchView&
   const auto out = [&](unsigned i) { return batch.out + std::size_t{i} * batch.out_stride; };
   if (granularity == Granularity::thread) {
     for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
-      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride);
+      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
     }
   } else if (granularity == Granularity::warp) {
     for (unsigned i = team.rank() / 32; i < batch.count; i += team.size() / 32) {
-      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride);
+      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
     }
   } else {
     for (unsigned i = 0; i < batch.count; ++i)
-      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride);
+      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
   }
 }
 
@@ -93,7 +93,7 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
     std::byte* const far_out = batch.out + std::size_t{first} * batch.out_stride;
     copy_by(team, in, far_in, std::size_t{n} * batch.in_stride, far_in);
     team.sync();
-    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n}, granularity);
+    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n, batch.marks}, granularity);
     team.sync();
     copy_by(team, far_out, out, std::size_t{n} * batch.out_stride, far_out);
     team.sync();  // the staging may be overwritten

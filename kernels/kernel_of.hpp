@@ -26,8 +26,13 @@ namespace feedrate {
 /// One message by one group: the functor, and the header that every result carries.
 template <class F, class Group>
 FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
-                               std::byte* out, std::size_t out_stride) {
+                               std::byte* out, std::size_t out_stride, const StageMarks& marks) {
   Header header = *reinterpret_cast<const Header*>(in);
+  const bool marked = group.rank() == 0 && marks.samples(header.id);
+  if (marked) {
+    if (marks.claimed_ns != 0) marks.mark(header.id, Stage::claimed, marks.claimed_ns);
+    marks.mark(header.id, Stage::kernel_start, device_clock_ns());
+  }
   const std::size_t length = header.length;
   Fault fault = Fault::none;
   if (length > in_stride - sizeof(Header)) {
@@ -48,6 +53,7 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     header.length = kFailed | static_cast<std::uint32_t>(fault);
   }
   if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
+  if (marked) marks.mark(header.id, Stage::kernel_end, device_clock_ns());
 }
 
 /// `Base` is Kernel, or an interface that adds to it.
@@ -59,7 +65,7 @@ class KernelOf : public Base {
   void run_on_cpu(const BatchView& batch) const override {
     for (std::uint32_t i = 0; i < batch.count; ++i) {
       serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,
-                    batch.out + std::size_t{i} * batch.out_stride, batch.out_stride);
+                    batch.out + std::size_t{i} * batch.out_stride, batch.out_stride, batch.marks);
     }
   }
 #ifdef __CUDACC__

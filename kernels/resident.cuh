@@ -9,12 +9,6 @@
 /// they claim, until the lane is stopped or has been idle for too long.
 namespace feedrate {
 
-inline __device__ std::uint64_t global_ns() {
-  std::uint64_t ns;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-  return ns;
-}
-
 /// Waits between looks in vain, and says when to give up. Reads the clock now and then only.
 class Idle {
  public:
@@ -31,7 +25,7 @@ class Idle {
       pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
     }
     if (++looks_ % kLooksATime != 0) return false;
-    const std::uint64_t now = global_ns();
+    const std::uint64_t now = device_clock_ns();
     if (looks_ == kLooksATime) since_ = now;
     return now - since_ > policy_.leave_after_ns;
   }
@@ -48,15 +42,18 @@ class Idle {
 };
 
 /// By counter: the team's first thread looks and claims, all work, the first hands over.
+/// `claimed_ns`: a word for the team.
 template <class F, class Group>
 __device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, std::byte* stage, unsigned staging) {
+                              const ResidentShape& shape, std::uint64_t* claimed_ns, std::byte* stage,
+                              unsigned staging) {
   const RingView& ring = lane.ring;
   // What is not staged is claimed in pieces that keep the bus busy and still come back before the rest is read.
   constexpr unsigned kUnstagedBytes = 256 << 10;
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
   LaneServer server(lane, state);  // its shadow is used by the first thread alone
+  StageMarks marks = lane.marks;
   Idle idle(shape.idle);
   while (true) {
     Claim claim;
@@ -68,14 +65,20 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
         look = server.look(most, shape.pollers, claim);
       }
       idle.reset();
+      if (marks.slots != nullptr) *claimed_ns = device_clock_ns();
     }
     // The first thread has acquired `published`; the barriers in here hand what that makes visible on to the team.
     constexpr unsigned kFirstBits = 48;
     const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
     claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
     if (claim.count == 0) break;
-    const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
-                          static_cast<std::uint32_t>(claim.count)};
+    if (marks.slots != nullptr) marks.claimed_ns = *claimed_ns;
+    const BatchView batch{ring.in_slot(claim.first),
+                          ring.out_slot(claim.first),
+                          ring.in_stride,
+                          ring.out_stride,
+                          static_cast<std::uint32_t>(claim.count),
+                          marks};
     serve_by(functor, team, batch, shape.granularity, stage, staging);
     // The barrier puts every thread's results before the releases that follow, which are cumulative.
     team.sync();
@@ -133,7 +136,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
     // Whether another poller was faster, and the meeting after which all that is staged can be read.
     if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
     idle.reset();
-    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride);
+    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, lane.marks);
     team.sync();
     const Header& header = *reinterpret_cast<const Header*>(out);
     const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
@@ -158,6 +161,7 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
   __shared__ TeamScratch scratch[kMostPollers];
+  __shared__ std::uint64_t claimed_ns[kMostPollers];
   const LaneView lane = lanes[blockIdx.x];
   if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
   __syncthreads();
@@ -168,7 +172,7 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
     if constexpr (kUnits != 0) {
       serve_flagged<kUnits>(functor, team, lane, &state, shape, poller, mine);
     } else {
-      serve_counted(functor, team, lane, &state, shape, mine, staging);
+      serve_counted(functor, team, lane, &state, shape, &claimed_ns[poller], mine, staging);
     }
     team.sync();
     if (team.rank() == 0) {

@@ -49,6 +49,7 @@ void Worker::note_fetched(Batch& batch) {
     stages_->mark(id, Stage::dequeued, now);
   });
   batch.timed = now != 0;
+  if (batch.timed) batch.marks = stages_->marks();
 }
 
 void Worker::note_finished(const Batch& batch) {
@@ -56,7 +57,6 @@ void Worker::note_finished(const Batch& batch) {
   const std::uint64_t now = now_ns();
   stages_->for_sampled(batch.in, [&](std::uint64_t id) {
     stages_->mark(id, Stage::copied_in, batch.copied_in);
-    stages_->mark(id, Stage::kernel_end, batch.kernel_end);
     stages_->mark(id, Stage::copied_out, batch.copied_out);
     stages_->mark(id, Stage::returned, now);
   });

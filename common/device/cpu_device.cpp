@@ -163,8 +163,10 @@ class CpuResident final : public Resident {
     Claim claim;
     const Look look = poller.server.look(kMostAtOnce, shape_.pollers, claim);
     if (look != Look::claimed) return look;
+    StageMarks marks = lane.marks;
+    if (marks.slots != nullptr) marks.claimed_ns = device_clock_ns();
     kernel_.run_on_cpu({ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
-                        static_cast<std::uint32_t>(claim.count)});
+                        static_cast<std::uint32_t>(claim.count), marks});
     if (lane.results == ResultOrder::in_order) {
       poller.server.complete_in_order(claim);
     } else {
@@ -189,7 +191,7 @@ class CpuResident final : public Resident {
         break;
     }
     if (!poller.server.take(number, 1)) return Look::nothing;
-    kernel_.run_on_cpu({in, out, lane.ring.in_stride, lane.ring.out_stride, 1});
+    kernel_.run_on_cpu({in, out, lane.ring.in_stride, lane.ring.out_stride, 1, lane.marks});
     const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out));
     store_flagged(lane.unit_out(number), number, out, units_of(sizeof(Header) + length));
     return Look::claimed;
@@ -213,7 +215,11 @@ class CpuDevice final : public Device {
   Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes); }
   Buffer allocate_device(std::size_t bytes) override { return allocate(bytes); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
-  std::unique_ptr<Event> event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
+  ClockReading read_clock() override {
+    const std::uint64_t now = now_ns();
+    return {now, now, 0};  // one clock
+  }
   unsigned most_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
                                            const ResidentShape& shape) override {

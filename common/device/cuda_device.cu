@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "common/device/cuda_check.hpp"
+#include "common/device/cuda_clock.hpp"
 #include "common/device/device.hpp"
 
 namespace feedrate {
@@ -14,7 +16,11 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  CudaEvent() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
+  /// `clock`: of an event whose time will be asked for.
+  explicit CudaEvent(const CudaClock* clock = nullptr) : clock_(clock) {
+    check(cudaEventCreateWithFlags(&event_, clock != nullptr ? cudaEventDefault : cudaEventDisableTiming),
+          "cudaEventCreate");
+  }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -24,9 +30,11 @@ class CudaEvent final : public Event {
     check(state, "cudaEventQuery");
     return true;
   }
+  std::uint64_t ready_ns() override { return clock_ == nullptr ? 0 : clock_->ready_ns(event_); }
   cudaEvent_t get() const { return event_; }
 
  private:
+  const CudaClock* clock_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -106,6 +114,7 @@ class CudaDevice final : public Device {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     check(cudaSetDevice(index_), "cudaSetDevice");
     check(cudaFree(nullptr), "creating the CUDA context");
+    clock_.emplace();
   }
   std::string_view kind() const override { return "cuda"; }
   DeviceInfo info() const override {
@@ -136,7 +145,8 @@ class CudaDevice final : public Device {
     return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
-  std::unique_ptr<Event> event() override { return std::make_unique<CudaEvent>(); }
+  std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }
+  ClockReading read_clock() override { return clock_->read(); }
   unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
     return kernel.resident_blocks_that_fit(shape);
   }
@@ -159,6 +169,7 @@ class CudaDevice final : public Device {
 
   int index_;
   std::atomic<unsigned> residents_{0};
+  std::optional<CudaClock> clock_;
   std::unique_ptr<Device> cpu_ = open_cpu_device();
 };
 

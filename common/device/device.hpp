@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "common/device/device_clock.hpp"
 #include "common/ring/lane.hpp"
+#include "common/stage_marks.hpp"
 
 namespace feedrate {
 
@@ -18,6 +20,7 @@ struct BatchView {
   std::uint32_t in_stride = 0;
   std::uint32_t out_stride = 0;
   std::uint32_t count = 0;
+  StageMarks marks = {};  ///< where whoever works on a sampled message notes when
 };
 
 /// Who works on one message of a lane; `automatic` chooses by the messages' size.
@@ -75,7 +78,7 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual bool ready() = 0;
-  /// When it became ready, in ns of the host's clock; 0 where the device can't tell.
+  /// When it became ready, in ns of the device's clock; 0 unless it was made to be timed.
   virtual std::uint64_t ready_ns() { return 0; }
 };
 
@@ -121,7 +124,9 @@ class Device {
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
   virtual Buffer allocate_device(std::size_t bytes) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
-  virtual std::unique_ptr<Event> event() = 0;
+  virtual std::unique_ptr<Event> event(bool timed = false) = 0;
+  /// Sets the device's clock beside the host's; takes some milliseconds, and only works while nothing is resident.
+  virtual ClockReading read_clock() = 0;
   /// The most lanes that can be served at once.
   virtual unsigned most_lanes(const Kernel&, const ResidentShape&) = 0;
   /// While a Resident runs, nothing may wait for the device as a whole, or it waits for ever: no allocation, no

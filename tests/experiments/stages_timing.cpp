@@ -1,10 +1,9 @@
 #include "common/stages.hpp"
 
-#include <numeric>
-
 #include "common/clock.hpp"
+#include "experiments/stage_times.hpp"
 #include "kernels/workload_of.hpp"
-#include "tests/support/cells.hpp"
+#include "tests/support/stages.hpp"
 
 /// Where a message's time goes: stages that are there add up to the whole, and a delay shows where it was made.
 namespace feedrate::test {
@@ -45,35 +44,15 @@ Json run_point(const Point& point, bool no_stages = false) {
   return run_cell(session, point);
 }
 
-double sum_of_means(const Json& stages) {
-  return std::accumulate(stages.begin(), stages.end(), 0.0,
-                         [](double sum, const Json& stage) { return sum + stage["mean"].get<double>(); });
-}
-
-std::vector<std::string> names_of(const Json& stages) {
-  std::vector<std::string> names;
-  for (const char* name : kStageNames) {
-    if (stages.contains(name)) names.emplace_back(name);
-  }
-  return names;
-}
-
-Point lone(const std::string& queue, const std::string& transfer = "pinned") {
-  Point point;
-  point.queue = queue;
-  point.transfer = transfer;
-  point.device = "cpu";
-  point.window = 1;
-  return point;
-}
-
 TEST(Stages, AddUpToTheWhole) {
   const std::map<std::string, std::vector<std::string>> expected{
-      {"pinned", {"sent", "dequeued", "copied_in", "kernel_end", "copied_out", "returned", "collected"}},
-      {"mapped", {"sent", "dequeued", "kernel_end", "returned", "collected"}},
-      {"pageable", {"sent", "dequeued", "copied_out", "returned", "collected"}}};
+      {"pinned",
+       {"sent", "dequeued", "copied_in", "kernel_start", "kernel_end", "copied_out", "returned", "collected"}},
+      {"mapped", {"sent", "dequeued", "kernel_start", "kernel_end", "returned", "collected"}},
+      {"pageable",
+       {"sent", "dequeued", "copied_in", "kernel_start", "kernel_end", "copied_out", "returned", "collected"}}};
   for (const auto& [transfer, names] : expected) {
-    const Json row = run_point(lone("host_polled", transfer));
+    const Json row = run_point(lone("host_polled", "cpu", transfer));
     expect_clean(row);
     EXPECT_EQ(names_of(row["stages_ns"]), names) << transfer;
     EXPECT_EQ(row["stages_ns"]["collected"]["samples"], 2000);
@@ -83,7 +62,7 @@ TEST(Stages, AddUpToTheWhole) {
 }
 
 TEST(Stages, OfOpenLoadBeginWhenAMessageIsDue) {
-  Point point = lone("host_polled");
+  Point point = lone("host_polled", "cpu");
   point.window = 64;
   point.producers = 2;
   point.arrivals = "poisson";
@@ -95,23 +74,52 @@ TEST(Stages, OfOpenLoadBeginWhenAMessageIsDue) {
 }
 
 TEST(Stages, ADelayShowsWhereItWasMade) {
-  Point point = lone("host_polled");
+  Point point = lone("host_polled", "cpu");
   point.workload = "test_slow_echo";
   const Json stages = run_point(point)["stages_ns"];
   EXPECT_GT(stages["kernel_end"]["p50"], 300'000);
-  for (const char* other : {"dequeued", "copied_in", "copied_out", "returned", "collected"}) {
+  for (const char* other : {"dequeued", "copied_in", "kernel_start", "copied_out", "returned", "collected"}) {
     EXPECT_LT(stages[other]["p50"], 150'000) << other;
   }
 }
 
-TEST(Stages, QueuesWithoutAWorkerHaveOneStage) {
-  const Json row = run_point(lone("gpu_ring"));
-  EXPECT_EQ(names_of(row["stages_ns"]), (std::vector<std::string>{"sent", "collected"}));
-  EXPECT_FALSE(run_point(lone("gpu_ring"), true).contains("stages_ns"));
+TEST(Stages, OfTheRingAreTheKernels) {
+  for (const char* notify : {"counter", "flags"}) {
+    Point point = lone("gpu_ring", "cpu");
+    point.notify = notify;
+    const Json row = run_point(point);
+    std::vector<std::string> names{"sent", "claimed", "kernel_start", "kernel_end", "collected"};
+    if (point.notify == "flags") names.erase(names.begin() + 1);  // a message is seen when it is whole
+    EXPECT_EQ(names_of(row["stages_ns"]), names);
+    const double whole = row["latency_ns"]["mean"];
+    EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole) << notify;
+  }
+  EXPECT_FALSE(run_point(lone("gpu_ring", "cpu"), true).contains("stages_ns"));
+}
+
+TEST(StageTimes, AreSetOnTheHostsClock) {
+  // The device's clock is 1,000,000 ns behind and goes twice as fast.
+  const ClockMap clock({2'000'000, 1'000'000, 10}, {3'000'000, 3'000'000, 30});
+  EXPECT_EQ(clock.within_ns(), 30);
+  EXPECT_NEAR(clock.drift_ppm(), 1e6, 1);
+  StageSample sample{0, 2'000'000, {}};
+  const auto set = [&](Stage stage, std::uint64_t ns) { sample.times[static_cast<unsigned>(stage)] = ns; };
+  set(Stage::sent, 2'001'000);
+  set(Stage::kernel_start, 1'006'000);
+  set(Stage::kernel_end, 1'010'000);
+  set(Stage::collected, 2'007'000);
+  const auto stages = stage_times(std::span(&sample, 1), clock);
+  const auto mean = [&](Stage stage) { return stages[static_cast<unsigned>(stage)].mean(); };
+  EXPECT_EQ(mean(Stage::sent), 1000);
+  EXPECT_EQ(mean(Stage::kernel_start), 2000);
+  EXPECT_EQ(mean(Stage::kernel_end), 2000);
+  EXPECT_EQ(mean(Stage::collected), 2000);
+  EXPECT_EQ(stages[static_cast<unsigned>(Stage::dequeued)].samples(), 0);
 }
 
 TEST(StageClock, FindsTheSampledInAnyOrder) {
-  StageClock clock(2, 100);
+  const auto device = open_cpu_device();
+  StageClock clock(*device, 2, 100);
   clock.sample(8);
   EXPECT_EQ(clock.every(), 8);
   std::vector<std::byte> memory(40 * 16);
@@ -128,7 +136,8 @@ TEST(StageClock, FindsTheSampledInAnyOrder) {
 }
 
 TEST(StageClock, KeepsNoTimesOfEarlierMessages) {
-  StageClock clock(1, 8);
+  const auto device = open_cpu_device();
+  StageClock clock(*device, 1, 8);
   clock.sample(1);
   clock.begin(message_id(0, 3), 100);
   clock.mark(message_id(0, 3), Stage::returned, 200);

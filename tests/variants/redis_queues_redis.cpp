@@ -1,4 +1,4 @@
-#include "tests/support/cells.hpp"
+#include "tests/support/stages.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -21,6 +21,19 @@ TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) {
 
 INSTANTIATE_TEST_SUITE_P(List, RedisQueue, testing::ValuesIn(cases_for("redis_list", "cpu")), case_name);
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(cases_for("redis_stream", "cpu")), case_name);
+
+TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
+  Session session("cpu", 0, {}, "test", brief(500));
+  for (const char* queue : {"redis_list", "redis_stream"}) {
+    const Json row = run_cell(session, lone(queue, "cpu"));
+    expect_clean(row);
+    EXPECT_EQ(names_of(row["stages_ns"]),
+              (std::vector<std::string>{"sent", "brokered", "dequeued", "copied_in", "kernel_start", "kernel_end",
+                                        "copied_out", "returned", "collected"}));
+    const double whole = row["latency_ns"]["mean"];
+    EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole);
+  }
+}
 
 }  // namespace
 }  // namespace feedrate::test

@@ -143,7 +143,7 @@ class GpuRingQueue final : public Queue {
       : point_(config.point),
         on_gpu_(config.device.kind() == "cuda"),
         processors_(config.device.info().processors),
-        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.floors)),
+        ring_config_(marked(config_of(point_, config.workload.result_bytes(point_.payload), config.floors), config)),
         ring_(config.device, config.workload, ring_config_) {}
 
   std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<LanesIn>(lanes_of(index)); }
@@ -163,6 +163,10 @@ class GpuRingQueue final : public Queue {
   }
 
  private:
+  static RingConfig marked(RingConfig ring, const QueueConfig& config) {
+    if (config.stages != nullptr) ring.marks = config.stages->lasting_marks();
+    return ring;
+  }
   std::vector<RingLane*> lanes_of(unsigned producer) {
     const unsigned each = point_.lanes / point_.producers;
     std::vector<RingLane*> lanes;

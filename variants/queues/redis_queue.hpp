@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
 #include "variants/worker.hpp"
@@ -152,7 +153,8 @@ class RedisProducer final : public Producer {
         stride_(config.in_stride()),
         pack_(config.point.pack),
         most_elements_(config.point.capacity),
-        slots_(config.point.batch * stride_) {}
+        slots_(config.point.batch * stride_),
+        stages_(config.stages) {}
 
   Messages reserve(std::size_t n) override {
     progress();
@@ -165,21 +167,37 @@ class RedisProducer final : public Producer {
   }
   void publish(std::size_t n) override {
     Dialect::push(connection_, key_, {slots_.data(), stride_, n}, pack_);
+    if (stages_ != nullptr) {
+      stages_->for_sampled({slots_.data(), stride_, n}, [&](std::uint64_t id) {
+        unbrokered_.push_back({replied_ + connection_.unanswered(), id});
+      });
+    }
     if (most_elements_ != 0) Dialect::ask_length(connection_, key_);
     connection_.flush();
   }
   void progress() override {
     while (const Reply reply = connection_.try_read()) {
+      ++replied_;
       // Only replies that count elements are integers; a stream answers additions with ids.
       if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
+    }
+    for (; !unbrokered_.empty() && unbrokered_.front().replies <= replied_; unbrokered_.pop_front()) {
+      stages_->mark(unbrokered_.front().id, Stage::brokered, now_ns());
     }
   }
 
  private:
+  struct Unbrokered {
+    std::uint64_t replies;  ///< that the server must have given until it has said that it has the message
+    std::uint64_t id;
+  };
   Connection connection_;
   std::string key_;
   std::size_t stride_, pack_, most_elements_, length_ = 0;
   std::vector<std::byte> slots_;
+  StageClock* stages_;
+  std::deque<Unbrokered> unbrokered_;  // sampled messages
+  std::uint64_t replied_ = 0;
 };
 
 template <class Dialect>

@@ -45,6 +45,7 @@ class PinnedLane : public HostLane {
     host_.parking = &words->parking;
     host_.notify = config.notify;
     host_.results = config.results;
+    host_.marks = config.marks;
     if (flagged) {
       const std::size_t in_bytes = stride_of(config.message_bytes), out_bytes = stride_of(config.result_bytes);
       const std::size_t in = flagged_slot_bytes(in_bytes), out = flagged_slot_bytes(out_bytes);

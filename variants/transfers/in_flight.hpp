@@ -16,10 +16,10 @@ class InFlight {
 
   struct Place {
     Stream* stream = nullptr;
-    std::unique_ptr<Event> done, copied_in, kernel_end;
+    std::unique_ptr<Event> done;
+    std::unique_ptr<Event> copied_in, copied_out;  ///< of timed batches, where the transfer copies
     Batch batch;
-    Buffer in, out;       ///< device memory, where the transfer wants some
-    bool copies = false;  ///< it does: copying is a stage of its own
+    Buffer in, out;  ///< device memory, where the transfer wants some
   };
 
   /// `device_memory`: give each place buffers for a whole batch.
@@ -29,25 +29,22 @@ class InFlight {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       places_[i].stream = streams_[i % config.streams].get();
       places_[i].done = config.device.event();
-      places_[i].copied_in = config.device.event();
-      places_[i].kernel_end = config.device.event();
-      places_[i].copies = device_memory;
       if (!device_memory) continue;
+      places_[i].copied_in = config.device.event(true);
+      places_[i].copied_out = config.device.event(true);
       places_[i].in = config.device.allocate_device(config.most_messages * config.in_stride);
       places_[i].out = config.device.allocate_device(config.most_messages * config.out_stride);
     }
   }
   /// The next place, or nullptr when all are busy. Queue the work on its stream, then `begin` it.
   Place* free_place() { return begun_ - ended_ == places_.size() ? nullptr : &places_[begun_ % places_.size()]; }
-  /// In between, of a timed batch: what was queued last copies the messages in, or works on them.
+  /// In between: what was queued last copies the messages in.
   void copied_in(Place& place, const Batch& batch) {
     if (batch.timed) place.stream->record(*place.copied_in);
   }
-  void worked(Place& place, const Batch& batch) {
-    if (batch.timed) place.stream->record(*place.kernel_end);
-  }
   void begin(Place& place, const Batch& batch) {
     place.batch = batch;
+    if (batch.timed && place.copied_out) place.stream->record(*place.copied_out);
     place.stream->record(*place.done);
     ++begun_;
   }
@@ -57,10 +54,9 @@ class InFlight {
     if (!oldest.done->ready()) return std::nullopt;
     ++ended_;
     Batch& batch = oldest.batch;
-    if (batch.timed) {
-      if (oldest.copies) batch.copied_in = oldest.copied_in->ready_ns();
-      batch.kernel_end = oldest.kernel_end->ready_ns();
-      batch.copied_out = oldest.copies ? oldest.done->ready_ns() : 0;
+    if (batch.timed && oldest.copied_in) {
+      batch.copied_in = oldest.copied_in->ready_ns();
+      batch.copied_out = oldest.copied_out->ready_ns();
     }
     return batch;
   }
@@ -73,7 +69,7 @@ class InFlight {
 
 inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
   return {in, out, static_cast<std::uint32_t>(batch.in.stride), static_cast<std::uint32_t>(batch.out.stride),
-          static_cast<std::uint32_t>(batch.in.count)};
+          static_cast<std::uint32_t>(batch.in.count), batch.marks};
 }
 
 }  // namespace feedrate

@@ -14,7 +14,6 @@ class Mapped final : public Transfer {
     auto* place = in_flight_.free_place();
     if (place == nullptr) return false;
     place->stream->launch(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block);
-    in_flight_.worked(*place, batch);
     in_flight_.begin(*place, batch);
     return true;
   }

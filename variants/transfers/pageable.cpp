@@ -1,4 +1,3 @@
-#include "common/clock.hpp"
 #include "variants/transfer.hpp"
 #include "variants/transfers/in_flight.hpp"
 
@@ -12,17 +11,24 @@ class Pageable final : public Transfer {
   explicit Pageable(const TransferConfig& config)
       : config_(config),
         stream_(config.device.stream()),
+        copied_in_(config.device.event(true)),
+        copied_out_(config.device.event(true)),
         in_(config.device.allocate_device(config.most_messages * config.in_stride)),
         out_(config.device.allocate_device(config.most_messages * config.out_stride)) {}
 
   bool submit(const Batch& batch) override {
     if (finished_) return false;
     stream_->copy_to_device(in_.data(), batch.in.base, batch.in.count * batch.in.stride);
+    if (batch.timed) stream_->record(*copied_in_);
     stream_->launch(config_.workload, view(in_.data(), out_.data(), batch), config_.block);
     stream_->copy_to_host(batch.out.base, out_.data(), batch.out.count * batch.out.stride);
+    if (batch.timed) stream_->record(*copied_out_);
     stream_->synchronize();
     finished_ = batch;
-    if (batch.timed) finished_->copied_out = now_ns();
+    if (batch.timed) {
+      finished_->copied_in = copied_in_->ready_ns();
+      finished_->copied_out = copied_out_->ready_ns();
+    }
     return true;
   }
   std::optional<Batch> poll() override { return std::exchange(finished_, std::nullopt); }
@@ -30,6 +36,7 @@ class Pageable final : public Transfer {
  private:
   TransferConfig config_;
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> copied_in_, copied_out_;
   Buffer in_, out_;
   std::optional<Batch> finished_;
 };

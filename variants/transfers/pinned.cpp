@@ -16,7 +16,6 @@ class Pinned final : public Transfer {
     place->stream->copy_to_device(place->in.data(), batch.in.base, batch.in.count * batch.in.stride);
     in_flight_.copied_in(*place, batch);
     place->stream->launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
-    in_flight_.worked(*place, batch);
     place->stream->copy_to_host(batch.out.base, place->out.data(), batch.out.count * batch.out.stride);
     in_flight_.begin(*place, batch);
     return true;

@@ -1,0 +1,122 @@
+#include "common/device/cuda_clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/device/cuda_check.hpp"
+
+namespace feedrate {
+
+/// Each side writes a line of its own.
+struct ClockWords {
+  alignas(128) std::uint64_t host;    ///< the host's time, renewed all the while
+  alignas(128) std::uint64_t device;  ///< the GPU's, likewise
+  std::int64_t most_ahead;            ///< at the end: the most that the host was seen to be ahead of the GPU
+  std::uint64_t ended;
+};
+
+namespace {
+
+constexpr unsigned kExchanges = 2000;
+constexpr std::uint64_t kLongestNs = 100'000'000;  // so that a host that stops can't leave the GPU busy
+constexpr unsigned kAnchors = 20;
+
+__global__ void exchange(ClockWords* words) {
+  const std::uint64_t begin = device_clock_ns();
+  std::int64_t most_ahead = std::numeric_limits<std::int64_t>::min();
+  std::uint64_t seen = 0;
+  for (unsigned i = 0; i < kExchanges;) {
+    const std::uint64_t host = SystemMemory::load_acquire(words->host);
+    if (host == seen) {
+      if (device_clock_ns() - begin > kLongestNs) break;
+      continue;
+    }
+    seen = host;
+    const std::uint64_t now = device_clock_ns();  // when it has come: the branch has waited for it
+    most_ahead = max(most_ahead, static_cast<std::int64_t>(host - now));
+    SystemMemory::store_relaxed(words->device, now);
+    ++i;
+  }
+  words->most_ahead = most_ahead;
+  SystemMemory::store_release(words->ended, 1);
+}
+
+__global__ void show(ClockWords* words) { SystemMemory::store_relaxed(words->device, device_clock_ns()); }
+
+cudaEvent_t timing_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "cudaEventCreate");
+  return event;
+}
+
+}  // namespace
+
+CudaClock::CudaClock() {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(
+      cudaHostAlloc(reinterpret_cast<void**>(&words_), sizeof(ClockWords), cudaHostAllocPortable | cudaHostAllocMapped),
+      "cudaHostAlloc");
+  anchor_ = timing_event(), next_ = timing_event(), after_ = timing_event();
+}
+
+CudaClock::~CudaClock() {
+  cudaStreamSynchronize(stream_);
+  for (cudaEvent_t event : {anchor_, next_, after_}) cudaEventDestroy(event);
+  cudaFreeHost(words_);
+  cudaStreamDestroy(stream_);
+}
+
+ClockReading CudaClock::read() {
+  *words_ = {};
+  exchange<<<1, 1, 0, stream_>>>(words_);
+  check(cudaGetLastError(), "launching the exchange of clocks");
+  std::int64_t least_ahead = std::numeric_limits<std::int64_t>::max();  // of the host, as the host sees it
+  std::uint64_t shown = 0;
+  const std::uint64_t begin = now_ns();
+  while (SystemMemory::load_acquire(words_->ended) == 0) {
+    const std::uint64_t before = now_ns();
+    if (before - begin > 2 * kLongestNs) break;  // the stream's own error says why
+    SystemMemory::store_release(words_->host, before);
+    const std::uint64_t device = SystemMemory::load_relaxed(words_->device);
+    if (device == shown) continue;
+    shown = device;
+    least_ahead = std::min(least_ahead, static_cast<std::int64_t>(now_ns() - device));
+  }
+  check(cudaStreamSynchronize(stream_), "exchanging clocks");
+  const std::int64_t most_ahead = words_->most_ahead;
+  if (shown == 0 || least_ahead < most_ahead) throw Failure("the clocks of host and GPU could not be set side by side");
+  anchor();
+  ClockReading reading;
+  reading.device_ns = shown;
+  reading.host_ns = shown + static_cast<std::uint64_t>(most_ahead + (least_ahead - most_ahead) / 2);
+  reading.within_ns = static_cast<double>(least_ahead - most_ahead) / 2;
+  return reading;
+}
+
+/// An event's time lies between a kernel's before it and after it; the closest of some tries is kept.
+void CudaClock::anchor() {
+  float closest = std::numeric_limits<float>::max();
+  for (unsigned i = 0; i < kAnchors; ++i) {
+    check(cudaEventRecord(next_, stream_), "cudaEventRecord");
+    show<<<1, 1, 0, stream_>>>(words_);
+    check(cudaGetLastError(), "launching a kernel that shows the clock");
+    check(cudaEventRecord(after_, stream_), "cudaEventRecord");
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    float apart = 0;
+    check(cudaEventElapsedTime(&apart, next_, after_), "cudaEventElapsedTime");
+    if (apart >= closest) continue;
+    closest = apart;
+    std::swap(anchor_, next_);
+    anchor_ns_ = words_->device - static_cast<std::uint64_t>(std::lround(apart / 2 * 1e6));
+  }
+}
+
+std::uint64_t CudaClock::ready_ns(cudaEvent_t event) const {
+  if (anchor_ns_ == 0) return 0;
+  float since = 0;
+  check(cudaEventElapsedTime(&since, anchor_, event), "cudaEventElapsedTime");
+  return anchor_ns_ + static_cast<std::uint64_t>(std::llround(static_cast<double>(since) * 1e6));
+}
+
+}  // namespace feedrate

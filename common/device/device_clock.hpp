@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+
+#include "common/clock.hpp"
+#include "common/message.hpp"
+
+namespace feedrate {
+
+/// Nanoseconds of the clock of whoever runs this: `globaltimer` on the GPU, the host's elsewhere (so the CPU device's
+/// clock is the host's). It goes on at the same pace in all blocks of a GPU.
+FEEDRATE_HD inline std::uint64_t device_clock_ns() {
+#ifdef __CUDA_ARCH__
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+#else
+  return now_ns();
+#endif
+}
+
+/// What a device's clock shows at a moment of the host's.
+struct ClockReading {
+  std::uint64_t host_ns = 0, device_ns = 0;
+  double within_ns = 0;  ///< the moment is known so well
+};
+
+/// From a device's clock to the host's, by a straight line through two readings.
+class ClockMap {
+ public:
+  ClockMap() = default;
+  ClockMap(const ClockReading& first, const ClockReading& second) : first_(first), second_(second) {
+    const auto host = static_cast<double>(second.host_ns - first.host_ns);
+    const auto device = static_cast<double>(second.device_ns - first.device_ns);
+    if (host > 0 && device > 0) pace_ = host / device;
+  }
+  std::uint64_t to_host(std::uint64_t device_ns) const {
+    const auto since = static_cast<double>(static_cast<std::int64_t>(device_ns - first_.device_ns));
+    return first_.host_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(since * pace_));
+  }
+  /// How much faster the device's clock goes than the host's, in parts per million.
+  double drift_ppm() const { return (1 / pace_ - 1) * 1e6; }
+  /// Between the readings every time is right within this.
+  double within_ns() const { return first_.within_ns > second_.within_ns ? first_.within_ns : second_.within_ns; }
+
+ private:
+  ClockReading first_, second_;
+  double pace_ = 1;
+};
+
+}  // namespace feedrate

@@ -1,0 +1,52 @@
+#include "tests/support/stages.hpp"
+
+namespace feedrate::test {
+namespace {
+
+class GpuStages : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+const std::vector<std::string> kCopied{"sent",       "dequeued",   "copied_in", "kernel_start",
+                                       "kernel_end", "copied_out", "returned",  "collected"};
+
+void expect_stages(const Point& point, const std::vector<std::string>& names) {
+  RunSettings settings = brief(20'000);
+  Session session("cuda", 0, {}, "test", settings);
+  const Json row = run_cell(session, point);
+  expect_clean(row);
+  std::puts(row["stages_ns"].dump().c_str());
+  std::puts(row["clock"].dump().c_str());
+  EXPECT_EQ(names_of(row["stages_ns"]), names);
+  const double whole = row["latency_ns"]["mean"];
+  EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.05 * whole);
+  EXPECT_LT(row["clock"]["within_ns"], 2000);
+}
+
+TEST_F(GpuStages, OfTransfers) {
+  expect_stages(lone("host_polled", "cuda", "pinned"), kCopied);
+  expect_stages(lone("host_polled", "cuda", "pageable"), kCopied);
+  expect_stages(lone("host_polled", "cuda", "mapped"),
+                {"sent", "dequeued", "kernel_start", "kernel_end", "returned", "collected"});
+}
+
+TEST_F(GpuStages, OfTheRing) {
+  Point point = lone("gpu_ring", "cuda");
+  expect_stages(point, {"sent", "kernel_start", "kernel_end", "collected"});
+  point.notify = "counter";
+  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "collected"});
+  point.slots = "vram";
+  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "collected"});
+}
+
+TEST_F(GpuStages, OfBrokers) {
+  auto names = kCopied;
+  names.insert(names.begin() + 1, "brokered");
+  expect_stages(lone("redis_list", "cuda", "pinned"), names);
+}
+
+}  // namespace
+}  // namespace feedrate::test
