@@ -10,9 +10,6 @@ struct Trend {
   double mean = 0;
   double slope = 0;  ///< per step
   double error = 0;  ///< the slope's standard error, as if the values' deviations were independent
-
-  /// Whether the slope differs from 0 by more than `errors` standard errors.
-  bool significant(double errors) const { return std::abs(slope) > errors * error; }
 };
 
 /// Of at least three values; fewer give no slope.

@@ -5,6 +5,7 @@
 #include "experiments/commands.hpp"
 #include "experiments/options.hpp"
 #include "experiments/recorder.hpp"
+#include "experiments/repeats.hpp"
 #include "experiments/schedule.hpp"
 #include "variants/queue.hpp"
 
@@ -87,7 +88,7 @@ void insist(const RunOptions& options, const Resolution& cell, const CLI::App& a
     throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
   }
   if (!is_open(options.point)) {
-    for (const char* name : {"--rate", "--payload-mix", "--priority-mix"}) {
+    for (const char* name : {"--rate", "--payload-mix", "--priority-mix", "--burst-us", "--pause-us", "--trace-file"}) {
       if (app.count(name) != 0) throw BadInput(name, app[name]->as<std::string>(), "with --arrivals other than closed");
     }
   }
@@ -103,8 +104,10 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
   session->measure_floors(Queues::instance().get("--queue", cell.point.queue).uses_redis);
   int code = 0;
-  for (unsigned repetition = 0; repetition < options.common.run.repetitions && !interrupted(); ++repetition) {
-    const Json row = session->run_cell(cell, repetition);
+  Repeats repeats(options.common.run);
+  for (unsigned repetition = 0; !repeats.enough() && !interrupted(); ++repetition) {
+    Json row = session->run_cell(cell, repetition);
+    if (Json stop = repeats.add(row); !stop.empty()) row["stop"] = std::move(stop);
     if (recorder) recorder->write(row);
     if (options.json) {
       fmt::print("{}\n", row.dump());

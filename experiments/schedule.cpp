@@ -75,7 +75,7 @@ Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
                                static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
   }
   if (point.arrivals == "trace") {
-    schedule = read_trace(point.trace);
+    schedule = read_trace(point.trace).schedule;
     const double length = static_cast<double>(schedule.due_ns.back()) * 1e-9;
     const double stretch = point.rate == 0 || length == 0 ? 1 : static_cast<double>(schedule.size()) / rate / length;
     for (auto& due : schedule.due_ns) due = static_cast<std::uint64_t>(static_cast<double>(due) * stretch);
@@ -117,12 +117,11 @@ std::string refuse_load(Point& point, const Workload& workload) {
   if (point.arrivals == "bursts" && point.burst_us == 0) return "--arrivals bursts needs --burst-us, a burst's length";
   std::vector<std::size_t> sizes;
   if (traced) {
-    const std::string named = workload_of_trace(point.trace);
-    if (!named.empty() && named != point.workload) {
-      return fmt::format("the trace is of workload {}, the point of {}", named, point.workload);
+    const TraceFile trace = read_trace(point.trace);
+    if (!trace.workload.empty() && trace.workload != point.workload) {
+      return fmt::format("the trace is of workload {}, the point of {}", trace.workload, point.workload);
     }
-    const Schedule trace = read_trace(point.trace);
-    sizes.assign(trace.payloads.begin(), trace.payloads.end());
+    sizes.assign(trace.schedule.payloads.begin(), trace.schedule.payloads.end());
     std::sort(sizes.begin(), sizes.end());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   }

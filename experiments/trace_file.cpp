@@ -78,9 +78,10 @@ void for_each_line(const std::string& file, Each&& each) {
 
 }  // namespace
 
-Schedule read_trace(const std::string& file) {
+TraceFile read_trace(const std::string& file) {
   constexpr double kLongest = 86400, kMostPayload = 64 << 20, kLowestPriority = 7;
-  Schedule trace;
+  TraceFile read;
+  Schedule& trace = read.schedule;
   std::uint64_t first = 0;
   for_each_line(file, [&](std::size_t line, const Fields& fields) {
     if (!fields.contains("time")) refuse(file, line, "no time; allowed are time, payload, priority, workload");
@@ -101,24 +102,17 @@ Schedule read_trace(const std::string& file) {
     };
     optional("payload", trace.payloads, kMostPayload);
     optional("priority", trace.priorities, kLowestPriority);
+    if (const auto named = fields.find("workload"); named != fields.end() && !named->second.empty()) {
+      if (!read.workload.empty() && read.workload != named->second) {
+        refuse(file, line, fmt::format("workload '{}' after '{}'; a run has one", named->second, read.workload));
+      }
+      read.workload = named->second;
+    }
     trace.due_ns.push_back(time - first);
   });
   if (trace.due_ns.empty()) throw BadInput("--trace-file", file, "a file with at least one arrival");
   trace.seconds = static_cast<double>(trace.due_ns.back()) * 1e-9;
-  return trace;
-}
-
-std::string workload_of_trace(const std::string& file) {
-  std::string named;
-  for_each_line(file, [&](std::size_t line, const Fields& fields) {
-    const auto found = fields.find("workload");
-    if (found == fields.end() || found->second.empty()) return;
-    if (!named.empty() && named != found->second) {
-      refuse(file, line, fmt::format("workload '{}' after '{}'; a run has one", found->second, named));
-    }
-    named = found->second;
-  });
-  return named;
+  return read;
 }
 
 }  // namespace feedrate

@@ -112,13 +112,13 @@ class TraceFile : public testing::Test {
 };
 
 TEST_F(TraceFile, ReadsCsvAndJsonLines) {
-  const Schedule csv = read_trace(write("time,payload,priority\n10.5,64,0\n10.5001,128,1\n10.6,0,0\n"));
+  const Schedule csv = read_trace(write("time,payload,priority\n10.5,64,0\n10.5001,128,1\n10.6,0,0\n")).schedule;
   EXPECT_EQ(csv.due_ns, (std::vector<std::uint64_t>{0, 100'000, 100'000'000}));
   EXPECT_EQ(csv.payloads, (std::vector<std::uint32_t>{64, 128, 0}));
   EXPECT_EQ(csv.priorities, (std::vector<std::uint8_t>{0, 1, 0}));
   const std::string lines = "{\"time\": 1, \"workload\": \"echo\"}\n\n{\"time\": 1.25}\n";
-  EXPECT_EQ(read_trace(write(lines)).due_ns, (std::vector<std::uint64_t>{0, 250'000'000}));
-  EXPECT_EQ(workload_of_trace(write(lines)), "echo");
+  EXPECT_EQ(read_trace(write(lines)).schedule.due_ns, (std::vector<std::uint64_t>{0, 250'000'000}));
+  EXPECT_EQ(read_trace(write(lines)).workload, "echo");
 }
 
 TEST_F(TraceFile, RefusalsNameTheLine) {
