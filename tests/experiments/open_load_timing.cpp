@@ -2,8 +2,8 @@
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
-#include "kernels/workload_of.hpp"
 #include "tests/support/cells.hpp"
+#include "tests/support/echo_like.hpp"
 #include "variants/queues/ring_memory.hpp"
 
 /// Open load on queues that do what they must not: what the row says must be what happened.
@@ -75,31 +75,14 @@ const QueueRegistration slow("test_slow", reluctant({milliseconds(-1), milliseco
 const QueueRegistration prompt("test_prompt", reluctant({}));
 
 /// An echo whose messages take long to make: the generator's fault, not the queue's.
-struct SlowToMake {
+struct SlowToMake : EchoLike<SlowToMake> {
   static constexpr auto kName = "test_slow_to_make";
   static constexpr auto kDescription = "test: messages take 300 us to make";
   explicit SlowToMake(const WorkloadOptions&) {}
-  FEEDRATE_HD static bool accepts(std::size_t) { return true; }
-  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
-  template <class Group>
-  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
-    std::uint32_t sum = 0;
-    map_pieces(
-        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
-        [&](std::size_t i, Vec16 piece) {
-          sum += trim_and_sum(piece, i, bytes);
-          out[i] = piece;
-        });
-    return sum;
-  }
   static void shape(std::byte*, std::size_t) {
     const std::uint64_t end = now_ns() + 300'000;
     while (now_ns() < end) {
     }
-  }
-  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
-    std::memcpy(result, payload, bytes);
   }
   static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) { return true; }
 };

@@ -2,7 +2,7 @@
 
 #include "common/clock.hpp"
 #include "experiments/stage_times.hpp"
-#include "kernels/workload_of.hpp"
+#include "tests/support/echo_like.hpp"
 #include "tests/support/stages.hpp"
 
 /// Where a message's time goes: stages that are there add up to the whole, and a delay shows where it was made.
@@ -10,29 +10,14 @@ namespace feedrate::test {
 namespace {
 
 /// Echoes, slowly.
-struct SlowEcho {
+struct SlowEcho : EchoLike<SlowEcho> {
   static constexpr auto kName = "test_slow_echo";
   static constexpr auto kDescription = "test: 300 us of work";
   explicit SlowEcho(const WorkloadOptions&) {}
-  FEEDRATE_HD static bool accepts(std::size_t) { return true; }
-  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
-  template <class Group>
-  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
-    std::uint32_t sum = 0;
-    const std::uint64_t end = now_ns() + 300'000;
+  FEEDRATE_HD void meddle(std::uint64_t, std::size_t i, Vec16&) const {
+    const std::uint64_t end = now_ns() + (i == 0 ? 300'000 : 0);
     while (now_ns() < end) {
     }
-    map_pieces(
-        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
-        [&](std::size_t i, Vec16 piece) {
-          sum += trim_and_sum(piece, i, bytes);
-          out[i] = piece;
-        });
-    return sum;
-  }
-  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
-    std::memcpy(result, payload, bytes);
   }
 };
 const WorkloadRegistration<SlowEcho> slow_echo;

@@ -1,7 +1,7 @@
 #include <thread>
 
-#include "kernels/workload_of.hpp"
 #include "tests/support/cells.hpp"
+#include "tests/support/echo_like.hpp"
 #include "variants/queues/ring_memory.hpp"
 
 /// Queues and a workload that do wrong on purpose: the driver must find each out, and the row must have no throughput.
@@ -9,28 +9,12 @@ namespace feedrate::test {
 namespace {
 
 /// Echoes, but for one message in a thousand, of which it changes one bit.
-struct WrongEcho {
+struct WrongEcho : EchoLike<WrongEcho> {
   static constexpr auto kName = "wrong_echo";
   static constexpr auto kDescription = "test: rarely wrong";
   explicit WrongEcho(const WorkloadOptions&) {}
-  FEEDRATE_HD static bool accepts(std::size_t) { return true; }
-  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
-  template <class Group>
-  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
-    std::uint32_t sum = 0;
-    const auto id = (reinterpret_cast<const Header*>(in) - 1)->id;
-    map_pieces(
-        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
-        [&](std::size_t i, Vec16 piece) {
-          if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
-          sum += trim_and_sum(piece, i, bytes);
-          out[i] = piece;
-        });
-    return sum;
-  }
-  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
-    std::memcpy(result, payload, bytes);
+  FEEDRATE_HD void meddle(std::uint64_t id, std::size_t i, Vec16& piece) const {
+    if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
   }
 };
 const WorkloadRegistration<WrongEcho> wrong_echo;
