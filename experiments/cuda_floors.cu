@@ -1,5 +1,7 @@
+#include <cuda/ptx>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -44,13 +46,51 @@ __global__ void echo_kernel(const uint4* in, uint4* out, std::size_t n) {
   }
 }
 
+constexpr unsigned kBulkStages = 4, kBulkBytes = 16 << 10;
+
+/// The same by bulk asynchronous copies, to shared memory and back: one thread of a block keeps `kBulkStages` of them
+/// under way, of `kBulkBytes` each. Needs sm_90.
+__global__ void bulk_echo_kernel(const std::byte* in, std::byte* out, std::size_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  namespace ptx = cuda::ptx;
+  extern __shared__ __align__(128) std::byte stages[];
+  __shared__ std::uint64_t arrived[kBulkStages];
+  const std::size_t pieces = bytes / kBulkBytes;
+  const auto mine = static_cast<unsigned>(pieces > blockIdx.x ? (pieces - blockIdx.x - 1) / gridDim.x + 1 : 0);
+  const auto offset = [&](unsigned i) { return (blockIdx.x + std::size_t{i} * gridDim.x) * kBulkBytes; };
+  const auto load = [&](unsigned i) {
+    std::uint64_t* const barrier = &arrived[i % kBulkStages];
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier,
+                                   std::uint32_t{kBulkBytes});
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stages + i % kBulkStages * kBulkBytes, in + offset(i),
+                       std::uint32_t{kBulkBytes}, barrier);
+  };
+  for (auto& barrier : arrived) ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  for (unsigned i = 0; i < kBulkStages && i < mine; ++i) load(i);
+  for (unsigned i = 0; i < mine; ++i) {
+    std::byte* const stage = stages + i % kBulkStages * kBulkBytes;
+    while (!ptx::mbarrier_try_wait_parity(&arrived[i % kBulkStages], i / kBulkStages % 2)) {
+    }
+    ++*reinterpret_cast<std::uint32_t*>(stage);
+    ptx::fence_proxy_async(ptx::space_shared);
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + offset(i), stage, std::uint32_t{kBulkBytes});
+    ptx::cp_async_bulk_commit_group();
+    // The stage before this one has been read, and takes the next piece.
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
+    if (i != 0 && i - 1 + kBulkStages < mine) load(i - 1 + kBulkStages);
+  }
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+#endif
+}
+
 /// Answers word after word; ends by itself when the host falls silent for two seconds.
 __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, std::uint64_t trips) {
   std::uint64_t since = 0, now = 0;
   for (std::uint64_t i = 1; i <= trips; ++i) {
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
+    since = device_clock_ns();
     while (SystemMemory::load_relaxed(*question) < i) {
-      asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+      now = device_clock_ns();
       if (now - since > 2'000'000'000) return;
     }
     SystemMemory::store_relaxed(*answer, i);
@@ -70,7 +110,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
                             std::uint64_t* next) {
   const unsigned mine = team.rank(), units = units_of(bytes);
   std::uint64_t since = 0, now = 0;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(since));
+  since = device_clock_ns();
   now = since;
   while (true) {
     const std::uint64_t number = team.from_first(SystemMemory::lane_load(*next));
@@ -79,7 +119,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
     Unit unit{};
     if (mine < units) unit = SystemMemory::load_unit(in[slot + mine]);
     if (!team.all(mine >= units || unit.flag == flag_of(number))) {
-      asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+      now = device_clock_ns();
       if (!team.all(now - since <= 2'000'000'000)) return;
       continue;
     }
@@ -184,6 +224,36 @@ double shortest_lone_message_ns(Device& device, unsigned bytes, std::initializer
   double shortest = std::numeric_limits<double>::infinity();
   for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(device, bytes, n));
   return shortest;
+}
+
+bool has_bulk_copies() {
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
+double bulk_echo_bytes_per_second(const Buffer& in, const Buffer& out, cudaStream_t stream) {
+  constexpr unsigned kShared = kBulkStages * kBulkBytes;
+  check(cudaFuncSetAttribute(bulk_echo_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
+        "cudaFuncSetAttribute");
+  std::memset(out.data(), 0, out.size());
+  double most = 0;
+  for (const unsigned blocks : {16u, 32u, 64u}) {
+    const double rate = per_second(kSeconds / 3, [&] {
+      bulk_echo_kernel<<<blocks, 1, kShared, stream>>>(in.data(), out.data(), in.size());
+      launched();
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    });
+    most = std::max(most, rate * static_cast<double>(in.size()));
+  }
+  for (std::size_t at = 0; at < out.size(); at += kBulkBytes) {
+    const auto word = [at](const Buffer& buffer) {
+      return *reinterpret_cast<const std::uint32_t*>(buffer.data() + at);
+    };
+    if (word(out) != word(in) + 1) throw Failure("the bulk copies brought something else");
+  }
+  return most;
 }
 
 double word_round_trip_ns(Device& device) {
@@ -315,6 +385,10 @@ void add_cuda_floors(FloorList& floors, Device& device) {
       a.wait();
     });
   });
+  if (!has_bulk_copies()) return;
+  floors.add("bulk_echo_bytes_per_second", "bytes/s",
+             "a kernel does the same by bulk asynchronous copies of 16 KiB; of 16, 32 and 64 blocks the best, each way",
+             [&] { return bulk_echo_bytes_per_second(in, out, a); });
 }
 
 }  // namespace feedrate
