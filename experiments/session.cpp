@@ -54,12 +54,14 @@ double stamp_cost_ns(const Point& point) {
 /// Of the times of its stages.
 double stages_cost_ns(const QueueEntry& queue) { return queue.uses_transfer ? kEventsNs : kStagesNs; }
 
-/// A resident kernel can't be told later which messages are sampled. Of lone messages there are few, and of others so
-/// many that each one's marks would fill the bus.
+/// A resident kernel can't be told later which messages are sampled, and each one's marks are writes over the bus: so
+/// it marks some tens of thousands a second.
 std::uint64_t finest_sampling(const QueueEntry& queue, const Point& point) {
   constexpr std::size_t kFewMessages = 4;
+  constexpr std::uint64_t kMarked = 20'000, kCoarsest = 1024;
   if (!queue.uses_lanes || point.device == "cpu") return 1;
-  return point.window <= kFewMessages ? 16 : 256;
+  if (is_open(point)) return std::bit_ceil(std::clamp<std::uint64_t>(point.rate / kMarked, 1, kCoarsest));
+  return point.window <= kFewMessages ? 16 : kCoarsest;
 }
 
 Json to_json(const std::array<Histogram, kStages>& stages) {
