@@ -75,7 +75,7 @@ class EventWriter {
     if (text_.size() > kChunk) flush();
   }
   void name_process(int process, std::string_view name) {
-    event('M', process, 0, zero_ns_, "process_name", fmt::format(", \"args\": {{\"name\": {}}}", json_text(name)));
+    event('M', process, 1, zero_ns_, "process_name", fmt::format(", \"args\": {{\"name\": {}}}", json_text(name)));
   }
   void name_track(int process, std::uint64_t track, std::string_view name) {
     event('M', process, track, zero_ns_, "thread_name", fmt::format(", \"args\": {{\"name\": {}}}", json_text(name)));
@@ -105,10 +105,11 @@ class EventWriter {
 
 enum Process { kGpu = 1, kHost = 2, kMessages = 3 };
 
-/// Kernels of a stream apart from its copies, which other engines make.
+/// Kernels of a stream apart from its copies, which other engines make. Never 0, which Perfetto takes for a CPU's idle
+/// thread.
 std::uint64_t track_of(const Activity& activity) {
   if (!activity.on_gpu()) return activity.thread;
-  return 2 * std::uint64_t{activity.stream} + (activity.kind == Kind::kernel ? 0 : 1);
+  return 2 * std::uint64_t{activity.stream} + (activity.kind == Kind::kernel ? 1 : 2);
 }
 
 std::string track_name(const Activity& activity) {
@@ -209,7 +210,7 @@ GpuUse gpu_use(std::span<const Activity> activities, std::uint64_t begin_ns, std
     if (copies && runs(Kind::kernel)) overlap += passed;
     if (runs(Kind::to_device) && runs(Kind::to_host)) both += passed;
     if (!anything) idle += passed;
-    if (anything && passed != 0 && idle != 0) gaps.push_back(std::exchange(idle, 0));
+    if (anything && idle != 0) gaps.push_back(std::exchange(idle, 0));
   };
   for (const Edge& edge : edges_of(activities, begin_ns, end_ns)) {
     advance(edge.ns);
@@ -255,7 +256,7 @@ void write_timeline(const std::filesystem::path& path, std::span<const Activity>
     }
     for (const auto& [track, name] : tracks) out.name_track(track.first, track.second, name);
     for (const auto& activity : activities) write_activity(out, activity);
-    write_launches(out, activities);
+    write_launches(out, activities);  // after the work: at equal times viewers keep the file's order
     write_spans(out, spans);
     Json other = metadata.is_null() ? Json::object() : metadata;
     other["zero_ns"] = zero_ns;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -165,6 +166,7 @@ void expect_valid(const Json& trace) {
     ASSERT_TRUE(event.at("ts").is_number());
     ASSERT_TRUE(event.at("name").is_string());
     EXPECT_GE(event.at("ts"), 0);
+    EXPECT_GT(event.at("tid"), 0);  // Perfetto's idle thread
     const auto phase = event.at("ph").get<std::string>();
     ASSERT_TRUE(phase == "M" || phase == "X" || phase == "b" || phase == "e" || phase == "s" || phase == "f");
     if (phase == "M") {
@@ -287,19 +289,18 @@ TEST_F(TimelineFile, StagesOfAMessageNest) {
                                   {"producer 1", "way", 15, 55, big}});
   expect_valid(trace);
   EXPECT_EQ(events(trace, "b").size(), 6u);
-  // Of each message, in the file's order as in time's, the last to begin is the first to end.
+  // Viewers sort by time and keep the file's order else. Then, of each message, the last to begin is the first to end.
+  Json sorted = trace.at("traceEvents");
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Json& a, const Json& b) { return a.at("ts") < b.at("ts"); });
   std::map<std::pair<Json, Json>, std::vector<Json>> open;
-  for (const Json& event : trace.at("traceEvents")) {
+  for (const Json& event : sorted) {
     if (event.at("ph") != "b" && event.at("ph") != "e") continue;
     auto& stack = open[{event.at("cat"), event.at("id")}];
     if (event.at("ph") == "b") {
-      if (!stack.empty()) {
-        EXPECT_LE(stack.back().at("ts"), event.at("ts"));
-      }
-      stack.push_back(event);
+      stack.push_back(event.at("name"));
     } else {
       ASSERT_FALSE(stack.empty());
-      EXPECT_EQ(stack.back().at("name"), event.at("name"));
+      EXPECT_EQ(stack.back(), event.at("name")) << event;
       stack.pop_back();
     }
   }
