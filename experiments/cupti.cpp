@@ -98,13 +98,12 @@ struct Cupti {
   std::string unavailable() const {
     if (library == nullptr) return fmt::format("CUPTI is missing: no {} or other version was found", kPlaces[0]);
     std::string reason;
-    const auto need = [&](const auto&... functions) {
-      ((functions.there() || !reason.empty() ||
-        !(reason = fmt::format("this CUPTI is too old: it has no {}", functions.name())).empty()),
-       ...);
+    const auto need = [&](const auto& function) {
+      if (!function.there()) reason = fmt::format("this CUPTI is too old: it has no {}", function.name());
     };
-    need(enable, disable, enable_runtime, enable_driver, flush, next_record, dropped, callbacks, clock, set_attribute,
-         callback_name, result_string, thread_ids);
+    const auto need_all = [&](const auto&... functions) { (need(functions), ...); };
+    need_all(enable, disable, enable_runtime, enable_driver, flush, next_record, dropped, callbacks, clock,
+             set_attribute, callback_name, result_string, thread_ids);
     return reason;
   }
 };
