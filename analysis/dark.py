@@ -30,13 +30,14 @@ FIGURES = {
 
 def figure_rules() -> str:
     """CSS that exchanges the colours of inline SVG as matplotlib writes it: `style="fill: #0072b2"`, in a hatch
-    `fill="#0072b2"`, and nothing at all for black that is filled."""
+    `fill="#0072b2"`, and nothing at all for black that is filled. The selectors name no ancestor: marks are drawn by
+    `<use>`, and in its copy of them there is none."""
     rules = [f"figure svg{{fill:{TEXT}}}"]
     for light, dark in FIGURES.items():
         if dark != light:
             colour = light.lower()
             rules += [
-                f'figure svg [style*="{what}: {colour}"],figure svg [{what}="{colour}"]{{{what}:{dark}!important}}'
+                f'[style*="{what}: {colour}"],[{what}="{colour}"]{{{what}:{dark}!important}}'
                 for what in ("fill", "stroke")
             ]
     return "\n".join(rules)
