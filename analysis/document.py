@@ -3,33 +3,43 @@
 from dataclasses import dataclass, field
 from html import escape
 
+from . import dark
+
 NEWLINE = "\n"  # in a table's cell: a line break in either rendering
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#111;background:#fff;max-width:84rem;margin:2rem auto;padding:0 1.5rem}
-h1{margin-bottom:.2rem}
-h2{margin-top:2.6rem;border-bottom:2px solid #ddd;padding-bottom:.2rem}
-table{border-collapse:collapse;font-size:.86rem;margin:1rem 0}
-th,td{padding:.35rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
-th{border-bottom:2px solid #888;background:#f5f5f5;vertical-align:bottom}
-.number{text-align:right;font-variant-numeric:tabular-nums}
-td.number .value{white-space:nowrap}
-td .more{display:block;color:#555;font-size:.9em}
-.wide{overflow-x:auto}
-.warning{border-left:.5rem solid #D55E00;background:#fdf1e8;padding:.7rem 1rem;margin:1rem 0;font-weight:600}
-.missing{border-left:.5rem solid #999;background:#f4f4f4;padding:.7rem 1rem;margin:1rem 0}
-figure{margin:1rem 0}
-figure svg{width:100%;height:auto}
-figcaption,.note{color:#444;font-size:.9rem}
-.summary li{font-size:1.1rem;margin:.3rem 0}
-@page{size:A4 landscape;margin:12mm}
-@media print{
-body{max-width:none;margin:0;padding:0;font-size:11px}
-figure,tr{break-inside:avoid}
-h2{break-after:avoid;margin-top:1.5rem}
-figure svg{max-height:110mm}
-table{font-size:9px}
-.wide{overflow:visible}
-}
+STYLE = f"""
+:root{{color-scheme:light;--text:#111;--paper:#fff;--soft:#444;--softer:#555;--line:#ddd;--rule:#888;--head:#f5f5f5;
+--warned:#fdf1e8;--missing:#f4f4f4}}
+body{{font:16px/1.5 system-ui,sans-serif;color:var(--text);background:var(--paper);max-width:84rem;margin:2rem auto;
+padding:0 1.5rem}}
+h1{{margin-bottom:.2rem}}
+h2{{margin-top:2.6rem;border-bottom:2px solid var(--line);padding-bottom:.2rem}}
+table{{border-collapse:collapse;font-size:.86rem;margin:1rem 0}}
+th,td{{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}}
+th{{border-bottom:2px solid var(--rule);background:var(--head);vertical-align:bottom}}
+.number{{text-align:right;font-variant-numeric:tabular-nums}}
+td.number .value{{white-space:nowrap}}
+td .more{{display:block;color:var(--softer);font-size:.9em}}
+.wide{{overflow-x:auto}}
+.warning{{border-left:.5rem solid #D55E00;background:var(--warned);padding:.7rem 1rem;margin:1rem 0;font-weight:600}}
+.missing{{border-left:.5rem solid #999;background:var(--missing);padding:.7rem 1rem;margin:1rem 0}}
+figure{{margin:1rem 0}}
+figure svg{{width:100%;height:auto}}
+figcaption,.note{{color:var(--soft);font-size:.9rem}}
+.summary li{{font-size:1.1rem;margin:.3rem 0}}
+@media screen and (prefers-color-scheme:dark){{
+:root{{color-scheme:dark;--text:{dark.TEXT};--paper:{dark.PAPER};--soft:#b8bec5;--softer:#a6adb5;--line:#3a3f45;
+--rule:#7d848c;--head:#20252b;--warned:#3a2415;--missing:#20252b}}
+{dark.figure_rules()}
+}}
+@page{{size:A4 landscape;margin:12mm}}
+@media print{{
+body{{max-width:none;margin:0;padding:0;font-size:11px}}
+figure,tr{{break-inside:avoid}}
+h2{{break-after:avoid;margin-top:1.5rem}}
+figure svg{{max-height:110mm}}
+table{{font-size:9px}}
+.wide{{overflow:visible}}
+}}
 """
 
 

@@ -17,6 +17,8 @@ report's path. Run again, it installs and rebuilds nothing.
   --resume DIR    go on with the interrupted sweep whose rows are in DIR
   --redis URL     use this Redis instead of a private one: redis://[user:password@]host:port or unix:///path
   --axis NAME=V   sweep these values instead of the spec's: --axis payload=64,1Ki --axis window=pow2:0..12:2
+  --nsys          run the sweep under Nsight Systems (`nsys` must be on PATH), whose report goes beside the rows; with
+                  --profile-cell N only that cell is in it: see analysis/profiling.md
   --help          this text
 
 Every other option goes to `feedrate sweep` as it is; `build/release/bin/feedrate sweep --help` lists them.
@@ -25,7 +27,8 @@ Exit codes: 0 done, 1 something failed, 2 bad arguments or missing packages, 130
 TEXT
 }
 
-spec='' out='' resume='' dry_run=0
+spec='' out='' resume='' dry_run=0 nsys=0
+profile_cell=${FEEDRATE_PROFILE_CELL:-}
 options=()
 
 # Takes what this script itself must know; the sweep gets everything, and judges it.
@@ -45,12 +48,15 @@ parse() {
       --out=*) out=${1#*=} ;;
       --resume=*) resume=${1#*=} ;;
       --dry-run) dry_run=1; options+=("$1") ;;
+      --nsys) nsys=1 ;;
+      --profile-cell | --profile-cell=*) profile_cell=1; options+=("$1") ;;
       *) options+=("$1") ;;
     esac
     shift
   done
   [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes where it was'
   [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: there is no such folder"
+  ((!nsys)) || have nsys || die 2 "--nsys needs Nsight Systems, and there is no 'nsys' on PATH"
 }
 
 # A name in experiments/specs/ becomes its file. Checked before the build, which may take minutes.
@@ -75,16 +81,42 @@ new_folder() {
   echo "$folder"
 }
 
+# Sets `wrap`, the command that puts the sweep under Nsight Systems; $1 is where the sweep's process leaves its number.
+# Nothing is sampled and the sweep goes on behind its profiled cell, so that the rows are those of any other sweep.
+under_nsys() {
+  profile=$out/nsys-$(date -u +%Y%m%dT%H%M%SZ)
+  mkdir -p "$out" || die 2 "--out $out: not a folder to write to"   # nsys makes none
+  wrap=(nsys profile "--trace=cuda,nvtx,osrt" --sample=none --cpuctxsw=none "--output=$profile")
+  [[ -z $profile_cell ]] || wrap+=(--capture-range=cudaProfilerApi --capture-range-end=stop)
+  # shellcheck disable=SC2016  # the inner shell's own names
+  wrap+=(sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$1")
+}
+
+# Gives a signal to the sweep itself: nsys, where it stands between, doesn't pass on what it gets. A sweep that nsys is only
+# about to start is waited for.
+# shellcheck disable=SC2317  # called by traps
+pass_on() {
+  local pid=$child
+  if [[ -n $pid && -n $pid_file ]]; then
+    until read -r pid <"$pid_file" || ! kill -0 "$child" 2>/dev/null; do sleep 0.05; done
+  fi
+  [[ -z $pid ]] || kill -"$1" "$pid" 2>/dev/null || true
+}
+
 # Runs the sweep so that one signal reaches it exactly once, whether it came from the terminal or was sent to this script:
 # in a process group of its own (set -m), with this script passing signals on. Sets `status`.
 sweep() {
-  local child='' signal
+  local child='' pid_file='' profile='' signal wrap=()
+  if ((nsys && !dry_run)); then
+    pid_file=$(mktemp)
+    under_nsys "$pid_file"
+  fi
   for signal in INT TERM HUP; do
-    # shellcheck disable=SC2064  # the signal's name is meant now, the child's number then
-    trap "interrupted=1; [[ -z \$child ]] || kill -$signal \$child 2>/dev/null || true" "$signal"
+    # shellcheck disable=SC2064  # the signal's name is meant now
+    trap "interrupted=1; pass_on $signal" "$signal"
   done
   set -m
-  "$feedrate" sweep "$@" </dev/null &
+  "${wrap[@]}" "$feedrate" sweep "$@" </dev/null &
   child=$!
   set +m
   while :; do   # `wait` returns early for every trapped signal
@@ -94,6 +126,14 @@ sweep() {
   done
   trap - INT TERM HUP
   if ((interrupted)); then status=130; fi
+  if [[ -n $pid_file ]]; then
+    rm -f "$pid_file"
+    if compgen -G "$profile.*" >/dev/null; then
+      say "profile: $(compgen -G "$profile.*" | paste -sd' ')"
+    else
+      say 'no profile: nsys saw nothing to record; a chosen cell must be measured, and on a GPU'
+    fi
+  fi
 }
 
 report() {

@@ -9,6 +9,7 @@ from .style import Drawing, Styles, new_figure
 
 NAME, TITLE = "block_streams", "Block size and stream count"
 ACROSS = ("streams", "lanes")  # the resident kernel has lanes where launched ones have streams
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, which a dark screen exchanges
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
@@ -63,6 +64,11 @@ def group_work(chosen: pd.DataFrame, fixed: dict) -> str:
     return chosen.loc[match, "work"].iloc[0]
 
 
+def ink(share: float) -> str:
+    """The colour of a number on a cell of this share of the best."""
+    return ON_BRIGHT if share > 0.55 else ON_DIM
+
+
 def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str) -> None:
     share = table / table.max().max()
     axes.imshow(share, cmap=matplotlib.colormaps["cividis"], vmin=0, vmax=1, aspect="auto", origin="lower")
@@ -79,9 +85,9 @@ def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str) -
                 ha="center",
                 va="center",
                 fontsize=9.5,
-                color="black" if share.iloc[row, column] > 0.55 else "white",
+                color=ink(share.iloc[row, column]),
                 fontweight="bold" if best else "normal",
-                bbox={"edgecolor": "black", "facecolor": "none", "linewidth": 1.5} if best else None,
+                bbox={"edgecolor": ink(1), "facecolor": "none", "linewidth": 1.5} if best else None,
             )
     axes.set_xticks(range(len(table.columns)), [f"{value:g}" for value in table.columns])
     axes.set_yticks(range(len(table.index)), [f"{value:g}" for value in table.index])

@@ -41,7 +41,7 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
     for some, face in ((kept, style["color"]), (beyond, "white")):
         x, y, low, high = (some[name].to_numpy() for name in ("rate", metric, f"{metric}_low", f"{metric}_high"))
         axes.errorbar(
-            x, y, yerr=[y - low, high - y], fmt="none", ecolor=style["color"], elinewidth=1, capsize=2, alpha=0.6
+            x, y, yerr=[y - low, high - y], fmt="none", color=style["color"], elinewidth=1, capsize=2, alpha=0.6
         )
         axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
     axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, whatever states there are

@@ -1,5 +1,6 @@
 """How every figure looks: colours that the colour-blind can tell apart (Okabe and Ito), and markers and lines that tell
-the same in black and white. A queue is a colour and a marker, a transfer is a line and the marker's filling."""
+the same in black and white. A queue is a colour and a marker, a transfer is a line and the marker's filling. What a
+colour becomes on a dark screen stands in analysis/dark.py."""
 
 from dataclasses import dataclass
 
