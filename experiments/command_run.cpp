@@ -16,7 +16,7 @@ struct RunOptions {
   CommonOptions common;
   Point point;
   bool json = false;
-  std::string out;
+  std::string out, trace;
 };
 
 void print_table(const Json& row) {
@@ -66,6 +66,13 @@ void print_table(const Json& row) {
     line("", fmt::format("p50 {:.2f} × {}", bound["latency"]["ratio"].get<double>(),
                          bound["latency"]["floor"].get<std::string>()));
   }
+  if (row.contains("gpu_use")) {
+    const Json& use = row["gpu_use"];
+    line("GPU", fmt::format("busy {:.0f} %, kernels {:.0f} %, copies {:.0f} %, both at once {:.0f} %, longest gap {}",
+                            100 * use["busy_share"].get<double>(), 100 * use["kernel_share"].get<double>(),
+                            100 * use["copy_share"].get<double>(), 100 * use["overlap_share"].get<double>(),
+                            format_ns(use["idle_gaps_ns"]["max"])));
+  }
   if (bound.contains("driver")) {
     line("", fmt::format("{:.1f} % of what the driver alone reaches", 100 * bound["driver"]["ratio"].get<double>()));
   }
@@ -97,6 +104,10 @@ void insist(const RunOptions& options, const Resolution& cell, const CLI::App& a
 
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
   options.common.device = options.point.device;
+  std::optional<CellTrace> trace;  // until the device is gone
+  if (!options.trace.empty()) {
+    trace.emplace(options.trace, options.point.device != "cpu" && cuda_unavailable().empty());
+  }
   auto session = options.common.session(arguments, Queues::instance().get("--queue", options.point.queue).uses_redis);
   Resolution cell = resolve(options.point, session->device());
   insist(options, cell, app);
@@ -106,7 +117,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   int code = 0;
   Repeats repeats(options.common.run);
   for (unsigned repetition = 0; !repeats.enough() && !interrupted(); ++repetition) {
-    Json row = session->run_cell(cell, repetition);
+    Json row = session->run_cell(cell, repetition, trace && repetition == 0 ? &*trace : nullptr);
     if (Json stop = repeats.add(row); !stop.empty()) row["stop"] = std::move(stop);
     if (recorder) recorder->write(row);
     if (options.json) {
@@ -132,6 +143,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
                     "load a `feedrate worker` in another process");
   command->add_flag("--json", options->json, "print the row instead of a table");
   command->add_option("--out", options->out, "append the row to this JSONL file");
+  command->add_option("--trace", options->trace,
+                      "write a timeline of the first repetition there, for ui.perfetto.dev or chrome://tracing");
   command->callback([options, command, &action, &arguments] {
     action = [options, command, &arguments] { return run(*options, *command, arguments); };
   });

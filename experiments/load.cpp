@@ -186,6 +186,7 @@ PassResult Load::run(const Pass& pass) {
       }
     });
     const std::uint64_t start = now_ns() + (pass.schedule != nullptr ? kStartNs : 0);
+    result.began_ns = start;
     for (auto& flow : flows_) flow->begin(pass.schedule, start);
     Supervision supervision(*this, pass, start, result);  // before any thread is at work
     go.count_down();

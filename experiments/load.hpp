@@ -16,6 +16,7 @@ struct Backlog {
 Backlog backlog_of(std::span<const double> looks, double seconds);
 
 struct PassResult {
+  std::uint64_t began_ns = 0;  ///< of the host's clock
   double seconds = 0;          ///< what `received` took
   std::uint64_t received = 0;  ///< verified in that time
   double mean_payload = 0;     ///< bytes of a message

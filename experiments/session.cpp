@@ -245,12 +245,19 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
       pass.seconds = schedule.seconds;
       pass.messages = 0;
     }
+    if (outcome.trace != nullptr) outcome.trace->begin();
     MachineMonitor monitor(watched);
     outcome.result = load.run(pass);
     outcome.machine = monitor.stop();
     queue->stop(true);
     queue->check();
     if (stages) outcome.clock = ClockMap(before, device_->read_clock());
+    if (outcome.trace != nullptr) {
+      const PassResult& timed = outcome.result;
+      outcome.gpu_use =
+          outcome.trace->end(timed.stages, outcome.clock, timed.began_ns, timed.seconds,
+                             {{"params", params_of(point)}, {"clock_within_ns", outcome.clock.within_ns()}});
+    }
     load.collect_leftovers();
     outcome.counts = load.counts();
   } catch (...) {
@@ -298,17 +305,19 @@ void Session::compare_with_driver(const Point& point, double rate, Json& row) {
   row["status"] = "invalid";
 }
 
-void Session::measure(const Point& point, Json& row) {
+void Session::measure(const Point& point, CellTrace* trace, Json& row) {
   const auto& entry = Queues::instance().get("--queue", point.queue);
   Outcome outcome;
   outcome.repetition = row["repetition"];
+  outcome.trace = trace;
   std::string failure;
   try {
     run_load(point, settings_, gpu_source_, outcome);
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine, clock] = outcome;
+  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine, clock, traced, gpu_use] =
+      outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -339,6 +348,7 @@ void Session::measure(const Point& point, Json& row) {
     row["stages_ns"] = to_json(stage_times(result.stages, clock));
     row["clock"] = {{"within_ns", clock.within_ns()}, {"drift_ppm", clock.drift_ppm()}};
   }
+  if (!gpu_use.is_null()) row["gpu_use"] = gpu_use;
   row["machine"] = to_json(machine);
   row["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
   row["bound"] = bounds_of(point, floors_, choices, rate, result.latency.quantile(0.5));
@@ -382,7 +392,7 @@ Json Session::failed_row(const Point& point, unsigned repetition, const std::str
   return row;
 }
 
-Json Session::run_cell(const Resolution& cell, unsigned repetition) {
+Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTrace* trace) {
   environment();
   Json row = empty_row(cell.point, repetition);
   const TraceRange cell_range(
@@ -395,7 +405,7 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition) {
     return row;
   }
   try {
-    measure(cell.point, row);
+    measure(cell.point, trace, row);
   } catch (const std::exception& error) {  // setting up the cell: memory, connections
     row["status"] = "failed";
     row["reason"] = error.what();

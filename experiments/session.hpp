@@ -5,6 +5,7 @@
 
 #include "common/redis/private_server.hpp"
 #include "experiments/axes.hpp"
+#include "experiments/cell_trace.hpp"
 #include "experiments/load.hpp"
 #include "experiments/machine_state.hpp"
 
@@ -53,13 +54,13 @@ class Session {
   const Json& floors() const { return floors_; }
 
   /// Runs a resolved point once and makes its row; never throws for what goes wrong inside the cell.
-  Json run_cell(const Resolution&, unsigned repetition);
+  Json run_cell(const Resolution&, unsigned repetition, CellTrace* trace = nullptr);
   /// The row of a cell that never returned. May be called from another thread than the one that hangs.
   Json failed_row(const Point&, unsigned repetition, const std::string& reason) const;
 
  private:
   Json empty_row(const Point&, unsigned repetition) const;
-  void measure(const Point&, Json& row);
+  void measure(const Point&, CellTrace*, Json& row);
   /// What the driver alone reaches with this point's payload, batch, window and producers: the null queue's rate. It is
   /// measured once for all such points, and again when `rate` comes near it.
   double driver_limit(const Point&, double rate);
@@ -75,6 +76,8 @@ class Session {
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
     ClockMap clock;        // the device's, if stages were timed
+    CellTrace* trace = nullptr;
+    Json gpu_use;  // what the trace says of it
   };
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, Outcome&);
 

@@ -19,7 +19,8 @@ struct StageSample {
 /// The same times, all in the host's clock.
 StageTimes on_host_clock(const StageTimes&, const ClockMap&);
 
-/// How long messages took to each stage, from the last before it whose time is known; ns.
+/// How long messages took to each stage, from the last before it whose time is known; ns. Every stage that any of them
+/// has is recorded for all, with 0 where a message lacks it: so the stages' means add up to the mean of the whole.
 std::array<Histogram, kStages> stage_times(std::span<const StageSample>, const ClockMap&);
 
 }  // namespace feedrate

@@ -85,6 +85,7 @@ const std::vector<BadInput>& command_lines() {
       {"ValidateMissingFile", {"validate", "nowhere.jsonl"}, {"FILE", "nowhere.jsonl", "readable"}},
       {"ValidateFolder", {"validate", "."}, {"FILE", "'.'", "readable"}},
       {"RunOutUnwritable", run({"--queue", "null", "--out", "/dev/null/rows"}), {"/dev/null/rows"}},
+      {"RunTraceUnwritable", run({"--queue", "null", "--trace", "/dev/null/trace"}), {"--trace", "/dev/null/trace"}},
       {"WorkerWithoutRedis", {"worker", "--queue", "redis_list", "--device", "cpu"}, {"--redis", "URL"}},
       {"WorkerOfTheRing",
        {"worker", "--queue", "gpu_ring", "--redis", "redis://localhost", "--device", "cpu"},

@@ -51,6 +51,26 @@ TEST_F(Run, OutAppendsTheSameRow) {
   EXPECT_EQ(read_text(place_ / "rows.jsonl"), first.out + second.out);
 }
 
+TEST_F(Run, TraceShowsEverySampledMessagesStages) {
+  const auto row = rows_of(run({"--queue", "host_polled", "--window", "1", "--trace", "trace.json"}).out).at(0);
+  expect_clean(row);
+  const Json trace = Json::parse(read_text(place_ / "trace.json"));
+  std::map<std::string, std::uint64_t> begun;
+  double total_us = 0;
+  for (const Json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    if (phase == "b") ++begun[event.at("name").get<std::string>()];
+    if (phase == "b" || phase == "e") total_us += (phase == "e" ? 1 : -1) * event.at("ts").get<double>();
+  }
+  for (const char* stage : {"kernel_end", "collected"}) {
+    EXPECT_EQ(begun[stage], row.at("stages_ns").at(stage).at("samples")) << stage;
+  }
+  const Json& latency = row.at("latency_ns");
+  const double whole_us = latency.at("mean").get<double>() * latency.at("samples").get<double>() / 1e3;
+  EXPECT_NEAR(total_us, whole_us, 0.05 * whole_us);  // stages of different messages overlap, those of one don't
+  EXPECT_EQ(trace.at("otherData").at("params"), row.at("params"));
+}
+
 TEST_F(Run, TableSaysWhatWasMeasured) {
   const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--messages", "1000"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
