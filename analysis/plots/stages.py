@@ -7,9 +7,20 @@ from ..load import Results
 from .style import Drawing, Styles, new_figure, shared_legend
 
 NAME, TITLE = "stages", "Where a lone message's time goes"
-# Okabe and Ito's eight, light next to dark; hatches tell neighbours apart in black and white.
-FILLS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#56B4E9", "#CC79A7", "#999999")
-HATCHES = ("", "//", "", "..", "", "\\\\", "", "xx")
+# In the order of a message's way; a stage looks the same in every figure. Okabe and Ito's eight, light next to dark;
+# hatches tell neighbours apart in black and white, and what only brokers and only resident kernels have from the rest.
+LOOKS = {
+    "sent": ("#999999", "xx"),
+    "brokered": ("#56B4E9", "oo"),
+    "dequeued": ("#0072B2", ""),
+    "claimed": ("#0072B2", "--"),
+    "copied_in": ("#E69F00", "//"),
+    "kernel_start": ("#009E73", ""),
+    "kernel_end": ("#F0E442", ".."),
+    "copied_out": ("#D55E00", ""),
+    "returned": ("#56B4E9", "\\\\"),
+    "collected": ("#CC79A7", ""),
+}
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
@@ -20,19 +31,21 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
         )
     table = pd.DataFrame(means).T.fillna(0)
+    table = table[[name for name in LOOKS if name in table]]
     shares = table.div(table.sum(axis=1), axis=0) * 100
     figure, (axes,) = new_figure(10, 1.5 + 0.45 * len(table))
     start = pd.Series(0.0, index=table.index)
-    for place, stage in enumerate(table.columns):
+    for stage in table.columns:
+        fill, hatch = LOOKS[stage]
         axes.barh(
             table.index,
             shares[stage],
             left=start,
-            color=FILLS[place % len(FILLS)],
+            color=fill,
             edgecolor="#333333",
             linewidth=0.5,
             height=0.6,
-            hatch=HATCHES[place % len(HATCHES)],
+            hatch=hatch,
             label=stage.replace("_", " "),
         )
         start += shares[stage]
@@ -53,8 +66,6 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
 
 
 def _means(results: Results, members: list[int]) -> dict[str, float]:
-    """Mean time of each stage, ns, over the repetitions that carry stages; in the rows' own order."""
+    """Mean time of each stage, ns, over the repetitions that carry stages."""
     rows = [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]
-    return {
-        name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for name in (rows[0] if rows else ())
-    }
+    return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}

@@ -183,7 +183,7 @@ def cell(
     sent = int(rate * 0.5)
     floor_rate = FLOORS.get(floor, 12e9) / (payload if "bytes" in floor else 1)
     measured = latency(spread.astype(np.int64))
-    stage_names = ("publish", "wait", "transfer_in", "kernel", "transfer_out", "collect")
+    stage_names = ("sent", "dequeued", "copied_in", "kernel_end", "copied_out", "collected")
     stages = dict(zip(stage_names, (0.05, 0.2, 0.2, 0.25, 0.2, 0.1)))
     return {
         "schema": 1,
