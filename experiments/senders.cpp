@@ -56,12 +56,13 @@ void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
   }
 }
 
-/// Publishes what is filled, now; each message is as late as this is behind its due time.
+/// Publishes what is filled, now; each message is as late as this is behind its due time. Of that its own is what came
+/// after the queue let the sender go, at `free_since`.
 void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
-             std::uint64_t unblocked_at) {
+             std::uint64_t free_since) {
   const std::uint64_t now = now_ns();
   for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
-    const std::uint64_t due = flow.due_ns(timed), since = std::max(due, unblocked_at);
+    const std::uint64_t due = flow.due_ns(timed), since = std::max(due, free_since);
     stamp(flow, work, pass, timed, now);
     flow.send_lag.record(now > due ? now - due : 0);
     flow.own_lag.record(now > since ? now - since : 0);
@@ -106,7 +107,8 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   const std::uint64_t end = flow.first + (all > flow.index ? (all - flow.index - 1) / flow.producers + 1 : 0);
   std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
   std::uint64_t filled = 0;                         // messages that lie ready to be published
-  std::uint64_t blocked_since = 0, unblocked_at = 0;
+  std::uint64_t blocked_since = 0, free_since = 0;
+  bool published = false;
   Room room(flow, work.point);
   Backoff backoff;
   /// Reserves and fills up to `n`; says whether the queue had room.
@@ -120,6 +122,8 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   };
   while (!stop.load(std::memory_order_relaxed) && sent < end) {
     const std::uint64_t now = now_ns();
+    if (published) free_since = now;  // publishing is the queue's time
+    published = false;
     while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
     if (due_end == sent) {
       if (filled == 0) prepare(1);  // so that making the next message makes none late
@@ -137,12 +141,13 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
     }
     backoff.reset();
     if (blocked_since != 0) {
-      unblocked_at = now_ns();
-      flow.blocked_ns += unblocked_at - blocked_since;
+      free_since = now_ns();
+      flow.blocked_ns += free_since - blocked_since;
       blocked_since = 0;
     }
     const TraceRange range("produce");
-    release(flow, work, pass, sent, filled, unblocked_at);
+    release(flow, work, pass, sent, filled, free_since);
+    published = true;
     sent += filled;
     filled = 0;
     due_end = std::max(due_end, sent);

@@ -29,7 +29,8 @@ class GpuCellTrace : public testing::Test {
   std::set<std::string> categories() const {
     std::ifstream stream(file);
     std::set<std::string> found;
-    for (const Json& event : Json::parse(stream)["traceEvents"]) found.insert(event.value("cat", ""));
+    const Json trace = Json::parse(stream);
+    for (const Json& event : trace["traceEvents"]) found.insert(event.value("cat", ""));
     return found;
   }
   std::string file = std::filesystem::temp_directory_path() / "feedrate-trace-test.json";
