@@ -99,7 +99,8 @@ def parser() -> argparse.ArgumentParser:
         "--block",
         choices=list(BLOCKS),
         default="figures",
-        help="which block: the figures, or the GPU ring's tables between <!-- ring:begin --> and <!-- ring:end -->",
+        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the figures and headlines, the GPU "
+        "ring's tables, how open loads went up to saturation, or which queue keeps which bound",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")

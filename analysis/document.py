@@ -114,10 +114,10 @@ def _html_cell(cell: str) -> str:
 
 
 def to_markdown(title: str, blocks: list[Block]) -> str:
-    return f"# {title}\n\n" + "\n\n".join(_markdown(block) for block in blocks) + "\n"
+    return f"# {title}\n\n" + "\n\n".join(markdown(block) for block in blocks) + "\n"
 
 
-def _markdown(block: Block) -> str:
+def markdown(block: Block) -> str:
     match block:
         case Heading(text):
             return f"## {text}"

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from . import stats, tables
-from .document import markdown_table
+from . import advice, open_load, stats, tables
+from .document import markdown, markdown_table
 from .errors import BadInput
 from .figures import links, write_pngs
 from .load import Results, load
 from .marked import rewrite
-from .plots import ALL, draw_all
+from .plots import ALL, capacities, draw_all, load_stages, offered
 from .report import device_warning, headline_note, where_line
 from .ring.block import ring_text
 
@@ -40,11 +40,11 @@ def update_readme(directory: str, readme: str, block: str, figures: str | None, 
     return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
 
 
-def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
+def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -> list[str]:
+    """Links to those of the figures that were exported."""
     folder = Path(figures or directory)
     pictures = [
-        (figure.TITLE, folder / f"{figure.NAME}.png") for figure in ALL if (folder / f"{figure.NAME}.png").is_file()
+        (figure.TITLE, folder / f"{figure.NAME}.png") for figure in drawn if (folder / f"{figure.NAME}.png").is_file()
     ]
     if not pictures:
         raise BadInput(
@@ -53,11 +53,33 @@ def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
             "holds no figure",
             f"a folder that `python -m analysis figures {directory} --out {folder}` has filled",
         )
-    return "\n\n".join([headline_text(results), *links(readme, pictures)])
+    return links(readme, pictures)
+
+
+def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
+    return "\n\n".join([headline_text(load([directory])), *_pictures(directory, readme, figures, ALL)])
 
 
 def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
     return ring_text(load([directory]))
 
 
-BLOCKS = {"figures": _figures_block, "ring": _ring_block}
+def _load_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    table = open_load.saturation(open_load.curves(open_load.points(results)))
+    pictures = _pictures(directory, readme, figures, (offered, load_stages))
+    return _told(results, [markdown_table(table), *pictures])
+
+
+def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    advised = [to_text for block in advice.blocks(results)[1:] if (to_text := markdown(block))]
+    return _told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
+
+
+def _told(results: Results, parts: list[str]) -> str:
+    warning = device_warning(results)
+    return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
+
+
+BLOCKS = {"figures": _figures_block, "ring": _ring_block, "load": _load_block, "capacity": _capacity_block}

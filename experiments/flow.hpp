@@ -87,7 +87,7 @@ struct Flow {
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};
   Histogram send_lag;                                       // open load: from the intended time to publish
-  Histogram own_lag;                                        // the part of it for which the queue had room
+  Histogram own_lag;                                        // the part of it that the queue is not to blame for
   std::uint64_t unsent = 0;                                 // of the schedule, when the pass ended
   std::uint64_t blocked_ns = 0, looks = 0, looking_ns = 0;  // kept waiting by the queue; waiting for what is due
 

@@ -2,11 +2,22 @@
 
 from ..load import Results
 from ..stats import points
-from . import capacities, distribution, headline, heatmap, offered, percentiles, stages, throughput, window
+from . import (
+    capacities,
+    distribution,
+    headline,
+    heatmap,
+    load_stages,
+    offered,
+    percentiles,
+    stages,
+    throughput,
+    window,
+)
 from .style import Drawing, Styles, looks, mark_cpu
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
-OPEN = (offered, capacities, percentiles)  # of loads at a given rate
+OPEN = (offered, capacities, percentiles, load_stages)  # of loads at a given rate
 ALL = (*CLOSED, *OPEN)
 
 

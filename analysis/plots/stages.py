@@ -1,6 +1,7 @@
 """Where a lone message's time goes: the mean of each stage, which add up to the mean of the whole."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from .. import stats, units
 from ..load import Results
@@ -25,15 +26,28 @@ LOOKS = {
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     alone = stats.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
-    means = {point.variant: found for point in alone.itertuples() if (found := _means(results, point.members))}
+    means = {point.variant: found for point in alone.itertuples() if (found := means_of(results, point.members))}
     if not means:
         return Drawing(
             NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
         )
+    figure, (axes,) = new_figure(10, 1.5 + 0.45 * len(means))
+    bars(axes, means)
+    shared_legend(figure, [axes])
+    return Drawing(
+        NAME,
+        TITLE,
+        "One message in flight, smallest payload; mean of each stage over the repetitions, in the order "
+        "of a message's way.",
+        figure,
+    )
+
+
+def bars(axes: Axes, means: dict[str, dict[str, float]]) -> None:
+    """A bar for each variant: the shares of its stages, and how long they take together. `means`: ns by stage."""
     table = pd.DataFrame(means).T.fillna(0)
     table = table[[name for name in LOOKS if name in table]]
     shares = table.div(table.sum(axis=1), axis=0) * 100
-    figure, (axes,) = new_figure(10, 1.5 + 0.45 * len(table))
     start = pd.Series(0.0, index=table.index)
     for stage in table.columns:
         fill, hatch = LOOKS[stage]
@@ -55,17 +69,9 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     axes.set_xlim(0, 109)
     axes.set_xlabel("share of the mean time (%), and the mean time")
     axes.grid(axis="y", visible=False)
-    shared_legend(figure, [axes])
-    return Drawing(
-        NAME,
-        TITLE,
-        "One message in flight, smallest payload; mean of each stage over the repetitions, in the order "
-        "of a message's way.",
-        figure,
-    )
 
 
-def _means(results: Results, members: list[int]) -> dict[str, float]:
+def means_of(results: Results, members: list[int]) -> dict[str, float]:
     """Mean time of each stage, ns, over the repetitions that carry stages."""
     rows = [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]
     return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}
