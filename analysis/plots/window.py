@@ -26,14 +26,9 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     for variant in chosen.sort_values("rank")["variant"].unique():
         line = _fastest(chosen[chosen["variant"] == variant])
         for axes, metric in zip(panels, ("p50", "p99")):
-            axes.errorbar(
-                line["window"],
-                line[metric],
-                capsize=2,
-                elinewidth=1,
-                **styles.line(variant),
-                yerr=[line[metric] - line[f"{metric}_low"], line[f"{metric}_high"] - line[metric]],
-            )
+            at, low, high = (line[name].to_numpy() for name in (metric, f"{metric}_low", f"{metric}_high"))
+            bars = {"capsize": 2, "elinewidth": 1, "yerr": [at - low, high - at]}
+            axes.errorbar(line["window"].to_numpy(), at, **bars, **styles.line(variant))
         panels[2].plot(line["messages_per_second"], line["p99"], **styles.line(variant))
     for axes, metric in zip(panels, ("p50", "p99")):
         value_axis(axes, chosen["window"], lambda value: f"{value:g}", "window (messages in flight per producer)")

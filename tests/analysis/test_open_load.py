@@ -1,5 +1,7 @@
 """Open loads: what counts as sustained, what is drawn of it, and that closed loads are told apart from them."""
 
+from collections import Counter
+
 import load_rows
 import numpy as np
 import pytest
@@ -7,9 +9,10 @@ import rows
 from test_report import report, with_rows
 
 from analysis import open_load, stats
+from analysis.__main__ import main
 from analysis.histogram import Histogram
 from analysis.load import load
-from analysis.plots import offered, percentiles
+from analysis.plots import load_stages, offered, percentiles
 from analysis.plots.style import Styles
 from analysis.readme import headline_text
 from analysis.ring import points as ring
@@ -54,7 +57,7 @@ def test_open_loads_are_in_no_figure_of_closed_ones(tmp_path):
 
 def test_open_loads_alone_are_a_report(tmp_path):
     text = report(with_rows(tmp_path, *load_rows.sweep(1, payloads=(64, 4096))))
-    assert {file.stem for file in (tmp_path / "some").glob("*.png")} == {"offered_load", "percentiles"}
+    assert {file.stem for file in (tmp_path / "some").glob("*.png")} == {"offered_load", "percentiles", "load_stages"}
     assert "no coordinated omission" in text and "Headline" not in text
     assert "## Which should I use?" in text and "## What the peak costs" in text
 
@@ -171,3 +174,38 @@ def test_percentiles_show_response_and_service_with_their_samples(results):
     solid = [line for line in axes.lines if line.get_linestyle() == "-"]
     assert len(dashed) == len(solid) == 3
     assert all(below.get_ydata()[-1] < above.get_ydata()[-1] for below, above in zip(dashed, solid))
+
+
+def test_stages_of_all_queues_at_one_rate(results):
+    figure = drawn(results, load_stages)
+    (axes,) = figure.axes
+    shown = {text.get_text() for text in axes.get_yticklabels()}
+    assert shown == {"gpu_ring", "host_polled + pinned", "redis_list + pinned"}
+    lengths = Counter()
+    for bar in axes.patches:
+        lengths[bar.get_y()] += bar.get_width()
+    assert list(lengths.values()) == pytest.approx([100] * 3)  # the stages of a queue add up
+
+
+def test_no_stages_no_figure(tmp_path):
+    row = load_rows.cell(load_rows.params())
+    del row["stages_ns"]
+    some = read(tmp_path, row)
+    assert load_stages.draw(some, Styles(some.cells)) is None
+
+
+def test_readme_blocks_of_open_loads(tmp_path):
+    some = load_rows.sweep(1)
+    answer = load_rows.capacity(load_rows.params(), 1000, 2000, probes=some[:1])
+    directory = rows.write(tmp_path / "run", [*some, answer])
+    text = "".join(f"<!-- {block}:begin -->\nold\n<!-- {block}:end -->\n" for block in ("load", "capacity"))
+    (readme := tmp_path / "README.md").write_text(text)
+    figures = tmp_path / "figures"
+    assert main(["figures", str(directory), "--out", str(figures)]) == 0
+    for block, said in (("load", "sustained up to"), ("capacity", "1.00 to 2.00 k msg/s")):
+        arguments = ["readme", str(directory), str(readme), "--block", block, "--figures", str(figures)]
+        assert main([*arguments, "--check"]) == 1
+        assert main(arguments) == 0 and main([*arguments, "--check"]) == 0
+        assert said in readme.read_text()
+    pictures = [line for line in readme.read_text().splitlines() if line.startswith("![")]
+    assert len(pictures) == 3
