@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/units.hpp"
+#include "experiments/row_json.hpp"
 
 namespace feedrate {
 namespace {

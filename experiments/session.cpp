@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
-#include <bit>
-#include <cmath>
 #include <csignal>
 
 #include "common/clock.hpp"
@@ -18,6 +16,8 @@
 #include "experiments/machine_monitor.hpp"
 #include "experiments/nvml.hpp"
 #include "experiments/open_load.hpp"
+#include "experiments/row_json.hpp"
+#include "experiments/sampling.hpp"
 
 namespace feedrate {
 namespace {
@@ -26,81 +26,9 @@ volatile std::sig_atomic_t signalled = 0;
 
 // Above this share of what the driver alone can do, a figure says more about the driver than about the queue.
 constexpr double kDriverBound = 0.9;
-// What timing a message costs, in ns: a histogram entry and a share of a line that travels between two cores; two clock
-// reads a batch.
-constexpr double kStampNs = 40, kClockNs = 50;
-// The times of a message's stages are lines that travel among three cores or more; and a transfer that is asked for its
-// own records more events, which can wake a thread each.
-constexpr double kStagesNs = 400, kEventsNs = 10'000;
 constexpr std::uint64_t kEnvironmentAgeNs = 5'000'000'000;
-constexpr double kStampBudget = 0.02;  // of a producer's time
-
-Json to_json(const Counts& counts) {
-  return {{"sent", counts.sent},           {"received", counts.received},
-          {"lost", counts.lost},           {"duplicated", counts.duplicated},
-          {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
-}
-
-/// Every message is sampled while that costs a producer less than 2 % of its time, else every 2^k-th.
-unsigned sampling(double messages_per_second, const Point& point, double cost_ns) {
-  const double share = messages_per_second / point.producers * cost_ns * 1e-9;
-  return std::bit_ceil(static_cast<unsigned>(std::ceil(std::max(1.0, share / kStampBudget))));
-}
-
-/// Of timing a message from its publication to its result.
-double stamp_cost_ns(const Point& point) {
-  return kStampNs + kClockNs / static_cast<double>(std::max<std::size_t>(1, point.batch / 2));
-}
-/// Of the times of its stages.
-double stages_cost_ns(const QueueEntry& queue) { return queue.uses_transfer ? kEventsNs : kStagesNs; }
-
-/// A resident kernel can't be told later which messages are sampled, and each one's marks are writes over the bus: so
-/// it marks some tens of thousands a second.
-std::uint64_t finest_sampling(const QueueEntry& queue, const Point& point) {
-  constexpr std::size_t kFewMessages = 4;
-  constexpr std::uint64_t kMarked = 20'000, kCoarsest = 1024;
-  if (!queue.uses_lanes || point.device == "cpu") return 1;
-  if (is_open(point)) return std::bit_ceil(std::clamp<std::uint64_t>(point.rate / kMarked, 1, kCoarsest));
-  return point.window <= kFewMessages ? 16 : kCoarsest;
-}
-
-Json to_json(const std::array<Histogram, kStages>& stages) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < kStages; ++i) {
-    const Histogram& stage = stages[i];
-    if (stage.samples() == 0) continue;
-    json[kStageNames[i]] = {{"mean", stage.mean()},
-                            {"p50", stage.quantile(0.5)},
-                            {"p99", stage.quantile(0.99)},
-                            {"samples", stage.samples()}};
-  }
-  return json;
-}
 
 }  // namespace
-
-Json to_json(const Histogram& histogram, unsigned sample_every) {
-  Json index = Json::array(), counts = Json::array();
-  for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
-    if (histogram.count(i) == 0) continue;
-    index.push_back(i);
-    counts.push_back(histogram.count(i));
-  }
-  return {{"min", histogram.min()},
-          {"mean", histogram.mean()},
-          {"p50", histogram.quantile(0.5)},
-          {"p90", histogram.quantile(0.9)},
-          {"p99", histogram.quantile(0.99)},
-          {"p999", histogram.quantile(0.999)},
-          {"max", histogram.max()},
-          {"samples", histogram.samples()},
-          {"sampled_every", sample_every},
-          {"histogram",
-           {{"sub_bucket_bits", Histogram::kSubBucketBits},
-            {"index", std::move(index)},
-            {"counts", std::move(counts)},
-            {"overflow", histogram.overflow()}}}};
-}
 
 bool interrupted() { return signalled != 0; }
 
@@ -196,7 +124,7 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
   std::optional<StageClock> stages;
   ClockReading before;
   if (!settings.no_stages) {
-    stages.emplace(*device_, point.producers, point.window, finest_sampling(entry, point));
+    stages.emplace(*device_, point.producers, point.window, finest_sampling(point));
     before = device_->read_clock();
   }
   const QueueConfig config{point,
@@ -233,10 +161,10 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     const PassResult& warmup = outcome.warmup;
     const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
     const double expected = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : seen;
-    outcome.sample_every = sampling(expected, point, stamp_cost_ns(point));
+    outcome.sample_every = timing_sampling(expected, point);
     if (stages) {
       // What is staged is timed, too: the larger of two powers of two is a multiple of the other.
-      stages->sample(std::max(outcome.sample_every, sampling(expected, point, stages_cost_ns(entry))));
+      stages->sample(std::max(outcome.sample_every, stages_sampling(expected, point)));
     }
     const TraceRange range("timed");
     Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};

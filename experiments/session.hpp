@@ -30,8 +30,6 @@ struct RunSettings {
   bool external_worker = false;
 };
 Json to_json(const RunSettings&);
-/// A row's `latency_ns` and its like.
-Json to_json(const Histogram&, unsigned sample_every);
 
 /// What one invocation works with: the device, Redis if needed, the floors once they are measured.
 class Session {
