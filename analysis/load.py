@@ -88,7 +88,10 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
     paths = [Path(directory) for directory in directories]
     notes: list[str] = []
     rows = [(path, row) for path in paths for row in _read(path, argument, notes)]
-    cells = [(path, row) for path, row in rows if row["kind"] == "cell"]
+    cells = [(path, row) for path, row in rows if row["kind"] == "cell" and not row.get("run", {}).get("traced")]
+    traced = sum(row["kind"] == "cell" for _, row in rows) - len(cells)
+    if traced:
+        notes.append(f"{traced} row(s) were measured under a recorder of activities (--trace): left out")
     if not cells:
         raise BadInput(
             argument,

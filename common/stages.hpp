@@ -12,7 +12,8 @@ namespace feedrate {
 using StageTimes = std::array<std::uint64_t, kStages>;
 
 /// The times of sampled messages on their way: each is written by whoever has the message, the GPU included, and read
-/// by its collector. What carries the message from thread to thread (release, acquire) carries its times, too.
+/// by its collector. What carries the message from thread to thread (release, acquire) carries its times, too. Flagged
+/// results are carried by nothing: there a mark may come late, and then counts as not taken.
 class StageClock {
  public:
   /// For `producers` with at most `window` messages in flight each. At best every `finest`-th message is sampled, a
@@ -71,7 +72,7 @@ class StageClock {
 
   Buffer memory_;
   StageMarks marks_;
-  std::uint64_t every_ = std::uint64_t{1} << kSequenceBits;  // none until asked
+  std::uint64_t every_ = std::uint64_t{1} << kSequenceBits;  // until asked: only each producer's first
 };
 
 }  // namespace feedrate

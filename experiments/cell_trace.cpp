@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
 #include <fstream>
 
 #include "common/error.hpp"
@@ -13,20 +15,22 @@ namespace {
 std::vector<Span> spans_of(std::span<const StageSample> samples, const ClockMap& clock) {
   std::vector<Span> spans;
   for (const StageSample& sample : samples) {
-    const StageTimes times = on_host_clock(sample.times, clock);
-    std::uint64_t before = sample.due;
-    for (std::size_t i = 0; i < kStages; ++i) {
-      // As in the row's stages: a time that was not taken is none of its own, and none is before the last.
-      if (times[i] == 0 || times[i] <= before) continue;
-      spans.push_back(
-          {fmt::format("producer {}", producer_of(sample.id)), kStageNames[i], before, times[i], sample.id});
-      before = times[i];
-    }
+    for_each_stage(sample, clock, [&](Stage stage, std::uint64_t begin, std::uint64_t end, std::uint64_t) {
+      if (begin == end) return;
+      const char* const name = kStageNames[static_cast<std::size_t>(stage)];
+      spans.push_back({fmt::format("producer {}", producer_of(sample.id)), name, begin, end, sample.id});
+    });
   }
   return spans;
 }
 
 }  // namespace
+
+CellTrace::~CellTrace() {
+  if (written_) return;
+  spdlog::warn("no timeline in {}: the cell did not get so far", file_);
+  std::filesystem::remove(file_);
+}
 
 CellTrace::CellTrace(std::string file, bool gpu) : file_(std::move(file)) {
   if (!std::ofstream(file_)) throw BadInput("--trace", file_, "a file that can be written");
@@ -46,6 +50,7 @@ Json CellTrace::end(std::span<const StageSample> samples, const ClockMap& clock,
   about["dropped_records"] = recording.dropped;
   about["untimed_records"] = recording.untimed;
   write_timeline(file_, recording.activities, spans_of(samples, clock), about);
+  written_ = true;
   if (!recorder_) return {};
   return to_json(gpu_use(recording.activities, begin_ns, begin_ns + static_cast<std::uint64_t>(seconds * 1e9)));
 }

@@ -17,6 +17,7 @@ class CellTrace {
   /// Make it first of all: before any thread, NVTX range or device. `gpu`: the cell will run on one; throws Failure
   /// when CUPTI can't be had then, and BadInput for a file that can't be written.
   CellTrace(std::string file, bool gpu);
+  ~CellTrace();
 
   void begin();
   /// When all that was begun has ended on the device. Writes the file, whose `otherData` is `about` and what found no
@@ -27,6 +28,7 @@ class CellTrace {
  private:
   std::string file_;
   std::unique_ptr<ActivityRecorder> recorder_;
+  bool written_ = false;
 };
 
 }  // namespace feedrate

@@ -106,7 +106,8 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   options.common.device = options.point.device;
   std::optional<CellTrace> trace;  // until the device is gone
   if (!options.trace.empty()) {
-    trace.emplace(options.trace, options.point.device != "cpu" && cuda_unavailable().empty());
+    options.common.run.traced = options.point.device != "cpu" && cuda_unavailable().empty();
+    trace.emplace(options.trace, options.common.run.traced);
   }
   auto session = options.common.session(arguments, Queues::instance().get("--queue", options.point.queue).uses_redis);
   Resolution cell = resolve(options.point, session->device());

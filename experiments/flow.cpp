@@ -33,8 +33,7 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
 }
 
 void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
-  constexpr std::size_t kMost = 1 << 18;  // of a pass: 24 MiB
-  if (flow.stages.size() >= kMost) return;
+  if (flow.stages.size() >= kMostStageSamples) return;
   const std::uint64_t id = message_id(flow.index, sequence);
   StageSample sample{id, 0, clock.times(id)};
   sample.times[static_cast<unsigned>(Stage::collected)] = now;
@@ -105,7 +104,7 @@ void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
   latency = service = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
-  finished_at = unsent = blocked_ns = looks = looking_ns = 0;
+  finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;
 }
 
 void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& abort) {

@@ -29,6 +29,9 @@ struct Pass {
   bool until_steady = false;           ///< ends sooner than `seconds` once the rate has no trend any more
 };
 
+/// That a flow keeps of a pass; 7 MiB, taken before it begins.
+inline constexpr std::size_t kMostStageSamples = 1 << 16;
+
 /// What is the same for all flows of a load.
 struct Work {
   Point point;
@@ -86,10 +89,11 @@ struct Flow {
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};
-  Histogram send_lag;                                       // open load: from the intended time to publish
-  Histogram own_lag;                                        // the part of it that the queue is not to blame for
-  std::uint64_t unsent = 0;                                 // of the schedule, when the pass ended
-  std::uint64_t blocked_ns = 0, looks = 0, looking_ns = 0;  // kept waiting by the queue; waiting for what is due
+  Histogram send_lag;                            // open load: from the intended time to publish
+  Histogram own_lag;                             // the part of it that the queue is not to blame for
+  std::uint64_t unsent = 0;                      // of the schedule, when the pass ended
+  std::uint64_t sending_ns = 0, blocked_ns = 0;  // from the pass's begin to its last message; without room
+  std::uint64_t looks = 0, looking_ns = 0;       // waiting for what is due
 
   alignas(128) std::atomic<std::uint64_t> received{0};  // by the collector
   std::atomic<std::uint64_t> lowest_missing{0};

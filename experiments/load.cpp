@@ -58,7 +58,10 @@ Load::Load(Queue& queue, const Point& point, const Workload& workload, Device& d
       work_{point, workload, settings.seed, Queues::instance().get("--queue", point.queue).works, stages},
       device_(device),
       settings_(settings) {
-  for (unsigned i = 0; i < point.producers; ++i) flows_.push_back(std::make_unique<Flow>(i, point, queue));
+  for (unsigned i = 0; i < point.producers; ++i) {
+    flows_.push_back(std::make_unique<Flow>(i, point, queue));
+    if (stages != nullptr) flows_.back()->stages.resize(kMostStageSamples);  // its pages, before time counts
+  }
 }
 
 Load::~Load() = default;
@@ -193,7 +196,7 @@ PassResult Load::run(const Pass& pass) {
     guarded([&] { supervision.watch(); });
   }
   if (failure_) std::rethrow_exception(failure_);
-  std::uint64_t blocked = 0, looks = 0, looking = 0;
+  std::uint64_t sending = 0, blocked = 0, looks = 0, looking = 0;
   for (auto& flow : flows_) {
     result.latency.merge(flow->latency);
     result.service.merge(flow->service);
@@ -202,14 +205,15 @@ PassResult Load::run(const Pass& pass) {
     result.stages.insert(result.stages.end(), flow->stages.begin(), flow->stages.end());
     for (const auto& [priority, latency] : flow->by_priority) result.by_priority[priority].merge(latency);
     result.unsent += flow->unsent;
-    blocked += flow->blocked_ns, looks += flow->looks, looking += flow->looking_ns;
+    sending += flow->sending_ns, blocked += flow->blocked_ns;
+    looks += flow->looks, looking += flow->looking_ns;
   }
   result.mean_payload = static_cast<double>(work_.point.payload);
   if (pass.schedule != nullptr) {
     result.due = pass.schedule->size();
     result.mean_payload = pass.schedule->mean_payload(work_.point.payload);
   }
-  result.blocked_share = static_cast<double>(blocked) / 1e9 / (result.seconds * static_cast<double>(flows_.size()));
+  result.blocked_share = sending == 0 ? 0 : static_cast<double>(blocked) / static_cast<double>(sending);
   result.granularity_ns = looks == 0 ? 0 : static_cast<double>(looking) / static_cast<double>(looks);
   return result;
 }

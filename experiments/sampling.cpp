@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "experiments/schedule.hpp"
+#include "experiments/flow.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
@@ -30,17 +30,22 @@ unsigned timing_sampling(double messages_per_second, const Point& point) {
   return sampling(messages_per_second, point, kStampNs + clocks);
 }
 
-unsigned stages_sampling(double messages_per_second, const Point& point) {
+unsigned stages_sampling(double messages_per_second, double seconds, const Point& point) {
   const bool events = Queues::instance().get("--queue", point.queue).uses_transfer;
-  return sampling(messages_per_second, point, events ? kEventsNs : kStagesNs);
+  const double samples = messages_per_second / point.producers * seconds;
+  const double fit = std::max(1.0, std::ceil(2 * samples / kMostStageSamples));  // it may become faster yet
+  return std::max(sampling(messages_per_second, point, events ? kEventsNs : kStagesNs),
+                  std::bit_ceil(static_cast<unsigned>(fit)));
 }
 
-std::uint64_t finest_sampling(const Point& point) {
+std::uint64_t finest_sampling(double due_per_second, const Point& point) {
   constexpr std::size_t kFewMessages = 4;
-  constexpr std::uint64_t kMarked = 20'000, kCoarsest = 1024;
+  constexpr double kMarkedPerSecond = 20'000, kCoarsest = 1024, kBusBytesPerSecond = 40e9;
   if (!Queues::instance().get("--queue", point.queue).uses_lanes || point.device == "cpu") return 1;
-  if (is_open(point)) return std::bit_ceil(std::clamp<std::uint64_t>(point.rate / kMarked, 1, kCoarsest));
-  return point.window <= kFewMessages ? 16 : kCoarsest;
+  if (due_per_second == 0 && point.window <= kFewMessages) return 16;
+  const double most = kBusBytesPerSecond / static_cast<double>(stride_of(point.payload));
+  const double rate = due_per_second != 0 ? due_per_second : most;
+  return std::bit_ceil(static_cast<std::uint64_t>(std::clamp(rate / kMarkedPerSecond, 1.0, kCoarsest)));
 }
 
 }  // namespace feedrate

@@ -56,17 +56,47 @@ void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
   }
 }
 
-/// Publishes what is filled, now; each message is as late as this is behind its due time. Of that its own is what came
-/// after the queue let the sender go, at `free_since`.
+/// Since a sender last had nothing due: how much of the time the queue kept it waiting, for room or in publishing. The
+/// rest is its own, and what is behind is behind by both.
+class Behind {
+ public:
+  explicit Behind(std::uint64_t now) : since_(now) {}
+  void caught_up(std::uint64_t now) {
+    since_ = now;
+    theirs_ = waiting_ = 0;
+  }
+  /// From now on until `go_on` the queue keeps the sender waiting.
+  void wait(std::uint64_t now) {
+    if (waiting_ == 0) waiting_ = now;
+  }
+  /// Returns how long that was.
+  std::uint64_t go_on(std::uint64_t now) {
+    const std::uint64_t waited = waiting_ == 0 ? 0 : now - waiting_;
+    theirs_ += waited;
+    waiting_ = 0;
+    return waited;
+  }
+  /// The sender's own share of being late.
+  double own_share(std::uint64_t now) const {
+    return now == since_ ? 1 : 1 - static_cast<double>(theirs_) / static_cast<double>(now - since_);
+  }
+
+ private:
+  std::uint64_t since_, theirs_ = 0, waiting_ = 0;
+};
+
+/// Publishes what is filled, now; each message is as late as this is behind its due time.
 void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
-             std::uint64_t free_since) {
+             Behind& behind) {
   const std::uint64_t now = now_ns();
+  const double own = behind.own_share(now);
   for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
-    const std::uint64_t due = flow.due_ns(timed), since = std::max(due, free_since);
+    const std::uint64_t due = flow.due_ns(timed), lag = now > due ? now - due : 0;
     stamp(flow, work, pass, timed, now);
-    flow.send_lag.record(now > due ? now - due : 0);
-    flow.own_lag.record(now > since ? now - since : 0);
+    flow.send_lag.record(lag);
+    flow.own_lag.record(static_cast<std::uint64_t>(own * static_cast<double>(lag)));
   });
+  behind.wait(now);
   flow.producer->publish(count);
   flow.sent.store(sequence + count, std::memory_order_release);
 }
@@ -107,8 +137,9 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   const std::uint64_t end = flow.first + (all > flow.index ? (all - flow.index - 1) / flow.producers + 1 : 0);
   std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
   std::uint64_t filled = 0;                         // messages that lie ready to be published
-  std::uint64_t blocked_since = 0, free_since = 0;
-  bool published = false;
+  const std::uint64_t began = now_ns();
+  Behind behind(began);
+  bool blocked = false;
   Room room(flow, work.point);
   Backoff backoff;
   /// Reserves and fills up to `n`; says whether the queue had room.
@@ -122,37 +153,37 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   };
   while (!stop.load(std::memory_order_relaxed) && sent < end) {
     const std::uint64_t now = now_ns();
-    if (published) free_since = now;  // publishing is the queue's time
-    published = false;
+    if (!blocked) behind.go_on(now);  // from publishing
     while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
     if (due_end == sent) {
       if (filled == 0) prepare(1);  // so that making the next message makes none late
       flow.producer->progress();
       wait_for_due(flow.due_ns(sent) - now, backoff);
+      const std::uint64_t after = now_ns();
       ++flow.looks;
-      flow.looking_ns += now_ns() - now;
+      flow.looking_ns += after - now;
+      behind.caught_up(after);
       continue;
     }
     if (filled == 0 && !prepare(due_end - sent)) {
-      if (blocked_since == 0) blocked_since = now;
+      blocked = true;
+      behind.wait(now);
       flow.producer->progress();
       backoff.wait();
       continue;
     }
     backoff.reset();
-    if (blocked_since != 0) {
-      free_since = now_ns();
-      flow.blocked_ns += free_since - blocked_since;
-      blocked_since = 0;
-    }
+    if (blocked) flow.blocked_ns += behind.go_on(now_ns());
+    blocked = false;
     const TraceRange range("produce");
-    release(flow, work, pass, sent, filled, free_since);
-    published = true;
+    release(flow, work, pass, sent, filled, behind);
     sent += filled;
     filled = 0;
     due_end = std::max(due_end, sent);
   }
+  if (blocked) flow.blocked_ns += behind.go_on(now_ns());
   flow.unsent = end - sent;
+  flow.sending_ns = now_ns() - began;
 }
 
 }  // namespace feedrate

@@ -24,6 +24,21 @@ namespace {
 
 volatile std::sig_atomic_t signalled = 0;
 
+/// Of an open load: other ones in each repetition, but the same for every queue.
+struct Arrivals {
+  Schedule warmup, timed;
+};
+
+Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned repetition) {
+  if (!is_open(point)) return {};
+  const std::uint64_t seed = mix64(settings.seed) + repetition;
+  const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
+  const double seconds = messages != 0 && rate != 0 ? messages / rate : settings.seconds;
+  Arrivals arrivals{make_schedule(point, settings.warmup_seconds, mix64(seed)), make_schedule(point, seconds, seed)};
+  if (arrivals.timed.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
+  return arrivals;
+}
+
 // Above this share of what the driver alone can do, a figure says more about the driver than about the queue.
 constexpr double kDriverBound = 0.9;
 constexpr std::uint64_t kEnvironmentAgeNs = 5'000'000'000;
@@ -41,13 +56,15 @@ void install_signal_handlers() {
 }
 
 Json to_json(const RunSettings& settings) {
-  return {{"seconds", settings.seconds},
-          {"warmup_seconds", settings.warmup_seconds},
-          {"messages", settings.messages},
-          {"seed", settings.seed},
-          {"repetitions", settings.repetitions},
-          {"pinned_threads", settings.pin_threads},
-          {"until_precise", settings.until_precise}};
+  Json json = {{"seconds", settings.seconds},
+               {"warmup_seconds", settings.warmup_seconds},
+               {"messages", settings.messages},
+               {"seed", settings.seed},
+               {"repetitions", settings.repetitions},
+               {"pinned_threads", settings.pin_threads},
+               {"until_precise", settings.until_precise}};
+  if (settings.traced) json["traced"] = true;
+  return json;
 }
 
 Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, std::string command,
@@ -118,15 +135,26 @@ void Session::add_floor_row(const Json& row) {
   floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
 }
 
+/// Without it there are no stage times, but all the rest.
+std::optional<ClockReading> Session::read_clock() {
+  try {
+    return device_->read_clock();
+  } catch (const Failure& failure) {
+    spdlog::warn("no stage times: {}", failure.what());
+    return std::nullopt;
+  }
+}
+
 void Session::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched, Outcome& outcome) {
   const auto workload = make_workload(point);
   const auto& entry = Queues::instance().get("--queue", point.queue);
+  const Arrivals arrivals = make_arrivals(point, settings, outcome.repetition);
+  const Schedule& schedule = arrivals.timed;
+  const double due_per_second = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : 0;
   std::optional<StageClock> stages;
-  ClockReading before;
-  if (!settings.no_stages) {
-    stages.emplace(*device_, point.producers, point.window, finest_sampling(point));
-    before = device_->read_clock();
-  }
+  std::optional<ClockReading> before;
+  if (!settings.no_stages) before = read_clock();
+  if (before) stages.emplace(*device_, point.producers, point.window, finest_sampling(due_per_second, point));
   const QueueConfig config{point,
                            *device_,
                            *workload,
@@ -135,16 +163,6 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
                            floors_.get<Floors>(),
                            stages ? &*stages : nullptr};
   const auto queue = entry.make(config);
-  // Before the queue starts: making a schedule takes its time.
-  Schedule warmup_schedule, schedule;
-  if (is_open(point)) {
-    // Other arrivals in each repetition, but the same for every queue.
-    const std::uint64_t seed = mix64(settings.seed) + outcome.repetition;
-    warmup_schedule = make_schedule(point, settings.warmup_seconds, mix64(seed));
-    const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
-    schedule = make_schedule(point, messages != 0 && rate != 0 ? messages / rate : settings.seconds, seed);
-    if (schedule.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
-  }
   Load load(*queue, point, *workload, *device_,
             {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted}, config.stages);
   queue->start();
@@ -152,19 +170,20 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
   outcome.choices = queue->choices();
   try {
     // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
-    if (settings.warmup_seconds > 0 && (!is_open(point) || warmup_schedule.size() != 0)) {
+    if (settings.warmup_seconds > 0 && (!is_open(point) || arrivals.warmup.size() != 0)) {
       const TraceRange range("warm-up");
       Pass pass{.seconds = settings.warmup_seconds, .until_steady = true};
-      if (warmup_schedule.size() != 0) pass.schedule = &warmup_schedule;
+      if (is_open(point)) pass.schedule = &arrivals.warmup;
       outcome.warmup = load.run(pass);
     }
     const PassResult& warmup = outcome.warmup;
     const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
-    const double expected = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : seen;
+    const double expected = is_open(point) ? due_per_second : seen;
     outcome.sample_every = timing_sampling(expected, point);
     if (stages) {
       // What is staged is timed, too: the larger of two powers of two is a multiple of the other.
-      stages->sample(std::max(outcome.sample_every, stages_sampling(expected, point)));
+      stages->sample(std::max(outcome.sample_every, stages_sampling(expected, settings.seconds, point)));
+      outcome.stages_sampled_every = stages->every();
     }
     const TraceRange range("timed");
     Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
@@ -179,7 +198,11 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     outcome.machine = monitor.stop();
     queue->stop(true);
     queue->check();
-    if (stages) outcome.clock = ClockMap(before, device_->read_clock());
+    if (stages) {
+      const auto after = read_clock();
+      if (after) outcome.clock = ClockMap(*before, *after);
+      if (!after) outcome.result.stages.clear();
+    }
     if (outcome.trace != nullptr) {
       const PassResult& timed = outcome.result;
       outcome.gpu_use =
@@ -244,8 +267,8 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [repetition, counts, cost, choices, sample_every, warmup, result, machine, clock, traced, gpu_use] =
-      outcome;
+  const auto& [repetition, counts, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
+               traced, gpu_use] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -273,8 +296,15 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
       {"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}, {"seconds", result.seconds}};
   row["latency_ns"] = to_json(result.latency, sample_every);
   if (!result.stages.empty()) {
-    row["stages_ns"] = to_json(stage_times(result.stages, clock));
-    row["clock"] = {{"within_ns", clock.within_ns()}, {"drift_ppm", clock.drift_ppm()}};
+    const StageDurations durations = stage_durations(result.stages, clock);
+    row["stages_ns"] = to_json(durations.stages);
+    row["stages_sampled_every"] = stages_sampled_every;
+    row["clock"] = {{"within_ns", clock.within_ns()},
+                    {"drift_ppm", clock.drift_ppm()},
+                    {"drift_within_ppm", clock.drift_within_ppm()},
+                    {"out_of_order_share",
+                     static_cast<double>(durations.out_of_order) / static_cast<double>(kStages * result.stages.size())},
+                    {"most_out_of_order_ns", durations.most_out_of_order_ns}};
   }
   if (!gpu_use.is_null()) row["gpu_use"] = gpu_use;
   row["machine"] = to_json(machine);

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/redis/private_server.hpp"
@@ -28,6 +29,7 @@ struct RunSettings {
   bool no_stages = false;       ///< no stage times
   bool keep_disturbed = false;  ///< a repetition counts although its clock was throttled or its cores were stolen
   bool external_worker = false;
+  bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
 };
 Json to_json(const RunSettings&);
 
@@ -71,12 +73,14 @@ class Session {
     Cost cost;
     Choices choices;
     unsigned sample_every = 1;
+    std::uint64_t stages_sampled_every = 1;
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
     ClockMap clock;        // the device's, if stages were timed
     CellTrace* trace = nullptr;
     Json gpu_use;  // what the trace says of it
   };
+  std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, Outcome&);
 
   RunSettings settings_;

@@ -1,36 +1,28 @@
 #include "experiments/stage_times.hpp"
 
-#include <algorithm>
-
 namespace feedrate {
 
-StageTimes on_host_clock(const StageTimes& times, const ClockMap& clock) {
-  StageTimes all = times;
+StageDurations stage_durations(std::span<const StageSample> samples, const ClockMap& clock) {
+  StageDurations durations;
+  std::array<std::uint64_t, kStages> taken{};
+  constexpr auto kBrokered = static_cast<std::size_t>(Stage::brokered), kDequeued = kBrokered + 1;
+  const bool brokered = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return s.times[kBrokered]; });
+  for (StageSample sample : samples) {
+    // An answer that was read behind the end is as late as it can be.
+    if (brokered && sample.times[kBrokered] == 0) sample.times[kBrokered] = sample.times[kDequeued];
+    for_each_stage(sample, clock, [&](Stage stage, std::uint64_t begin, std::uint64_t end, std::uint64_t moved) {
+      const auto i = static_cast<std::size_t>(stage);
+      durations.stages[i].record(end - begin);
+      ++taken[i];
+      durations.out_of_order += moved == 0 ? 0 : 1;
+      durations.most_out_of_order_ns = std::max(durations.most_out_of_order_ns, moved);
+    });
+  }
   for (std::size_t i = 0; i < kStages; ++i) {
-    if (all[i] != 0 && on_device_clock(static_cast<Stage>(i))) all[i] = clock.to_host(all[i]);
+    if (taken[i] == 0) continue;
+    for (std::uint64_t rest = taken[i]; rest < samples.size(); ++rest) durations.stages[i].record(0);
   }
-  return all;
-}
-
-std::array<Histogram, kStages> stage_times(std::span<const StageSample> samples, const ClockMap& clock) {
-  std::array<Histogram, kStages> stages;
-  std::array<bool, kStages> taken{};
-  for (const StageSample& sample : samples) {
-    for (std::size_t i = 0; i < kStages; ++i) taken[i] = taken[i] || sample.times[i] != 0;
-  }
-  for (const StageSample& sample : samples) {
-    const StageTimes times = on_host_clock(sample.times, clock);
-    std::uint64_t before = sample.due;
-    for (std::size_t i = 0; i < kStages; ++i) {
-      if (!taken[i]) continue;
-      // A time that others have and this one has not (a broker's answer that was read too late) is none of its own, so
-      // that the means of all stages add up. Another clock may be a little behind, and who says it may say it late.
-      const std::uint64_t at = std::clamp(times[i], before, std::max(before, times.back()));
-      stages[i].record(at - before);
-      before = at;
-    }
-  }
-  return stages;
+  return durations;
 }
 
 }  // namespace feedrate

@@ -25,7 +25,7 @@ check() {   # check NAME COMMAND…: runs it, shows the end of what it printed w
 short=(run --device cuda --messages 300 --warmup 0 --window 16 --batch 8 --watchdog 120)
 check gpu_tests "$here/run" test gpu
 # CUPTI must have the process to itself from its beginning, and NVTX chooses its tool once.
-check traces "$here/run" test gpu '--gtest_filter=ActivityOnGpu.*'
+check traces "$here/run" test gpu '--gtest_filter=ActivityOnGpu.*:GpuCellTrace.*'
 check ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
 check ring_example "$here/bin/ring_example"
 # Two processes on one GPU: a resident kernel in the one must not keep the other from its launches, nor the reverse.

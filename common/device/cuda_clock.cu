@@ -19,23 +19,26 @@ struct ClockWords {
 namespace {
 
 constexpr unsigned kExchanges = 2000;
-constexpr std::uint64_t kLongestNs = 100'000'000;  // so that a host that stops can't leave the GPU busy
+constexpr std::uint64_t kLongestNs = 100'000'000;  // without a word: a host that stops can't leave the GPU busy
+constexpr std::uint64_t kTooLongNs = 1'000'000'000;
+constexpr unsigned kTries = 3;
 constexpr unsigned kAnchors = 20;
 
 __global__ void exchange(ClockWords* words) {
-  const std::uint64_t begin = device_clock_ns();
+  std::uint64_t heard = device_clock_ns();
   std::int64_t most_ahead = std::numeric_limits<std::int64_t>::min();
   std::uint64_t seen = 0;
   for (unsigned i = 0; i < kExchanges;) {
     const std::uint64_t host = SystemMemory::load_acquire(words->host);
     if (host == seen) {
-      if (device_clock_ns() - begin > kLongestNs) break;
+      if (device_clock_ns() - heard > kLongestNs) break;
       continue;
     }
     seen = host;
     const std::uint64_t now = device_clock_ns();  // when it has come: the branch has waited for it
     most_ahead = max(most_ahead, static_cast<std::int64_t>(host - now));
     SystemMemory::store_relaxed(words->device, now);
+    heard = now;
     ++i;
   }
   words->most_ahead = most_ahead;
@@ -68,6 +71,15 @@ CudaClock::~CudaClock() {
 }
 
 ClockReading CudaClock::read() {
+  for (unsigned tries = 1; tries < kTries; ++tries) {
+    if (const auto reading = exchange_clocks()) return *reading;
+  }
+  const auto reading = exchange_clocks();
+  if (!reading) throw Failure("the clocks of host and GPU could not be set side by side");
+  return *reading;
+}
+
+std::optional<ClockReading> CudaClock::exchange_clocks() {
   *words_ = {};
   exchange<<<1, 1, 0, stream_>>>(words_);
   check(cudaGetLastError(), "launching the exchange of clocks");
@@ -76,7 +88,7 @@ ClockReading CudaClock::read() {
   const std::uint64_t begin = now_ns();
   while (SystemMemory::load_acquire(words_->ended) == 0) {
     const std::uint64_t before = now_ns();
-    if (before - begin > 2 * kLongestNs) break;  // the stream's own error says why
+    if (before - begin > kTooLongNs) break;  // the stream's own error says why
     SystemMemory::store_release(words_->host, before);
     const std::uint64_t device = SystemMemory::load_relaxed(words_->device);
     if (device == shown) continue;
@@ -85,7 +97,8 @@ ClockReading CudaClock::read() {
   }
   check(cudaStreamSynchronize(stream_), "exchanging clocks");
   const std::int64_t most_ahead = words_->most_ahead;
-  if (shown == 0 || least_ahead < most_ahead) throw Failure("the clocks of host and GPU could not be set side by side");
+  // Nothing was exchanged (launches are serialized, say), or the GPU's clock ticks too coarsely.
+  if (shown == 0 || least_ahead < most_ahead) return std::nullopt;
   anchor();
   ClockReading reading;
   reading.device_ns = shown;

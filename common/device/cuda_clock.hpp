@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "common/device/device.hpp"
 
@@ -23,6 +24,8 @@ class CudaClock {
   CudaClock(const CudaClock&) = delete;
   CudaClock& operator=(const CudaClock&) = delete;
 
+  /// Throws Failure when the two can't talk: launches that wait for their end (CUDA_LAUNCH_BLOCKING, profilers), or a
+  /// clock that ticks more coarsely than a word takes.
   ClockReading read();
   /// When a recorded event was ready, in ns of `globaltimer`; right within half a microsecond or so, and a
   /// ten-millionth of the time since the last `read` (an event's time is a float of milliseconds). 0 before the first
@@ -30,6 +33,7 @@ class CudaClock {
   std::uint64_t ready_ns(cudaEvent_t event) const;
 
  private:
+  std::optional<ClockReading> exchange_clocks();
   void anchor();
 
   cudaStream_t stream_ = nullptr;

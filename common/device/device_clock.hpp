@@ -37,8 +37,12 @@ class ClockMap {
     const auto since = static_cast<double>(static_cast<std::int64_t>(device_ns - first_.device_ns));
     return first_.host_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(since * pace_));
   }
-  /// How much faster the device's clock goes than the host's, in parts per million.
+  /// How much faster the device's clock goes than the host's, in parts per million; right within `drift_within_ppm`.
   double drift_ppm() const { return (1 / pace_ - 1) * 1e6; }
+  double drift_within_ppm() const {
+    const auto apart = static_cast<double>(second_.host_ns - first_.host_ns);
+    return apart > 0 ? (first_.within_ns + second_.within_ns) / apart * 1e6 : 0;
+  }
   /// Between the readings every time is right within this.
   double within_ns() const { return first_.within_ns > second_.within_ns ? first_.within_ns : second_.within_ns; }
 

@@ -269,3 +269,11 @@ def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
     begin = time.monotonic()
     report(directory)
     assert time.monotonic() - begin < 20
+
+
+def test_traced_rows_are_left_out(tmp_path):
+    clean, traced = (rows.cell(rows.params("gpu_ring"), repetition) for repetition in (0, 1))
+    traced["run"]["traced"] = True
+    results = load([with_rows(tmp_path, clean, traced)])
+    assert len(results.cells) == 1
+    assert any("--trace" in note for note in results.notes)

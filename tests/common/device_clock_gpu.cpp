@@ -56,10 +56,10 @@ TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
     stream->synchronize();
     const std::uint64_t end = now_ns();
     const ClockMap map(reading, device->read_clock());
-    const StageTimes times = on_host_clock(stages.times(message_id(0, 0)), map);
+    const StageTimes times = stages.times(message_id(0, 0));
     const auto at = [&](std::uint64_t ns) { return static_cast<double>(static_cast<std::int64_t>(ns - begin)); };
-    const double start = at(times[static_cast<unsigned>(Stage::kernel_start)]);
-    const double stop = at(times[static_cast<unsigned>(Stage::kernel_end)]);
+    const double start = at(map.to_host(times[static_cast<unsigned>(Stage::kernel_start)]));
+    const double stop = at(map.to_host(times[static_cast<unsigned>(Stage::kernel_end)]));
     const double queued = at(map.to_host(before->ready_ns())), done = at(map.to_host(after->ready_ns()));
     std::printf("ns since begin: event %.0f, kernel %.0f to %.0f, event %.0f, host %.0f\n", queued, start, stop, done,
                 at(end));

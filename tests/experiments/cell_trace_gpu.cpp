@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "tests/support/cupti.hpp"
 #include "tests/support/stages.hpp"
 
 namespace feedrate::test {
@@ -15,6 +16,7 @@ class GpuCellTrace : public testing::Test {
   void SetUp() override {
     if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     if (const auto reason = cupti_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+    if (too_late_for_cupti()) GTEST_SKIP() << kTooLate;
   }
   /// Traces one run; returns its row.
   Json run(const Point& point) {

@@ -1,8 +1,6 @@
 // What CUPTI records of a real GPU.
 #include "experiments/cupti.hpp"
 
-#include <cuda.h>
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/trace.hpp"
 #include "kernels/workload.hpp"
+#include "tests/support/cupti.hpp"
 #include "variants/ring/lane_memory.hpp"
 
 namespace feedrate {
@@ -48,24 +47,12 @@ std::vector<Activity> of_kind(const Recording& recording, Kind kind) {
   return found;
 }
 
-/// Whether this process has had the GPU before it asked.
-bool context_exists() {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &entry, 12000, cudaEnableDefault, &found);
-  unsigned flags = 0;
-  int active = 0;
-  if (entry != nullptr) reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(entry)(0, &flags, &active);
-  return active != 0;
-}
-
 class ActivityOnGpu : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     if (const auto reason = cupti_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-    static const bool late = context_exists();  // as the first of these tests finds it
-    if (late) GTEST_SKIP() << "other tests had the GPU before CUPTI, which then sees no calls; run these alone";
+    if (test::too_late_for_cupti()) GTEST_SKIP() << test::kTooLate;
     recorder = open_activity_recorder(16 << 20);
     device = open_device("cuda");
   }

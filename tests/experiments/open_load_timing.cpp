@@ -88,6 +88,22 @@ struct SlowToMake : EchoLike<SlowToMake> {
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
+/// An echo of which one message takes 50 ms to make.
+struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
+  static constexpr auto kName = "test_once_slow_to_make";
+  static constexpr auto kDescription = "test: one message takes 50 ms to make";
+  explicit OnceSlowToMake(const WorkloadOptions&) {}
+  static void shape(std::byte*, std::size_t) {
+    static std::atomic<int> made{0};
+    if (++made != 2000) return;
+    const std::uint64_t end = now_ns() + 50'000'000;
+    while (now_ns() < end) {
+    }
+  }
+  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) { return true; }
+};
+const WorkloadRegistration<OnceSlowToMake> once_slow_to_make;
+
 Point open_point(const std::string& queue, std::uint64_t rate) {
   Point point;
   point.queue = queue;
@@ -170,6 +186,17 @@ TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
   const Json row = run_open(point, 0.3);
   EXPECT_EQ(row["status"], "invalid") << row["reason"];
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
+}
+
+TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
+  Point point = open_point("test_prompt", 20'000);
+  point.workload = "test_once_slow_to_make";
+  const Json row = run_open(point, 0.5);
+  EXPECT_EQ(row["status"], "invalid") << row["reason"];
+  const double lag = row["send_lag_ns"]["p99"];
+  EXPECT_GT(lag, 30e6);  // a tenth of the messages waited, up to 50 ms
+  // The rest is the wait for room, when all that is late goes out at once.
+  EXPECT_GT(row["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
 }
 
 TEST(OpenLoad, ALowRateIsTimedWhole) {

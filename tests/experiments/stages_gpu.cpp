@@ -24,6 +24,8 @@ void expect_stages(const Point& point, const std::vector<std::string>& names) {
   const double whole = row["latency_ns"]["mean"];
   EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.05 * whole);
   EXPECT_LT(row["clock"]["within_ns"], 2000);
+  // An event's time is known within a launch.
+  EXPECT_LT(row["clock"]["most_out_of_order_ns"], row["clock"]["within_ns"].get<double>() + 3000);
 }
 
 TEST_F(GpuStages, OfTransfers) {

@@ -93,13 +93,52 @@ TEST(StageTimes, AreSetOnTheHostsClock) {
   set(Stage::kernel_start, 1'006'000);
   set(Stage::kernel_end, 1'010'000);
   set(Stage::collected, 2'007'000);
-  const auto stages = stage_times(std::span(&sample, 1), clock);
-  const auto mean = [&](Stage stage) { return stages[static_cast<unsigned>(stage)].mean(); };
+  const StageDurations durations = stage_durations(std::span(&sample, 1), clock);
+  const auto mean = [&](Stage stage) { return durations.stages[static_cast<unsigned>(stage)].mean(); };
   EXPECT_EQ(mean(Stage::sent), 1000);
   EXPECT_EQ(mean(Stage::kernel_start), 2000);
   EXPECT_EQ(mean(Stage::kernel_end), 2000);
   EXPECT_EQ(mean(Stage::collected), 2000);
-  EXPECT_EQ(stages[static_cast<unsigned>(Stage::dequeued)].samples(), 0);
+  EXPECT_EQ(durations.stages[static_cast<unsigned>(Stage::dequeued)].samples(), 0);
+  EXPECT_EQ(durations.out_of_order, 0);
+}
+
+StageSample sample_of(std::initializer_list<std::pair<Stage, std::uint64_t>> times) {
+  StageSample sample;
+  for (const auto& [stage, ns] : times) sample.times[static_cast<unsigned>(stage)] = ns;
+  sample.due = sample.times[0];
+  return sample;
+}
+
+TEST(StageTimes, OutOfOrderAreMovedAndCounted) {
+  const std::array samples{
+      sample_of({{Stage::sent, 1000}, {Stage::kernel_start, 900}, {Stage::kernel_end, 1500}, {Stage::collected, 2000}}),
+      sample_of(
+          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::kernel_end, 2300}, {Stage::collected, 2000}}),
+      sample_of(
+          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one mark came too late
+  const StageDurations durations = stage_durations(samples, ClockMap());
+  EXPECT_EQ(durations.out_of_order, 2);
+  EXPECT_EQ(durations.most_out_of_order_ns, 300);
+  double sum = 0;
+  for (const Histogram& stage : durations.stages) {
+    EXPECT_EQ(stage.samples() % 3, 0);
+    sum += stage.mean();
+  }
+  EXPECT_NEAR(sum, 1000, 20);
+}
+
+TEST(StageTimes, ABrokersAnswerThatIsReadLateTakesNothingFromOthers) {
+  const std::array samples{
+      sample_of({{Stage::sent, 1000}, {Stage::brokered, 1900}, {Stage::dequeued, 1400}, {Stage::collected, 2000}}),
+      sample_of({{Stage::sent, 1000}, {Stage::dequeued, 1400}, {Stage::collected, 2000}}),
+      sample_of({{Stage::sent, 1000}, {Stage::brokered, 1100}, {Stage::dequeued, 1400}, {Stage::collected, 2000}})};
+  const StageDurations durations = stage_durations(samples, ClockMap());
+  const auto mean = [&](Stage stage) { return durations.stages[static_cast<unsigned>(stage)].mean(); };
+  EXPECT_NEAR(mean(Stage::brokered), 300, 3);
+  EXPECT_NEAR(mean(Stage::dequeued), 100, 3);
+  EXPECT_NEAR(mean(Stage::collected), 600, 6);
+  EXPECT_EQ(durations.out_of_order, 0);
 }
 
 TEST(StageClock, FindsTheSampledInAnyOrder) {
@@ -118,6 +157,27 @@ TEST(StageClock, FindsTheSampledInAnyOrder) {
   EXPECT_EQ(found(), (std::vector<std::uint64_t>{8, 16, 24, 32, 40}));
   for (std::size_t i = 0; i < 40; ++i) messages.header(i).id = message_id(1, 44 - i);
   EXPECT_EQ(found(), (std::vector<std::uint64_t>{40, 32, 24, 16, 8}));
+}
+
+/// A kernel that stays marks what may ever be sampled: each of those has its own place, as far as messages in flight
+/// go.
+TEST(StageClock, OfAKernelThatStaysSamplesAPartOfWhatItMarks) {
+  const auto device = open_cpu_device();
+  StageClock clock(*device, 1, 2048, 16);
+  clock.sample(64);
+  EXPECT_TRUE(clock.samples(128));
+  EXPECT_FALSE(clock.samples(16));
+  const StageMarks lasting = clock.lasting_marks(), now = clock.marks();
+  EXPECT_TRUE(lasting.samples(message_id(0, 16)) && lasting.samples(message_id(0, 128)));
+  EXPECT_FALSE(lasting.samples(message_id(0, 8)));
+  EXPECT_FALSE(now.samples(message_id(0, 16)));
+  clock.begin(message_id(0, 128), 1000);
+  for (std::uint64_t sequence = 144; sequence < 128 + 4096; sequence += 16) {
+    lasting.mark(message_id(0, sequence), Stage::kernel_start, 7);
+  }
+  EXPECT_EQ(clock.times(message_id(0, 128)), (StageTimes{1000}));
+  clock.sample(4);  // finer than the kernel marks
+  EXPECT_EQ(clock.every(), 16);
 }
 
 TEST(StageClock, KeepsNoTimesOfEarlierMessages) {
