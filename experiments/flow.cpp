@@ -33,7 +33,7 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
 }
 
 void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
-  if (flow.stages.size() >= kMostStageSamples) return;
+  if (flow.stages.size() >= most_stage_samples(flow.producers)) return;
   const std::uint64_t id = message_id(flow.index, sequence);
   StageSample sample{id, 0, clock.times(id)};
   sample.times[static_cast<unsigned>(Stage::collected)] = now;

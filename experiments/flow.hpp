@@ -29,8 +29,11 @@ struct Pass {
   bool until_steady = false;           ///< ends sooner than `seconds` once the rate has no trend any more
 };
 
-/// That a flow keeps of a pass; 7 MiB, taken before it begins.
-inline constexpr std::size_t kMostStageSamples = 1 << 16;
+/// That a flow keeps of a pass: 6 MiB, taken before it begins, and 100 MiB in all.
+inline std::size_t most_stage_samples(unsigned producers) {
+  constexpr std::size_t kEach = 1 << 16, kAll = 1 << 20;
+  return std::min(kEach, kAll / producers);
+}
 
 /// What is the same for all flows of a load.
 struct Work {

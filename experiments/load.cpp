@@ -60,7 +60,8 @@ Load::Load(Queue& queue, const Point& point, const Workload& workload, Device& d
       settings_(settings) {
   for (unsigned i = 0; i < point.producers; ++i) {
     flows_.push_back(std::make_unique<Flow>(i, point, queue));
-    if (stages != nullptr) flows_.back()->stages.resize(kMostStageSamples);  // its pages, before time counts
+    if (stages != nullptr)
+      flows_.back()->stages.resize(most_stage_samples(point.producers));  // its pages, before time counts
   }
 }
 

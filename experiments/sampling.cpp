@@ -33,7 +33,9 @@ unsigned timing_sampling(double messages_per_second, const Point& point) {
 unsigned stages_sampling(double messages_per_second, double seconds, const Point& point) {
   const bool events = Queues::instance().get("--queue", point.queue).uses_transfer;
   const double samples = messages_per_second / point.producers * seconds;
-  const double fit = std::max(1.0, std::ceil(2 * samples / kMostStageSamples));  // it may become faster yet
+  const double fit = std::max(
+      1.0,
+      std::ceil(2 * samples / static_cast<double>(most_stage_samples(point.producers))));  // it may become faster yet
   return std::max(sampling(messages_per_second, point, events ? kEventsNs : kStagesNs),
                   std::bit_ceil(static_cast<unsigned>(fit)));
 }
