@@ -49,7 +49,7 @@ def page(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def figures(page) -> str:
     drawn = re.findall(r"<figure .*?</figure>", page, re.DOTALL)
-    assert len(drawn) == 9
+    assert len(drawn) == 10
     return "".join(drawn)
 
 
