@@ -53,7 +53,12 @@ def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
         line = stats.best(chosen[chosen["variant"] == variant], "payload_bytes", metric).sort_values("payload_bytes")
         low, high = line[metric] - line[f"{metric}_low"], line[f"{metric}_high"] - line[metric]
         axes.errorbar(
-            line["payload_bytes"], line[metric], yerr=[low, high], capsize=2, elinewidth=1, **styles.line(variant)
+            line["payload_bytes"].to_numpy(),
+            line[metric].to_numpy(),
+            yerr=[low.to_numpy(), high.to_numpy()],
+            capsize=2,
+            elinewidth=1,
+            **styles.line(variant),
         )
 
 
