@@ -5,7 +5,8 @@
 
 namespace feedrate {
 
-/// Nanoseconds of the host's monotonic clock, the raw one: nobody slews it while something is timed. About 20 ns a call.
+/// Nanoseconds of the host's monotonic clock, the raw one: nobody slews it while something is timed. About 20 ns a
+/// call.
 inline std::uint64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);

@@ -52,8 +52,8 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   constexpr unsigned kUnstagedBytes = 256 << 10;
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
-  // Small messages are mostly on their way: a team takes all that wait, and the next one what comes meanwhile. Large ones
-  // are work, and are shared.
+  // Small messages are mostly on their way: a team takes all that wait, and the next one what comes meanwhile. Large
+  // ones are work, and are shared.
   const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
   LaneServer server(lane, state);  // its shadow is used by the first thread alone
   StageMarks marks = lane.marks;

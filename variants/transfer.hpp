@@ -16,7 +16,8 @@ struct Batch {
   ConstMessages in;
   Messages out;  ///< as many as `in`
   std::uint64_t tag = 0;
-  /// Asks the transfer for the times, in ns of the device's clock, at which the copies were done; 0 where there are none.
+  /// Asks the transfer for the times, in ns of the device's clock, at which the copies were done; 0 where there are
+  /// none.
   bool timed = false;
   std::uint64_t copied_in = 0, copied_out = 0;
   StageMarks marks = {};  ///< for the kernel, when some of the messages are sampled

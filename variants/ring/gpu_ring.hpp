@@ -42,7 +42,7 @@ struct RingConfig {
   Granularity granularity = Granularity::automatic;
   Slots slots = Slots::pinned;
   RingIdle idle = RingIdle::spin;
-  StageMarks marks = {};  ///< where the grid notes when it works on sampled messages
+  StageMarks marks = {};                         ///< where the grid notes when it works on sampled messages
   std::chrono::microseconds park_after{10'000};  ///< idle time after which `park` leaves
 };
 

@@ -68,8 +68,12 @@ class InFlight {
 };
 
 inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
-  return {in, out, static_cast<std::uint32_t>(batch.in.stride), static_cast<std::uint32_t>(batch.out.stride),
-          static_cast<std::uint32_t>(batch.in.count), batch.marks};
+  return {in,
+          out,
+          static_cast<std::uint32_t>(batch.in.stride),
+          static_cast<std::uint32_t>(batch.out.stride),
+          static_cast<std::uint32_t>(batch.in.count),
+          batch.marks};
 }
 
 }  // namespace feedrate
