@@ -300,6 +300,7 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
     row["stages_ns"] = to_json(durations.stages);
     row["stages_sampled_every"] = stages_sampled_every;
     row["clock"] = {{"within_ns", clock.within_ns()},
+                    {"events_within_ns", clock.events_within_ns()},
                     {"drift_ppm", clock.drift_ppm()},
                     {"drift_within_ppm", clock.drift_within_ppm()},
                     {"out_of_order_share",

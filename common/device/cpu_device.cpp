@@ -218,7 +218,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
   ClockReading read_clock() override {
     const std::uint64_t now = now_ns();
-    return {now, now, 0};  // one clock
+    return {now, now};  // one clock
   }
   unsigned most_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,

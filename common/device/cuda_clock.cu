@@ -71,12 +71,10 @@ CudaClock::~CudaClock() {
 }
 
 ClockReading CudaClock::read() {
-  for (unsigned tries = 1; tries < kTries; ++tries) {
+  for (unsigned tries = 0; tries < kTries; ++tries) {
     if (const auto reading = exchange_clocks()) return *reading;
   }
-  const auto reading = exchange_clocks();
-  if (!reading) throw Failure("the clocks of host and GPU could not be set side by side");
-  return *reading;
+  throw Failure("the clocks of host and GPU could not be set side by side");
 }
 
 std::optional<ClockReading> CudaClock::exchange_clocks() {
@@ -99,8 +97,8 @@ std::optional<ClockReading> CudaClock::exchange_clocks() {
   const std::int64_t most_ahead = words_->most_ahead;
   // Nothing was exchanged (launches are serialized, say), or the GPU's clock ticks too coarsely.
   if (shown == 0 || least_ahead < most_ahead) return std::nullopt;
-  anchor();
   ClockReading reading;
+  reading.events_within_ns = anchor();
   reading.device_ns = shown;
   reading.host_ns = shown + static_cast<std::uint64_t>(most_ahead + (least_ahead - most_ahead) / 2);
   reading.within_ns = static_cast<double>(least_ahead - most_ahead) / 2;
@@ -108,7 +106,7 @@ std::optional<ClockReading> CudaClock::exchange_clocks() {
 }
 
 /// An event's time lies between a kernel's before it and after it; the closest of some tries is kept.
-void CudaClock::anchor() {
+double CudaClock::anchor() {
   float closest = std::numeric_limits<float>::max();
   for (unsigned i = 0; i < kAnchors; ++i) {
     check(cudaEventRecord(next_, stream_), "cudaEventRecord");
@@ -123,6 +121,7 @@ void CudaClock::anchor() {
     std::swap(anchor_, next_);
     anchor_ns_ = words_->device - static_cast<std::uint64_t>(std::lround(apart / 2 * 1e6));
   }
+  return closest / 2 * 1e6;
 }
 
 std::uint64_t CudaClock::ready_ns(cudaEvent_t event) const {

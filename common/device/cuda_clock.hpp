@@ -27,14 +27,14 @@ class CudaClock {
   /// Throws Failure when the two can't talk: launches that wait for their end (CUDA_LAUNCH_BLOCKING, profilers), or a
   /// clock that ticks more coarsely than a word takes.
   ClockReading read();
-  /// When a recorded event was ready, in ns of `globaltimer`; right within half a microsecond or so, and a
-  /// ten-millionth of the time since the last `read` (an event's time is a float of milliseconds). 0 before the first
-  /// `read`.
+  /// When a recorded event was ready, in ns of `globaltimer`; right within the last reading's `events_within_ns`, and a
+  /// ten-millionth of the time since it (an event's time is a float of milliseconds). 0 before the first `read`.
   std::uint64_t ready_ns(cudaEvent_t event) const;
 
  private:
   std::optional<ClockReading> exchange_clocks();
-  void anchor();
+  /// Sets an event beside `globaltimer`, and returns within how many ns.
+  double anchor();
 
   cudaStream_t stream_ = nullptr;
   ClockWords* words_ = nullptr;

@@ -21,7 +21,8 @@ FEEDRATE_HD inline std::uint64_t device_clock_ns() {
 /// What a device's clock shows at a moment of the host's.
 struct ClockReading {
   std::uint64_t host_ns = 0, device_ns = 0;
-  double within_ns = 0;  ///< the moment is known so well
+  double within_ns = 0;         ///< the moment is known so well
+  double events_within_ns = 0;  ///< and the times of events, beside the device's clock
 };
 
 /// From a device's clock to the host's, by a straight line through two readings.
@@ -45,6 +46,8 @@ class ClockMap {
   }
   /// Between the readings every time is right within this.
   double within_ns() const { return first_.within_ns > second_.within_ns ? first_.within_ns : second_.within_ns; }
+  /// The times of events are those since the first reading, and may be off by so much besides.
+  double events_within_ns() const { return first_.events_within_ns; }
 
  private:
   ClockReading first_, second_;

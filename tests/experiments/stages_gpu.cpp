@@ -24,8 +24,10 @@ void expect_stages(const Point& point, const std::vector<std::string>& names) {
   const double whole = row["latency_ns"]["mean"];
   EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.05 * whole);
   EXPECT_LT(row["clock"]["within_ns"], 2000);
-  // An event's time is known within a launch.
-  EXPECT_LT(row["clock"]["most_out_of_order_ns"], row["clock"]["within_ns"].get<double>() + 3000);
+  const Json& clock = row["clock"];
+  EXPECT_LT(clock["events_within_ns"], 10'000);
+  EXPECT_LE(clock["most_out_of_order_ns"].get<double>(),
+            clock["within_ns"].get<double>() + clock["events_within_ns"].get<double>());
 }
 
 TEST_F(GpuStages, OfTransfers) {
