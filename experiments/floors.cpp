@@ -42,6 +42,44 @@ double thread_round_trip_ns() {
   return median_ns(kTrips, one);
 }
 
+/// How late a thread that does nothing but look comes to what happens at any moment: the 99th percentile, over threads
+/// on all cores but two. Timer ticks and the hypervisor take it away now and then, so no tail of a queue whose ends are
+/// threads can be shorter.
+double host_pause_p99_ns() {
+  constexpr std::uint64_t kWorthNoting = 200;  // a look takes a tenth of that
+  constexpr double kTail = 0.01;
+  const unsigned threads = std::max(3u, available_cores()) - 2;
+  std::vector<std::future<std::vector<std::uint64_t>>> lookers;
+  for (unsigned t = 0; t < threads; ++t) {
+    lookers.push_back(std::async(std::launch::async, [] {
+      std::vector<std::uint64_t> pauses;
+      const auto start = now_ns(), end = start + static_cast<std::uint64_t>(kSeconds * 1e9);
+      for (auto last = start, now = start; last < end; last = now) {
+        now = now_ns();
+        if (now - last > kWorthNoting) pauses.push_back(now - last);
+      }
+      return pauses;
+    }));
+  }
+  std::vector<std::uint64_t> pauses;
+  for (auto& looker : lookers) {
+    const auto seen = looker.get();
+    pauses.insert(pauses.end(), seen.begin(), seen.end());
+  }
+  // What happens `t` or more before a pause ends waits for that long. The longest pauses first, until those moments are
+  // a hundredth of all.
+  std::ranges::sort(pauses, std::greater());
+  const double tail = kTail * threads * kSeconds * 1e9;
+  double sum = 0;
+  for (std::size_t n = 0; n < pauses.size(); ++n) {
+    const auto next = static_cast<double>(n + 1 < pauses.size() ? pauses[n + 1] : kWorthNoting);
+    sum += static_cast<double>(pauses[n]);
+    const double wait = (sum - tail) / static_cast<double>(n + 1);
+    if (wait >= next) return wait;
+  }
+  return static_cast<double>(kWorthNoting);
+}
+
 /// All cores copy, each within memory of its own that no cache holds.
 double host_copy_bytes_per_second() {
   constexpr std::size_t kBytes = 64 << 20;
@@ -169,6 +207,8 @@ double per_second(double seconds, const std::function<void()>& body) {
 std::vector<Floor> measure_device_floors(Device& device) {
   FloorList floors;
   floors.add("thread_round_trip_ns", "ns", "one word to another thread and back, median", thread_round_trip_ns);
+  floors.add("host_pause_p99_ns", "ns", "how late threads that only look are, on all cores but two, 99th percentile",
+             host_pause_p99_ns);
   floors.add("host_copy_bytes_per_second", "bytes/s", "memcpy on all cores, out of cache", host_copy_bytes_per_second);
   if (device.kind() == "cuda") add_cuda_floors(floors, device);
   return floors.take();
