@@ -31,6 +31,9 @@ class StageClock {
   /// Between passes: which messages are sampled. `every` is rounded up to a power of two, and to what fits.
   void sample(std::uint64_t every) { every_ = std::bit_ceil(std::max(every, finest())); }
   bool samples(std::uint64_t sequence) const { return (sequence & (every_ - 1)) == 0; }
+  bool samples_one_of(std::uint64_t sequence, std::uint64_t count) const {
+    return ((sequence + every_ - 1) & ~(every_ - 1)) < sequence + count;
+  }
   std::uint64_t every() const { return every_; }
   /// For a kernel that is launched now, and is done before the sampling changes.
   StageMarks marks() const {

@@ -1,5 +1,7 @@
 #include "experiments/flow.hpp"
 
+#include <optional>
+
 #include "common/clock.hpp"
 #include "common/threads.hpp"
 #include "common/trace.hpp"
@@ -44,10 +46,12 @@ void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, 
 /// A timed message's result is verified.
 void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
   if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, now);
-  const std::uint64_t published = flow.stamp(sequence, pass.sample_every).load(std::memory_order_relaxed);
+  const Stamp& stamp = flow.stamp(sequence, pass.sample_every);
+  const std::uint64_t published = stamp.published_ns.load(std::memory_order_relaxed);
   if (flow.schedule == nullptr) return flow.latency.record(now - published);
   const std::uint64_t response = now - flow.due_ns(sequence);
   flow.latency.record(response);
+  flow.prompt_latency.record(response - stamp.own_lag_ns.load(std::memory_order_relaxed));
   flow.service.record(now - published);
   if (!flow.schedule->priorities.empty()) {
     flow.by_priority[flow.schedule->priorities[flow.place_of(sequence)]].record(response);
@@ -101,7 +105,7 @@ void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
   start = start_ns;
   first = sent.load();
   all_sent = false;
-  latency = service = send_lag = own_lag = Histogram();
+  latency = service = prompt_latency = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
   finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;
@@ -119,7 +123,8 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
       continue;
     }
     backoff.reset();
-    const TraceRange range("collect");
+    std::optional<TraceRange> range;
+    if (worth_a_range(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
     for (ConstMessages rest = results; !rest.empty();) {
       const ConstMessages run = rest.first(leading_run(rest));
       take_run(flow, work, pass, run);

@@ -44,6 +44,18 @@ struct Work {
   StageClock* stages = nullptr;  ///< of the pass; none while nothing is timed
 };
 
+/// What a sender tells the collector of a timed message.
+struct Stamp {
+  std::atomic<std::uint64_t> published_ns{0};
+  std::atomic<std::uint64_t> own_lag_ns{0};  ///< open load: how late it was by the sender's own fault
+};
+
+/// Whether `count` messages are worth a range in a profile: those with a sampled one among them. A range for each batch
+/// would slow a run of millions of messages a second down to half of that.
+inline bool worth_a_range(const Work& work, std::uint64_t sequence, std::uint64_t count) {
+  return work.stages != nullptr && work.stages->samples_one_of(sequence, count);
+}
+
 /// One producer, its collector, and what they share. Everything atomic has one writer.
 struct Flow {
   Flow(unsigned index, const Point& point, Queue& queue)
@@ -65,8 +77,8 @@ struct Flow {
   std::size_t payload_of(std::uint64_t sequence) const {
     return mixed() ? schedule->payloads[place_of(sequence)] : payload;
   }
-  /// When a timed message was published. Side by side, so that not each of them costs both threads a line.
-  std::atomic<std::uint64_t>& stamp(std::uint64_t sequence, unsigned every) {
+  /// A timed message's. Side by side, so that not each of them costs both threads a line.
+  Stamp& stamp(std::uint64_t sequence, unsigned every) {
     return stamps[(sequence >> std::countr_zero(every)) & (stamps.size() - 1)];
   }
 
@@ -74,17 +86,18 @@ struct Flow {
   std::size_t payload;
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
-  std::vector<std::atomic<std::uint64_t>> stamps;
+  std::vector<Stamp> stamps;
   const Schedule* schedule = nullptr;  // of the pass, as are the next two
   std::uint64_t start = 0;             // ns: when its first message is due at the earliest
   std::uint64_t first = 0;             // the sequence number that its first message has
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next six
+  alignas(128) Tracker tracker;  // the collector's, as are the next seven
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
+  Histogram prompt_latency;      // open load: `latency` without the sender's own lag
   std::map<unsigned, Histogram> by_priority;
   std::vector<StageSample> stages;
   std::uint64_t finished_at = 0;  // when the last result of the pass came

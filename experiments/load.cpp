@@ -201,6 +201,7 @@ PassResult Load::run(const Pass& pass) {
   for (auto& flow : flows_) {
     result.latency.merge(flow->latency);
     result.service.merge(flow->service);
+    result.prompt_latency.merge(flow->prompt_latency);
     result.send_lag.merge(flow->send_lag);
     result.own_lag.merge(flow->own_lag);
     result.stages.insert(result.stages.end(), flow->stages.begin(), flow->stages.end());

@@ -31,8 +31,9 @@ std::string why_unsustainable(const Point& point, const PassResult& result) {
   return own ? "generator: " + evidence : evidence;
 }
 
-/// The generator's own lateness may be a tenth of what is measured, and is always allowed what a look at the clock and
-/// a batch take.
+/// The generator's own lateness may add a tenth to what is measured, and is always allowed what a look at the clock and
+/// a batch take. What it adds, not what it is: where it is late for other messages than those that the queue is slow
+/// for, as when the host's timer stops it now and then, the percentile is still the queue's.
 std::string why_generator(const PassResult& result) {
   constexpr double kShare = 0.1;
   struct Limit {
@@ -40,11 +41,11 @@ std::string why_generator(const PassResult& result) {
     const char* name;
   };
   for (const Limit& limit : {Limit{0.5, 300, "half"}, Limit{0.99, 1000, "1 %"}}) {
-    const double own = result.own_lag.quantile(limit.quantile), response = result.latency.quantile(limit.quantile);
-    if (own > limit.least_ns && own > kShare * response) {
-      return fmt::format(
-          "generator: {} of the messages were sent {} or more too late by its own fault, of a response of {}",
-          limit.name, format_ns(own), format_ns(response));
+    const double response = result.latency.quantile(limit.quantile);
+    const double prompt = result.prompt_latency.quantile(limit.quantile);
+    if (response - prompt > std::max(limit.least_ns, kShare * response)) {
+      return fmt::format("generator: {} of the messages took {} or more, and without its own lag {}", limit.name,
+                         format_ns(response), format_ns(prompt));
     }
   }
   return "";
@@ -66,6 +67,8 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
       {"due_per_second", static_cast<double>(result.due) / result.seconds},
       {"own_lag_ns",
        {{"p50", result.own_lag.quantile(0.5)}, {"p99", result.own_lag.quantile(0.99)}, {"max", result.own_lag.max()}}},
+      {"without_own_lag_ns",
+       {{"p50", result.prompt_latency.quantile(0.5)}, {"p99", result.prompt_latency.quantile(0.99)}}},
       {"granularity_ns", result.granularity_ns},
       {"batch", point.batch},
       {"blocked_share", result.blocked_share},

@@ -1,3 +1,4 @@
+#include <optional>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -38,8 +39,11 @@ void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Mess
   }
 }
 
-void stamp(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
-  flow.stamp(sequence, pass.sample_every).store(now, std::memory_order_relaxed);
+void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now,
+                  std::uint64_t own_lag = 0) {
+  Stamp& stamp = flow.stamp(sequence, pass.sample_every);
+  stamp.published_ns.store(now, std::memory_order_relaxed);
+  stamp.own_lag_ns.store(own_lag, std::memory_order_relaxed);
   if (work.stages != nullptr && work.stages->samples(sequence)) {
     work.stages->begin(message_id(flow.index, sequence), now);
   }
@@ -92,9 +96,10 @@ void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t seque
   const double own = behind.own_share(now);
   for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
     const std::uint64_t due = flow.due_ns(timed), lag = now > due ? now - due : 0;
-    stamp(flow, work, pass, timed, now);
+    const auto own_lag = static_cast<std::uint64_t>(own * static_cast<double>(lag));
+    note_sending(flow, work, pass, timed, now, own_lag);
     flow.send_lag.record(lag);
-    flow.own_lag.record(static_cast<std::uint64_t>(own * static_cast<double>(lag)));
+    flow.own_lag.record(own_lag);
   });
   behind.wait(now);
   flow.producer->publish(count);
@@ -119,12 +124,13 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
       continue;
     }
     backoff.reset();
-    const TraceRange range("produce");
+    std::optional<TraceRange> range;
+    if (worth_a_range(work, sent, slots.count)) range.emplace("produce");
     fill(flow, work, sent, slots);
     std::uint64_t now = 0;
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
       if (now == 0) now = now_ns();
-      stamp(flow, work, pass, timed, now);
+      note_sending(flow, work, pass, timed, now);
     });
     flow.producer->publish(slots.count);
     sent += slots.count;
@@ -175,7 +181,8 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
     backoff.reset();
     if (blocked) flow.blocked_ns += behind.go_on(now_ns());
     blocked = false;
-    const TraceRange range("produce");
+    std::optional<TraceRange> range;
+    if (worth_a_range(work, sent, filled)) range.emplace("produce");
     release(flow, work, pass, sent, filled, behind);
     sent += filled;
     filled = 0;
