@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <latch>
+#include <atomic>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -174,12 +174,16 @@ PassResult Load::run(const Pass& pass) {
   PassResult result;
   stop_sending_ = false;
   {
-    std::latch go(1);  // until all threads are there: making hundreds of them takes milliseconds
+    // Until all threads are there: making hundreds of them takes milliseconds. Those that are wait awake, so that the
+    // scheduler gives each that is made a core of its own. Threads that sleep here and are woken together are put on
+    // the same core now and then, and stay there for tens of milliseconds.
+    std::atomic<bool> go{false};
     std::vector<std::jthread> threads;
     const auto add = [&](unsigned core, std::function<void()> body) {
       threads.emplace_back([this, core, &go, body = std::move(body)] {
         if (settings_.pin_threads) pin_to_core(core);
-        go.wait();
+        Backoff backoff;
+        while (!go.load(std::memory_order_acquire)) backoff.wait();
         guarded(body);
       });
     };
@@ -193,7 +197,7 @@ PassResult Load::run(const Pass& pass) {
     result.began_ns = start;
     for (auto& flow : flows_) flow->begin(pass.schedule, start);
     Supervision supervision(*this, pass, start, result);  // before any thread is at work
-    go.count_down();
+    go.store(true, std::memory_order_release);
     guarded([&] { supervision.watch(); });
   }
   if (failure_) std::rethrow_exception(failure_);

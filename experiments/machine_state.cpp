@@ -17,6 +17,10 @@ constexpr double kLeastClock = 0.75;
 constexpr double kMostStolen = 0.02;
 // The kernel counts in ticks of 10 ms, and a tick or two may be how the phase fell between them: three are more.
 constexpr double kLeastStolenSeconds = 0.025;
+// Involuntary context switches a second. 16 cores, 14 threads: 20 to 200 with each on its own core, 800 to 13000 with
+// two on one (results/reference/h200/capacity, where a quarter of the ring's repetitions were so).
+constexpr double kMostPreempted = 400;
+constexpr std::size_t kFewCores = 4;  // there threads give their core away between two looks (common/threads)
 
 // These slow down a GPU that has work; where it has none, drivers report them too.
 constexpr std::uint64_t kUnderLoad = clock_reason::kPowerCap | clock_reason::kSyncBoost | clock_reason::kDisplayClocks;
@@ -144,6 +148,18 @@ std::optional<std::string> stolen(const HostUse& host) {
       stolen, used, 100 * kMostStolen);
 }
 
+/// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to a core that
+/// stands idle: tens of milliseconds in which both seem slow. On few cores they share on purpose.
+std::optional<std::string> crowded(const HostUse& host) {
+  const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();
+  const auto switches = static_cast<double>(host.own_involuntary_switches);
+  if (host.cores.size() <= kFewCores || idle < 1 || switches <= kMostPreempted * host.seconds) return std::nullopt;
+  return fmt::format(
+      "threads of this process shared cores while {:.1f} stood idle: {:.0f} involuntary context switches a second (up "
+      "to {:.0f} are taken as normal)",
+      idle, switches / host.seconds, kMostPreempted);
+}
+
 }  // namespace
 
 std::optional<Range> range_of(const MachineState& state, std::optional<double> GpuSample::*value) {
@@ -192,7 +208,7 @@ Json to_json(const MachineState& state) {
 
 std::vector<std::string> disturbances(const MachineState& state) {
   std::vector<std::string> found;
-  for (auto& reason : {held_down(state), slow_clock(state), stolen(state.host)}) {
+  for (auto& reason : {held_down(state), slow_clock(state), stolen(state.host), crowded(state.host)}) {
     if (reason) found.push_back(*reason);
   }
   return found;

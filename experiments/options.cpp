@@ -206,7 +206,8 @@ void CommonOptions::add_run(CLI::App& app) {
       "of a cell, however wide its intervals", "30");
   add_seconds(app, "time-limit", run.time_limit, 86400, "for a cell's repetitions together, likewise");
   add_flag(app, "keep-disturbed", run.keep_disturbed,
-           "count repetitions although the GPU's clock was throttled or cores were stolen; else they are repeated");
+           "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
+           "repeated");
   add_flag(app, "no-stages", run.no_stages, "take no times on messages' way, to see what that costs");
   add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
   add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");

@@ -315,7 +315,7 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
     row["status"] = "invalid";
     row["reason"] = "interrupted";
   } else if (is_open(point)) {
-    describe_open_load(point, result, sample_every, row);
+    describe_open_load(point, result, sample_every, floors_.value("host_pause_p99_ns", 0.0), row);
     if (entry.works && row["status"] == "unsustainable") compare_with_driver(point, row["load"]["due_per_second"], row);
   } else if (entry.works) {
     compare_with_driver(point, rate, row);

@@ -160,6 +160,23 @@ TEST(MachineJson, HasNoGpuWhereThereIsNone) {
   EXPECT_EQ(host.at("per_core_busy"), (Json{0.9, 0.1}));
 }
 
+MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t switches) {
+  MachineState state;
+  state.host.seconds = 0.5;
+  state.host.cores.assign(cores, {.busy = busy_cores / static_cast<double>(cores), .steal = 0});
+  state.host.own_cores = busy_cores;
+  state.host.own_involuntary_switches = switches;
+  return state;
+}
+
+TEST(Disturbances, ThreadsThatShareCoresBesideIdleOnes) {
+  const std::string text = disturbed(with_switches(16, 13.5, 1000));
+  EXPECT_NE(text.find("shared cores while 2.5 stood idle: 2000 involuntary"), std::string::npos) << text;
+  EXPECT_EQ(disturbed(with_switches(16, 14, 100)), "");     // now and then the system needs a core
+  EXPECT_EQ(disturbed(with_switches(16, 15.8, 5000)), "");  // no core was idle
+  EXPECT_EQ(disturbed(with_switches(2, 0.9, 5000)), "");    // on few cores threads share on purpose
+}
+
 TEST(MachineJson, LeavesOutCoresThatAreUnknown) {
   const Json host = to_json(MachineState{}).at("host");
   for (const char* key : {"cores", "busy_cores", "steal_share", "per_core_busy"})
