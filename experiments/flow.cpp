@@ -34,18 +34,26 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
   return right;
 }
 
-void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, std::uint64_t now) {
+/// A run's moments: its results were found, and are verified.
+struct Moments {
+  std::uint64_t found_ns, verified_ns;
+};
+
+void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, const Moments& run) {
   if (flow.stages.size() >= most_stage_samples(flow.producers)) return;
   const std::uint64_t id = message_id(flow.index, sequence);
   StageSample sample{id, 0, clock.times(id)};
-  sample.times[static_cast<unsigned>(Stage::collected)] = now;
+  auto& returned = sample.times[static_cast<unsigned>(Stage::returned)];
+  if (returned == 0) returned = run.found_ns;
+  sample.times[static_cast<unsigned>(Stage::collected)] = run.verified_ns;
   sample.due = flow.schedule != nullptr ? flow.due_ns(sequence) : sample.times[0];
   flow.stages.push_back(sample);
 }
 
 /// A timed message's result is verified.
-void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now) {
-  if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, now);
+void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, const Moments& run) {
+  if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, run);
+  const std::uint64_t now = run.verified_ns;
   const Stamp& stamp = flow.stamp(sequence, pass.sample_every);
   const std::uint64_t published = stamp.published_ns.load(std::memory_order_relaxed);
   if (flow.schedule == nullptr) return flow.latency.record(now - published);
@@ -58,7 +66,7 @@ void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequen
   }
 }
 
-void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
+void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run, std::uint64_t found_ns) {
   Counts& counts = flow.counts;
   for (std::size_t i = 0; i < run.count; ++i) {
     const ConstMessages result = run.from(i).first(1);
@@ -76,25 +84,26 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
     counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
-    if ((sequence & (pass.sample_every - 1)) == 0) record(flow, work, pass, sequence, now_ns());
+    if ((sequence & (pass.sample_every - 1)) == 0) record(flow, work, pass, sequence, {found_ns, now_ns()});
   }
 }
 
 /// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
 void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
   const std::uint64_t id = run.header(0).id, first = sequence_of(id), end = first + run.count;
+  const std::uint64_t found_ns = samples_one_of(work, first, run.count) ? now_ns() : 0;
   // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
   // counted after it: a batch more may be on its way.
   if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
   const bool known = producer_of(id) == flow.index && first >= flow.first && end <= flow.sent_seen + work.point.batch;
   // The null queue's results are compared too, for the time that takes, but they answer nothing.
   const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
-  if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run);
+  if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run, found_ns);
   flow.counts.received += run.count;
   std::uint64_t now = 0;
   for_timed(first, run.count, pass.sample_every, [&](std::uint64_t timed) {
     if (now == 0) now = now_ns();
-    record(flow, work, pass, timed, now);
+    record(flow, work, pass, timed, {found_ns, now});
   });
 }
 
@@ -124,7 +133,7 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     }
     backoff.reset();
     std::optional<TraceRange> range;
-    if (worth_a_range(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
+    if (samples_one_of(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
     for (ConstMessages rest = results; !rest.empty();) {
       const ConstMessages run = rest.first(leading_run(rest));
       take_run(flow, work, pass, run);

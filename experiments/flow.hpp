@@ -50,9 +50,9 @@ struct Stamp {
   std::atomic<std::uint64_t> own_lag_ns{0};  ///< open load: how late it was by the sender's own fault
 };
 
-/// Whether `count` messages are worth a range in a profile: those with a sampled one among them. A range for each batch
-/// would slow a run of millions of messages a second down to half of that.
-inline bool worth_a_range(const Work& work, std::uint64_t sequence, std::uint64_t count) {
+/// Whether one of `count` messages is sampled. Only such a batch is worth a range in a profile, too: one for each batch
+/// would slow a run of hundreds of millions of messages a second down to half of that.
+inline bool samples_one_of(const Work& work, std::uint64_t sequence, std::uint64_t count) {
   return work.stages != nullptr && work.stages->samples_one_of(sequence, count);
 }
 

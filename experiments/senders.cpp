@@ -125,7 +125,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
     }
     backoff.reset();
     std::optional<TraceRange> range;
-    if (worth_a_range(work, sent, slots.count)) range.emplace("produce");
+    if (samples_one_of(work, sent, slots.count)) range.emplace("produce");
     fill(flow, work, sent, slots);
     std::uint64_t now = 0;
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
@@ -182,7 +182,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
     if (blocked) flow.blocked_ns += behind.go_on(now_ns());
     blocked = false;
     std::optional<TraceRange> range;
-    if (worth_a_range(work, sent, filled)) range.emplace("produce");
+    if (samples_one_of(work, sent, filled)) range.emplace("produce");
     release(flow, work, pass, sent, filled, behind);
     sent += filled;
     filled = 0;

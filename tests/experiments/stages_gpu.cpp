@@ -39,11 +39,11 @@ TEST_F(GpuStages, OfTransfers) {
 
 TEST_F(GpuStages, OfTheRing) {
   Point point = lone("gpu_ring", "cuda");
-  expect_stages(point, {"sent", "kernel_start", "kernel_end", "collected"});
+  expect_stages(point, {"sent", "kernel_start", "kernel_end", "returned", "collected"});
   point.notify = "counter";
-  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "collected"});
+  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"});
   point.slots = "vram";
-  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "collected"});
+  expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"});
 }
 
 TEST_F(GpuStages, OfBrokers) {

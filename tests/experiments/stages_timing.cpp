@@ -73,7 +73,7 @@ TEST(Stages, OfTheRingAreTheKernels) {
     Point point = lone("gpu_ring", "cpu");
     point.notify = notify;
     const Json row = run_point(point);
-    std::vector<std::string> names{"sent", "claimed", "kernel_start", "kernel_end", "collected"};
+    std::vector<std::string> names{"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"};
     if (point.notify == "flags") names.erase(names.begin() + 1);  // a message is seen when it is whole
     EXPECT_EQ(names_of(row["stages_ns"]), names);
     const double whole = row["latency_ns"]["mean"];
