@@ -18,7 +18,7 @@ enum class Stage : unsigned {
   kernel_start,  ///< the device begins to work on it
   kernel_end,    ///< its result is written
   copied_out,    ///< its result is in the host's memory
-  returned,      ///< just before a worker hands the result on; without a worker, when the collector finds it
+  returned,      ///< just before a worker hands the result on; without one here, when the collector comes to it
   collected,     ///< verified
 };
 inline constexpr std::size_t kStages = 10;

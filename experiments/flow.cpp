@@ -34,7 +34,7 @@ bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const
   return right;
 }
 
-/// A run's moments: its results were found, and are verified.
+/// A run's moments: the collector comes to it, and has verified it.
 struct Moments {
   std::uint64_t found_ns, verified_ns;
 };
@@ -59,7 +59,7 @@ void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequen
   if (flow.schedule == nullptr) return flow.latency.record(now - published);
   const std::uint64_t response = now - flow.due_ns(sequence);
   flow.latency.record(response);
-  flow.prompt_latency.record(response - stamp.own_lag_ns.load(std::memory_order_relaxed));
+  flow.without_own_lag.record(response - stamp.own_lag_ns.load(std::memory_order_relaxed));
   flow.service.record(now - published);
   if (!flow.schedule->priorities.empty()) {
     flow.by_priority[flow.schedule->priorities[flow.place_of(sequence)]].record(response);
@@ -114,7 +114,7 @@ void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
   start = start_ns;
   first = sent.load();
   all_sent = false;
-  latency = service = prompt_latency = send_lag = own_lag = Histogram();
+  latency = service = without_own_lag = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
   finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;

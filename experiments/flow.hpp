@@ -50,8 +50,8 @@ struct Stamp {
   std::atomic<std::uint64_t> own_lag_ns{0};  ///< open load: how late it was by the sender's own fault
 };
 
-/// Whether one of `count` messages is sampled. Only such a batch is worth a range in a profile, too: one for each batch
-/// would slow a run of hundreds of millions of messages a second down to half of that.
+/// Whether one of `count` messages is sampled. Only such a batch is worth a range in a profile, too: with a tool
+/// attached one for each batch would slow a run of hundreds of millions of messages a second down to half of that.
 inline bool samples_one_of(const Work& work, std::uint64_t sequence, std::uint64_t count) {
   return work.stages != nullptr && work.stages->samples_one_of(sequence, count);
 }
@@ -97,7 +97,7 @@ struct Flow {
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
-  Histogram prompt_latency;      // open load: `latency` without the sender's own lag
+  Histogram without_own_lag;     // open load: `latency` without the sender's own lag
   std::map<unsigned, Histogram> by_priority;
   std::vector<StageSample> stages;
   std::uint64_t finished_at = 0;  // when the last result of the pass came

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "common/clock.hpp"
+#include "common/threads.hpp"
 
 namespace feedrate {
 namespace {
@@ -91,6 +92,7 @@ HostReading read_host(const std::filesystem::path& proc) {
 
 HostUse host_use(const HostReading& begin, const HostReading& end) {
   HostUse use;
+  use.allowed_cores = available_cores();
   use.seconds = 1e-9 * static_cast<double>(difference(begin.at_ns, end.at_ns));
   use.own_voluntary_switches = difference(begin.own_voluntary_switches, end.own_voluntary_switches);
   use.own_involuntary_switches = difference(begin.own_involuntary_switches, end.own_involuntary_switches);

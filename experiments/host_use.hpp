@@ -37,7 +37,8 @@ struct HostUse {
   /// The cores that were there at both readings, by number. Empty where the system doesn't say, or where the time
   /// between was too short for its ticks.
   std::vector<Core> cores;
-  double own_cores = 0;  ///< CPU seconds a second of this process
+  std::optional<std::size_t> allowed_cores;  ///< that this process may use
+  double own_cores = 0;                      ///< CPU seconds a second of this process
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   std::optional<std::uint64_t> system_switches;
 

@@ -13,7 +13,7 @@
 namespace feedrate {
 namespace {
 
-/// Threads need a moment to wake up; an open load begins when they have.
+/// An open load begins when all threads have seen that it does.
 constexpr std::uint64_t kStartNs = 2'000'000;
 /// How much longer than its phase an open load may go on sending: an overloaded queue would take for ever.
 constexpr double kGraceSeconds = 1;
@@ -205,7 +205,7 @@ PassResult Load::run(const Pass& pass) {
   for (auto& flow : flows_) {
     result.latency.merge(flow->latency);
     result.service.merge(flow->service);
-    result.prompt_latency.merge(flow->prompt_latency);
+    result.without_own_lag.merge(flow->without_own_lag);
     result.send_lag.merge(flow->send_lag);
     result.own_lag.merge(flow->own_lag);
     result.stages.insert(result.stages.end(), flow->stages.begin(), flow->stages.end());

@@ -24,7 +24,7 @@ struct PassResult {
   Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
   std::vector<StageSample> stages;  ///< of sampled messages
   // Open load.
-  Histogram service, prompt_latency;          ///< ns; see Flow
+  Histogram service, without_own_lag;         ///< ns; see Flow
   Histogram send_lag, own_lag;                ///< likewise
   std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
   std::uint64_t due = 0, unsent = 0;          ///< messages of the schedule; never sent

@@ -17,9 +17,10 @@ constexpr double kLeastClock = 0.75;
 constexpr double kMostStolen = 0.02;
 // The kernel counts in ticks of 10 ms, and a tick or two may be how the phase fell between them: three are more.
 constexpr double kLeastStolenSeconds = 0.025;
-// Involuntary context switches a second. 16 cores, 14 threads: 20 to 200 with each on its own core, 800 to 13000 with
-// two on one (results/reference/h200/capacity, where a quarter of the ring's repetitions were so).
-constexpr double kMostPreempted = 400;
+// Involuntary context switches a second, for each core that this process keeps busy. With threads apart up to 15 were
+// seen, with two of them on one core 40 and more (14 threads, results/reference/h200/capacity).
+constexpr double kMostPreempted = 30;
+constexpr double kLeastBusy = 4;      // cores; of fewer, some switch for the system's sake would count for too much
 constexpr std::size_t kFewCores = 4;  // there threads give their core away between two looks (common/threads)
 
 // These slow down a GPU that has work; where it has none, drivers report them too.
@@ -149,15 +150,19 @@ std::optional<std::string> stolen(const HostUse& host) {
 }
 
 /// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to a core that
-/// stands idle: tens of milliseconds in which both seem slow. On few cores they share on purpose.
+/// stands idle: tens of milliseconds in which both seem slow. On few cores they share on purpose, and of a process that
+/// may not use every core nobody knows whether those that stand idle are its.
 std::optional<std::string> crowded(const HostUse& host) {
+  if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
   const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();
   const auto switches = static_cast<double>(host.own_involuntary_switches);
-  if (host.cores.size() <= kFewCores || idle < 1 || switches <= kMostPreempted * host.seconds) return std::nullopt;
+  const double normal = kMostPreempted * std::max(kLeastBusy, host.own_cores);
+  if (idle < 1 || switches <= normal * host.seconds) return std::nullopt;
   return fmt::format(
-      "threads of this process shared cores while {:.1f} stood idle: {:.0f} involuntary context switches a second (up "
-      "to {:.0f} are taken as normal)",
-      idle, switches / host.seconds, kMostPreempted);
+      "this process's threads shared cores, with each other or with others, while {:.1f} stood idle: {:.0f} "
+      "involuntary "
+      "context switches a second (up to {:.0f} are taken as normal)",
+      idle, switches / host.seconds, normal);
 }
 
 }  // namespace

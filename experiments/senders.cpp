@@ -43,7 +43,7 @@ void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t 
                   std::uint64_t own_lag = 0) {
   Stamp& stamp = flow.stamp(sequence, pass.sample_every);
   stamp.published_ns.store(now, std::memory_order_relaxed);
-  stamp.own_lag_ns.store(own_lag, std::memory_order_relaxed);
+  if (flow.schedule != nullptr) stamp.own_lag_ns.store(own_lag, std::memory_order_relaxed);
   if (work.stages != nullptr && work.stages->samples(sequence)) {
     work.stages->begin(message_id(flow.index, sequence), now);
   }

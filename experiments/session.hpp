@@ -27,7 +27,7 @@ struct RunSettings {
   bool pin_threads = false;
   double watchdog_seconds = 10;
   bool no_stages = false;       ///< no stage times
-  bool keep_disturbed = false;  ///< a repetition counts although its clock was throttled or its cores were stolen
+  bool keep_disturbed = false;  ///< a repetition counts although something disturbed it (machine_state.hpp)
   bool external_worker = false;
   bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
 };

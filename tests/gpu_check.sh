@@ -10,11 +10,13 @@ sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-san
 export FEEDRATE_REDIS_SERVER=${FEEDRATE_REDIS_SERVER:-$here/redis/redis-server}
 mkdir -p "$out"
 failed=0
+ran=0
 
 check() {   # check NAME COMMAND…: runs it, shows the end of what it printed where it failed
   local name=$1 log=$out/$1.log
   shift
   [[ $name =~ $only ]] || return 0
+  ran=$((ran + 1))
   if timeout 300 "$@" >"$log" 2>&1; then
     echo "passed  $name"
   else
@@ -66,5 +68,6 @@ if [[ -x $sanitizer ]]; then
 else
   echo "skipped compute-sanitizer: not installed here"
 fi
-echo "$failed failed; logs in $out"
+((ran > 0)) || { echo "no check has a name like $only" >&2; exit 2; }
+echo "$failed of $ran failed; logs in $out"
 exit $((failed != 0))

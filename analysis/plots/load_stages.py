@@ -2,7 +2,7 @@
 
 from .. import open_load, units
 from ..load import Results
-from .stages import bars, means_of
+from .stages import LABELS, bars, means_of
 from .style import Drawing, Styles, new_figure, shared_legend
 
 NAME, TITLE = "load_stages", "Where the time goes at one offered rate"
@@ -28,7 +28,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         bars(axes, means)
         axes.set_title(title, loc="left")
         axes.set_xlabel("" if axes is not panels[-1] else axes.get_xlabel())
-    shared_legend(figure, panels)
+    shared_legend(figure, panels, LABELS.values())
     return Drawing(
         NAME,
         TITLE,

@@ -22,6 +22,7 @@ LOOKS = {
     "returned": ("#56B4E9", "\\\\"),
     "collected": ("#CC79A7", ""),
 }
+LABELS = {stage: stage.replace("_", " ") for stage in LOOKS}
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
@@ -60,7 +61,7 @@ def bars(axes: Axes, means: dict[str, dict[str, float]]) -> None:
             linewidth=0.5,
             height=0.6,
             hatch=hatch,
-            label=stage.replace("_", " "),
+            label=LABELS[stage],
         )
         start += shares[stage]
     for place, total in enumerate(table.sum(axis=1)):

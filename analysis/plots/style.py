@@ -2,6 +2,7 @@
 the same in black and white. A queue is a colour and a marker, a transfer is a line and the marker's filling. What a
 colour becomes on a dark screen stands in analysis/dark.py."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import matplotlib
@@ -124,12 +125,14 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
     axes.set_xlabel(label)
 
 
-def shared_legend(figure: Figure, axes: list[Axes]) -> None:
-    """One legend beside all panels, each entry once. It lies outside the figure; saving cuts to what was drawn."""
+def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = ()) -> None:
+    """One legend beside all panels, each entry once, in the order of the panels or as `order` has them. It lies outside
+    the figure; saving cuts to what was drawn."""
     entries = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             entries.setdefault(label, handle)
+    entries = {label: entries[label] for label in [*order, *entries] if label in entries}
     figure.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
 
 

@@ -134,6 +134,17 @@ def test_saturation_tells_the_last_rate_sustained_and_what_came_back_beyond(resu
     assert ring[2] == "10.0 M msg/s" and ring[5] == "—"  # it kept up with all rates
 
 
+def test_saturation_says_what_of_p99_is_the_generators(tmp_path):
+    row = load_rows.cell(load_rows.params(rate=1000))
+    row["load"]["without_own_lag_ns"] = {"p50": row["latency_ns"]["p50"], "p99": 4_200.0}
+    (line,) = open_load.saturation(open_load.curves(open_load.points(read(tmp_path, row)))).rows
+    assert line[4].endswith("\nwithout the generator's lag 4.20 µs")
+    (older,) = open_load.saturation(
+        open_load.curves(open_load.points(read(tmp_path / "older", load_rows.cell(load_rows.params(rate=1000)))))
+    ).rows
+    assert "generator" not in older[4]
+
+
 def test_unsustainable_rates_are_hollow_and_the_plateau_is_marked(results):
     axes = drawn(results, offered).axes[0]
     marked = [line for line in axes.lines if line.get_marker() not in ("None", "x")]

@@ -164,6 +164,7 @@ MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t s
   MachineState state;
   state.host.seconds = 0.5;
   state.host.cores.assign(cores, {.busy = busy_cores / static_cast<double>(cores), .steal = 0});
+  state.host.allowed_cores = cores;
   state.host.own_cores = busy_cores;
   state.host.own_involuntary_switches = switches;
   return state;
@@ -171,10 +172,15 @@ MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t s
 
 TEST(Disturbances, ThreadsThatShareCoresBesideIdleOnes) {
   const std::string text = disturbed(with_switches(16, 13.5, 1000));
-  EXPECT_NE(text.find("shared cores while 2.5 stood idle: 2000 involuntary"), std::string::npos) << text;
-  EXPECT_EQ(disturbed(with_switches(16, 14, 100)), "");     // now and then the system needs a core
+  EXPECT_NE(text.find("while 2.5 stood idle: 2000 involuntary"), std::string::npos) << text;
+  EXPECT_NE(disturbed(with_switches(16, 2, 61)), "");
+  EXPECT_EQ(disturbed(with_switches(16, 2, 59)), "");       // now and then the system needs a core
+  EXPECT_EQ(disturbed(with_switches(16, 14, 200)), "");     // the more often, the more of them are busy
   EXPECT_EQ(disturbed(with_switches(16, 15.8, 5000)), "");  // no core was idle
   EXPECT_EQ(disturbed(with_switches(2, 0.9, 5000)), "");    // on few cores threads share on purpose
+  MachineState confined = with_switches(16, 2, 5000);
+  confined.host.allowed_cores = 2;
+  EXPECT_EQ(disturbed(confined), "");
 }
 
 TEST(MachineJson, LeavesOutCoresThatAreUnknown) {

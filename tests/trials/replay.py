@@ -3,8 +3,8 @@
     python tests/trials/replay.py build/release/bin/feedrate [--queue null] [--rate 1000000] [--out FILE]
 
 Writes a trace of a second of Poisson arrivals, replays it, and looks at how far behind its times the messages were sent.
-Exit code 1 where the rate is off by more than 1 %, or one in a hundred messages or more was sent later than its place in
-the trace by more than 1 % of the trace's median time. Needs cores of their own for a producer and a collector, so it is
+Exit code 1 where the row is not ok, the rate is off by more than 1 %, or one message in a hundred was sent 50 us or more
+behind its time. Needs cores of their own for a producer and a collector, so it is
 no part of the tests.
 """
 
@@ -45,6 +45,9 @@ def main() -> int:
     if options.out:
         with options.out.open("a") as out:
             out.write(json.dumps(row) + "\n")
+    if "load" not in row:
+        print(f"{options.queue}: {row['status']} {row['reason']}")
+        return 1
     lag, load = row["send_lag_ns"], row["load"]
     off = row["throughput"]["messages_per_second"] / (count / seconds) - 1
     print(
@@ -53,8 +56,8 @@ def main() -> int:
         f"  sent behind their times by p50 {lag['p50']:.0f} ns, p99 {lag['p99']:.0f} ns, at most {lag['max']:.0f} ns;"
         f" the sender's own lag p50 {load['own_lag_ns']['p50']:.0f} ns, p99 {load['own_lag_ns']['p99']:.0f} ns"
     )
-    complete = load["unsent"] == 0 and load["due"] == count
-    return 0 if complete and abs(off) < 0.01 and lag["p99"] < 0.01 * seconds / 2 * 1e9 else 1
+    complete = row["status"] == "ok" and load["unsent"] == 0 and load["due"] == count
+    return 0 if complete and abs(off) < 0.01 and lag["p99"] < 50_000 else 1
 
 
 if __name__ == "__main__":
