@@ -130,7 +130,7 @@ def test_disturbed_repetitions_are_counted(tmp_path):
     lost = rows.cell(rows.params(), 0) | {"status": "invalid", "reason": "disturbed: 2 other cores were busy"}
     kept = rows.cell(rows.params(), 1) | {"machine": rows.machine() | {"disturbances": ["2 other cores were busy"]}}
     text = said(tmp_path, lost, kept, rows.cell(rows.params(), 2))
-    assert "disturbed 1 of 3 repetitions" in text and "1 repetition(s) were disturbed and are counted" in text
+    assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed and are counted" in text
     assert "given up" not in text
 
 
