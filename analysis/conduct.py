@@ -26,8 +26,8 @@ def _disturbed(cells: pd.DataFrame) -> list[str]:
     said = []
     if left_out:
         said.append(
-            f"{left_out} of {len(cells)} repetitions were disturbed (`machine.disturbances`): they are left out, and were "
-            "measured again."
+            f"{left_out} of {len(cells)} repetitions were disturbed (`machine.disturbances`): they are left out, and "
+            "were measured again."
         )
     if given_up:
         said.append(f"{given_up} point(s) were given up, because too many of their repetitions were disturbed.")

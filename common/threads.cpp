@@ -8,7 +8,6 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kFewCores = 4;
 constexpr unsigned kLooks = 200;  // without a pause, which takes 140 cycles on some: a lone message's round trip
 // Some 20 µs or more: longer than any GPU round trip that a spinning thread should see.
 constexpr unsigned kSpins = 2000;

@@ -2,6 +2,9 @@
 
 namespace feedrate {
 
+/// On so many cores or fewer threads that wait give theirs away between two looks.
+inline constexpr unsigned kFewCores = 4;
+
 /// Waits a little between two looks at something another thread (or the GPU) will change: spins while that is likely
 /// soon, then gives the core away. On machines with few cores it yields at once, because the awaited thread may need
 /// this very core.

@@ -44,8 +44,8 @@ double thread_round_trip_ns() {
 }
 
 /// How late a thread that does nothing but look comes to what happens at any moment: the 99th percentile, over threads
-/// on all cores but two. Timer ticks and the hypervisor take it away now and then, so under open load no
-/// queue whose ends are so many threads has a shorter tail.
+/// on all cores but two. Timer ticks and the hypervisor take it away now and then, so under open load no queue
+/// whose ends are so many threads has a shorter tail.
 double pause_p99_ns() {
   constexpr std::uint64_t kWorthNoting = 200;  // a look takes a tenth of that
   constexpr double kTail = 0.01;

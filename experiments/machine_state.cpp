@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "common/threads.hpp"
+
 namespace feedrate {
 namespace {
 
@@ -20,8 +22,7 @@ constexpr double kLeastStolenSeconds = 0.025;
 // Involuntary context switches a second, for each core that this process keeps busy. With threads apart up to 15 were
 // seen, with two of them on one core 40 and more (14 threads, results/reference/h200/capacity).
 constexpr double kMostPreempted = 30;
-constexpr double kLeastBusy = 4;      // cores; of fewer, some switch for the system's sake would count for too much
-constexpr std::size_t kFewCores = 4;  // there threads give their core away between two looks (common/threads)
+constexpr double kLeastBusy = 4;  // cores; of fewer, some switches for the system's sake would count for too much
 
 // These slow down a GPU that has work; where it has none, drivers report them too.
 constexpr std::uint64_t kUnderLoad = clock_reason::kPowerCap | clock_reason::kSyncBoost | clock_reason::kDisplayClocks;
@@ -160,8 +161,7 @@ std::optional<std::string> crowded(const HostUse& host) {
   if (idle < 1 || switches <= normal * host.seconds) return std::nullopt;
   return fmt::format(
       "this process's threads shared cores, with each other or with others, while {:.1f} stood idle: {:.0f} "
-      "involuntary "
-      "context switches a second (up to {:.0f} are taken as normal)",
+      "involuntary context switches a second (up to {:.0f} are taken as normal)",
       idle, switches / host.seconds, normal);
 }
 

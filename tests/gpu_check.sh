@@ -26,11 +26,21 @@ check() {   # check NAME COMMAND…: runs it, shows the end of what it printed w
   fi
 }
 
+check_all() {   # as check, and none of its tests may be skipped
+  check "$@"
+  if [[ $1 =~ $only ]] && grep -q SKIPPED "$out/$1.log"; then
+    echo "FAILED  $1 (tests were skipped)"
+    grep SKIPPED "$out/$1.log"
+    failed=$((failed + 1))
+  fi
+}
+
 short=(run --device cuda --messages 300 --warmup 0 --window 16 --batch 8 --watchdog 120)
 check gpu_tests "$here/run" test gpu
 # CUPTI must have the process to itself from its beginning, and NVTX chooses its tool once.
-check traces "$here/run" test gpu '--gtest_filter=ActivityOnGpu.*:GpuCellTrace.*'
-check ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
+check_all traces "$here/run" test gpu \
+  '--gtest_filter=ActivityOnGpu.*:GpuCellTrace.*-ActivityOnGpu.RangesAreRecorded'
+check_all ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
 check ring_example "$here/bin/ring_example"
 # Two processes on one GPU: a resident kernel in the one must not keep the other from its launches, nor the reverse.
 check second-process bash -c '

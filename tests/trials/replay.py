@@ -2,10 +2,9 @@
 
     python tests/trials/replay.py build/release/bin/feedrate [--queue null] [--rate 1000000] [--out FILE]
 
-Writes a trace of a second of Poisson arrivals, replays it, and looks at how far behind its times the messages were sent.
-Exit code 1 where the row is not ok, the rate is off by more than 1 %, or one message in a hundred was sent 50 us or more
-behind its time. Needs cores of their own for a producer and a collector, so it is
-no part of the tests.
+Writes a trace of a second of Poisson arrivals, replays it, and looks at how far behind its times the messages were
+sent. Exit code 1 where the row is not ok, the rate is off by more than 1 %, or one message in a hundred was sent 50 us
+or more behind its time. Needs cores of their own for a producer and a collector, so it is no part of the tests.
 """
 
 import argparse
