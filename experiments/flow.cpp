@@ -109,10 +109,16 @@ void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessage
 
 }  // namespace
 
-void Flow::begin(const Schedule* of_pass, std::uint64_t start_ns) {
+void Flow::begin(const Schedule* of_pass) {
   schedule = of_pass;
-  start = start_ns;
   first = sent.load();
+  due.clear();
+  if (schedule != nullptr) {
+    due.reserve(schedule->size() / producers + 1);
+    for (std::size_t place = index; place < schedule->size(); place += producers) {
+      due.push_back(schedule->due_ns[place]);
+    }
+  }
   all_sent = false;
   latency = service = without_own_lag = send_lag = own_lag = Histogram();
   by_priority.clear();

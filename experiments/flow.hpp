@@ -67,12 +67,13 @@ struct Flow {
         stamps(std::bit_ceil(std::max<std::size_t>(2 * point.window, 1024))),
         tracker(stamps.size()) {}
 
-  /// Before the threads of a pass start: nothing is in flight.
-  void begin(const Schedule* schedule, std::uint64_t start_ns);
+  /// Before a pass, while nothing is in flight; `start` is still to be set. For the thread that will send: what a flow
+  /// reads of the schedule then lies side by side, and near.
+  void begin(const Schedule* schedule);
 
   /// The place in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
-  std::uint64_t due_ns(std::uint64_t sequence) const { return start + schedule->due_ns[place_of(sequence)]; }
+  std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
   bool mixed() const { return schedule != nullptr && !schedule->payloads.empty(); }
   std::size_t payload_of(std::uint64_t sequence) const {
     return mixed() ? schedule->payloads[place_of(sequence)] : payload;
@@ -87,7 +88,8 @@ struct Flow {
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
   std::vector<Stamp> stamps;
-  const Schedule* schedule = nullptr;  // of the pass, as are the next two
+  const Schedule* schedule = nullptr;  // of the pass, as are the next three
+  std::vector<std::uint64_t> due;      // ns since `start`: this flow's messages of the schedule
   std::uint64_t start = 0;             // ns: when its first message is due at the earliest
   std::uint64_t first = 0;             // the sequence number that its first message has
 

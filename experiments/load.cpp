@@ -177,11 +177,14 @@ PassResult Load::run(const Pass& pass) {
     // Until all threads are there: making hundreds of them takes milliseconds. Those that are wait awake, so that the
     // scheduler gives each that is made a core of its own. Threads that sleep here and are woken together are put on
     // the same core now and then, and stay there for tens of milliseconds.
+    std::atomic<unsigned> ready{0};
     std::atomic<bool> go{false};
     std::vector<std::jthread> threads;
-    const auto add = [&](unsigned core, std::function<void()> body) {
-      threads.emplace_back([this, core, &go, body = std::move(body)] {
+    const auto add = [&](unsigned core, std::function<void()> prepare, std::function<void()> body) {
+      threads.emplace_back([this, core, &ready, &go, prepare = std::move(prepare), body = std::move(body)] {
         if (settings_.pin_threads) pin_to_core(core);
+        guarded(prepare);
+        ready.fetch_add(1, std::memory_order_release);
         Backoff backoff;
         while (!go.load(std::memory_order_acquire)) backoff.wait();
         guarded(body);
@@ -189,13 +192,18 @@ PassResult Load::run(const Pass& pass) {
     };
     guarded([&] {  // so that threads that can't be had end those that could
       for (auto& flow : flows_) {
-        add(2 * flow->index, [this, &flow, &pass] { send(*flow, pass); });
-        add(2 * flow->index + 1, [this, &flow, &pass] { collect(*flow, work_, pass, abort_); });
+        add(
+            2 * flow->index, [&flow, &pass] { flow->begin(pass.schedule); },
+            [this, &flow, &pass] { send(*flow, pass); });
+        add(
+            2 * flow->index + 1, [] {}, [this, &flow, &pass] { collect(*flow, work_, pass, abort_); });
       }
     });
+    Backoff backoff;
+    while (ready.load(std::memory_order_acquire) < threads.size()) backoff.wait();
     const std::uint64_t start = now_ns() + (pass.schedule != nullptr ? kStartNs : 0);
     result.began_ns = start;
-    for (auto& flow : flows_) flow->begin(pass.schedule, start);
+    for (auto& flow : flows_) flow->start = start;
     Supervision supervision(*this, pass, start, result);  // before any thread is at work
     go.store(true, std::memory_order_release);
     guarded([&] { supervision.watch(); });

@@ -35,7 +35,7 @@ Schedule make_schedule(const Point&, double seconds, std::uint64_t seed);
 /// Why a point's load can't be; empty when it can. Raises `payload` to the largest of the mix or the trace.
 std::string refuse_load(Point&, const Workload&);
 
-/// The most messages of one schedule: 8 bytes each, and more with sizes.
+/// The most messages of one schedule: 8 bytes each and 8 in its sender's part of it, more with sizes.
 inline constexpr std::uint64_t kMostArrivals = std::uint64_t{1} << 27;
 
 inline bool is_open(const Point& point) { return point.arrivals != "closed"; }

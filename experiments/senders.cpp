@@ -39,13 +39,20 @@ void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Mess
   }
 }
 
+/// Makes room for the stage times of those of `count` messages that are sampled.
+void forget_stages(const Flow& flow, const Work& work, std::uint64_t sequence, std::uint64_t count) {
+  if (!samples_one_of(work, sequence, count)) return;
+  for_timed(sequence, count, work.stages->every(),
+            [&](std::uint64_t sampled) { work.stages->forget(message_id(flow.index, sampled)); });
+}
+
 void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now,
                   std::uint64_t own_lag = 0) {
   Stamp& stamp = flow.stamp(sequence, pass.sample_every);
   stamp.published_ns.store(now, std::memory_order_relaxed);
   if (flow.schedule != nullptr) stamp.own_lag_ns.store(own_lag, std::memory_order_relaxed);
   if (work.stages != nullptr && work.stages->samples(sequence)) {
-    work.stages->begin(message_id(flow.index, sequence), now);
+    work.stages->mark(message_id(flow.index, sequence), Stage::sent, now);
   }
 }
 
@@ -92,6 +99,7 @@ class Behind {
 /// Publishes what is filled, now; each message is as late as this is behind its due time.
 void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
              Behind& behind) {
+  forget_stages(flow, work, sequence, count);
   const std::uint64_t now = now_ns();
   const double own = behind.own_share(now);
   for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
@@ -127,6 +135,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
     std::optional<TraceRange> range;
     if (samples_one_of(work, sent, slots.count)) range.emplace("produce");
     fill(flow, work, sent, slots);
+    forget_stages(flow, work, sent, slots.count);
     std::uint64_t now = 0;
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
       if (now == 0) now = now_ns();
@@ -139,8 +148,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
 }
 
 void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
-  const std::uint64_t all = flow.schedule->size();
-  const std::uint64_t end = flow.first + (all > flow.index ? (all - flow.index - 1) / flow.producers + 1 : 0);
+  const std::uint64_t end = flow.first + flow.due.size();
   std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
   std::uint64_t filled = 0;                         // messages that lie ready to be published
   const std::uint64_t began = now_ns();

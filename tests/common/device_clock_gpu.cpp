@@ -48,7 +48,8 @@ TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
   *reinterpret_cast<Header*>(in.data()) = {message_id(0, 0), 64, 0};
   for (int i = 0; i < 5; ++i) {  // the first launch loads
     const ClockReading reading = device->read_clock();
-    stages.begin(message_id(0, 0), 1);
+    stages.forget(message_id(0, 0));
+    stages.mark(message_id(0, 0), Stage::sent, 1);
     const std::uint64_t begin = now_ns();
     stream->record(*before);
     stream->launch(*echo, {in.data(), out.data(), 80, 80, 1, stages.marks()}, 32);

@@ -171,7 +171,8 @@ TEST(StageClock, OfAKernelThatStaysSamplesAPartOfWhatItMarks) {
   EXPECT_TRUE(lasting.samples(message_id(0, 16)) && lasting.samples(message_id(0, 128)));
   EXPECT_FALSE(lasting.samples(message_id(0, 8)));
   EXPECT_FALSE(now.samples(message_id(0, 16)));
-  clock.begin(message_id(0, 128), 1000);
+  clock.forget(message_id(0, 128));
+  clock.mark(message_id(0, 128), Stage::sent, 1000);
   for (std::uint64_t sequence = 144; sequence < 128 + 4096; sequence += 16) {
     lasting.mark(message_id(0, sequence), Stage::kernel_start, 7);
   }
@@ -184,11 +185,12 @@ TEST(StageClock, KeepsNoTimesOfEarlierMessages) {
   const auto device = open_cpu_device();
   StageClock clock(*device, 1, 8);
   clock.sample(1);
-  clock.begin(message_id(0, 3), 100);
+  clock.mark(message_id(0, 3), Stage::sent, 100);
   clock.mark(message_id(0, 3), Stage::returned, 200);
   clock.mark(message_id(7, 3), Stage::returned, 200);  // nobody's
   EXPECT_EQ(clock.times(message_id(0, 3))[static_cast<unsigned>(Stage::returned)], 200);
-  clock.begin(message_id(0, 3 + 1024), 300);  // a lap later
+  clock.forget(message_id(0, 3 + 1024));  // a lap later
+  clock.mark(message_id(0, 3 + 1024), Stage::sent, 300);
   EXPECT_EQ(clock.times(message_id(0, 3 + 1024)), (StageTimes{300}));
 }
 
