@@ -4,6 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace feedrate {
 namespace {
@@ -39,6 +44,26 @@ void Backoff::wait() {
   } else {
     sched_yield();
   }
+}
+
+void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < std::min<std::size_t>(n, available_cores()); ++t) {
+      threads.emplace_back([&] {
+        try {
+          for (std::size_t i = next++; i < n; i = next++) body(i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          failure = std::current_exception();
+        }
+      });
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void pin_to_core(unsigned index) {

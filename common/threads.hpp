@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <functional>
 
 namespace feedrate {
 
@@ -19,6 +21,9 @@ class Backoff {
 
 /// Cores this process may use.
 unsigned available_cores();
+
+/// Calls `body(i)` for each `i` below `n`, on all cores, in no order. Throws what a call threw.
+void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body);
 
 /// Binds the calling thread to the `index`-th core it may use (modulo their number).
 void pin_to_core(unsigned index);

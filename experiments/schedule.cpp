@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/hash.hpp"
+#include "common/threads.hpp"
 #include "experiments/mix.hpp"
 #include "experiments/trace_file.hpp"
 
@@ -18,7 +19,8 @@ namespace {
 /// Uniform in (0, 1], the same on every machine: what standard distributions give is each library's own choice.
 class Uniform {
  public:
-  Uniform(std::uint64_t seed, std::string_view purpose) : engine_(seed ^ hash64(purpose)) {}
+  Uniform(std::uint64_t seed, std::string_view purpose, std::uint64_t part = 0)
+      : engine_(mix64(mix64(seed) + part) ^ hash64(purpose)) {}
   double operator()() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
 
  private:
@@ -33,23 +35,38 @@ std::vector<std::uint64_t> constant(double rate, double seconds) {
   return due;
 }
 
-/// Poisson arrivals at `rate`, in a time that `place` maps to the phase's.
+/// Poisson arrivals at `rate` for `seconds` of a time that `place` maps to the phase's. Arrivals in one slice of time
+/// say nothing about those in another, so each slice has random numbers of its own, and threads share the slices: one
+/// alone would take seconds for hundreds of millions of messages.
 template <class Place>
 std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
-  std::vector<std::uint64_t> due;
-  Uniform uniform(seed, "arrivals");
-  for (double t = 0;;) {
-    t -= std::log(uniform()) / rate;
-    const double placed = place(t);
-    if (placed >= seconds) return due;
-    due.push_back(static_cast<std::uint64_t>(placed * 1e9));
-  }
+  constexpr double kSlice = 1 << 16;  // messages, in the mean
+  const double length = kSlice / rate;
+  std::vector<std::vector<std::uint64_t>> slices(static_cast<std::size_t>(std::ceil(seconds / length)));
+  in_parallel(slices.size(), [&](std::size_t i) {
+    const double begin = static_cast<double>(i) * length, end = std::min(seconds, begin + length);
+    const double mean = rate * (end - begin);
+    slices[i].reserve(static_cast<std::size_t>(mean + 4 * std::sqrt(mean)));
+    Uniform uniform(seed, "arrivals", i);
+    for (double t = begin - std::log(uniform()) / rate; t < end; t -= std::log(uniform()) / rate) {
+      slices[i].push_back(static_cast<std::uint64_t>(place(t) * 1e9));
+    }
+  });
+  std::vector<std::size_t> begins{0};
+  for (const auto& slice : slices) begins.push_back(begins.back() + slice.size());
+  std::vector<std::uint64_t> due(begins.back());
+  in_parallel(slices.size(), [&](std::size_t i) {
+    std::copy(slices[i].begin(), slices[i].end(), due.begin() + static_cast<std::ptrdiff_t>(begins[i]));
+  });
+  return due;
 }
 
 std::vector<std::uint64_t> bursts(const Point& point, double seconds, std::uint64_t seed) {
   const double on = static_cast<double>(point.burst_us) * 1e-6, off = static_cast<double>(point.pause_us) * 1e-6;
   const double rate = static_cast<double>(point.rate) * (on + off) / on;
-  return poisson(rate, seconds, seed, [=](double t) {
+  const double whole = std::floor(seconds / (on + off));
+  const double bursting = whole * on + std::min(on, seconds - whole * (on + off));
+  return poisson(rate, bursting, seed, [=](double t) {
     const double burst = std::floor(t / on);
     return burst * (on + off) + (t - burst * on);
   });

@@ -43,6 +43,10 @@ TEST(Schedule, PoissonArrivalsPassAKolmogorovSmirnovTest) {
     const Schedule schedule = make_schedule(point_of("poisson", 20'000), 2, seed);
     EXPECT_NEAR(static_cast<double>(schedule.size()), 40'000, 4 * std::sqrt(40'000.0));
     EXPECT_LT(distance_from_exponential(schedule, 20'000), kRarely);
+    const Schedule long_one = make_schedule(point_of("poisson", 200'000), 2, seed);  // made in several slices
+    EXPECT_NEAR(static_cast<double>(long_one.size()), 400'000, 4 * std::sqrt(400'000.0));
+    EXPECT_TRUE(std::is_sorted(long_one.due_ns.begin(), long_one.due_ns.end()));
+    EXPECT_LT(distance_from_exponential(long_one, 200'000), kRarely);
   }
   EXPECT_GT(distance_from_exponential(make_schedule(point_of("constant", 20'000), 2, 1), 20'000), 10);
   EXPECT_GT(distance_from_exponential(make_schedule(point_of("poisson", 20'000), 2, 1), 21'000), kRarely);
