@@ -11,6 +11,7 @@ from .gate import GRAMMAR, parse_gate, parse_margin, parse_noise
 from .readme import BLOCKS, update_readme, write_figures
 from .report import write_report
 from .ring.note import write_ring
+from .verdict import RUN_NOISE
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,7 +74,8 @@ def parser() -> argparse.ArgumentParser:
             action="append",
             default=[],
             help="the standard deviation between runs of one code that their repetitions do not show, as aa measures "
-            "it (default: 0%%); may be given again, for one metric each",
+            f"it (default: {100 * RUN_NOISE:g}%%; 0%% for what one run measured side by side); may be given again, for "
+            "one metric each",
         )
 
     export = commands.add_parser("export", help="result rows in other tools' formats")

@@ -73,14 +73,17 @@ def write_comparison(before: str, after: str, out: str | None, rules: Rules, gat
 
 def explanation(rules: Rules) -> str:
     """How to read ratios and verdicts."""
+    shares = set(rules.run_noise.values())
     noise = ", ".join(f"{units.percent(share)} {name}" for name, share in rules.run_noise.items() if share)
+    if noise and len(shares) == 1:
+        noise = units.percent(shares.pop())
     return (
         "Ratios are B / A of the geometric means of the repetitions, in brackets the 95 % interval (Welch's, on "
         "logarithms). FASTER and SLOWER: B is better or worse by "
         f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
         f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
-        "UNCLEAR: everything else; more repetitions would tell."
-        + (f" Noise between runs that the repetitions do not show, taken as known: {noise}." if noise else "")
+        "UNCLEAR: everything else; more repetitions would tell"
+        + (f", down to the noise between runs, which they do not show and which is taken to be {noise}." if noise else ".")
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from . import units
 from .errors import BadInput
-from .verdict import SLOWER, UNCLEAR, Metric, Ratio, at_least
+from .verdict import RUN_NOISE, SLOWER, UNCLEAR, Metric, Ratio, at_least
 
 GRAMMAR = "slower:PERCENT[:METRIC], unclear[:METRIC]"
 
@@ -34,14 +34,15 @@ def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
 
 
 def parse_noise(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, float]:
-    """`--run-noise 2%:p99` as a share for each metric; without a metric it holds for those not named."""
+    """`--run-noise 2%:p99` as a share for each metric; without a metric it holds for those not named. What nothing is
+    said of has RUN_NOISE."""
     noise = {}
     for text in texts:
         amount, *metric = text.split(":")
         if len(metric) > 1:
             raise BadInput("--run-noise", text, "not understood", "PERCENT[:METRIC]")
         noise[_metric("--run-noise", text, metric, metrics)] = parse_percent("--run-noise", text, amount)
-    return {metric.name: noise.get(metric.name, noise.get("", 0.0)) for metric in metrics}
+    return {metric.name: noise.get(metric.name, noise.get("", RUN_NOISE)) for metric in metrics}
 
 
 def parse_margin(text: str) -> float:

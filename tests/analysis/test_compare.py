@@ -46,7 +46,7 @@ def test_writes_its_table_and_plot(tmp_path, capsys):
 def test_the_same_run_is_the_same(tmp_path):
     before, _ = planted(1, 1)
     a, b = two_runs(tmp_path, before, before)
-    assert main(["compare", str(a), str(b), "--out", str(tmp_path / "out")]) == 0
+    assert main(["compare", str(a), str(b), "--run-noise", "0", "--out", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out/compare.md").read_text()
     assert all(f"{metric}: 0 FASTER, 0 SLOWER, " in text for metric in ("throughput", "p50", "p99"))
     assert "throughput: 0 FASTER, 0 SLOWER, 3 SAME, 1 UNCLEAR." in text  # one is too noisy to be called the same
@@ -127,7 +127,7 @@ def test_margin_moves_the_verdict(tmp_path):
     a, b = two_runs(tmp_path, *planted(0.96, 1))
 
     def verdicts(*options: str) -> str:
-        main(["compare", str(a), str(b), *options])
+        main(["compare", str(a), str(b), "--run-noise", "0", *options])
         return next(line for line in (b / "compare.md").read_text().splitlines() if line.startswith("- throughput:"))
 
     assert "4 SLOWER, 0 SAME" in verdicts()
@@ -136,8 +136,20 @@ def test_margin_moves_the_verdict(tmp_path):
 
 def test_noise_between_runs_widens_the_interval_of_its_metric(tmp_path):
     a, b = two_runs(tmp_path, *planted(0.9, 1.1))
-    main(["compare", str(a), str(b), "--run-noise", "20%:p99"])
+    main(["compare", str(a), str(b), "--run-noise", "0", "--run-noise", "20%:p99"])
     text = (b / "compare.md").read_text()
     assert "throughput: 0 FASTER, 4 SLOWER" in text and "p50: 0 FASTER, 4 SLOWER" in text
     assert "p99: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text
-    assert "taken as known: 20 % p99" in text
+    assert "taken to be 20 % p99." in text
+
+
+def test_two_runs_are_taken_to_differ_by_some_noise(tmp_path):
+    def verdicts(factor: float, *options: str) -> str:
+        a, b = two_runs(tmp_path, *planted(factor, 1))
+        main(["compare", str(a), str(b), *options])
+        return (b / "compare.md").read_text()
+
+    assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in verdicts(0.9)
+    assert "throughput: 0 FASTER, 4 SLOWER" in verdicts(0.9, "--run-noise", "0")
+    text = verdicts(0.75)
+    assert "throughput: 0 FASTER, 4 SLOWER" in text and "taken to be 5 %." in text

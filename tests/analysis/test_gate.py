@@ -32,7 +32,7 @@ def stopped(runs, capsys):
     """Runs compare with some gates; gives its exit code and the lines on stderr."""
 
     def run(*gates: str) -> tuple[int, list[str]]:
-        code = main(["compare", *runs, *(word for gate in gates for word in ("--fail-on", gate))])
+        code = main(["compare", *runs, "--run-noise", "0", *(word for gate in gates for word in ("--fail-on", gate))])
         return code, capsys.readouterr().err.splitlines()
 
     return run
@@ -79,8 +79,8 @@ def test_unclear_names_what_cannot_be_judged_and_what_is_gone(stopped):
 def test_a_point_that_is_new_in_b_stops_nothing(tmp_path, capsys):
     common = [rows.cell(rows.params(), repetition) for repetition in range(8)]
     a, b = rows.write(tmp_path / "a", common), rows.write(tmp_path / "b", [*common, rows.cell(rows.params(window=2))])
-    assert main(["compare", str(a), str(b), "--fail-on", "unclear:throughput"]) == 0
-    assert main(["compare", str(b), str(a), "--fail-on", "unclear:throughput"]) == 1
+    assert main(["compare", str(a), str(b), "--run-noise", "0", "--fail-on", "unclear:throughput"]) == 0
+    assert main(["compare", str(b), str(a), "--run-noise", "0", "--fail-on", "unclear:throughput"]) == 1
 
 
 @pytest.mark.parametrize(
