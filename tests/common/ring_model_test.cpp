@@ -408,6 +408,11 @@ struct FirstUnitOnly : ModelMemory {
     unit.flag = first;
     return unit;
   }
+  static std::uint32_t load_unit(const Unit& at, std::byte* to) {
+    const Unit unit = load_unit(at);
+    std::memcpy(to, &unit, sizeof unit);
+    return unit.flag;
+  }
 };
 /// Gives slots back before it has read them.
 class EarlyRelease : public LaneProgram<ModelMemory> {

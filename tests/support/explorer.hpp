@@ -144,7 +144,17 @@ struct ModelMemory {
   }
   static void pause() { Explorer::current().pause(); }
   static Unit load_unit(const Unit& at);
+  static std::uint32_t load_unit(const Unit& at, std::byte* to) {
+    const Unit unit = load_unit(at);
+    std::memcpy(to, &unit, sizeof unit);
+    return unit.flag;
+  }
   static void store_unit(Unit& at, const Unit& unit);
+  static void store_unit(Unit& at, const std::byte* data, std::uint32_t flag) {
+    Unit unit{{}, flag};
+    std::memcpy(unit.data, data, sizeof unit.data);
+    store_unit(at, unit);
+  }
   // What the users of slots do with them.
   static std::uint64_t load_plain(const void* word) { return Explorer::current().load_plain(word).low; }
   static void store_plain(const void* word, std::uint64_t value) { Explorer::current().store_plain(word, {value, 0}); }
