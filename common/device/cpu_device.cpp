@@ -130,7 +130,7 @@ class CpuResident final : public Resident {
   };
 
   void serve(std::vector<Poller> pollers) {
-    std::vector<std::byte> scratch;  // of one flagged message and its result
+    std::vector<std::byte> scratch;  // of flagged messages and their results
     Backoff backoff;
     while (!pollers.empty()) {
       bool worked = false;
@@ -177,23 +177,30 @@ class CpuResident final : public Resident {
 
   Look serve_flagged(Poller& poller, std::vector<std::byte>& scratch) {
     const LaneView& lane = poller.lane;
+    const std::size_t in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride;
     const std::uint64_t number = poller.server.next();
     if ((number & kGone) != 0) return Look::gone;
-    const std::size_t in_bytes = (lane.in_units + 1) * sizeof(Unit);
-    scratch.resize(in_bytes + lane.ring.out_stride + sizeof(Unit));
+    const std::size_t in_bytes = shape_.flagged_at_once * in_stride + 2 * sizeof(Unit);
+    scratch.resize(in_bytes + shape_.flagged_at_once * out_stride + sizeof(Unit));
     std::byte *const in = scratch.data(), *const out = in + in_bytes;
-    switch (load_flagged(lane.unit_in(number, poller.mirror), number, in, lane.in_units)) {
-      case Flagged::missing:
-        return Look::nothing;
-      case Flagged::stop:
-        return poller.server.leave(number) ? Look::gone : Look::nothing;
-      case Flagged::whole:
-        break;
+    std::uint64_t whole = 0;
+    Flagged found = Flagged::whole;
+    while (whole < shape_.flagged_at_once) {
+      found = load_flagged(lane.unit_in(number + whole, poller.mirror), number + whole, in + whole * in_stride,
+                           lane.in_units);
+      if (found != Flagged::whole) break;
+      ++whole;
     }
-    if (!poller.server.take(number, 1)) return Look::nothing;
-    kernel_.run_on_cpu({in, out, lane.ring.in_stride, lane.ring.out_stride, 1, lane.marks});
-    const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out));
-    store_flagged(lane.unit_out(number), number, out, units_of(sizeof(Header) + length));
+    if (whole == 0) return found == Flagged::stop && poller.server.leave(number) ? Look::gone : Look::nothing;
+    Claim claim;
+    if (!poller.server.take_seen(number, whole, claim)) return Look::nothing;
+    kernel_.run_on_cpu({in + (claim.first - number) * in_stride, out, lane.ring.in_stride, lane.ring.out_stride,
+                        static_cast<std::uint32_t>(claim.count), lane.marks});
+    for (std::uint64_t i = 0; i < claim.count; ++i) {
+      const std::byte* const result = out + i * out_stride;
+      const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(result));
+      store_flagged(lane.unit_out(claim.first + i), claim.first + i, result, units_of(sizeof(Header) + length));
+    }
     return Look::claimed;
   }
 

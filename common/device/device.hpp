@@ -39,6 +39,7 @@ struct ResidentShape {
   unsigned block = 256;  ///< threads
   unsigned pollers = 1;  ///< teams of whole warps, at most kMostPollers
   Granularity granularity = Granularity::automatic;
+  unsigned flagged_at_once = 1;  ///< flagged messages that a look may take in
   IdlePolicy idle = {};
 };
 inline constexpr unsigned kMostPollers = 16;  // a block's named barriers

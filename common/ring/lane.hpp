@@ -102,6 +102,17 @@ class BasicLaneServer {
   FEEDRATE_HD bool take(std::uint64_t number, std::uint64_t count) {
     return Memory::lane_exchange(state_->taken, number, number + count);
   }
+  /// By flags: `count` messages from `first` on, which was the next to claim, were seen whole. Claims those of them
+  /// that nobody has claimed meanwhile; false: there are none.
+  FEEDRATE_HD bool take_seen(std::uint64_t first, std::uint64_t count, Claim& claim) {
+    const std::uint64_t end = first + count;
+    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is beyond any end
+      if (!take(taken, end - taken)) continue;
+      claim = {taken, end - taken};
+      return true;
+    }
+    return false;
+  }
   /// Ends all claiming, if `number` is still the next; false if not.
   FEEDRATE_HD bool leave(std::uint64_t number) { return Memory::lane_exchange(state_->taken, number, number | kGone); }
 

@@ -152,17 +152,30 @@ class Collecting {
 void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned poller, const std::atomic<bool>& leaves) {
   LaneServer server(lane, &state);
   std::mt19937 random(poller);
-  std::vector<std::byte> in((lane.in_units + 1) * sizeof(Unit)), out(LaneMemory::kStride + sizeof(Unit));
+  constexpr std::uint64_t kMost = 4;
+  std::vector<std::byte> in((kMost - 1) * LaneMemory::kStride + (lane.in_units + 1) * sizeof(Unit)),
+      out(LaneMemory::kStride + sizeof(Unit));
   Backoff backoff;
   const auto look_flagged = [&] {
     const std::uint64_t number = server.next();
     if ((number & kGone) != 0) return Look::gone;
-    const Flagged found = load_flagged(lane.unit_in(number, poller % axes.mirrors), number, in.data(), lane.in_units);
-    if (found == Flagged::stop && server.leave(number)) return Look::gone;
-    if (found != Flagged::whole || !server.take(number, 1)) return Look::nothing;
-    echo().run_on_cpu({in.data(), out.data(), LaneMemory::kStride, LaneMemory::kStride, 1});
-    const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out.data()));
-    store_flagged(lane.unit_out(number), number, out.data(), units_of(sizeof(Header) + length));
+    const std::uint64_t most = 1 + random() % kMost;
+    std::uint64_t whole = 0;
+    Flagged found = Flagged::whole;
+    for (; whole < most; ++whole) {
+      found = load_flagged(lane.unit_in(number + whole, poller % axes.mirrors), number + whole,
+                           in.data() + whole * LaneMemory::kStride, lane.in_units);
+      if (found != Flagged::whole) break;
+    }
+    if (whole == 0) return found == Flagged::stop && server.leave(number) ? Look::gone : Look::nothing;
+    Claim claim;
+    if (!server.take_seen(number, whole, claim)) return Look::nothing;
+    for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
+      const std::byte* const message = in.data() + (n - number) * LaneMemory::kStride;
+      echo().run_on_cpu({message, out.data(), LaneMemory::kStride, LaneMemory::kStride, 1});
+      const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out.data()));
+      store_flagged(lane.unit_out(n), n, out.data(), units_of(sizeof(Header) + length));
+    }
     return Look::claimed;
   };
   const auto look_counted = [&] {
@@ -289,7 +302,7 @@ TEST_P(Lane, TheCpuDeviceServesIt) {
   LaneMemory memory(GetParam(), 16);
   LaneProducer producer(memory.view, 5);
   LaneCollector collector(memory.view, 5);
-  const ResidentShape shape{.pollers = GetParam().pollers};
+  const ResidentShape shape{.pollers = GetParam().pollers, .flagged_at_once = 3};
   const auto resident = device->start_resident(echo(), {&memory.view, 1}, shape);
   const StopAtEnd stop{memory.view};
   EXPECT_TRUE(resident->running());

@@ -27,8 +27,9 @@ struct Setup {
   ResultOrder results = ResultOrder::in_order;
   std::uint64_t publish = 1;  ///< messages at once
   std::uint64_t poll = 2;
-  bool drains = true;  ///< the stop request follows the last message, else the last result
-  bool parks = false;  ///< pollers may leave whenever they find nothing, and are called back
+  std::uint64_t look = 1;  ///< flagged messages that a look takes in at most
+  bool drains = true;      ///< the stop request follows the last message, else the last result
+  bool parks = false;      ///< pollers may leave whenever they find nothing, and are called back
 };
 
 constexpr std::size_t kPayload = 8;
@@ -228,24 +229,29 @@ class LaneProgram : public ModelProgram {
     }
     return look;
   }
+  static constexpr std::uint64_t kMostLooked = 2;
   Look serve_flagged(BasicLaneServer<Memory>& server, unsigned poller) {
     const std::uint64_t number = server.next();
     if ((number & kGone) != 0) return Look::gone;
-    alignas(16) std::byte message[kStride + sizeof(Unit)] = {};
-    switch (load_flagged<Memory>(view_.unit_in(number, poller % view_.mirrors), number, message, view_.in_units)) {
-      case Flagged::missing:
-        return Look::nothing;
-      case Flagged::stop:
-        return server.leave(number) ? Look::gone : Look::nothing;
-      case Flagged::whole:
-        break;
+    alignas(16) std::byte messages[kMostLooked][kStride + sizeof(Unit)] = {};
+    std::uint64_t whole = 0;
+    Flagged found = Flagged::whole;
+    for (; whole < setup_.look; ++whole) {
+      found = load_flagged<Memory>(view_.unit_in(number + whole, poller % view_.mirrors), number + whole,
+                                   messages[whole], view_.in_units);
+      if (found != Flagged::whole) break;
     }
-    if (!server.take(number, 1)) return Look::nothing;
-    Explorer::current().mark(state_of(server, number, 2));
-    const auto [id, payload] = user_slot(message).get();
-    require(id == number && payload == payload_of(number), "a poller got another message than it claimed");
-    user_slot(message).set(id, result_of(payload));
-    store_flagged<Memory>(view_.unit_out(number), number, message, kUnits);
+    if (whole == 0) return found == Flagged::stop && server.leave(number) ? Look::gone : Look::nothing;
+    Claim claim;
+    if (!server.take_seen(number, whole, claim)) return Look::nothing;
+    Explorer::current().mark(state_of(server, claim, 2));
+    for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
+      std::byte* const message = messages[n - number];
+      const auto [id, payload] = user_slot(message).get();
+      require(id == n && payload == payload_of(n), "a poller got another message than it claimed");
+      user_slot(message).set(id, result_of(payload));
+      store_flagged<Memory>(view_.unit_out(n), n, message, kUnits);
+    }
     return Look::claimed;
   }
 
@@ -352,6 +358,8 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
         Named{"flags", {.messages = 5, .notify = kFlags}},
         Named{"flags_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags}},
+        Named{"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2}},
+        Named{"flags_two_at_a_look_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2}},
         Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
         Named{"flags_two_mirrors", {.messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         Named{"flags_two_mirrors_one_slot",

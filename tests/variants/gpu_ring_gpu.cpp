@@ -18,7 +18,8 @@ class RingOnGpu : public testing::Test {
 
 /// Units arrive one by one, in any order and with pauses, among units of earlier laps: the pollers must not take the
 /// message before its last one.
-TEST_F(RingOnGpu, AMessageIsTakenWhenItsLastUnitIsThere) {
+class RingOfUnits : public RingOnGpu, public testing::WithParamInterface<unsigned> {};
+TEST_P(RingOfUnits, AMessageIsTakenWhenItsLastUnitIsThere) {
   constexpr std::size_t kPayload = 200, kMessages = 2000;
   const auto device = open_device("cuda");
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
@@ -34,7 +35,7 @@ TEST_F(RingOnGpu, AMessageIsTakenWhenItsLastUnitIsThere) {
   const Buffer views = device->allocate_host(sizeof(LaneView), HostMemory::pinned);
   auto& view = *reinterpret_cast<LaneView*>(views.data());
   view = lane->view();
-  auto resident = device->start_resident(*echo, {&view, 1}, {config.block, config.pollers, {}, {}});
+  auto resident = device->start_resident(*echo, {&view, 1}, {config.block, config.pollers, {}, GetParam(), {}});
   std::mt19937 random(1);
   std::vector<std::byte> message(stride_of(kPayload) + sizeof(Unit));
   const std::uint32_t units = units_of(sizeof(Header) + kPayload);
@@ -66,6 +67,29 @@ TEST_F(RingOnGpu, AMessageIsTakenWhenItsLastUnitIsThere) {
     lane->release(1);
   }
   lane->request_stop(kStopNow);
+}
+
+INSTANTIATE_TEST_SUITE_P(AtALook, RingOfUnits, testing::Values(1u, 4u));
+
+TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
+  for (const char* mix : {"none", "0:0.2,64:0.5,200:0.3"}) {
+    Session session("cuda", 0, {}, "test", brief(mix == std::string("none") ? 20'000'000 : 200'000));
+    Point point;
+    point.notify = "flags";
+    point.producers = 2;
+    point.lanes = 8;
+    point.pollers = 2;
+    point.window = 1024;
+    point.batch = 128;
+    point.block = 512;
+    if (mix != std::string("none")) {
+      point.payload = 200;
+      point.payload_mix = mix;
+      point.arrivals = "poisson";
+      point.rate = 1'000'000;
+    }
+    expect_clean(run_cell(session, point));
+  }
 }
 
 TEST_F(RingOnGpu, ABillionMessagesManyLaps) {

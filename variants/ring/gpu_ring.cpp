@@ -18,7 +18,11 @@ namespace feedrate {
 namespace {
 
 ResidentShape shape_of(const RingConfig& config) {
-  ResidentShape shape{config.block, config.pollers, config.granularity, {}};
+  constexpr std::size_t kMostFlagged = 128;
+  ResidentShape shape{config.block, config.pollers, config.granularity, 1, {}};
+  if (config.notify == Notify::flags) {
+    shape.flagged_at_once = static_cast<unsigned>(std::min({config.batch, config.capacity, kMostFlagged}));
+  }
   shape.idle.backs_off = config.idle == RingIdle::backoff;
   if (config.idle == RingIdle::park) {
     shape.idle.leave_after_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(config.park_after).count());

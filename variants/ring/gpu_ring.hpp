@@ -33,10 +33,11 @@ struct RingConfig {
   std::size_t result_bytes = 64;   ///< most payload of a result
   unsigned lanes = 1;              ///< independent rings, a block of the grid each
   std::size_t capacity = 1024;     ///< messages a lane holds, results not yet released included; a power of two
-  std::size_t batch = 64;          ///< most messages that one reserve or poll hands out
-  unsigned block = 256;            ///< threads that serve a lane: whole warps
-  unsigned pollers = 1;            ///< teams that these are split into: 1 to 16, whole warps each
-  unsigned mirrors = 1;            ///< copies of flagged slots for different pollers, 1 to `pollers`
+  /// Most messages that one reserve or poll hands out. By flags 1 is the shortest way for messages that come alone.
+  std::size_t batch = 64;
+  unsigned block = 256;  ///< threads that serve a lane: whole warps
+  unsigned pollers = 1;  ///< teams that these are split into: 1 to 16, whole warps each
+  unsigned mirrors = 1;  ///< copies of flagged slots for different pollers, 1 to `pollers`
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
   Granularity granularity = Granularity::automatic;
