@@ -45,9 +45,20 @@ def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
         "95 % upper bound of Clopper and Pearson. “Run noise”: the standard deviation between runs, beyond what "
         "repetitions show, at which 95 % of the intervals contain 1; `compare` takes it as `--run-noise`.",
         markdown_table(_table(a, b, matched, rules)),
+        *_without_noise(a, b, rules),
         explanation(rules),
     ]
     return "\n\n".join([f"**{warning}**", *said] if warning else said)
+
+
+def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
+    """What would be said if runs were taken to differ by nothing but what repetitions show."""
+    if not any(rules.run_noise.values()):
+        return []
+    matched, _ = match_some(a, b, Rules(rules.margin))
+    verdicts = [one.verdict for metric in measured_metrics(matched) for one in matched[metric.column] if one.verdict]
+    false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
+    return [f"With `--run-noise 0` {false} of the {len(verdicts)} would be false, {units.percent(false / len(verdicts))}."]
 
 
 def _table(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> Table:
@@ -83,7 +94,7 @@ def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:
     sides = [[one[metric.column] for one in pair] for pair in pairs]
 
     def covered(noise: float) -> bool:
-        common = Rules(run_noise={metric.name: noise}).common_noise(metric)
+        common = float(np.hypot(noise, metric.resolution))
         ratios = [one for one in (ratio(*pair, common) for pair in sides) if not np.isnan(one.low)]
         return bool(ratios) and np.mean([one.low <= 1 <= one.high for one in ratios]) >= CONFIDENCE
 

@@ -28,13 +28,12 @@ FEW = 5  # repetitions a side below which a change of one point among many is ra
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference."""
+    """What counts as a difference. Without run noise, as of what was measured side by side; the command line assumes
+    some."""
 
     margin: float = 0.02  # the smallest effect of interest, a share of A
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
 
-    def common_noise(self, metric: Metric) -> float:
-        return float(np.hypot(self.run_noise.get(metric.name, 0.0), metric.resolution))
 
 
 def write_comparison(before: str, after: str, out: str | None, rules: Rules, gates: Sequence[Gate]) -> int:
@@ -82,8 +81,8 @@ def explanation(rules: Rules) -> str:
         "logarithms). FASTER and SLOWER: B is better or worse by "
         f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
         f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
-        "UNCLEAR: everything else; more repetitions would tell"
-        + (f", down to the noise between runs, which they do not show and which is taken to be {noise}." if noise else ".")
+        "UNCLEAR: everything else; more repetitions would tell."
+        + (f" FASTER and SLOWER are beyond the noise between runs, too, which is taken to be {noise}." if noise else "")
     )
 
 
@@ -111,7 +110,9 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
     for point, sides in pairs(a, b):
         if all(sides):
             ratios = {
-                metric.column: ratio(*(side[metric.column] for side in sides), rules.common_noise(metric))
+                metric.column: ratio(
+                    *(side[metric.column] for side in sides), metric.resolution, rules.run_noise.get(metric.name, 0.0)
+                )
                 for metric in METRICS
             }
             rows.append(point | ratios | {"repetitions": [len(side["p50"]) for side in sides]})

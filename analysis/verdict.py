@@ -12,8 +12,8 @@ cancel; pairing would only halve the few degrees of freedom.
 
 What no repetition shows is how much a *run* differs from the next one of the same code (placement in memory, clocks,
 the host's neighbours). The margin absorbs half a percent of it; 1 % of it, beside repetitions that vary by 1 %, gave
-9 % false verdicts with five repetitions a side. `python -m analysis aa` measures it; as `--run-noise` it widens the
-intervals here. What was measured side by side, in one shuffled run, has none.
+9 % false verdicts with five repetitions a side. `python -m analysis aa` measures it; as `--run-noise` it takes
+more for a FASTER or SLOWER. What was measured side by side, in one shuffled run, has none.
 """
 
 from collections.abc import Sequence
@@ -68,9 +68,10 @@ class Ratio:
 NOT_MEASURED = Ratio(*[float("nan")] * 3)  # where a side has no such metric, there is nothing to judge
 
 
-def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0) -> Ratio:
+def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_noise: float = 0.0) -> Ratio:
     """B / A of the geometric means, with Welch's interval. `common_noise` is the standard deviation, of the logarithm,
-    of what all repetitions of one side share, and so do not show."""
+    of what all repetitions of one side share, and so do not show. `run_noise` is the same, of what is no part of the
+    interval, which is about these two runs, but of `p`, which is about what was run."""
     if np.isnan(before).all() or np.isnan(after).all():
         return NOT_MEASURED
     if not all(np.all(np.isfinite(side) & (side > 0)) for side in (before, after)):
@@ -87,7 +88,13 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0) -> R
     error = max(np.sqrt(variance), 1e-12)  # equal repetitions on both sides: nothing to divide by
     reach = student.ppf((1 + CONFIDENCE) / 2, freedom) * error
     low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)))
+    return Ratio(middle, low, high, _by_chance(change, variance + 2 * run_noise**2, estimated))
+
+
+def _by_chance(change: float, variance: float, estimated: float) -> float:
+    """How often a change as large would come by chance."""
+    freedom = variance**2 / estimated if estimated > 0 else np.inf
+    return float(2 * student.sf(abs(change) / max(np.sqrt(variance), 1e-12), freedom))
 
 
 def judge(ratios: Sequence[Ratio], metric: Metric, margin: float) -> list[Ratio]:

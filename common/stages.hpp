@@ -44,11 +44,11 @@ class StageClock {
   /// For a kernel that stays: it marks what may ever be sampled.
   StageMarks lasting_marks() const { return marks_; }
 
-  /// The sender's, before it takes the moment of sending: forgets what an earlier message left. The slot's line comes
-  /// from the GPU or another core, and stores wait for each other: so this waits for it, or the sampled message would.
+  /// The sender's: forgets what an earlier message left, and waits until that is done. The slot's line comes from the
+  /// GPU or another core, and stores wait for those before them: better now than between the time and the publishing.
   void forget(std::uint64_t id) {
     for (auto& time : marks_.slot_of(id).times) SystemMemory::store_relaxed(time, 0);
-    SystemMemory::or_release(marks_.slot_of(id).times[0], 0);
+    SystemMemory::exchange(marks_.slot_of(id).times[0], 0);
   }
   /// `id` must be of a sampled message; one that no producer has is ignored.
   void mark(std::uint64_t id, Stage stage, std::uint64_t ns) { marks_.mark(id, stage, ns); }

@@ -50,18 +50,18 @@ void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < std::min<std::size_t>(n, available_cores()); ++t) {
-      threads.emplace_back([&] {
-        try {
-          for (std::size_t i = next++; i < n; i = next++) body(i);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          failure = std::current_exception();
-        }
-      });
+  const auto work = [&] {
+    try {
+      for (std::size_t i = next++; i < n; i = next++) body(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
     }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t t = 1; t < std::min<std::size_t>(n, available_cores()); ++t) others.emplace_back(work);
+    work();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -85,6 +85,29 @@ Slo parse_slo(const std::string& text) {
   return slo;
 }
 
+bool generator_decides(const Json& row, const Slo& slo) {
+  if (!row.contains("latency_ns") || !row.contains("load")) return false;
+  return row["latency_ns"][slo.percentile] > slo.bound_ns &&
+         row["load"]["without_own_lag_ns"][slo.percentile] <= slo.bound_ns;
+}
+
+Probe judge(std::uint64_t rate, const Json& row, const Slo& slo) {
+  Probe probe{rate, false, row["reason"]};
+  if (!row.contains("latency_ns")) return probe;  // nothing came back in time
+  const double latency = row["latency_ns"][slo.percentile];
+  const bool ok = row["status"] == "ok";
+  probe.sustained = (ok || probe.why.starts_with("generator")) && latency <= slo.bound_ns;
+  if (probe.sustained) probe.why.clear();
+  if (ok && !probe.sustained) {
+    probe.why = fmt::format("{} {}", slo.percentile, format_ns(latency));
+    if (generator_decides(row, slo)) {
+      probe.why += fmt::format("; without the generator's own lag {}",
+                               format_ns(row["load"]["without_own_lag_ns"][slo.percentile]));
+    }
+  }
+  return probe;
+}
+
 Capacity find_capacity(const std::function<Probe(std::uint64_t rate)>& probe, const CapacitySearch& search) {
   Capacity capacity;
   Tries tries(probe, capacity);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/axes.hpp"
+
 namespace feedrate {
 
 /// A bound on latency: "p99:50us".
@@ -21,6 +23,13 @@ struct Probe {
   bool sustained = false;  ///< the queue kept up, and the bound was kept
   std::string why = {};    ///< it was not
 };
+
+/// What the row of a cell that was measured at `rate` says. A generator that was late made the response longer, never
+/// shorter: a bound that is kept even so, is kept. Of a disturbed row nothing is.
+Probe judge(std::uint64_t rate, const Json& row, const Slo&);
+
+/// The bound is missed, and would be kept without the generator's own lag.
+bool generator_decides(const Json& row, const Slo&);
 
 /// The highest rate that is sustained, as an interval: every probe at or below `low` was, no probe at or above `high`.
 /// What lies between is where noise decides, or was not tried.

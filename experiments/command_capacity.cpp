@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -114,12 +115,12 @@ class Capacities {
 
   double longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
 
-  /// One measurement more of a point, and more again while it was disturbed; the rows are written.
-  Json measure(Point point, double seconds) {
+  /// One measurement more of a point, and more again while that `says_nothing`; the rows are written.
+  Json measure(Point point, double seconds, const std::function<bool(const Json&)>& says_nothing) {
     constexpr unsigned kMostTries = 6;
     const Resolution cell = resolve(std::move(point), session_.device());
     Json row;
-    for (unsigned tries = 0; tries == 0 || (is_disturbed(row) && tries < kMostTries); ++tries) {
+    for (unsigned tries = 0; tries == 0 || (says_nothing(row) && tries < kMostTries); ++tries) {
       const unsigned repetition = measured_[params_of(cell.point).dump()]++;
       session_.measure_for(seconds);
       row = results_.measure(session_, cell, repetition, {});
@@ -134,7 +135,7 @@ class Capacities {
   std::uint64_t closed_rate(Point point) {
     point.arrivals = "closed";
     point.rate = 0;
-    const Json row = measure(point, seconds_);
+    const Json row = measure(point, seconds_, is_disturbed);
     if (!row.contains("throughput")) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
     return static_cast<std::uint64_t>(row["throughput"]["messages_per_second"].get<double>());
   }
@@ -151,22 +152,10 @@ class Capacities {
     };
     const auto probe = [&](std::uint64_t rate) {
       point.rate = rate;
-      const Json row = measure(point, std::max(seconds_, needed / static_cast<double>(rate)));
-      Probe one{rate, false, row["reason"]};
-      if (row["status"] == "failed") throw Failure(one.why);
-      if (!row.contains("latency_ns")) return note(one, row);  // nothing came back in time
-      // A generator that was late made the response longer, never shorter: a bound that is kept even so, is kept. What
-      // came of a repetition that was disturbed to the last says nothing.
-      const double latency = row["latency_ns"][slo.percentile];
-      const bool judged = row["status"] == "ok" || one.why.starts_with("generator");
-      one.sustained = judged && latency <= slo.bound_ns;
-      if (row["status"] == "ok" && !one.sustained) {
-        one.why = fmt::format("{} {}", slo.percentile, format_ns(latency));
-        const double prompt = row["load"]["without_own_lag_ns"][slo.percentile];
-        if (prompt <= slo.bound_ns) one.why += fmt::format("; without the generator's own lag {}", format_ns(prompt));
-      }
-      if (one.sustained) one.why.clear();
-      return note(one, row);
+      const Json row = measure(point, std::max(seconds_, needed / static_cast<double>(rate)),
+                               [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, slo); });
+      if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
+      return note(judge(rate, row, slo), row);
     };
     CapacitySearch search;
     search.resolution = resolution_;

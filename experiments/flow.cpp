@@ -71,7 +71,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
   for (std::size_t i = 0; i < run.count; ++i) {
     const ConstMessages result = run.from(i).first(1);
     const std::uint64_t id = result.header(0).id, sequence = sequence_of(id);
-    const bool known = producer_of(id) == flow.index && sequence >= flow.first &&
+    const bool known = producer_of(id) == flow.index && flow.may_have(sequence, sequence + 1) &&
                        sequence < flow.sent.load(std::memory_order_relaxed) + work.point.batch;
     const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
     // An earlier pass is complete: whatever comes of it again, comes twice.
@@ -95,7 +95,8 @@ void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessage
   // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
   // counted after it: a batch more may be on its way.
   if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
-  const bool known = producer_of(id) == flow.index && first >= flow.first && end <= flow.sent_seen + work.point.batch;
+  const bool known =
+      producer_of(id) == flow.index && flow.may_have(first, end) && end <= flow.sent_seen + work.point.batch;
   // The null queue's results are compared too, for the time that takes, but they answer nothing.
   const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
   if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run, found_ns);

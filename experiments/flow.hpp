@@ -74,6 +74,10 @@ struct Flow {
   /// The place in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
   std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
+  /// The pass may have had all of these; what a wrong id says, it may not.
+  bool may_have(std::uint64_t begin, std::uint64_t end) const {
+    return begin >= first && (schedule == nullptr || end - first <= due.size());
+  }
   bool mixed() const { return schedule != nullptr && !schedule->payloads.empty(); }
   std::size_t payload_of(std::uint64_t sequence) const {
     return mixed() ? schedule->payloads[place_of(sequence)] : payload;

@@ -44,13 +44,15 @@ std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t se
   const double length = kSlice / rate;
   std::vector<std::vector<std::uint64_t>> slices(static_cast<std::size_t>(std::ceil(seconds / length)));
   in_parallel(slices.size(), [&](std::size_t i) {
-    const double begin = static_cast<double>(i) * length, end = std::min(seconds, begin + length);
+    const double begin = static_cast<double>(i) * length, end = std::min(seconds, static_cast<double>(i + 1) * length);
     const double mean = rate * (end - begin);
-    slices[i].reserve(static_cast<std::size_t>(mean + 4 * std::sqrt(mean)));
+    std::vector<std::uint64_t> slice;  // of this thread's own, as the ends of those side by side share lines
+    slice.reserve(static_cast<std::size_t>(mean + 4 * std::sqrt(mean)));
     Uniform uniform(seed, "arrivals", i);
     for (double t = begin - std::log(uniform()) / rate; t < end; t -= std::log(uniform()) / rate) {
-      slices[i].push_back(static_cast<std::uint64_t>(place(t) * 1e9));
+      slice.push_back(static_cast<std::uint64_t>(place(t) * 1e9));
     }
+    slices[i] = std::move(slice);
   });
   std::vector<std::size_t> begins{0};
   for (const auto& slice : slices) begins.push_back(begins.back() + slice.size());

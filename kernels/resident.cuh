@@ -94,7 +94,8 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   }
 }
 
-/// How many flagged messages a look can take in, in a team's registers and its `staging` bytes of shared memory.
+/// How many flagged messages a look can take in, in a team's registers and its `staging` bytes of shared memory. Of a
+/// lane by flags.
 inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const ResidentShape& shape, unsigned staging) {
   const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
   const auto word = static_cast<unsigned>(sizeof(std::uint32_t));
@@ -167,7 +168,6 @@ template <class F, class Group>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
   constexpr unsigned kEach = kUnitsPerThreadOfMany;
-  constexpr unsigned kUnitsOfALine = 4;  // of the host's processor, which is slower where a line comes in parts
   const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
   const unsigned most = many_at_a_look(lane, shape, staging);
   std::byte *const in = stage, *const out = in + most * in_stride;
@@ -210,7 +210,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       }
     }
     // As much again where all had come, else a little more than had: what is read in vain others wait for.
-    wanted = whole == wanted ? min(most, 2 * wanted) : max(whole + whole / 4, 1u);
+    wanted = max(1u, min(most, whole == wanted ? 2 * wanted : whole + whole / 4));
     constexpr unsigned kSkippedBits = 16;
     const auto packed = static_cast<unsigned>(team.from_first(claim.count << kSkippedBits | (claim.first - number)));
     const unsigned count = packed >> kSkippedBits, skipped = packed & ((1u << kSkippedBits) - 1);
@@ -226,7 +226,8 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
     team.sync();
     Granularity granularity = shape.granularity;
     if (granularity == Granularity::automatic) {
-      granularity = in_stride <= kLargestPerThread ? Granularity::thread : Granularity::warp;
+      const Granularity large = count >= team.size() / 32 ? Granularity::warp : Granularity::block;
+      granularity = in_stride <= kLargestPerThread ? Granularity::thread : large;
     }
     serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count, lane.marks}, granularity);
     team.sync();
@@ -234,7 +235,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       const unsigned m = i / lane.out_slot_units, unit = i % lane.out_slot_units;
       const std::byte* const result = out + m * out_stride;
       const unsigned units = units_of(sizeof(Header) + payload_bytes(*reinterpret_cast<const Header*>(result)));
-      if (unit >= (units + kUnitsOfALine - 1) / kUnitsOfALine * kUnitsOfALine) continue;
+      if (unit >= units) continue;
       const std::uint64_t done = number + skipped + m;
       Unit whole_unit{{}, flag_of(done)};
       for (unsigned w = 0, at = unit * kUnitData; w < 3 && at < out_stride; ++w, at += sizeof(std::uint32_t)) {

@@ -35,7 +35,7 @@ check_all() {   # as check, and none of its tests may be skipped
   fi
 }
 
-brief=(run --device cuda --messages 300 --warmup 0 --window 16 --watchdog 120)
+brief=(run --device cuda --messages 300 --warmup 0 --window 64 --watchdog 120)
 short=("${brief[@]}" --batch 8)
 check gpu_tests "$here/run" test gpu
 # CUPTI must have the process to itself from its beginning, and NVTX chooses its tool once.
@@ -53,7 +53,7 @@ if [[ -x $sanitizer ]]; then
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
     # By flags, several messages at a look, or one (--batch 1).
     for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do
-      for batch in 8 1; do
+      for batch in 32 1; do
         # shellcheck disable=SC2086  # several options
         check "$tool-gpu_ring-flags-$batch-${shape//[^0-9]/}" "$sanitizer" --tool $tool --error-exitcode 9 \
           "$here/bin/feedrate" "${brief[@]}" --batch $batch --queue gpu_ring --notify flags $shape

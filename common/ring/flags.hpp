@@ -64,7 +64,7 @@ Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std:
     for (std::uint32_t unit = done; unit < next; ++unit) wrong |= load(unit) ^ flag;
     if (wrong != 0) {
       while (done < next && load(done) == flag) ++done;
-      return Flagged::missing;
+      if (done < next) return Flagged::missing;
     }
     done = next;
   }

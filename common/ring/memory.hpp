@@ -54,6 +54,10 @@ struct SystemMemory {
   static FEEDRATE_HD void store_relaxed(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelaxed); }
   static FEEDRATE_HD void store_release(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelease); }
   static FEEDRATE_HD void or_release(std::uint64_t& word, std::uint64_t bits) { Word(word).fetch_or(bits, kRelease); }
+  /// Sequentially consistent: on the host no store before it is still under way behind it.
+  static FEEDRATE_HD std::uint64_t exchange(std::uint64_t& word, std::uint64_t value) {
+    return Word(word).exchange(value);
+  }
   static FEEDRATE_HD std::uint32_t load_acquire(std::uint32_t& half) { return Half(half).load(kAcquire); }
   static FEEDRATE_HD void store_release(std::uint32_t& half, std::uint32_t value) { Half(half).store(value, kRelease); }
 

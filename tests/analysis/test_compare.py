@@ -134,7 +134,7 @@ def test_margin_moves_the_verdict(tmp_path):
     assert "0 SLOWER, 4 SAME" in verdicts("--margin", "10%")
 
 
-def test_noise_between_runs_widens_the_interval_of_its_metric(tmp_path):
+def test_noise_between_runs_takes_more_for_a_verdict_of_its_metric(tmp_path):
     a, b = two_runs(tmp_path, *planted(0.9, 1.1))
     main(["compare", str(a), str(b), "--run-noise", "0", "--run-noise", "20%:p99"])
     text = (b / "compare.md").read_text()

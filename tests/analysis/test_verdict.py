@@ -84,7 +84,7 @@ def test_known_noise_between_runs_is_covered():
 
 def test_repetitions_in_one_bucket_do_not_pretend_to_know_more():
     """Two runs that agree with themselves to the last digit, for a bucket is 0.8 % wide."""
-    one = ratio(np.full(5, 10_000.0), np.full(5, 10_050.0), RULES.common_noise(P50))
+    one = ratio(np.full(5, 10_000.0), np.full(5, 10_050.0), P50.resolution)
     assert one.low < 1 < one.high and one.high / one.low > 1.01
 
 
@@ -116,7 +116,7 @@ def verdicts(generator, noise: str, spreads: np.ndarray, repetitions: int, slowe
         metric: [
             one.verdict
             for one in judge(
-                [ratio(*pair, RULES.common_noise(metric)) for pair in zip(*(side[metric] for side in sides))],
+                [ratio(*pair, metric.resolution) for pair in zip(*(side[metric] for side in sides))],
                 metric,
                 RULES.margin,
             )

@@ -22,7 +22,7 @@ struct Slot {
   std::vector<std::byte> read;
 };
 
-/// A message whose bytes differ from each other and from other ids'; readable up to a multiple of 16.
+/// A message whose bytes differ from each other and from other ids'; readable for 4 bytes behind its last unit.
 std::vector<std::byte> message_of(std::uint64_t id, std::uint32_t length) {
   std::vector<std::byte> message(stride_of(length) + sizeof(Unit));
   for (std::size_t i = sizeof(Header); i < message.size(); ++i) message[i] = static_cast<std::byte>(7 * i + id);
