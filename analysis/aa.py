@@ -58,7 +58,8 @@ def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
     matched, _ = match_some(a, b, Rules(rules.margin))
     verdicts = [one.verdict for metric in measured_metrics(matched) for one in matched[metric.column] if one.verdict]
     false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
-    return [f"With `--run-noise 0` {false} of the {len(verdicts)} would be false, {units.percent(false / len(verdicts))}."]
+    share = units.percent(false / len(verdicts))
+    return [f"With `--run-noise 0` {false} of the {len(verdicts)} would be false, {share}."]
 
 
 def _table(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> Table:

@@ -35,7 +35,6 @@ class Rules:
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
 
 
-
 def write_comparison(before: str, after: str, out: str | None, rules: Rules, gates: Sequence[Gate]) -> int:
     """Writes compare.md and compare.png, prints the former, and names on stderr what the gates stop. Returns the exit
     code: 1 where they stop anything."""
@@ -82,7 +81,7 @@ def explanation(rules: Rules) -> str:
         f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
         f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
         "UNCLEAR: everything else; more repetitions would tell."
-        + (f" FASTER and SLOWER are beyond the noise between runs, too, which is taken to be {noise}." if noise else "")
+        + (f" FASTER and SLOWER are beyond the noise between runs, too, taken to be {noise}." if noise else "")
     )
 
 

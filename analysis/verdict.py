@@ -82,19 +82,19 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
         return Ratio(float(np.exp(change)), float("nan"), float("nan"))
     parts = [side.var(ddof=1) / len(side) for side in logs]
     variance = sum(parts) + 2 * common_noise**2
-    # Welch and Satterthwaite: only what the repetitions had to estimate costs degrees of freedom.
     estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs))
-    freedom = variance**2 / estimated if estimated > 0 else np.inf
-    error = max(np.sqrt(variance), 1e-12)  # equal repetitions on both sides: nothing to divide by
+
+    def spread(variance: float) -> tuple[float, float]:
+        """The standard error, and Welch's and Satterthwaite's degrees of freedom: only what the repetitions had to
+        estimate costs some."""
+        error = max(np.sqrt(variance), 1e-12)  # equal repetitions on both sides: nothing to divide by
+        return error, variance**2 / estimated if estimated > 0 else np.inf
+
+    error, freedom = spread(variance)
     reach = student.ppf((1 + CONFIDENCE) / 2, freedom) * error
     low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    return Ratio(middle, low, high, _by_chance(change, variance + 2 * run_noise**2, estimated))
-
-
-def _by_chance(change: float, variance: float, estimated: float) -> float:
-    """How often a change as large would come by chance."""
-    freedom = variance**2 / estimated if estimated > 0 else np.inf
-    return float(2 * student.sf(abs(change) / max(np.sqrt(variance), 1e-12), freedom))
+    error, freedom = spread(variance + 2 * run_noise**2)
+    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)))
 
 
 def judge(ratios: Sequence[Ratio], metric: Metric, margin: float) -> list[Ratio]:
