@@ -118,7 +118,11 @@ class BasicLaneServer {
 
   /// In order, by counter: the claim's results are in their slots. Waits for the earlier claims' completion.
   FEEDRATE_HD void complete_in_order(const Claim& claim) {
-    while (Memory::lane_load(state_->completed) != claim.first) Memory::pause();
+    if (Memory::lane_load(state_->completed) != claim.first) {
+      // The others' releases wait for the bus, as this one will: beside theirs, not behind them.
+      Memory::drain_stores();
+      while (Memory::lane_load(state_->completed) != claim.first) Memory::pause();
+    }
     // Having seen the earlier claims complete, this release covers their results, too.
     Memory::store_release(*lane_.ring.completed, claim.first + claim.count);
     Memory::lane_store(state_->completed, claim.first + claim.count);

@@ -73,6 +73,13 @@ struct SystemMemory {
   static FEEDRATE_HD std::uint64_t lane_decrement(std::uint64_t& word) {
     return LaneWord(word).fetch_sub(1, kAcquireRelease) - 1;
   }
+  /// For speed alone, ahead of a release: on the GPU, waits until this thread's stores, and what it has seen of
+  /// others', are where every processor sees them.
+  static FEEDRATE_HD void drain_stores() {
+#ifdef __CUDA_ARCH__
+    __threadfence_system();
+#endif
+  }
   /// Between two looks at what another poller of the lane will change.
   static FEEDRATE_HD void pause() {
 #ifndef __CUDA_ARCH__
