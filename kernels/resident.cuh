@@ -163,7 +163,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// By flags, as many messages as have come: a look takes in the next slots, side by side, and those that are whole are
 /// claimed together. There is no cursor to look at first and no fence behind the results, so a message waits for one
 /// round trip where serve_counted makes it wait for three; the price is a third more bytes, and what a look reads in
-/// vain. How many slots a look takes in follows what the last one found.
+/// vain. How many slots a look takes in follows what the last one found, and the cursor that it read beside them.
 template <class F, class Group>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
@@ -180,6 +180,9 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
   while (true) {
     const std::uint64_t number = team.from_first(server.next());
     if ((number & kGone) != 0) return;
+    // Flags say what is there; the cursor, unordered, how much waits that this look does not take in.
+    std::uint64_t published = 0;
+    if (team.rank() == 0) published = SystemMemory::load_relaxed(*lane.ring.published) & kCountMask;
     Unit mine[kEach];
 #pragma unroll
     for (unsigned k = 0; k < kEach; ++k) {
@@ -209,11 +212,16 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
         server.take_seen(number, whole, claim);
       }
     }
-    // As much again where all had come, else a little more than had: what is read in vain others wait for.
-    wanted = max(1u, min(most, whole == wanted ? 2 * wanted : whole + whole / 4));
-    constexpr unsigned kSkippedBits = 16;
-    const auto packed = static_cast<unsigned>(team.from_first(claim.count << kSkippedBits | (claim.first - number)));
-    const unsigned count = packed >> kSkippedBits, skipped = packed & ((1u << kSkippedBits) - 1);
+    // For the next look: what is known to wait, as many as came to this one, and a quarter for chance. What is read in
+    // vain others wait for.
+    const std::uint64_t seen = number + whole;
+    const std::uint64_t wait = (published > seen ? published - seen : 0) + whole + whole / 4 + 1;
+    constexpr unsigned kBits = 16;
+    const std::uint64_t packed =
+        team.from_first((wait < most ? wait : most) << 2 * kBits | claim.count << kBits | (claim.first - number));
+    constexpr unsigned kMask = (1u << kBits) - 1;
+    wanted = static_cast<unsigned>(packed >> 2 * kBits);
+    const auto count = static_cast<unsigned>(packed >> kBits) & kMask, skipped = static_cast<unsigned>(packed) & kMask;
     if (count == 0) continue;
 #pragma unroll
     for (unsigned k = 0; k < kEach; ++k) {
