@@ -148,6 +148,38 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
+constexpr unsigned kRoundBytes = 64 * 80;  // 64 messages of 64 B with a header of 16
+constexpr unsigned kRoundBlocks = 56, kRoundThreads = 256, kRounds = 200;
+
+/// What a queue with cursors does on the GPU, without a queue or a host: each block by turns, when its time has come,
+/// looks at a word in host memory, reads a batch of messages, writes it back and releases another word. `took`: from
+/// the due time to the release, in ns.
+__global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, double period_ns, float* took) {
+  constexpr unsigned kPieces = kRoundBytes / sizeof(uint4);
+  std::uint64_t& looked_at = words[32 * blockIdx.x];
+  std::uint64_t& released = words[32 * blockIdx.x + 16];
+  const double begin = static_cast<double>(device_clock_ns()) + 2 * period_ns;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    const std::size_t at = (std::size_t{blockIdx.x} * kRounds + round) * kPieces;
+    const double due = begin + period_ns * (round + static_cast<double>(blockIdx.x) / gridDim.x);
+    if (threadIdx.x == 0) {
+      while (static_cast<double>(device_clock_ns()) < due) {
+      }
+      SystemMemory::load_acquire(looked_at);
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < kPieces; i += blockDim.x) {
+      uint4 piece = in[at + i];
+      ++piece.x;
+      out[at + i] = piece;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    SystemMemory::store_release(released, round + 1);
+    took[blockIdx.x * kRounds + round] = static_cast<float>(static_cast<double>(device_clock_ns()) - due);
+  }
+}
+
 class OneStream {
  public:
   OneStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
@@ -224,6 +256,28 @@ double shortest_lone_message_ns(Device& device, unsigned bytes, std::initializer
   double shortest = std::numeric_limits<double>::infinity();
   for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(device, bytes, n));
   return shortest;
+}
+
+/// The `share` percentile of the rounds' times, while they move half of `bytes_per_second`, all together.
+double round_ns(Device& device, const Buffer& in, const Buffer& out, double bytes_per_second, double share) {
+  const Buffer words = device.allocate_host(std::size_t{kRoundBlocks} * 256, HostMemory::pinned);
+  const Buffer near = device.allocate_device(std::size_t{kRoundBlocks} * kRounds * sizeof(float));
+  const OneStream stream;
+  const double period_ns = 1e9 * kRoundBlocks * kRoundBytes / (bytes_per_second / 2);
+  constexpr unsigned kRuns = 10;
+  std::vector<float> all, took(near.size() / sizeof(float));
+  for (unsigned run = 0; run <= kRuns; ++run) {
+    round_kernel<<<kRoundBlocks, kRoundThreads, 0, stream>>>(
+        reinterpret_cast<const uint4*>(in.data()), reinterpret_cast<uint4*>(out.data()),
+        reinterpret_cast<std::uint64_t*>(words.data()), period_ns, reinterpret_cast<float*>(near.data()));
+    launched();
+    copy(took.data(), near.data(), near.size(), cudaMemcpyDeviceToHost, stream);
+    stream.wait();
+    if (run != 0) all.insert(all.end(), took.begin(), took.end());  // the first one warms up
+  }
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(all.size() - 1));
+  std::nth_element(all.begin(), at, all.end());
+  return *at;
 }
 
 bool has_bulk_copies() {
@@ -378,13 +432,19 @@ void add_cuda_floors(FloorList& floors, Device& device) {
       a.wait();
     });
   });
+  double echo = 0;
   floors.add("sm_echo_bytes_per_second", "bytes/s", "a kernel reads pinned memory and writes it back, each way", [&] {
-    return bandwidth([&] {
-      echo_kernel<<<kBlocks, kThreads, 0, a>>>(in16, out16, kPieces);
-      launched();
-      a.wait();
-    });
+    return echo = bandwidth([&] {
+             echo_kernel<<<kBlocks, kThreads, 0, a>>>(in16, out16, kPieces);
+             launched();
+             a.wait();
+           });
   });
+  floors.add(
+      "round_ns", "ns",
+      "look at a word, read 64 messages of 80 B, write them, release a word: 56 blocks at half the SM echo, median",
+      [&] { return round_ns(device, in, out, echo, 0.5); });
+  floors.add("round_p99_ns", "ns", "the same, 99th percentile", [&] { return round_ns(device, in, out, echo, 0.99); });
   if (!has_bulk_copies()) return;
   floors.add("bulk_echo_bytes_per_second", "bytes/s",
              "a kernel does the same by bulk asynchronous copies of 16 KiB; of 16, 32 and 64 blocks the best, each way",
