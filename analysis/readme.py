@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import advice, open_load, stats, tables
+from . import advice, open_load, stats, tables, tails
 from .document import markdown, markdown_table
 from .errors import BadInput
 from .figures import links, write_pngs
@@ -66,9 +66,10 @@ def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
 
 def _load_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
-    table = open_load.saturation(open_load.curves(open_load.points(results)))
+    curves = open_load.curves(open_load.points(results))
+    found = [open_load.saturation(curves), tails.table(results, curves)]
     pictures = _pictures(directory, readme, figures, (offered, load_stages))
-    return _told(results, [markdown_table(table), *pictures])
+    return _told(results, [*(markdown_table(table) for table in found if table), *pictures])
 
 
 def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pandas as pd
 
-from . import advice, capacity, conduct, costs, open_load, stats, tables, units
+from . import advice, capacity, conduct, costs, open_load, stats, tables, tails, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_html, to_markdown
 from .figures import inline_svg, write_pngs
 from .load import COUNTS, STATUSES, Results, load, machine_letters
@@ -61,6 +61,8 @@ def _beside(results: Results) -> list[tuple[ModuleType, Table]]:
     """The tables that belong to figures."""
     loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
     found = [(offered, open_load.saturation(loads))] if len(loads) else []
+    if limits := tails.table(results, loads):
+        found.append((offered, limits))
     return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
 
 

@@ -124,6 +124,7 @@ void Flow::begin(const Schedule* of_pass) {
   latency = service = without_own_lag = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
+  busy = {};
   finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;
 }
 
@@ -139,6 +140,7 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
       continue;
     }
     backoff.reset();
+    flow.busy.begin();
     std::optional<TraceRange> range;
     if (samples_one_of(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
     for (ConstMessages rest = results; !rest.empty();) {
@@ -150,6 +152,7 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
     if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
     flow.received.store(flow.counts.received, std::memory_order_release);
+    flow.busy.end();
   }
 }
 

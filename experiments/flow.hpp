@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/histogram.hpp"
+#include "experiments/busy_share.hpp"
 #include "experiments/schedule.hpp"
 #include "experiments/stage_times.hpp"
 #include "experiments/tracker.hpp"
@@ -99,7 +100,7 @@ struct Flow {
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next seven
+  alignas(128) Tracker tracker;  // the collector's, as are the next eight
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
@@ -108,6 +109,7 @@ struct Flow {
   std::vector<StageSample> stages;
   std::uint64_t finished_at = 0;  // when the last result of the pass came
   std::uint64_t sent_seen = 0;    // `sent`, as last looked at
+  BusyShare busy;                 // of its time, with results
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};

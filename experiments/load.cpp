@@ -227,6 +227,7 @@ PassResult Load::run(const Pass& pass) {
     result.due = pass.schedule->size();
     result.mean_payload = pass.schedule->mean_payload(work_.point.payload);
   }
+  for (const auto& flow : flows_) result.collectors_busy += flow->busy.share() / static_cast<double>(flows_.size());
   result.blocked_share = sending == 0 ? 0 : static_cast<double>(blocked) / static_cast<double>(sending);
   result.granularity_ns = looks == 0 ? 0 : static_cast<double>(looking) / static_cast<double>(looks);
   return result;

@@ -8,7 +8,7 @@ import pytest
 import rows
 from test_report import report, with_rows
 
-from analysis import open_load, stats
+from analysis import open_load, stats, tails
 from analysis.__main__ import main
 from analysis.histogram import Histogram
 from analysis.load import load
@@ -220,3 +220,24 @@ def test_readme_blocks_of_open_loads(tmp_path):
         assert said in readme.read_text()
     pictures = [line for line in readme.read_text().splitlines() if line.startswith("![")]
     assert len(pictures) == 3
+
+
+def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
+    some = [
+        load_rows.cell(load_rows.params(queue, rate))
+        for queue in ("gpu_ring", "null")
+        for rate in (100_000, 1_000_000, 10_000_000)
+        if (queue, rate) != ("null", 10_000_000)
+    ]
+    some[1]["load"]["collectors_busy"] = 0.83
+    floors = [rows.floor("round_ns", 5_900.0), rows.floor("round_p99_ns", 7_200.0)]
+    results = read(tmp_path, *some, *floors)
+    ring, null, bare = tails.table(results, open_load.curves(open_load.points(results))).rows
+    assert ring[1] == null[1] == "1.00 M msg/s"  # the highest that both have
+    assert ring[2].startswith("gpu_ring") and ring[5] == "83 %"
+    assert null[2].startswith("null") and null[5] == "—"
+    assert bare[3:5] == ["5.90 µs", "7.20 µs"]
+
+
+def test_without_the_driver_alone_there_is_nothing_to_stand_beside(results):
+    assert tails.table(results, open_load.curves(open_load.points(results))) is None

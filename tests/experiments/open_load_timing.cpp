@@ -106,6 +106,21 @@ struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
 };
 const WorkloadRegistration<OnceSlowToMake> once_slow_to_make;
 
+/// An echo whose results take the collector long.
+struct SlowToCheck : EchoLike<SlowToCheck> {
+  static constexpr auto kName = "test_slow_to_check";
+  static constexpr auto kDescription = "test: results take 250 us to check";
+  explicit SlowToCheck(const WorkloadOptions&) {}
+  static void shape(std::byte*, std::size_t) {}
+  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) {
+    const std::uint64_t end = now_ns() + 250'000;
+    while (now_ns() < end) {
+    }
+    return true;
+  }
+};
+const WorkloadRegistration<SlowToCheck> slow_to_check;
+
 Point open_point(const std::string& queue, std::uint64_t rate) {
   Point point;
   point.queue = queue;
@@ -180,6 +195,15 @@ TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
   EXPECT_LT(row["load"]["blocked_share"], 0.1);
+}
+
+TEST(OpenLoad, SaysHowBusyTheCollectorsAre) {
+  Point point = open_point("test_prompt", 2000);
+  EXPECT_LT(run_open(point, 0.5)["load"]["collectors_busy"], 0.25);
+  point.workload = "test_slow_to_check";  // half of the time between two messages
+  const double busy = run_open(point, 0.5)["load"]["collectors_busy"];
+  EXPECT_GT(busy, 0.35);
+  EXPECT_LT(busy, 0.8);
 }
 
 TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
