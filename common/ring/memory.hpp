@@ -63,8 +63,9 @@ struct SystemMemory {
 
   static FEEDRATE_HD std::uint64_t lane_peek(std::uint64_t& word) { return LaneWord(word).load(kRelaxed); }
   static FEEDRATE_HD std::uint64_t lane_load(std::uint64_t& word) { return LaneWord(word).load(kAcquire); }
+  /// An exchange, though a store would do: of shared memory, racecheck takes nothing less for synchronisation.
   static FEEDRATE_HD void lane_store(std::uint64_t& word, std::uint64_t value) {
-    LaneWord(word).store(value, kRelease);
+    LaneWord(word).exchange(value, kRelease);
   }
   /// Relaxed: a claim hands no data from poller to poller.
   static FEEDRATE_HD bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
