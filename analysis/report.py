@@ -33,8 +33,8 @@ def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
     measured = stats.points(closed)
     environment, differing = tables.environment(results)
     pictures = {drawing.name: _picture(drawing) for drawing in drawings}
-    for figure, table in _beside(results):
-        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(table)
+    for figure, block in _beside(results):
+        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(block)
     glance = pictures.pop("headline", [])
     return [
         Text(where_line(results), "note"),
@@ -57,12 +57,12 @@ def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
     ]
 
 
-def _beside(results: Results) -> list[tuple[ModuleType, Table]]:
-    """The tables that belong to figures."""
+def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
+    """The tables that belong to figures, and what is said of them."""
     loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
     found = [(offered, open_load.saturation(loads))] if len(loads) else []
     if limits := tails.table(results, loads):
-        found.append((offered, limits))
+        found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
     return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
 
 

@@ -5,43 +5,50 @@ import pandas as pd
 
 from . import units
 from .document import Table
-from .load import Results
+from .load import Results, machine_letters
 from .open_load import SAME_RATE
 
 ROUND = ("round_ns", "round_p99_ns")  # the floor's median and 99th percentile
+SAME = ["task", "machine", "device"]
+NOTE = (
+    "Each queue at the highest rate that it sustained and at which the driver alone (null) was measured, too: the tail of "
+    "null is the host's. The GPU and its bus alone: a kernel that makes a queue's rounds with no queue and no host, at a "
+    "rate of its own."
+)
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table | None:
-    """For each queue and task the highest rate that the driver alone (null) sustained, too, with both beside the floor.
-    `measured`: one curve for each task and variant. None where no rate is common."""
-    kept = measured[measured["kept"]] if len(measured) else measured
-    pairs = [pair for curve in _curves(kept) if (pair := _highest_common(curve, kept)) is not None]
+    """The queues beside the driver, and the floor below. `measured`: one curve for each task and variant. None where no
+    rate is common."""
+    if measured.empty:
+        return None
+    kept = measured[measured["kept"]]
+    curves = kept[kept["queue"] != "null"].groupby(["task", "variant"], sort=False)
+    pairs = [pair for _, curve in curves if (pair := _highest_common(curve, kept)) is not None]
     if not pairs:
         return None
-    rows = []
-    for queue, alone in pairs:
-        where = [queue["task"], units.messages_per_second(queue["rate"])]
-        rows.append([*where, f"{queue['variant']}\n{queue['setting']}".strip(), *_times(queue)])
-        rows.append([*where, f"{alone['variant']}\n{alone['setting']}".strip(), *_times(alone)])
-    floors = results.floors[results.floors["status"] == "ok"].set_index("name")
-    if set(ROUND) <= set(floors.index):
-        said = [units.nanoseconds(floors.loc[[name], "value"].median()) for name in ROUND]
-        told = floors.loc[[ROUND[0]], "description"].iloc[0]
-        rows.append([units.NOTHING, units.NOTHING, f"the GPU and its bus alone\n{told}", *said, units.NOTHING])
-    return Table(["task", "due", "what", "p50", "p99", "collectors busy"], rows, {1, 3, 4, 5})
-
-
-def _curves(kept: pd.DataFrame):
-    others = kept[kept["queue"] != "null"] if len(kept) else kept
-    return [curve for _, curve in others.groupby(["task", "variant"], sort=False)] if len(others) else []
+    rows = [
+        [
+            point["task"],
+            units.messages_per_second(point["rate"]),
+            f"{point['variant']}\n{point['setting']}".strip(),
+            *_times(point),
+        ]
+        for pair in pairs
+        for point in pair
+    ]
+    machines = dict.fromkeys((queue["machine"], queue["device"]) for queue, _ in pairs)
+    rows += [row for machine, device in machines if (row := _floor(results, machine, device)) is not None]
+    return Table(["task", "due", "queue + transfer", "p50", "p99", "collectors busy"], rows, {1, 3, 4, 5})
 
 
 def _highest_common(curve: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.Series, pd.Series] | None:
-    null = kept[(kept["queue"] == "null") & (kept["task"] == curve["task"].iloc[0])]
+    first = curve.iloc[0]
+    alone = kept[(kept["queue"] == "null") & (kept[SAME] == first[SAME]).all(axis=1)]
     for _, point in curve.sort_values("rate", ascending=False).iterrows():
-        near = null[null["rate"].between(point["rate"] / SAME_RATE, point["rate"] * SAME_RATE)]
+        near = alone[alone["rate"].between(point["rate"] / SAME_RATE, point["rate"] * SAME_RATE)]
         if len(near):
-            return point, near.iloc[0]
+            return point, near.loc[(near["rate"] - point["rate"]).abs().idxmin()]
     return None
 
 
@@ -51,3 +58,15 @@ def _times(point: pd.Series) -> list[str]:
         for name in ("p50", "p99")
     ]
     return [*times, units.percent(point["collectors_busy"])]
+
+
+def _floor(results: Results, machine: str, device: str) -> list[str] | None:
+    floors = results.floors[results.floors["status"] == "ok"]
+    floors = floors[(floors["machine"] == machine) & (floors["device"] == device)].set_index("name")
+    if not set(ROUND) <= set(floors.index):
+        return None
+    letters = machine_letters(results.cells)
+    where = f" @{letters[machine]}" if len(letters) > 1 else ""
+    said = [units.nanoseconds(floors.loc[[name], "value"].median()) for name in ROUND]
+    told = floors.loc[[ROUND[0]], "description"].iloc[0]
+    return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{told}", *said, units.NOTHING]

@@ -149,34 +149,32 @@ __global__ void __launch_bounds__(1024)
 }
 
 constexpr unsigned kRoundBytes = 64 * 80;  // 64 messages of 64 B with a header of 16
-constexpr unsigned kRoundBlocks = 56, kRoundThreads = 256, kRounds = 200;
+constexpr unsigned kRoundBlocks = 56, kRoundThreads = kRoundBytes / sizeof(uint4), kRounds = 200;
+static_assert(std::size_t{kRoundBlocks} * kRounds * kRoundBytes <= kLarge);
 
 /// What a queue with cursors does on the GPU, without a queue or a host: each block by turns, when its time has come,
-/// looks at a word in host memory, reads a batch of messages, writes it back and releases another word. `took`: from
-/// the due time to the release, in ns.
-__global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, double period_ns, float* took) {
-  constexpr unsigned kPieces = kRoundBytes / sizeof(uint4);
+/// looks at a word in host memory, reads a batch of messages, a piece a thread, writes it back and releases another
+/// word. `took`: from the due time to the release, in ns.
+__global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, std::uint64_t period_ns, float* took) {
   std::uint64_t& looked_at = words[32 * blockIdx.x];
   std::uint64_t& released = words[32 * blockIdx.x + 16];
-  const double begin = static_cast<double>(device_clock_ns()) + 2 * period_ns;
-  for (unsigned round = 0; round < kRounds; ++round) {
-    const std::size_t at = (std::size_t{blockIdx.x} * kRounds + round) * kPieces;
-    const double due = begin + period_ns * (round + static_cast<double>(blockIdx.x) / gridDim.x);
+  // On a grid of periods, so that the blocks' turns stay apart whenever each was launched.
+  std::uint64_t due = (device_clock_ns() / period_ns + 2) * period_ns + period_ns * blockIdx.x / gridDim.x;
+  for (unsigned round = 0; round < kRounds; ++round, due += period_ns) {
     if (threadIdx.x == 0) {
-      while (static_cast<double>(device_clock_ns()) < due) {
+      while (device_clock_ns() < due) {
       }
       SystemMemory::load_acquire(looked_at);
     }
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < kPieces; i += blockDim.x) {
-      uint4 piece = in[at + i];
-      ++piece.x;
-      out[at + i] = piece;
-    }
+    const std::size_t at = (std::size_t{blockIdx.x} * kRounds + round) * kRoundThreads + threadIdx.x;
+    uint4 piece = in[at];
+    ++piece.x;
+    out[at] = piece;
     __syncthreads();
     if (threadIdx.x != 0) continue;
     SystemMemory::store_release(released, round + 1);
-    took[blockIdx.x * kRounds + round] = static_cast<float>(static_cast<double>(device_clock_ns()) - due);
+    took[blockIdx.x * kRounds + round] = static_cast<float>(device_clock_ns() - due);
   }
 }
 
@@ -263,7 +261,8 @@ double round_ns(Device& device, const Buffer& in, const Buffer& out, double byte
   const Buffer words = device.allocate_host(std::size_t{kRoundBlocks} * 256, HostMemory::pinned);
   const Buffer near = device.allocate_device(std::size_t{kRoundBlocks} * kRounds * sizeof(float));
   const OneStream stream;
-  const double period_ns = 1e9 * kRoundBlocks * kRoundBytes / (bytes_per_second / 2);
+  if (bytes_per_second <= 0) throw Failure("the SM echo was not measured");
+  const auto period_ns = static_cast<std::uint64_t>(1e9 * kRoundBlocks * kRoundBytes / (bytes_per_second / 2));
   constexpr unsigned kRuns = 10;
   std::vector<float> all, took(near.size() / sizeof(float));
   for (unsigned run = 0; run <= kRuns; ++run) {

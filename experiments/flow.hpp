@@ -100,7 +100,7 @@ struct Flow {
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next eight
+  alignas(128) Tracker tracker;  // the collector's, as are the next nine
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on

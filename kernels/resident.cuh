@@ -212,8 +212,8 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
         server.take_seen(number, whole, claim);
       }
     }
-    // For the next look: what is known to wait, as many as came to this one, and a quarter for chance. What is read in
-    // vain others wait for.
+    // For the next look: what is known to wait, as many as came to this one, a quarter for chance, and one, to look at
+    // all. What is read in vain others wait for.
     const std::uint64_t seen = number + whole;
     const std::uint64_t wait = (published > seen ? published - seen : 0) + whole + whole / 4 + 1;
     constexpr unsigned kBits = 16;

@@ -119,7 +119,8 @@ class BasicLaneServer {
   /// In order, by counter: the claim's results are in their slots. Waits for the earlier claims' completion.
   FEEDRATE_HD void complete_in_order(const Claim& claim) {
     if (Memory::lane_load(state_->completed) != claim.first) {
-      // The others' releases wait for the bus, as this one will: beside theirs, not behind them.
+      // A release waits until the stores before it have crossed the bus. That wait is made now, while the others make
+      // theirs, and little of it is left for the release below.
       Memory::drain_stores();
       while (Memory::lane_load(state_->completed) != claim.first) Memory::pause();
     }

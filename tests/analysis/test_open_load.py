@@ -222,21 +222,35 @@ def test_readme_blocks_of_open_loads(tmp_path):
     assert len(pictures) == 3
 
 
-def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
+def _with_null(null_rate: int, where: dict) -> list[dict]:
+    """The ring at 1 M/s, null at nearly that, and the floors, on one machine."""
     some = [
-        load_rows.cell(load_rows.params(queue, rate))
-        for queue in ("gpu_ring", "null")
-        for rate in (100_000, 1_000_000, 10_000_000)
-        if (queue, rate) != ("null", 10_000_000)
+        load_rows.cell(load_rows.params("gpu_ring", 1_000_000), where=where),
+        load_rows.cell(load_rows.params("null", null_rate), where=where),
     ]
-    some[1]["load"]["collectors_busy"] = 0.83
-    floors = [rows.floor("round_ns", 5_900.0), rows.floor("round_p99_ns", 7_200.0)]
-    results = read(tmp_path, *some, *floors)
+    some[0]["load"]["collectors_busy"] = 0.83
+    return [*some, rows.floor("round_ns", 5_900.0, where=where), rows.floor("round_p99_ns", 7_200.0, where=where)]
+
+
+def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
+    higher = load_rows.cell(load_rows.params("gpu_ring", 10_000_000))  # null was not measured there
+    results = read(tmp_path, higher, *_with_null(1_000_000, rows.environment()))
     ring, null, bare = tails.table(results, open_load.curves(open_load.points(results))).rows
     assert ring[1] == null[1] == "1.00 M msg/s"  # the highest that both have
     assert ring[2].startswith("gpu_ring") and ring[5] == "83 %"
     assert null[2].startswith("null") and null[5] == "—"
     assert bare[3:5] == ["5.90 µs", "7.20 µs"]
+
+
+def test_a_tail_stands_beside_those_of_its_own_machine(tmp_path):
+    here, there = rows.environment(), rows.environment() | {"cores": 64}
+    some = [*_with_null(1_000_000, here), *_with_null(980_000, there)]
+    for place, row in enumerate(some):
+        row["id"] = f"{place:016x}"  # the same points on two machines
+    results = read(tmp_path, *some)
+    table = tails.table(results, open_load.curves(open_load.points(results))).rows
+    assert [line[1] for line in table[:4]] == ["1.00 M msg/s"] * 3 + ["980 k msg/s"]
+    assert [line[2].split("\n")[0][-2:] for line in table] == ["@A", "@A", "@B", "@B", "@A", "@B"]
 
 
 def test_without_the_driver_alone_there_is_nothing_to_stand_beside(results):
