@@ -349,39 +349,34 @@ INSTANTIATE_TEST_SUITE_P(
     Lanes, RingModel,
     testing::Values(
         Named{"counter", {.messages = 5}}, Named{"counter_four_slots", {.capacity = 4, .messages = 6, .publish = 2}},
+        Named{"counter_two_pollers", {.messages = 3, .pollers = 2, .drains = false}},
         Named{"counter_two_pollers_drain", {.messages = 2, .pollers = 2}},
         Named{"counter_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .drains = false}},
         Named{"as_finished", {.messages = 4, .results = kAsFinished}},
         Named{"as_finished_two_pollers", {.messages = 2, .pollers = 2, .results = kAsFinished, .drains = false}},
         Named{"parking", {.messages = 4, .parks = true}},
         Named{"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
-        Named{"flags", {.messages = 4, .notify = kFlags}},
+        Named{"flags", {.messages = 5, .notify = kFlags}},
         Named{"flags_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags}},
-        Named{"flags_two_at_a_look", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2}},
+        Named{"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2}},
         Named{"flags_two_at_a_look_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2}},
-        Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 2, .pollers = 2, .notify = kFlags}},
+        Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
         Named{"flags_two_mirrors", {.messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         Named{"flags_two_mirrors_one_slot",
               {.capacity = 1, .messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
-        Named{"flags_as_finished",
-              {.capacity = 1, .messages = 2, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
-        Named{"flags_parking", {.messages = 2, .notify = kFlags, .parks = true}},
+        Named{"flags_as_finished", {.messages = 2, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
+        Named{"flags_parking", {.messages = 3, .notify = kFlags, .parks = true}},
         Named{"flags_parking_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .parks = true}}),
     name_of);
-// With more messages: minutes each, so on demand only (--gtest_also_run_disabled_tests).
+// Two pollers on two slots that wrap: minutes, so on demand only (--gtest_also_run_disabled_tests).
 INSTANTIATE_TEST_SUITE_P(
     DISABLED_Long, RingModel,
-    testing::Values(Named{"counter_two_pollers", {.messages = 3, .pollers = 2, .drains = false}},
-                    Named{"as_finished_two_pollers",
+    testing::Values(Named{"as_finished_two_pollers",
                           {.messages = 3, .pollers = 2, .results = kAsFinished, .drains = false}},
-                    Named{"flags", {.messages = 5, .notify = kFlags}},
                     Named{"flags_two_pollers", {.messages = 3, .pollers = 2, .notify = kFlags}},
-                    Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
-                    Named{"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2}},
                     Named{"flags_as_finished", {.messages = 3, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
                     Named{"flags_two_mirrors_one_slot",
-                          {.capacity = 1, .messages = 3, .pollers = 2, .mirrors = 2, .notify = kFlags}},
-                    Named{"flags_parking", {.messages = 3, .notify = kFlags, .parks = true}}),
+                          {.capacity = 1, .messages = 3, .pollers = 2, .mirrors = 2, .notify = kFlags}}),
     name_of);
 
 // --- planted mistakes: the explorer finds each -----------------------------------------------------------------------

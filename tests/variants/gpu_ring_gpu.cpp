@@ -88,7 +88,11 @@ TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
       point.arrivals = "poisson";
       point.rate = 1'000'000;
     }
-    expect_clean(run_cell(session, point));
+    Json row = run_cell(session, point);
+    // A generator that lost its core says nothing of the ring: another repetition does.
+    const auto late = [&] { return row["reason"].get<std::string>().starts_with("generator"); };
+    for (unsigned repetition = 1; repetition < 5 && late(); ++repetition) row = run_cell(session, point, repetition);
+    expect_clean(row);
   }
 }
 
