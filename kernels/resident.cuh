@@ -162,8 +162,10 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 
 /// By flags, as many messages as have come: a look takes in the next slots, side by side, and those that are whole are
 /// claimed together. There is no cursor to look at first and no fence behind the results, so a message waits for one
-/// round trip where serve_counted makes it wait for three; the price is a third more bytes, and what a look reads in
-/// vain. How many slots a look takes in follows what the last one found, and the cursor that it read beside them.
+/// round trip where serve_counted makes it wait for three; the price is a third more bytes, and what looks read in
+/// vain. A look reads the cursor beside the slots. What that says waits is claimed before the next look, unseen, so
+/// that teams don't read the same slots; when that is less than came to the last look, the next takes in more, which
+/// another team may see as well.
 template <class F, class Group>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
@@ -176,13 +178,22 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
   const std::uint32_t mirror = poller % lane.mirrors;
   LaneServer server(lane, state);
   Idle idle(shape.idle);
-  unsigned wanted = 1;
+  // The first thread's: messages that are claimed and not seen whole yet, and how many to look at at least.
+  Claim held;
+  std::uint64_t guess = 1;
+  constexpr unsigned kNumberBits = 48;
   while (true) {
-    const std::uint64_t number = team.from_first(server.next());
-    if ((number & kGone) != 0) return;
-    // Flags say what is there; the cursor, unordered, how much waits that this look does not take in.
-    std::uint64_t published = 0;
-    if (team.rank() == 0) published = SystemMemory::load_relaxed(*lane.ring.published) & kCountMask;
+    std::uint64_t next = 0;
+    if (team.rank() == 0) {
+      const bool holds = held.count != 0 || server.take_hinted(most, held);
+      next = holds ? held.first : server.next();
+      if ((next & kGone) == 0) next |= min(std::uint64_t{most}, max(held.count, guess)) << kNumberBits;
+    }
+    next = team.from_first(next);
+    if ((next & kGone) != 0) return;
+    if (team.rank() == 0) server.read_hint();
+    const std::uint64_t number = next & ((std::uint64_t{1} << kNumberBits) - 1);
+    const auto wanted = static_cast<unsigned>(next >> kNumberBits);
     Unit mine[kEach];
 #pragma unroll
     for (unsigned k = 0; k < kEach; ++k) {
@@ -203,32 +214,35 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
     }
     team.sync();
     const unsigned whole = missing;
-    Claim claim{number, 0};
+    // Served are the messages before `known`, which were held, and after a gap, claimed by others meanwhile, the rest.
+    std::uint64_t packed = 0;
+    constexpr unsigned kBits = 16, kMask = (1u << kBits) - 1;
     if (team.rank() == 0) {
+      const std::uint64_t of_held = min(std::uint64_t{whole}, held.count);
+      Claim seen{number + of_held, 0};
+      if (whole > of_held) server.take_seen(seen.first, whole - of_held, seen);
+      packed = (of_held + seen.count) << 2 * kBits | (seen.first - number - of_held) << kBits | of_held;
+      held = {number + of_held, held.count - of_held};
+      guess = whole + whole / 4 + 1;  // as many as came to this look, a quarter for chance, and one, to look at all
       if (whole == 0) {
-        if ((mine[0].flag & kStopFlag) != 0 || idle.wait(number)) server.leave(number);
+        const bool stop = (mine[0].flag & kStopFlag) != 0;
+        if (stop) held = {};  // no longer there
+        if (stop || (held.count == 0 && idle.wait(number))) server.leave(number);
       } else {
         idle.reset();
-        server.take_seen(number, whole, claim);
       }
     }
-    // For the next look: what is known to wait, as many as came to this one, a quarter for chance, and one, to look at
-    // all. What is read in vain others wait for.
-    const std::uint64_t seen = number + whole;
-    const std::uint64_t wait = (published > seen ? published - seen : 0) + whole + whole / 4 + 1;
-    constexpr unsigned kBits = 16;
-    const std::uint64_t packed =
-        team.from_first((wait < most ? wait : most) << 2 * kBits | claim.count << kBits | (claim.first - number));
-    constexpr unsigned kMask = (1u << kBits) - 1;
-    wanted = static_cast<unsigned>(packed >> 2 * kBits);
-    const auto count = static_cast<unsigned>(packed >> kBits) & kMask, skipped = static_cast<unsigned>(packed) & kMask;
+    packed = team.from_first(packed);
+    const auto known = static_cast<unsigned>(packed) & kMask, gap = static_cast<unsigned>(packed >> kBits) & kMask,
+               count = static_cast<unsigned>(packed >> 2 * kBits);
     if (count == 0) continue;
 #pragma unroll
     for (unsigned k = 0; k < kEach; ++k) {
       const unsigned i = team.rank() + k * team.size(), m = i / slot, unit = i % slot;
-      if (m < skipped || m >= whole || unit >= needed[m]) continue;
+      if ((m >= known && m < known + gap) || m >= count + gap || unit >= needed[m]) continue;
+      std::byte* const message = in + (m < known ? m : m - gap) * in_stride;
       for (unsigned w = 0, at = unit * kUnitData; w < 3 && at < in_stride; ++w, at += sizeof(std::uint32_t)) {
-        *reinterpret_cast<std::uint32_t*>(in + (m - skipped) * in_stride + at) = mine[k].data[w];
+        *reinterpret_cast<std::uint32_t*>(message + at) = mine[k].data[w];
       }
     }
     team.sync();
@@ -244,7 +258,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       const std::byte* const result = out + m * out_stride;
       const unsigned units = units_of(sizeof(Header) + payload_bytes(*reinterpret_cast<const Header*>(result)));
       if (unit >= units) continue;
-      const std::uint64_t done = number + skipped + m;
+      const std::uint64_t done = number + (m < known ? m : m + gap);
       Unit whole_unit{{}, flag_of(done)};
       for (unsigned w = 0, at = unit * kUnitData; w < 3 && at < out_stride; ++w, at += sizeof(std::uint32_t)) {
         whole_unit.data[w] = *reinterpret_cast<const std::uint32_t*>(result + at);

@@ -14,6 +14,7 @@
 #include "common/clock.hpp"
 #include "common/device/device.hpp"
 #include "common/error.hpp"
+#include "common/ring/flagged_look.hpp"
 #include "common/threads.hpp"
 
 namespace feedrate {
@@ -106,7 +107,8 @@ class CpuResident final : public Resident {
     for (std::size_t l = 0, next = 0; l < lanes.size(); ++l) {
       states_[l] = lane_start(lanes[l], shape.pollers);
       for (unsigned p = 0; p < shape.pollers; ++p) {
-        pollers[next++ % threads].push_back({lanes[l], {lanes[l], &states_[l]}, p % lanes[l].mirrors});
+        pollers[next++ % threads].push_back(
+            {lanes[l], {lanes[l], &states_[l]}, {lanes[l], p % lanes[l].mirrors, shape.flagged_at_once}});
       }
     }
     for (auto& mine : pollers) {
@@ -124,7 +126,7 @@ class CpuResident final : public Resident {
   struct Poller {
     LaneView lane;
     LaneServer server;
-    std::uint32_t mirror;
+    FlaggedLook flagged_look;
     std::uint64_t idle_at = 0;  // the number that was next to claim when it last changed
     std::uint64_t idle_since = now_ns();
   };
@@ -151,7 +153,7 @@ class CpuResident final : public Resident {
     if (next != poller.idle_at) {
       poller.idle_at = next;
       poller.idle_since = now_ns();
-    } else if (now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
+    } else if (!poller.flagged_look.holds() && now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
       poller.server.leave(next);
     }
   }
@@ -178,23 +180,13 @@ class CpuResident final : public Resident {
   Look serve_flagged(Poller& poller, std::vector<std::byte>& scratch) {
     const LaneView& lane = poller.lane;
     const std::size_t in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride;
-    const std::uint64_t number = poller.server.next();
-    if ((number & kGone) != 0) return Look::gone;
     const std::size_t in_bytes = shape_.flagged_at_once * in_stride + 2 * sizeof(Unit);
     scratch.resize(in_bytes + shape_.flagged_at_once * out_stride + sizeof(Unit));
     std::byte *const in = scratch.data(), *const out = in + in_bytes;
-    std::uint64_t whole = 0;
-    Flagged found = Flagged::whole;
-    while (whole < shape_.flagged_at_once) {
-      found = load_flagged(lane.unit_in(number + whole, poller.mirror), number + whole, in + whole * in_stride,
-                           lane.in_units);
-      if (found != Flagged::whole) break;
-      ++whole;
-    }
-    if (whole == 0) return found == Flagged::stop && poller.server.leave(number) ? Look::gone : Look::nothing;
-    Claim claim;
-    if (!poller.server.take_seen(number, whole, claim)) return Look::nothing;
-    kernel_.run_on_cpu({in + (claim.first - number) * in_stride, out, lane.ring.in_stride, lane.ring.out_stride,
+    FlaggedLook::Found found;
+    if (const Look look = poller.flagged_look(poller.server, in, found); look != Look::claimed) return look;
+    const Claim& claim = found.claim;
+    kernel_.run_on_cpu({found.at, out, lane.ring.in_stride, lane.ring.out_stride,
                         static_cast<std::uint32_t>(claim.count), lane.marks});
     for (std::uint64_t i = 0; i < claim.count; ++i) {
       const std::byte* const result = out + i * out_stride;

@@ -113,6 +113,20 @@ class BasicLaneServer {
     }
     return false;
   }
+  /// By flags: reads the cursor, in no order with the slots. What is published will be seen whole by and by …
+  FEEDRATE_HD void read_hint() { hint_ = Memory::load_relaxed(*lane_.ring.published); }
+  /// … so up to `most` of that may be claimed unseen, and no other poller reads them in vain. The claimer looks at them
+  /// until they are whole. False: nothing is known to wait.
+  FEEDRATE_HD bool take_hinted(std::uint64_t most, Claim& claim) {
+    const std::uint64_t end = hint_ & kCountMask;  // worked out here, as the GPU does not wait for the word before
+    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is beyond any end
+      const std::uint64_t waiting = end - taken, count = waiting < most ? waiting : most;
+      if (!take(taken, count)) continue;
+      claim = {taken, count};
+      return true;
+    }
+    return false;
+  }
   /// Ends all claiming, if `number` is still the next; false if not.
   FEEDRATE_HD bool leave(std::uint64_t number) { return Memory::lane_exchange(state_->taken, number, number | kGone); }
 
@@ -143,7 +157,7 @@ class BasicLaneServer {
  private:
   LaneView lane_;
   LaneState* state_;
-  std::uint64_t published_ = 0;
+  std::uint64_t published_ = 0, hint_ = 0;
 };
 
 /// The host's way in. One thread at a time.

@@ -1,4 +1,4 @@
-#include "common/ring/lane.hpp"
+#include "common/ring/flagged_look.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -156,22 +156,13 @@ void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned po
   std::vector<std::byte> in((kMost - 1) * LaneMemory::kStride + (lane.in_units + 1) * sizeof(Unit)),
       out(LaneMemory::kStride + sizeof(Unit));
   Backoff backoff;
+  FlaggedLook flagged_look(lane, poller % axes.mirrors, 1 + random() % kMost);
   const auto look_flagged = [&] {
-    const std::uint64_t number = server.next();
-    if ((number & kGone) != 0) return Look::gone;
-    const std::uint64_t most = 1 + random() % kMost;
-    std::uint64_t whole = 0;
-    Flagged found = Flagged::whole;
-    for (; whole < most; ++whole) {
-      found = load_flagged(lane.unit_in(number + whole, poller % axes.mirrors), number + whole,
-                           in.data() + whole * LaneMemory::kStride, lane.in_units);
-      if (found != Flagged::whole) break;
-    }
-    if (whole == 0) return found == Flagged::stop && server.leave(number) ? Look::gone : Look::nothing;
-    Claim claim;
-    if (!server.take_seen(number, whole, claim)) return Look::nothing;
-    for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
-      const std::byte* const message = in.data() + (n - number) * LaneMemory::kStride;
+    FlaggedLook::Found found;
+    if (const Look look = flagged_look(server, in.data(), found); look != Look::claimed) return look;
+    const std::uint64_t first = found.claim.first;
+    for (std::uint64_t n = first; n < first + found.claim.count; ++n) {
+      const std::byte* const message = found.at + (n - first) * LaneMemory::kStride;
       echo().run_on_cpu({message, out.data(), LaneMemory::kStride, LaneMemory::kStride, 1});
       const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out.data()));
       store_flagged(lane.unit_out(n), n, out.data(), units_of(sizeof(Header) + length));
@@ -195,7 +186,7 @@ void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned po
     const Look look = lane.notify == Notify::flags ? look_flagged() : look_counted();
     if (look == Look::gone) break;
     if (look == Look::claimed) continue;
-    if (leaves.load()) {
+    if (leaves.load() && !flagged_look.holds()) {
       server.leave(server.next());
     } else {
       backoff.wait();

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/ring/lane.hpp"
+#include "common/ring/flagged_look.hpp"
 #include "tests/support/explorer.hpp"
 
 /// The ring protocol, small, in every way it can run (tests/support/explorer.hpp): each message arrives once, with its
@@ -198,16 +198,17 @@ class LaneProgram : public ModelProgram {
 
   void serve(LaneState& state, unsigned poller, bool may_leave) {
     BasicLaneServer<Memory> server(view_, &state);
+    BasicFlaggedLook<Memory> flagged_look(view_, poller % view_.mirrors, static_cast<std::uint32_t>(setup_.look));
     while (true) {
-      Explorer::current().mark(state_of(server));
-      const Look look = view_.notify == Notify::flags ? serve_flagged(server, poller) : serve_counted(server);
+      Explorer::current().mark(state_of(server, flagged_look));
+      const Look look = view_.notify == Notify::flags ? serve_flagged(server, flagged_look) : serve_counted(server);
       if (look == Look::gone) break;
       if (look == Look::claimed) continue;
-      if (may_leave && Explorer::current().choose(2) == 1) {
+      if (may_leave && !flagged_look.holds() && Explorer::current().choose(2) == 1) {
         server.leave(server.next());
         continue;
       }
-      wait(state_of(server));
+      wait(state_of(server, flagged_look));
     }
     server.depart();
   }
@@ -230,23 +231,14 @@ class LaneProgram : public ModelProgram {
     return look;
   }
   static constexpr std::uint64_t kMostLooked = 2;
-  Look serve_flagged(BasicLaneServer<Memory>& server, unsigned poller) {
-    const std::uint64_t number = server.next();
-    if ((number & kGone) != 0) return Look::gone;
-    alignas(16) std::byte messages[kMostLooked][kStride + sizeof(Unit)] = {};
-    std::uint64_t whole = 0;
-    Flagged found = Flagged::whole;
-    for (; whole < setup_.look; ++whole) {
-      found = load_flagged<Memory>(view_.unit_in(number + whole, poller % view_.mirrors), number + whole,
-                                   messages[whole], view_.in_units);
-      if (found != Flagged::whole) break;
-    }
-    if (whole == 0) return found == Flagged::stop && server.leave(number) ? Look::gone : Look::nothing;
-    Claim claim;
-    if (!server.take_seen(number, whole, claim)) return Look::nothing;
-    Explorer::current().mark(state_of(server, claim, 2));
+  Look serve_flagged(BasicLaneServer<Memory>& server, BasicFlaggedLook<Memory>& flagged_look) {
+    alignas(16) std::byte messages[kMostLooked * kStride + sizeof(Unit)] = {};
+    typename BasicFlaggedLook<Memory>::Found found;
+    if (const Look look = flagged_look(server, messages, found); look != Look::claimed) return look;
+    const Claim& claim = found.claim;
+    Explorer::current().mark(state_of(server, flagged_look, claim));
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
-      std::byte* const message = messages[n - number];
+      std::byte* const message = found.at + (n - claim.first) * kStride;
       const auto [id, payload] = user_slot(message).get();
       require(id == n && payload == payload_of(n), "a poller got another message than it claimed");
       user_slot(message).set(id, result_of(payload));
@@ -358,8 +350,8 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
         Named{"flags", {.messages = 5, .notify = kFlags}},
         Named{"flags_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags}},
-        Named{"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2}},
-        Named{"flags_two_at_a_look_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2}},
+        Named{"flags_two_at_a_look", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2}},
+        Named{"flags_two_at_a_look_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .look = 2}},
         Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
         Named{"flags_two_mirrors", {.messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         Named{"flags_two_mirrors_one_slot",
@@ -374,6 +366,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Named{"as_finished_two_pollers",
                           {.messages = 3, .pollers = 2, .results = kAsFinished, .drains = false}},
                     Named{"flags_two_pollers", {.messages = 3, .pollers = 2, .notify = kFlags}},
+                    Named{"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2}},
+                    Named{"flags_two_at_a_look_two_pollers",
+                          {.messages = 2, .pollers = 2, .notify = kFlags, .publish = 2, .look = 2}},
                     Named{"flags_as_finished", {.messages = 3, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
                     Named{"flags_two_mirrors_one_slot",
                           {.capacity = 1, .messages = 3, .pollers = 2, .mirrors = 2, .notify = kFlags}}),
