@@ -207,7 +207,6 @@ def _cell(directory: Path, row: dict, axes: list[str]) -> dict:
     flat["due_per_second"] = open_load.get("due_per_second", float("nan"))
     # Rows older than this have none.
     flat["p99_without_own_lag"] = open_load.get("without_own_lag_ns", {}).get("p99", float("nan"))
-    flat["collectors_busy"] = open_load.get("collectors_busy", float("nan"))
     flat["own_cores"] = state.get("host", {}).get("own_cores", float("nan"))
     flat["power_w"] = state.get("gpu", {}).get("power_w", float("nan"))
     flat["disturbances"] = state.get("disturbances") or []

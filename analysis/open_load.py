@@ -14,7 +14,7 @@ from .load import Results
 SAME_RATE = 1.05  # rates no further apart stand together: those of repeated searches differ by a little
 SUSTAINED, UNSUSTAINABLE, GENERATOR = "sustained", "unsustainable", "generator"
 METRICS = (
-    *("p50", "p99", "p99_without_own_lag", "messages_per_second", "collectors_busy"),
+    *("p50", "p99", "p99_without_own_lag", "messages_per_second"),
     *("host_threads", "sms", "own_cores", "power_w"),
 )
 # What is asked of a queue, beside the rate; the other axes are how it is set to do it.

@@ -39,7 +39,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
     ]
     machines = dict.fromkeys((queue["machine"], queue["device"]) for queue, _ in pairs)
     rows += [row for machine, device in machines if (row := _floor(results, machine, device)) is not None]
-    return Table(["task", "due", "queue + transfer", "p50", "p99", "collectors busy"], rows, {1, 3, 4, 5})
+    return Table(["task", "due", "queue + transfer", "p50", "p99"], rows, {1, 3, 4})
 
 
 def _highest_common(curve: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.Series, pd.Series] | None:
@@ -53,11 +53,10 @@ def _highest_common(curve: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.Series,
 
 
 def _times(point: pd.Series) -> list[str]:
-    times = [
+    return [
         units.spread(units.nanoseconds, point[name], point[f"{name}_low"], point[f"{name}_high"])
         for name in ("p50", "p99")
     ]
-    return [*times, units.percent(point["collectors_busy"])]
 
 
 def _floor(results: Results, machine: str, device: str) -> list[str] | None:
@@ -69,4 +68,4 @@ def _floor(results: Results, machine: str, device: str) -> list[str] | None:
     where = f" @{letters[machine]}" if len(letters) > 1 else ""
     said = [units.nanoseconds(floors.loc[[name], "value"].median()) for name in ROUND]
     told = floors.loc[[ROUND[0]], "description"].iloc[0]
-    return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{told}", *said, units.NOTHING]
+    return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{told}", *said]

@@ -124,7 +124,6 @@ void Flow::begin(const Schedule* of_pass) {
   latency = service = without_own_lag = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
-  busy = {};
   finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;
 }
 
@@ -132,7 +131,6 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
   Backoff backoff;
   bool last_look = false;  // all is sent: if nothing has come now, nothing can follow what has
   while (!abort.load(std::memory_order_relaxed)) {
-    flow.busy.look();
     const ConstMessages results = flow.collector->poll(work.point.batch);
     if (results.empty()) {
       if (last_look && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
@@ -141,7 +139,6 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
       continue;
     }
     backoff.reset();
-    flow.busy.found();
     std::optional<TraceRange> range;
     if (samples_one_of(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
     for (ConstMessages rest = results; !rest.empty();) {
@@ -153,7 +150,6 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
     if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
     flow.received.store(flow.counts.received, std::memory_order_release);
-    flow.busy.done();
   }
 }
 

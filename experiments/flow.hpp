@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/histogram.hpp"
-#include "experiments/busy_share.hpp"
 #include "experiments/schedule.hpp"
 #include "experiments/stage_times.hpp"
 #include "experiments/tracker.hpp"
@@ -109,7 +108,6 @@ struct Flow {
   std::vector<StageSample> stages;
   std::uint64_t finished_at = 0;  // when the last result of the pass came
   std::uint64_t sent_seen = 0;    // `sent`, as last looked at
-  BusyShare busy;                 // of its time, with results
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};

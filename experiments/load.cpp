@@ -210,7 +210,6 @@ PassResult Load::run(const Pass& pass) {
   }
   if (failure_) std::rethrow_exception(failure_);
   std::uint64_t sending = 0, blocked = 0, looks = 0, looking = 0;
-  BusyShare busy;
   for (auto& flow : flows_) {
     result.latency.merge(flow->latency);
     result.service.merge(flow->service);
@@ -222,14 +221,12 @@ PassResult Load::run(const Pass& pass) {
     result.unsent += flow->unsent;
     sending += flow->sending_ns, blocked += flow->blocked_ns;
     looks += flow->looks, looking += flow->looking_ns;
-    busy.add(flow->busy);
   }
   result.mean_payload = static_cast<double>(work_.point.payload);
   if (pass.schedule != nullptr) {
     result.due = pass.schedule->size();
     result.mean_payload = pass.schedule->mean_payload(work_.point.payload);
   }
-  result.collectors_busy = busy.share();
   result.blocked_share = sending == 0 ? 0 : static_cast<double>(blocked) / static_cast<double>(sending);
   result.granularity_ns = looks == 0 ? 0 : static_cast<double>(looking) / static_cast<double>(looks);
   return result;

@@ -29,7 +29,6 @@ struct PassResult {
   std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
   std::uint64_t due = 0, unsent = 0;          ///< messages of the schedule; never sent
   double blocked_share = 0;                   ///< of the senders' time: the queue had no room
-  double collectors_busy = 0;                 ///< share of their time; see BusyShare
   double granularity_ns = 0;                  ///< between two looks for what is due; 0: something always was
   Backlog backlog;
 };

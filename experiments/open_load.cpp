@@ -79,7 +79,6 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
       {"granularity_ns", result.granularity_ns},
       {"batch", point.batch},
       {"blocked_share", result.blocked_share},
-      {"collectors_busy", result.collectors_busy},
       {"backlog",
        {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
   if (const std::string why = why_unsustainable(point, result); !why.empty()) {

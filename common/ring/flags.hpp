@@ -62,10 +62,7 @@ Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std:
     const std::uint32_t next = done + kTogether < end ? done + kTogether : end;
     std::uint32_t wrong = 0;
     for (std::uint32_t unit = done; unit < next; ++unit) wrong |= load(unit) ^ flag;
-    if (wrong != 0) {
-      while (done < next && load(done) == flag) ++done;
-      if (done < next) return Flagged::missing;
-    }
+    if (wrong != 0) return Flagged::missing;
     done = next;
   }
   return Flagged::whole;

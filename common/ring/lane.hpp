@@ -132,11 +132,11 @@ class BasicLaneServer {
 
   /// In order, by counter: the claim's results are in their slots. Waits for the earlier claims' completion.
   FEEDRATE_HD void complete_in_order(const Claim& claim) {
-    if (Memory::lane_load(state_->completed) != claim.first) {
-      // A release waits until the stores before it have crossed the bus. That wait is made now, while the others make
-      // theirs, and little of it is left for the release below.
-      Memory::drain_stores();
-      while (Memory::lane_load(state_->completed) != claim.first) Memory::pause();
+    // A release waits until the stores before it have crossed the bus. Who must wait for its turn makes that wait
+    // meanwhile, as the others do theirs, and little of it is left for the release below.
+    for (bool drained = false; Memory::lane_load(state_->completed) != claim.first; drained = true) {
+      if (!drained) Memory::drain_stores();
+      Memory::pause();
     }
     // Having seen the earlier claims complete, this release covers their results, too.
     Memory::store_release(*lane_.ring.completed, claim.first + claim.count);

@@ -224,12 +224,12 @@ def test_readme_blocks_of_open_loads(tmp_path):
 
 def _with_null(null_rate: int, where: dict) -> list[dict]:
     """The ring at 1 M/s, null at nearly that, and the floors, on one machine."""
-    some = [
+    return [
         load_rows.cell(load_rows.params("gpu_ring", 1_000_000), where=where),
         load_rows.cell(load_rows.params("null", null_rate), where=where),
+        rows.floor("round_ns", 5_900.0, where=where),
+        rows.floor("round_p99_ns", 7_200.0, where=where),
     ]
-    some[0]["load"]["collectors_busy"] = 0.83
-    return [*some, rows.floor("round_ns", 5_900.0, where=where), rows.floor("round_p99_ns", 7_200.0, where=where)]
 
 
 def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
@@ -237,8 +237,8 @@ def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
     results = read(tmp_path, higher, *_with_null(1_000_000, rows.environment()))
     ring, null, bare = tails.table(results, open_load.curves(open_load.points(results))).rows
     assert ring[1] == null[1] == "1.00 M msg/s"  # the highest that both have
-    assert ring[2].startswith("gpu_ring") and ring[5] == "83 %"
-    assert null[2].startswith("null") and null[5] == "—"
+    assert ring[2].startswith("gpu_ring")
+    assert null[2].startswith("null")
     assert bare[3:5] == ["5.90 µs", "7.20 µs"]
 
 

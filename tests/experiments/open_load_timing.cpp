@@ -106,21 +106,6 @@ struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
 };
 const WorkloadRegistration<OnceSlowToMake> once_slow_to_make;
 
-/// An echo whose results take the collector long.
-struct SlowToCheck : EchoLike<SlowToCheck> {
-  static constexpr auto kName = "test_slow_to_check";
-  static constexpr auto kDescription = "test: results take 250 us to check";
-  explicit SlowToCheck(const WorkloadOptions&) {}
-  static void shape(std::byte*, std::size_t) {}
-  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) {
-    const std::uint64_t end = now_ns() + 250'000;
-    while (now_ns() < end) {
-    }
-    return true;
-  }
-};
-const WorkloadRegistration<SlowToCheck> slow_to_check;
-
 Point open_point(const std::string& queue, std::uint64_t rate) {
   Point point;
   point.queue = queue;
@@ -195,21 +180,6 @@ TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
   EXPECT_LT(row["load"]["blocked_share"], 0.1);
-}
-
-TEST(OpenLoad, SaysHowBusyTheCollectorsAre) {
-  const auto busy = [](const char* workload) -> double {
-    Point point = open_point("test_prompt", 2000);
-    point.workload = workload;
-    return run_open(point, 0.5)["load"]["collectors_busy"];
-  };
-  // Of a few dozen samples one that lost its core is much: it is tried again.
-  double idle = 1, half = 0;
-  for (int attempt = 0; attempt < 5 && idle > 0.25; ++attempt) idle = busy("echo");
-  for (int attempt = 0; attempt < 5 && (half < 0.35 || half > 0.8); ++attempt) half = busy("test_slow_to_check");
-  EXPECT_LE(idle, 0.25);
-  EXPECT_GE(half, 0.35) << "results are checked half of the time";
-  EXPECT_LE(half, 0.8);
 }
 
 TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
