@@ -9,49 +9,15 @@
 #include <array>
 #include <bit>
 #include <stdexcept>
-#include <unordered_map>
 #include <unordered_set>
+
+#include "tests/support/model_words.hpp"
 
 namespace feedrate::test {
 namespace {
 
-constexpr std::size_t kMostLocations = 72;
-constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kLongest = 20'000;  // scheduling points of an execution
-
-/// A count of each thread's plain loads, and by location the oldest value that may still be read.
-struct View {
-  std::array<std::uint8_t, kMostThreads> loads{};
-  std::array<std::uint8_t, kMostLocations> at{};
-
-  void join(const View& other) {
-    for (std::size_t i = 0; i < loads.size(); ++i) loads[i] = std::max(loads[i], other.loads[i]);
-    for (std::size_t i = 0; i < at.size(); ++i) at[i] = std::max(at[i], other.at[i]);
-  }
-};
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return mix64(hash ^ value) + hash; }
-std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locations) {
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(View) / 8>>(view);
-  for (std::size_t i = 0; i < 1 + (locations + 7) / 8; ++i) hash = mix(hash, words[i]);
-  return hash;
-}
-static_assert(kMostThreads == 8);
-
-struct Message {
-  ModelValue value;
-  View view;
-};
-
-struct Location {
-  std::string name;
-  ModelValue initial;
-  Explorer::Word kind = Explorer::Word::one_writer;
-  std::size_t writer = kMostThreads;  // the last
-  std::vector<Message> history;
-  std::array<std::uint8_t, kMostThreads> read{};  // plain: each thread's count at its last load
-};
 
 enum class Pending : std::uint8_t { running, load, store, modify, paused, done };
 
@@ -66,7 +32,7 @@ struct Sim {
   bool stored = false;
   std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value it read since it paused
 
-  static constexpr std::uint8_t kUnseen = 0xFF;
+  static constexpr std::uint8_t kUnseen = ModelWords::kMostValues;
   void forget() { seen.fill(kUnseen); }
 };
 
@@ -87,8 +53,7 @@ Explorer* exploring = nullptr;
 }  // namespace
 
 struct Explorer::Impl {
-  std::unordered_map<const void*, std::size_t> index;
-  std::vector<Location> locations;
+  ModelWords words;
   std::array<Fiber, kMostThreads> fibers;
   std::vector<Sim> sims;
   std::size_t now = 0;  // the running thread
@@ -105,9 +70,9 @@ struct Explorer::Impl {
 
   Sim& me() { return sims[now]; }
   std::size_t location_of(const void* address) {
-    const auto found = index.find(address);
-    if (found == index.end()) fail("access to memory that was not declared");
-    return found->second;
+    const std::optional<std::size_t> found = words.find(address);
+    if (!found) fail("access to memory that was not declared");
+    return *found;
   }
   template <class... Args>
   void note(fmt::format_string<Args...> format, Args&&... args) {
@@ -164,8 +129,8 @@ struct Explorer::Impl {
     if (_setjmp(fibers[from].here) == 0) go(next);
   }
   bool sees_news(const Sim& sim) const {
-    for (std::size_t l = 0; l < locations.size(); ++l) {
-      if (sim.seen[l] != Sim::kUnseen && sim.seen[l] + 1u < locations[l].history.size()) return true;
+    for (std::size_t l = 0; l < words.size(); ++l) {
+      if (sim.seen[l] != Sim::kUnseen && sim.seen[l] < words.newest(l)) return true;
     }
     return false;
   }
@@ -223,35 +188,15 @@ struct Explorer::Impl {
     oldest.at.fill(0xFF);
     for (const Sim& sim : sims) {
       if (sim.pending == Pending::done) continue;
-      for (std::size_t i = 0; i < kMostThreads; ++i) oldest.loads[i] = std::min(oldest.loads[i], sim.view.loads[i]);
-      for (std::size_t i = 0; i < kMostLocations; ++i) oldest.at[i] = std::min(oldest.at[i], sim.view.at[i]);
+      oldest.meet(sim.view);
     }
-    std::uint64_t hash = 0;
-    for (std::size_t l = 0; l < locations.size(); ++l) {
-      const Location& location = locations[l];
-      const std::size_t newest = location.history.size() - 1;
-      for (std::size_t i = std::min<std::size_t>(newest, oldest.at[l]); i <= newest; ++i) {
-        const Message& message = location.history[i];
-        hash = mix(hash, l << 32 | i);
-        hash = mix(hash, message.value.low);
-        hash = mix(hash, message.value.high);
-        if (location.kind == Word::plain) continue;
-        View view = message.view;
-        view.join(oldest);
-        hash = mix(hash, view, locations.size());
-      }
-      if (location.kind == Word::plain) {
-        std::uint64_t read = 0;
-        std::memcpy(&read, location.read.data(), sizeof read);
-        hash = mix(hash, read);
-      }
-    }
+    std::uint64_t hash = words.hash(oldest);
     for (const Sim& sim : sims) {
       hash = mix(hash, static_cast<std::uint64_t>(sim.pending) << 32 | sim.location);
       if (sim.pending == Pending::done) continue;
       hash = mix(mix(mix(hash, sim.before), sim.since), sim.vain);
-      hash = mix(hash, sim.view, locations.size());
-      for (std::size_t l = 0; l < locations.size(); ++l) {
+      hash = mix(hash, sim.view, words.size());
+      for (std::size_t l = 0; l < words.size(); ++l) {
         if (sim.seen[l] != Sim::kUnseen) hash = mix(hash, l << 8 | sim.seen[l]);
       }
     }
@@ -266,17 +211,10 @@ struct Explorer::Impl {
     got(location + 2 * kMostLocations, value);
     me().stored = true;
   }
-  void append(std::size_t l, const ModelValue& value, const View& view) {
-    Location& location = locations[l];
-    if (location.history.size() >= Sim::kUnseen) fail("too many stores to " + location.name);
-    if (location.kind == Word::one_writer && location.writer != kMostThreads && location.writer != now) {
-      fail("stores to " + location.name + ", as another thread did; declared for one writer");
-    }
-    location.writer = now;
-    const auto at = static_cast<std::uint8_t>(location.history.size());
-    me().view.at[l] = at;
-    location.history.push_back({value, view});
-    location.history.back().view.at[l] = at;
+  void append(std::size_t l, const ModelValue& value, bool release, bool modifies = false) {
+    std::string wrong = words.store(me().view, now, l, value, release, modifies);
+    if (!wrong.empty()) fail(std::move(wrong));
+    stored(l, value);
   }
   void watch(std::size_t l, std::size_t read) {
     std::uint8_t& seen = me().seen[l];
@@ -287,87 +225,72 @@ struct Explorer::Impl {
     // To load a value that is old already, now or later, comes to the same; values that get old while the thread waits
     // for its turn are those that it loads if its turn comes earlier. So: one of the old values now, or in its turn the
     // newest.
-    const std::size_t known_from = me().view.at[l], newest = locations[l].history.size() - 1;
+    const std::size_t known_from = me().view.at[l], newest = words.newest(l);
     me().location = l;
     std::size_t at = newest;
     if (newest != known_from) at -= choose_one_of(static_cast<unsigned>(newest - known_from) + 1);
     if (at == newest) {
       me().pending = Pending::load;
       schedule();
-      at = locations[l].history.size() - 1;
+      at = words.newest(l);
     }
-    const Message& message = locations[l].history[at];
-    me().view.at[l] = static_cast<std::uint8_t>(at);
-    if (acquire) me().view.join(message.view);
+    const ModelValue value = words.load(me().view, l, at, acquire);
     watch(l, at);
-    got(l, message.value);
-    note("reads {} = {}{}", locations[l].name, text(message.value),
-         at + 1 == locations[l].history.size() ? "" : ", which is old");
-    return message.value;
+    got(l, value);
+    note("reads {} = {}{}", words.name(l), text(value), at == words.newest(l) ? "" : ", which is old");
+    return value;
   }
   void store(const void* address, const ModelValue& value, bool release) {
     const std::size_t l = location_of(address);
-    if (locations[l].kind == Word::many_writers) {
+    if (words.kind(l) == Word::many_writers) {
       me().pending = Pending::store;
       me().location = l;
       schedule();
     }  // else to issue it at once is as good as later: who must not see it yet may still load what was there before
-    append(l, value, release ? me().view : View{});
-    stored(l, value);
-    note("stores {} = {}{}", locations[l].name, text(value), release ? ", release" : "");
+    append(l, value, release);
+    note("stores {} = {}{}", words.name(l), text(value), release ? ", release" : "");
   }
   ModelValue modify(const void* address, const std::function<bool(ModelValue&)>& change, bool acquire, bool release) {
     const std::size_t l = location_of(address);
     me().pending = Pending::modify;
     me().location = l;
     schedule();
-    const std::size_t at = locations[l].history.size() - 1;
-    const Message before = locations[l].history[at];
-    ModelValue value = before.value;
+    const std::size_t at = words.newest(l);
+    View acquired = me().view;
+    const ModelValue before = words.load(acquired, l, at, acquire);
+    ModelValue value = before;
     const bool changes = change(value);
     me().view.at[l] = static_cast<std::uint8_t>(at);
-    got(l, before.value);
+    got(l, before);
+    watch(l, at + (changes ? 1 : 0));
     if (!changes) {
-      watch(l, at);
-      note("finds {} = {}", locations[l].name, text(before.value));
-      return before.value;
+      note("finds {} = {}", words.name(l), text(before));
+      return before;
     }
-    if (acquire) me().view.join(before.view);
-    View view = before.view;  // a read-modify-write carries an earlier release on
-    if (release) view.join(me().view);
-    append(l, value, view);
-    watch(l, at + 1);
-    stored(l, value);
-    note("changes {} from {} to {}", locations[l].name, text(before.value), text(value));
-    return before.value;
+    me().view = acquired;
+    append(l, value, release, true);
+    note("changes {} from {} to {}", words.name(l), text(before), text(value));
+    return before;
   }
   /// Data that others' orders protect: exactly one value may be visible.
   ModelValue load_plain(const void* address) {
     const std::size_t l = location_of(address);
-    Location& location = locations[l];
-    const std::size_t newest = location.history.size() - 1;
-    if (me().view.at[l] != newest) fail("reads " + location.name + " while another thread writes it");
-    std::uint8_t& clock = me().view.loads[now];
-    if (++clock == 0xFF) fail("too many plain loads");
-    location.read[now] = clock;
-    got(l, location.history[newest].value);
-    note("reads {} = {}", location.name, text(location.history[newest].value));
-    return location.history[newest].value;
+    if (!words.knows_newest(me().view, l)) fail("reads " + words.name(l) + " while another thread writes it");
+    if (++me().view.loads[now] == 0xFF) fail("too many plain loads");
+    words.note_plain_load(me().view, now, l);
+    const ModelValue value = words.load(me().view, l, words.newest(l), false);
+    got(l, value);
+    note("reads {} = {}", words.name(l), text(value));
+    return value;
   }
   void store_plain(const void* address, const ModelValue& value) {
     const std::size_t l = location_of(address);
-    Location& location = locations[l];
-    if (me().view.at[l] + 1u != location.history.size()) {
-      fail("writes " + location.name + " while another thread writes it");
+    if (!words.knows_newest(me().view, l)) fail("writes " + words.name(l) + " while another thread writes it");
+    if (const std::optional<std::size_t> reader = words.unknown_reader(me().view, now, l)) {
+      fail("writes " + words.name(l) + " while " + sims[*reader].name + " reads it");
     }
-    for (std::size_t t = 0; t < sims.size(); ++t) {
-      if (t != now && me().view.loads[t] < location.read[t]) {
-        fail("writes " + location.name + " while " + sims[t].name + " reads it");
-      }
-    }
-    append(l, value, {});
-    stored(l, value);
-    note("writes {} = {}", location.name, text(value));
+    append(l, value, false);
+    note("writes {} = {}", words.name(l), text(value));
   }
   void mark(std::uint64_t state) {
     me().before = state;
@@ -395,11 +318,7 @@ struct Explorer::Impl {
 
   // --- one execution ---------------------------------------------------------------------------------------------
   void run(const std::function<std::unique_ptr<ModelProgram>()>& make) {
-    for (Location& location : locations) {
-      location.history.assign(1, {location.initial, {}});
-      location.writer = kMostThreads;
-      location.read.fill(0);
-    }
+    words.reset();
     const std::unique_ptr<ModelProgram> program = make();
     std::vector<ModelThread> threads = program->threads();
     if (threads.size() > kMostThreads) throw std::invalid_argument("too many threads");
@@ -440,13 +359,7 @@ Explorer::~Explorer() = default;
 Explorer& Explorer::current() { return *exploring; }
 
 void Explorer::declare(const void* address, std::string name, Word kind, ModelValue initial) {
-  if (impl_->locations.size() == kMostLocations) throw std::invalid_argument("too many words");
-  if (!impl_->index.emplace(address, impl_->locations.size()).second) throw std::invalid_argument(name + " again");
-  Location location;
-  location.name = std::move(name);
-  location.initial = initial;
-  location.kind = kind;
-  impl_->locations.push_back(std::move(location));
+  impl_->words.declare(address, std::move(name), kind, initial);
 }
 
 Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states) {
