@@ -71,6 +71,7 @@ def where_line(results: Results) -> str:
     first = results.environments[0]
     letters = machine_letters(results.cells)
     machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
+    program, *arguments = first.get("command", "").split(" ")  # the folder it lay in tells nothing
     redis = next((one["redis"].get("version") for one in results.environments if one.get("redis")), None)
     parts = [
         machine,
@@ -78,7 +79,7 @@ def where_line(results: Results) -> str:
         f"CUDA {first['cuda_runtime']}" if first.get("gpu") and first.get("cuda_runtime") else "",
         f"Redis {redis}" if redis else "",
         f"revision {first.get('revision', 'unknown')}",
-        f"“{first.get('command', '')}”",
+        f"“{' '.join([Path(program).name, *arguments])}”",
     ]
     return " · ".join(part for part in parts if part)
 

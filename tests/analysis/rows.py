@@ -66,7 +66,7 @@ def environment(gpu: str | None = "NVIDIA H200", **changes) -> dict:
         "revision": "0123abc",
         "compiler": "GNU 12.2.0",
         "build_type": "Release",
-        "command": "feedrate sweep quick",
+        "command": "bin/feedrate sweep quick",
     } | changes
 
 
