@@ -13,10 +13,16 @@ namespace {
 /// begins with lines that no cache holds.
 constexpr std::size_t kRunBytes = 64 << 10;
 
+/// Results of a queue that does no work have no ids, and are taken to be the next ones.
+std::uint64_t first_id(const Flow& flow, const Work& work, const ConstMessages& results) {
+  return work.queue_works ? results.header(0).id : message_id(flow.index, flow.tracker.lowest_missing());
+}
+
 /// How many results at the head of `results` (at least one) have ids that count up. Where the last has the id that it
 /// would have, those between are taken to have theirs: who compares the results (all_match) compares every id.
-std::size_t leading_run(const ConstMessages& results) {
+std::size_t leading_run(const Work& work, const ConstMessages& results) {
   const std::size_t most = std::min(results.count, std::max<std::size_t>(1, kRunBytes / results.stride));
+  if (!work.queue_works) return most;
   const std::uint64_t first = results.header(0).id;
   if (results.header(most - 1).id == first + most - 1) return most;
   std::size_t count = 1;
@@ -90,14 +96,14 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
 
 /// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
 void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
-  const std::uint64_t id = run.header(0).id, first = sequence_of(id), end = first + run.count;
+  const std::uint64_t id = first_id(flow, work, run), first = sequence_of(id), end = first + run.count;
   const std::uint64_t found_ns = samples_one_of(work, first, run.count) ? now_ns() : 0;
   // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
   // counted after it: a batch more may be on its way.
   if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
   const bool known =
       producer_of(id) == flow.index && flow.may_have(first, end) && end <= flow.sent_seen + work.point.batch;
-  // The null queue's results are compared too, for the time that takes, but they answer nothing.
+  // A queue that does no work has its results compared too, for the time that takes, but they answer nothing.
   const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
   if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run, found_ns);
   flow.counts.received += run.count;
@@ -140,9 +146,9 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     }
     backoff.reset();
     std::optional<TraceRange> range;
-    if (samples_one_of(work, sequence_of(results.header(0).id), results.count)) range.emplace("collect");
+    if (samples_one_of(work, sequence_of(first_id(flow, work, results)), results.count)) range.emplace("collect");
     for (ConstMessages rest = results; !rest.empty();) {
-      const ConstMessages run = rest.first(leading_run(rest));
+      const ConstMessages run = rest.first(leading_run(work, rest));
       take_run(flow, work, pass, run);
       rest = rest.from(run.count);
     }

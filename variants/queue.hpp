@@ -88,7 +88,7 @@ struct QueueEntry {
   bool uses_transfer = false;
   bool uses_redis = false;
   bool uses_lanes = false;
-  bool works = true;  ///< false: no message travels, results are compared without counting the outcome
+  bool works = true;  ///< false: no message travels; results have no ids and are compared without counting the outcome
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
   std::function<std::string(Point&, Device&, const Workload&)> fit = {};

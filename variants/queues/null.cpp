@@ -1,62 +1,65 @@
-#include "variants/queues/ring_memory.hpp"
+#include <algorithm>
+#include <bit>
+
+#include "common/ring/ring.hpp"
+#include "variants/queue.hpp"
 
 namespace feedrate {
 namespace {
 
-/// No work and no way: only the number of published messages passes from producer to collector, each of which writes
-/// and reads slots of its own, as it would any queue's. What remains is the driver's own cost (making, timing,
-/// collecting and comparing messages): the limit of anything it can measure. The comparison is made and its outcome
-/// ignored, since no message travels.
+/// No work and no way: only the number of published messages passes from producer to collector. Each writes and reads a
+/// batch of slots of its own again and again, which stay in its core's caches; what a queue's slots cost beyond that is
+/// the queue's. What remains is the driver's own cost (making, timing, collecting and comparing messages): the limit of
+/// anything it can measure. Results have no ids, as no message travels; they are compared and the outcome ignored.
 class NullQueue final : public Queue {
  public:
-  explicit NullQueue(const QueueConfig& config) : result_bytes_(config.workload.result_bytes(config.point.payload)) {
-    for (unsigned i = 0; i < config.point.producers; ++i) {
-      rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
-                          ring_capacity(config.point));
-    }
+  explicit NullQueue(const QueueConfig& config) {
+    for (unsigned i = 0; i < config.point.producers; ++i) flows_.push_back(std::make_unique<Flow>(config));
   }
-  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(rings_[index].view()); }
-  std::unique_ptr<Collector> collector(unsigned index) override {
-    return std::make_unique<Out>(rings_[index].view(), index, result_bytes_);
-  }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<In>(*flows_[index]); }
+  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<Out>(*flows_[index]); }
   void start() override {}
   void stop(bool) override {}
   Cost cost() const override { return {}; }
 
  private:
-  /// Publishing is completing.
-  struct In final : Producer {
-    explicit In(RingView view) : ring(view), server(view) {}
-    Messages reserve(std::size_t n) override { return ring.reserve(n); }
-    void publish(std::size_t n) override {
-      ring.publish(n);
-      server.complete(n);
+  struct Flow {
+    explicit Flow(const QueueConfig& config)
+        : batch(config.point.batch),
+          in(config.device.allocate_host(batch * config.in_stride(), HostMemory::pinned)),
+          out(config.device.allocate_host(batch * config.out_stride(), HostMemory::pinned)) {
+      const std::size_t capacity = config.point.capacity != 0 ? config.point.capacity : config.point.window;
+      view.published = view.completed = &cursors.published.value;  // publishing is completing
+      view.released = &cursors.released.value;
+      view.in = in.data(), view.out = out.data();
+      view.in_stride = static_cast<std::uint32_t>(config.in_stride());
+      view.out_stride = static_cast<std::uint32_t>(config.out_stride());
+      view.capacity = std::bit_ceil(std::max<std::size_t>(capacity, 1));
     }
-    RingProducer ring;
-    RingServer server;
+    std::size_t batch;
+    RingCursors cursors{};
+    Buffer in, out;  // a batch of slots each
+    RingView view;
+  };
+  struct In final : Producer {
+    explicit In(const Flow& flow) : flow(flow), room(flow.view) {}
+    Messages reserve(std::size_t n) override {
+      return {flow.view.in, flow.view.in_stride, room.room(std::min(n, flow.batch))};
+    }
+    void publish(std::size_t n) override { room.publish(n); }
+    const Flow& flow;
+    BasicRingRoom<> room;
   };
   struct Out final : Collector {
-    Out(RingView view, unsigned producer, std::size_t result_bytes)
-        : ring(view), producer(producer), length(static_cast<std::uint32_t>(result_bytes)) {}
+    explicit Out(const Flow& flow) : flow(flow), ring(flow.view) {}
     ConstMessages poll(std::size_t n) override {
-      const ConstMessages results = ring.poll(n);
-      for (std::size_t i = 0; i < results.count; ++i) {
-        // The slots are this side's own: nobody else writes them.
-        const_cast<Header&>(results.header(i)) = {message_id(producer, collected + i), length, 0};
-      }
-      return results;
+      return {flow.view.out, flow.view.out_stride, ring.poll(std::min(n, flow.batch)).count};
     }
-    void release(std::size_t n) override {
-      collected += n;
-      ring.release(n);
-    }
+    void release(std::size_t n) override { ring.release(n); }
+    const Flow& flow;
     RingCollector ring;
-    unsigned producer;
-    std::uint32_t length;
-    std::uint64_t collected = 0;
   };
-  std::size_t result_bytes_;
-  std::vector<RingMemory> rings_;
+  std::vector<std::unique_ptr<Flow>> flows_;
 };
 
 const QueueRegistration registered("null", {.description = "no work, no way: the driver's own limit",
