@@ -14,35 +14,6 @@ namespace {
 
 constexpr unsigned kMostSteps = 12;  // of either end of the interval, outwards
 
-/// The tries so far, by rate.
-class Tries {
- public:
-  Tries(const std::function<Probe(std::uint64_t)>& probe, Capacity& capacity) : probe_(probe), capacity_(capacity) {}
-  bool once(std::uint64_t rate) {
-    const Probe probe = probe_(rate);
-    capacity_.probes.push_back(probe);
-    auto& [good, all] = counts_[rate];
-    good += probe.sustained ? 1 : 0;
-    ++all;
-    return probe.sustained;
-  }
-  /// Tries a rate until it was tried `n` times; false at the first that does not come out as `sustained`.
-  bool always(std::uint64_t rate, bool sustained, unsigned n) {
-    while (counts_[rate].second < n && agreed(rate, sustained)) once(rate);
-    return agreed(rate, sustained);
-  }
-
- private:
-  bool agreed(std::uint64_t rate, bool sustained) {
-    const auto& [good, all] = counts_[rate];
-    return (sustained ? good : all - good) == all;
-  }
-
-  const std::function<Probe(std::uint64_t)>& probe_;
-  Capacity& capacity_;
-  std::map<std::uint64_t, std::pair<unsigned, unsigned>> counts_;
-};
-
 /// From all probes: the largest rate up to which all were sustained, the smallest from which on none was.
 void settle(Capacity& capacity) {
   const Probe* lowest_bad = nullptr;
@@ -92,7 +63,7 @@ bool generator_decides(const Json& row, const Slo& slo) {
 }
 
 Probe judge(std::uint64_t rate, const Json& row, const Slo& slo) {
-  Probe probe{rate, false, row["reason"]};
+  Probe probe{rate, false, row["reason"], row.value("id", "")};
   if (!row.contains("latency_ns")) return probe;  // nothing came back in time
   const double latency = row["latency_ns"][slo.percentile];
   const bool ok = row["status"] == "ok";
@@ -108,41 +79,74 @@ Probe judge(std::uint64_t rate, const Json& row, const Slo& slo) {
   return probe;
 }
 
-Capacity find_capacity(const std::function<Probe(std::uint64_t rate)>& probe, const CapacitySearch& search) {
-  Capacity capacity;
-  Tries tries(probe, capacity);
-  const auto scaled = [&](std::uint64_t rate, double by) {
-    return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), search.least, search.most);
-  };
-  std::uint64_t low = 0, high = 0, rate = scaled(search.start, 1);  // 0: not known yet
-  const auto bracket = [&] {
-    while (low == 0 || high == 0) {
-      (tries.once(rate) ? low : high) = rate;
-      if ((low == search.most && high == 0) || (high == search.least && low == 0)) return false;
-      if (low == 0) rate = scaled(high, 0.25);
-      if (high == 0) rate = scaled(low, 4);
-    }
-    return true;
-  };
-  if (bracket()) {
-    while (static_cast<double>(high) > static_cast<double>(low) * (1 + search.resolution) && high - low > 1) {
-      const std::uint64_t middle = std::max(between(low, high), low + 1);
-      (tries.once(middle) ? low : high) = middle;
-    }
-    double by = search.resolution;  // doubled at each step: the boundary may be far from where luck had put it
-    for (unsigned steps = 0; steps < kMostSteps && !tries.always(low, true, search.repeats) && low > search.least;
-         ++steps) {
-      low = std::min(scaled(low, 1 / (1 + by)), low - 1);
-      by *= 2;
-    }
-    by = search.resolution;
-    for (unsigned steps = 0; steps < kMostSteps && !tries.always(high, false, search.repeats) && high < search.most;
-         ++steps) {
-      high = std::max(scaled(high, 1 + by), high + 1);
-      by *= 2;
-    }
+std::uint64_t CapacitySearch::scaled(std::uint64_t rate, double by) const {
+  return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), settings_.least, settings_.most);
+}
+
+bool CapacitySearch::once(const Try& probe, std::uint64_t rate) {
+  probes_.push_back(probe(rate));
+  Count& count = counts_[rate];
+  count.good += probes_.back().sustained ? 1 : 0;
+  ++count.all;
+  return probes_.back().sustained;
+}
+
+/// Tries a rate until it was tried often enough, or so often `afresh`; false at the first that does not come out as
+/// `sustained`.
+bool CapacitySearch::always(const Try& probe, std::uint64_t rate, bool sustained, bool afresh) {
+  const Count& count = counts_[rate];
+  const auto agreed = [&] { return (sustained ? count.good : count.all - count.good) == count.all; };
+  const unsigned enough = settings_.repeats + (afresh ? count.all : 0);
+  while (count.all < enough && agreed()) once(probe, rate);
+  return agreed();
+}
+
+/// False: all rates are sustained, or none.
+bool CapacitySearch::bracket(const Try& probe) {
+  std::uint64_t rate = scaled(settings_.start, 1);
+  while (low_ == 0 || high_ == 0) {
+    (once(probe, rate) ? low_ : high_) = rate;
+    if ((low_ == settings_.most && high_ == 0) || (high_ == settings_.least && low_ == 0)) return false;
+    if (low_ == 0) rate = scaled(high_, 0.25);
+    if (high_ == 0) rate = scaled(low_, 4);
   }
+  return true;
+}
+
+void CapacitySearch::widen(const Try& probe, bool afresh) {
+  const auto move = [&](std::uint64_t& rate, bool sustained, std::uint64_t last) {
+    double by = settings_.resolution;  // doubled at each step: the boundary may be far from where luck had put it
+    for (unsigned steps = 0; steps < kMostSteps && !always(probe, rate, sustained, afresh) && rate != last; ++steps) {
+      // A step of the resolution may be less than one message a second.
+      rate = sustained ? std::min(scaled(rate, 1 / (1 + by)), rate - 1) : std::max(scaled(rate, 1 + by), rate + 1);
+      by *= 2;
+    }
+  };
+  if (low_ != 0) move(low_, true, settings_.least);
+  if (high_ != 0) move(high_, false, settings_.most);
+}
+
+void CapacitySearch::find(const Try& probe) {
+  if (!bracket(probe)) return;
+  while (static_cast<double>(high_) > static_cast<double>(low_) * (1 + settings_.resolution) && high_ - low_ > 1) {
+    const std::uint64_t middle = std::max(between(low_, high_), low_ + 1);
+    (once(probe, middle) ? low_ : high_) = middle;
+  }
+  widen(probe, false);
+}
+
+void CapacitySearch::again(const Try& probe) {
+  tried_again_ = true;
+  widen(probe, true);
+}
+
+Capacity CapacitySearch::answer() const {
+  Capacity capacity;
+  capacity.probes = probes_;
   settle(capacity);
+  // What was sustained or not between the two rates is known of an earlier time alone.
+  if (tried_again_ && low_ != 0) capacity.low = std::min(capacity.low, low_);
+  if (tried_again_ && capacity.high != 0) capacity.high = std::max(capacity.high, high_);
   return capacity;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Probe {
   std::uint64_t rate = 0;
   bool sustained = false;  ///< the queue kept up, and the bound was kept
   std::string why = {};    ///< it was not
+  std::string row = {};    ///< the id of its row
 };
 
 /// What the row of a cell that was measured at `rate` says. A generator that was late made the response longer, never
@@ -39,15 +41,41 @@ struct Capacity {
   std::vector<Probe> probes;
 };
 
-struct CapacitySearch {
+struct SearchSettings {
   std::uint64_t start = 1000, least = 10, most = 500'000'000;
   double resolution = 0.05;  ///< how close the two rates come that bracket the answer, as a share
   unsigned repeats = 3;      ///< tries of each of these two, which must agree
 };
 
-/// Brackets by factors of four, bisects on a logarithmic scale, and tries the two rates at the boundary again; each of
-/// them moves outwards, a step of the resolution at a time, until all its tries agree. An exception from `probe` ends
-/// the search.
-Capacity find_capacity(const std::function<Probe(std::uint64_t rate)>& probe, const CapacitySearch&);
+/// Looks for the boundary between rates that are sustained and rates that are not. An exception from a try ends it.
+class CapacitySearch {
+ public:
+  using Try = std::function<Probe(std::uint64_t rate)>;
+  explicit CapacitySearch(const SearchSettings& settings) : settings_(settings) {}
+
+  /// Brackets by factors of four, bisects on a logarithmic scale, and tries the two rates at the boundary again; each
+  /// of them moves outwards, a step of the resolution at a time, until all its tries agree.
+  void find(const Try&);
+  /// For some time later, when the machine may be in another state: tries the two rates as often again, and they move
+  /// outwards as before.
+  void again(const Try&);
+  Capacity answer() const;
+
+ private:
+  bool bracket(const Try&);
+  void widen(const Try&, bool afresh);
+  bool once(const Try&, std::uint64_t rate);
+  bool always(const Try&, std::uint64_t rate, bool sustained, bool afresh);
+  std::uint64_t scaled(std::uint64_t rate, double by) const;
+
+  struct Count {
+    unsigned good = 0, all = 0;
+  };
+  SearchSettings settings_;
+  std::uint64_t low_ = 0, high_ = 0;  // 0: not known
+  bool tried_again_ = false;
+  std::vector<Probe> probes_;
+  std::map<std::uint64_t, Count> counts_;  // of probes, by rate
+};
 
 }  // namespace feedrate

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <map>
 #include <random>
@@ -54,46 +55,68 @@ std::string point_text(Point point) {
   return short_text(point);
 }
 
-/// Searches the capacities of points, one after the other; every probe becomes a row, every answer too.
+/// Searches the capacities of points, one after the other, and when all are through tries their boundaries again: a
+/// machine's state changes within minutes, and an answer must hold that. Every try becomes a row, every answer too.
 class Capacities {
  public:
   Capacities(Session& session, Results& results, double resolution)
       : session_(session), results_(results), resolution_(resolution), seconds_(session.settings().seconds) {
     for (const Json& row : results.earlier()) {
-      if (row.value("kind", "") == "cell") ++measured_[row.at("params").dump()];
+      if (row.value("kind", "") != "cell") continue;
+      const std::string key = row.at("params").dump();
+      ++measured_[key];
+      if (row.value("reason", "") != "interrupted") earlier_[key].push_back(row);
     }
   }
 
   /// All bounds for one point, the tightest first: the next one's search begins where it ended.
-  void search(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
+  void find(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
     std::uint64_t start = 0;
-    const auto done = results_.done("capacity");
     for (const Slo& slo : slos) {
-      Json row = answer_row(resolution, slo, repetition);
-      if (done.contains(row["id"].get<std::string>()) || interrupted()) continue;
-      const auto began = now_ns();
+      Search search{resolution.point, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
       if (!resolution.impossible.empty()) {
-        row["status"] = "skipped";
-        row["reason"] = resolution.impossible;
+        search.answer["status"] = "skipped";
+        search.answer["reason"] = resolution.impossible;
       } else {
-        try {
-          if (start == 0) start = closed_rate(resolution.point) / 2;
-          start = find(resolution.point, slo, start, row);
-        } catch (const Failure& failure) {
-          row["status"] = "failed";
-          row["reason"] = failure.what();
-        }
+        do_part(search, [&](const CapacitySearch::Try& probe) {
+          if (start == 0) start = closed_rate(search.point) / 2;
+          search.boundary = CapacitySearch(settings(slo, start));
+          search.boundary.find(probe);
+          const Capacity found = search.boundary.answer();
+          start = std::max(found.low, found.high);
+        });
       }
       if (interrupted()) return;
-      row["environment"] = session_.environment();
-      row["time"]["duration_seconds"] = static_cast<double>(now_ns() - began) / 1e9;
-      results_.write(row);
-      fmt::print("{} {}: {}\n", point_text(resolution.point), slo.text, answer_text(row));
+      fmt::print(stderr, "{}, so far\n", line_of(search));
+      searches_.push_back(std::move(search));
+    }
+  }
+
+  /// Tries the boundaries again, in an order of their own, and writes the answers.
+  void confirm(std::mt19937_64& random) {
+    std::shuffle(searches_.begin(), searches_.end(), random);
+    const auto done = results_.done("capacity");
+    for (Search& search : searches_) {
+      if (search.answer["status"] == "ok") {
+        do_part(search, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
+      }
+      if (interrupted()) return;
+      if (done.contains(search.answer["id"].get<std::string>())) continue;
+      search.answer["environment"] = session_.environment();
+      results_.write(search.answer);
+      fmt::print("{}\n", line_of(search));
       std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
     }
   }
 
  private:
+  struct Search {
+    Point point;
+    Slo slo;
+    CapacitySearch boundary;
+    Json answer;  // its row
+  };
+
   Json answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
     Point any_rate = resolution.point;
     if (any_rate.arrivals != "trace") any_rate.rate = 0;
@@ -110,20 +133,41 @@ class Capacities {
             {"run", to_json(session_.settings())},
             {"slo", {{"percentile", slo.percentile}, {"bound_ns", slo.bound_ns}, {"text", slo.text}}},
             {"environment", session_.environment()},
-            {"time", {{"started", utc_now()}, {"duration_seconds", 0}}}};
+            {"time", {{"started", utc_now()}, {"duration_seconds", 0.0}}}};
+  }
+  static std::string line_of(const Search& search) {
+    return fmt::format("{} {}: {}", point_text(search.point), search.slo.text, answer_text(search.answer));
   }
 
   double longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
 
-  /// One measurement more of a point, and more again while that `says_nothing`; the rows are written.
+  SearchSettings settings(const Slo& slo, std::uint64_t start) const {
+    SearchSettings search;
+    search.resolution = resolution_;
+    search.least =
+        std::max<std::uint64_t>(10, static_cast<std::uint64_t>(messages_needed(slo) / (kLongest * seconds_)) + 1);
+    search.most =
+        std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(kMostArrivals) / longest_phase()));
+    search.start = std::clamp(start, search.least, search.most);
+    return search;
+  }
+
+  /// One measurement more of a point, and more again while that `says_nothing`; the rows are written. What was measured
+  /// before a run was cut short is not measured again: the search comes the same way.
   Json measure(Point point, double seconds, const std::function<bool(const Json&)>& says_nothing) {
     constexpr unsigned kMostTries = 6;
     const Resolution cell = resolve(std::move(point), session_.device());
+    const std::string key = params_of(cell.point).dump();
+    std::deque<Json>& earlier = earlier_[key];
     Json row;
     for (unsigned tries = 0; tries == 0 || (says_nothing(row) && tries < kMostTries); ++tries) {
-      const unsigned repetition = measured_[params_of(cell.point).dump()]++;
+      if (!earlier.empty()) {
+        row = std::move(earlier.front());
+        earlier.pop_front();
+        continue;
+      }
       session_.measure_for(seconds);
-      row = results_.measure(session_, cell, repetition, {});
+      row = results_.measure(session_, cell, measured_[key]++, {});
       session_.measure_for(seconds_);
       if (interrupted()) throw Failure("interrupted");
       results_.write(row);
@@ -140,43 +184,49 @@ class Capacities {
     return static_cast<std::uint64_t>(row["throughput"]["messages_per_second"].get<double>());
   }
 
-  /// Fills in the answer; returns where the next search may begin.
-  std::uint64_t find(Point point, const Slo& slo, std::uint64_t start, Json& answer) {
-    const double needed = messages_needed(slo);
-    Json probes = Json::array(), cost;
-    const auto note = [&](const Probe& one, const Json& row) {
-      cost = row["cost"];
-      fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
-      probes.push_back({{"id", row["id"]}, {"rate", one.rate}, {"sustained", one.sustained}, {"why", one.why}});
-      return one;
-    };
-    const auto probe = [&](std::uint64_t rate) {
-      point.rate = rate;
-      const Json row = measure(point, std::max(seconds_, needed / static_cast<double>(rate)),
-                               [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, slo); });
-      if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
-      return note(judge(rate, row, slo), row);
-    };
-    CapacitySearch search;
-    search.resolution = resolution_;
-    search.least = std::max<std::uint64_t>(10, static_cast<std::uint64_t>(needed / (kLongest * seconds_)) + 1);
-    search.most =
-        std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(kMostArrivals) / longest_phase()));
-    search.start = std::clamp(start, search.least, search.most);
-    const Capacity found = find_capacity(probe, search);
-    answer["capacity"] = {{"low", found.low},
-                          {"high", found.high},
-                          {"limit", found.limit},
-                          {"resolution", resolution_},
-                          {"probes", std::move(probes)}};
-    answer["cost"] = std::move(cost);
-    return std::max(found.low, found.high);
+  Probe try_rate(Search& search, std::uint64_t rate) {
+    Point point = search.point;
+    point.rate = rate;
+    const Json row =
+        measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)),
+                [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, search.slo); });
+    if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
+    search.answer["cost"] = row["cost"];
+    const Probe one = judge(rate, row, search.slo);
+    fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
+    return one;
+  }
+
+  /// A part of a search, and what is known by then.
+  void do_part(Search& search, const std::function<void(const CapacitySearch::Try&)>& part) {
+    Json& answer = search.answer;
+    const auto began = now_ns();
+    try {
+      part([&](std::uint64_t rate) { return try_rate(search, rate); });
+      const Capacity found = search.boundary.answer();
+      Json probes = Json::array();
+      for (const Probe& one : found.probes) {
+        probes.push_back({{"id", one.row}, {"rate", one.rate}, {"sustained", one.sustained}, {"why", one.why}});
+      }
+      answer["capacity"] = {{"low", found.low},
+                            {"high", found.high},
+                            {"limit", found.limit},
+                            {"resolution", resolution_},
+                            {"probes", std::move(probes)}};
+    } catch (const Failure& failure) {
+      answer["status"] = "failed";
+      answer["reason"] = failure.what();
+    }
+    double& seconds = answer["time"]["duration_seconds"].get_ref<double&>();
+    seconds += static_cast<double>(now_ns() - began) / 1e9;
   }
 
   Session& session_;
   Results& results_;
   double resolution_, seconds_;
-  std::map<std::string, unsigned> measured_;  // repetitions of each point so far
+  std::vector<Search> searches_;
+  std::map<std::string, unsigned> measured_;         // repetitions of each point so far
+  std::map<std::string, std::deque<Json>> earlier_;  // of those, what an earlier run measured and this has not used
 };
 
 int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
@@ -219,8 +269,10 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   for (unsigned repetition = 0; repetition < options.common.run.repetitions; ++repetition) {
     std::mt19937_64 random(options.common.run.seed * 1000 + repetition);
     std::shuffle(points.begin(), points.end(), random);
-    for (const Resolution& point : points) capacities.search(point, slos, repetition);
+    for (const Resolution& point : points) capacities.find(point, slos, repetition);
   }
+  std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
+  if (!interrupted()) capacities.confirm(random);
   fmt::print(stderr, "results in {}\n", directory.string());
   return interrupted() ? 130 : 0;
 }

@@ -51,26 +51,37 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
 }
 
 TEST_F(Capacity, GoesOnWhereItWasKilled) {
-  const Words words{"--device", "cpu", "--slo", "p50:10ms", "--resolution", "50%"};
-  Words first{"capacity", "s.json", "--out", "out"};
-  first.insert(first.end(), words.begin(), words.end());
-  const Words more{"capacity", "--resume", "out", "--device", "cpu"};  // it knows the bound and the resolution
-  const auto process = place_.start(first);
-  ASSERT_TRUE(await([&] { return !process->out().empty(); })) << process->err();  // the first answer
+  const auto process = place_.start({"capacity", "s.json", "--out", "out", "--device", "cpu", "--slo", "p50:10ms",
+                                     "--resolution", "50%", "--keep-disturbed"});
+  ASSERT_TRUE(await([&] { return process->err().find("so far") != std::string::npos; })) << process->err();
   process->signal(SIGKILL);
   process->wait();
-  const auto before = answers();
-  ASSERT_EQ(before.size(), 1u);
-  const Outcome outcome = place_.run(more);
+  EXPECT_TRUE(answers().empty()) << "all boundaries are still to be tried again";
+  const auto before = cells_of(place_ / "out" / "rows.jsonl");
+  ASSERT_GT(before.size(), 2u);
+  // It knows the bound and the resolution.
+  const Outcome outcome = place_.run({"capacity", "--resume", "out", "--device", "cpu"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const auto after = answers();
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  const auto after = answers(), cells = cells_of(place_ / "out" / "rows.jsonl");
   ASSERT_EQ(after.size(), 2u);
-  EXPECT_EQ(after.front(), before.front());
   EXPECT_EQ(after.back().at("slo").at("text"), "p50:10ms");
   EXPECT_EQ(after.back().at("capacity").at("resolution"), 0.5);
-  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::set<std::string> ids;
-  for (const Json& cell : cells_of(place_ / "out" / "rows.jsonl")) EXPECT_TRUE(ids.insert(cell.at("id")).second);
+  std::set<std::string> ids, tried;
+  std::size_t closed = 0, used = 0;
+  for (const Json& answer : after) {
+    for (const Json& probe : answer.at("capacity").at("probes")) {
+      EXPECT_TRUE(tried.insert(probe.at("id")).second) << "counted twice";
+    }
+  }
+  for (const Json& cell : cells) {
+    EXPECT_TRUE(ids.insert(cell.at("id")).second);
+    closed += cell.at("params").at("arrivals") == "closed" ? 1 : 0;
+  }
+  for (const Json& cell : before) used += tried.contains(cell.at("id")) ? 1 : 0;
+  EXPECT_EQ(closed, 2u) << "a point's full window is measured once";
+  EXPECT_GT(used, 0u) << "what was tried before the kill counts";
+  EXPECT_TRUE(std::includes(ids.begin(), ids.end(), tried.begin(), tried.end()));
 }
 
 TEST(OpenLoadRun, SaysWhereTheTimeWent) {

@@ -9,8 +9,14 @@
 namespace feedrate::test {
 namespace {
 
-Capacity search(const std::function<bool(std::uint64_t)>& sustained, CapacitySearch settings = {}) {
-  return find_capacity([&](std::uint64_t rate) { return Probe{rate, sustained(rate), "too late"}; }, settings);
+using Sustained = std::function<bool(std::uint64_t)>;
+CapacitySearch::Try tried(const Sustained& sustained) {
+  return [sustained](std::uint64_t rate) { return Probe{rate, sustained(rate), "too late"}; };
+}
+Capacity search(const Sustained& sustained) {
+  CapacitySearch search({});
+  search.find(tried(sustained));
+  return search.answer();
 }
 
 TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
@@ -79,6 +85,44 @@ TEST(Capacity, OfANoisyQueueHoldsTheTruthAndTwoSearchesOverlap) {
   }
   EXPECT_EQ(missed, 0);
   EXPECT_LE(apart, 10) << "of 200";
+}
+
+/// The machine's state, and with it the truth, is another in the minutes of each search and at the end.
+TEST(Capacity, TriedAgainItHoldsBothTruths) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<> truths(0.5e6, 2e6);
+  const auto below = [](double truth) { return tried([=](auto rate) { return static_cast<double>(rate) <= truth; }); };
+  for (int i = 0; i < 200; ++i) {
+    const double then[] = {truths(random), truths(random)}, later = truths(random);
+    CapacitySearch a({}), b({});
+    a.find(below(then[0]));
+    b.find(below(then[1]));
+    const std::size_t first = a.answer().probes.size();
+    a.again(below(later));
+    b.again(below(later));
+    for (const auto& [search, own] : {std::pair{&a, then[0]}, std::pair{&b, then[1]}}) {
+      const Capacity capacity = search->answer();
+      EXPECT_LE(static_cast<double>(capacity.low), std::min(own, later));
+      EXPECT_GT(static_cast<double>(capacity.high), std::max(own, later));
+    }
+    EXPECT_LT(a.answer().low, b.answer().high);
+    EXPECT_LT(b.answer().low, a.answer().high);
+    EXPECT_LE(a.answer().probes.size() - first, 20u);
+  }
+}
+
+TEST(Capacity, BeyondTheRangeIsTriedAgain) {
+  CapacitySearch none({}), all({});
+  none.find(tried([](auto) { return false; }));
+  none.again(tried([](auto rate) { return rate <= 100; }));
+  EXPECT_EQ(none.answer().low, 0);
+  EXPECT_GT(none.answer().high, 100);
+  EXPECT_LT(none.answer().high, 400);
+  all.find(tried([](auto) { return true; }));
+  all.again(tried([](auto rate) { return rate <= 400'000'000; }));
+  EXPECT_LE(all.answer().low, 400'000'000);
+  EXPECT_GT(all.answer().low, 200'000'000);
+  EXPECT_EQ(all.answer().high, 0) << "it was sustained once";
 }
 
 TEST(Capacity, ALuckyFirstTryDoesNotDecide) {
