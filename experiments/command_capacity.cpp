@@ -192,7 +192,7 @@ class Capacities {
                 [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, search.slo); });
     if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
     search.answer["cost"] = row["cost"];
-    const Probe one = judge(rate, row, search.slo);
+    Probe one = judge(rate, row, search.slo);
     fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
     return one;
   }
