@@ -22,8 +22,9 @@ _ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "p
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line for each variant, task, setting and rate: medians over its repetitions, and their range. `kept`: it was
-    sustained, and so was every lower rate of its curve."""
+    """One line for each variant, task, setting and rate: medians over its repetitions, and their range. Where the
+    generator was too late for most of them, a rate says nothing of the queue. `kept`: it was sustained, and so was every
+    lower rate of its curve."""
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     late = (cells["status"] == "invalid") & cells["reason"].str.startswith("generator")
     cells = cells[late | cells["status"].isin(["ok", "unsustainable"])].assign(late=late)
@@ -45,7 +46,7 @@ def points(results: Results) -> pd.DataFrame:
         generator=every["late"].sum(),
         members=groups["row"].agg(list),
         reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
-        state=np.select([groups["late"].all(), groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
+        state=np.select([every["late"].mean() > 0.5, groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
     )  # fmt: skip
     found = found.reset_index().drop(columns="near").fillna({"reason": ""})
     first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)

@@ -274,7 +274,9 @@ build() {
   shift
   cd "$FEEDRATE_ROOT"
   # The step that records the git revision always runs, and is not worth a word.
-  (($(ninja -C "build/$preset" -n 2>/dev/null | wc -l) <= 5)) || say "building build/$preset"
+  if [[ ! -x build/$preset/bin/feedrate ]] || (($(ninja -C "build/$preset" -n 2>/dev/null | wc -l) > 5)); then
+    say "building build/$preset"
+  fi
   logged "build-$preset" "${FEEDRATE_WRAP[@]}" cmake --build --preset "$preset" --parallel "$(nproc)" "$@" || exit 1
   cd "$OLDPWD"
   ((SECONDS - started < 5)) || say "built build/$preset in $((SECONDS - started)) s"

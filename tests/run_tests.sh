@@ -126,11 +126,15 @@ summary() {
 }
 
 main() {
-  local quick=0
-  case ${1:-} in
-    -h | --help) usage; exit 0 ;;
-    --quick) quick=1; shift ;;
-  esac
+  local quick=0 argument rest=()
+  for argument in "$@"; do
+    case $argument in
+      -h | --help) usage; exit 0 ;;
+      --quick) quick=1 ;;
+      *) rest+=("$argument") ;;
+    esac
+  done
+  set -- "${rest[@]}"
   local started=$SECONDS
   feedrate_setup
   mkdir -p "$results"

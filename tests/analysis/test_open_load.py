@@ -90,6 +90,8 @@ def test_repetitions_of_a_late_generator_are_counted_and_not_used(tmp_path):
     both = open_load.points(read(tmp_path, load_rows.cell(fast), late, load_rows.late(slow)))
     both = both.set_index("state")
     assert both.loc[open_load.SUSTAINED, "generator"] == 1 and both.loc[open_load.SUSTAINED, "p99_high"] < 1e9
+    most = open_load.points(read(tmp_path / "most", load_rows.cell(fast), late, load_rows.late(fast, 2)))
+    assert list(most["state"]) == [open_load.GENERATOR] and most["generator"].item() == 2 and not most["kept"].item()
     assert both.loc[open_load.GENERATOR, "rate"] < 2000 and not both.loc[open_load.GENERATOR, "kept"]
 
 
