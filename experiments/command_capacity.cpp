@@ -29,7 +29,7 @@ struct Options {
 };
 
 /// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
-constexpr double kTails = 5;
+constexpr double kTails = 20;
 constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
 
 double messages_needed(const Slo& slo) {

@@ -27,7 +27,8 @@ std::string queues_with_workers() {
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   const auto& entry = Queues::instance().get("--queue", options.point.queue);
   if (!entry.make_broker) throw BadInput("--queue", options.point.queue, queues_with_workers());
-  if (options.common.redis.url.empty()) throw BadInput("--redis", "", "redis://… or unix:///…: a worker and its clients share a server, so it starts none");
+  if (options.common.redis.url.empty())
+    throw BadInput("--redis", "", "redis://… or unix:///…: a worker and its clients share a server, so it starts none");
   options.common.device = options.point.device;
   options.point.window = std::max(options.point.window, options.point.batch);
   auto session = options.common.session(arguments, true);
