@@ -86,7 +86,7 @@ const std::vector<BadInput>& command_lines() {
       {"ValidateFolder", {"validate", "."}, {"FILE", "'.'", "readable"}},
       {"RunOutUnwritable", run({"--queue", "null", "--out", "/dev/null/rows"}), {"/dev/null/rows"}},
       {"RunTraceUnwritable", run({"--queue", "null", "--trace", "/dev/null/trace"}), {"--trace", "/dev/null/trace"}},
-      {"WorkerWithoutRedis", {"worker", "--queue", "redis_list", "--device", "cpu"}, {"--redis", "URL"}},
+      {"WorkerWithoutRedis", {"worker", "--queue", "redis_list", "--device", "cpu"}, {"--redis", "redis://"}},
       {"WorkerOfTheRing",
        {"worker", "--queue", "gpu_ring", "--redis", "redis://localhost", "--device", "cpu"},
        {"--queue", "gpu_ring", "redis_list", "redis_stream"}},
