@@ -242,7 +242,6 @@ def test_text_from_rows_is_escaped(tmp_path):
     assert "a\\|b" in text
 
 
-# By the process's own clock: other tests run beside it.
 def test_two_thousand_rows_of_all_kinds_take_less_than_twenty_seconds(tmp_path):
     some = [*rows.sweep(1), *load_rows.sweep(3, queues=rows.QUEUES, payloads=(64, 4096))]
     some += [
@@ -254,9 +253,9 @@ def test_two_thousand_rows_of_all_kinds_take_less_than_twenty_seconds(tmp_path):
     again = [copy.deepcopy(row) | {"id": rows.row_id(row["id"], copied)} for copied in range(7) for row in some]
     directory = rows.write(tmp_path / "large", again)
     assert len(again) > 2000
-    begin = time.process_time()
+    begin = time.monotonic()
     report(directory)
-    assert time.process_time() - begin < 20
+    assert time.monotonic() - begin < 20
 
 
 def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
@@ -267,9 +266,9 @@ def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
             some.append(row)
     directory = rows.write(tmp_path / "large", some)
     assert len(some) > 2000
-    begin = time.process_time()
+    begin = time.monotonic()
     report(directory)
-    assert time.process_time() - begin < 20
+    assert time.monotonic() - begin < 20
 
 
 def test_traced_rows_are_left_out(tmp_path):

@@ -1,8 +1,4 @@
-#include <algorithm>
-#include <bit>
-
-#include "common/ring/ring.hpp"
-#include "variants/queue.hpp"
+#include "variants/queues/ring_memory.hpp"
 
 namespace feedrate {
 namespace {
@@ -28,13 +24,12 @@ class NullQueue final : public Queue {
         : batch(config.point.batch),
           in(config.device.allocate_host(batch * config.in_stride(), HostMemory::pinned)),
           out(config.device.allocate_host(batch * config.out_stride(), HostMemory::pinned)) {
-      const std::size_t capacity = config.point.capacity != 0 ? config.point.capacity : config.point.window;
       view.published = view.completed = &cursors.published.value;  // publishing is completing
       view.released = &cursors.released.value;
       view.in = in.data(), view.out = out.data();
       view.in_stride = static_cast<std::uint32_t>(config.in_stride());
       view.out_stride = static_cast<std::uint32_t>(config.out_stride());
-      view.capacity = std::bit_ceil(std::max<std::size_t>(capacity, 1));
+      view.capacity = std::bit_ceil(std::max<std::size_t>(ring_capacity(config.point), 1));
     }
     std::size_t batch;
     RingCursors cursors{};
