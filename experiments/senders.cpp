@@ -156,14 +156,15 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   bool blocked = false;
   Room room(flow, work.point);
   Backoff backoff;
-  /// Reserves and fills up to `n`; says whether the queue had room.
+  /// Has up to `n` lie ready; says whether any do. What became due while the first was waited for goes with it.
   const auto prepare = [&](std::uint64_t n) {
     n = room(sent, n);
-    const Messages slots = n == 0 ? Messages{} : flow.producer->reserve(n);
-    if (slots.empty()) return false;
-    fill(flow, work, sent, slots);
-    filled = slots.count;
-    return true;
+    const Messages slots = n <= filled ? Messages{} : flow.producer->reserve(n);
+    if (slots.count > filled) {
+      fill(flow, work, sent + filled, slots.from(filled));
+      filled = slots.count;
+    }
+    return filled != 0;
   };
   while (!stop.load(std::memory_order_relaxed) && sent < end) {
     const std::uint64_t now = now_ns();
@@ -179,7 +180,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
       behind.caught_up(after);
       continue;
     }
-    if (filled == 0 && !prepare(due_end - sent)) {
+    if (!prepare(due_end - sent)) {
       blocked = true;
       behind.wait(now);
       flow.producer->progress();

@@ -18,7 +18,8 @@ namespace feedrate {
 class Producer {
  public:
   virtual ~Producer() = default;
-  /// Up to `n` messages to be written in place; empty means full: try again later, nothing is ever dropped.
+  /// Up to `n` messages to be written in place; empty means full: try again later, nothing is ever dropped. Until the
+  /// next publish, they lie in the same place however often they are asked for.
   virtual Messages reserve(std::size_t n) = 0;
   /// Sends the first `n` reserved messages.
   virtual void publish(std::size_t n) = 0;
