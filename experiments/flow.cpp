@@ -9,57 +9,57 @@
 namespace feedrate {
 namespace {
 
-/// A run is verified before its results are timed, so a run is short: 2 µs of verification. And not shorter, for each
-/// begins with lines that no cache holds.
-constexpr std::size_t kRunBytes = 64 << 10;
+/// Results are verified before they are timed, so they are taken in portions: 2 µs of verification. And not smaller,
+/// for each begins with lines that no cache holds.
+constexpr std::size_t kPortionBytes = 64 << 10;
 
 /// Results of a queue that does no work have no ids, and are taken to be the next ones.
 std::uint64_t first_id(const Flow& flow, const Work& work, const ConstMessages& results) {
   return work.queue_works ? results.header(0).id : message_id(flow.index, flow.tracker.lowest_missing());
 }
 
-/// How many results at the head of `results` (at least one) have ids that count up. Where the last has the id that it
-/// would have, those between are taken to have theirs: who compares the results (all_match) compares every id.
-std::size_t leading_run(const Work& work, const ConstMessages& results) {
-  const std::size_t most = std::min(results.count, std::max<std::size_t>(1, kRunBytes / results.stride));
-  if (!work.queue_works) return most;
+/// Compares results with what becomes of the messages whose ids they carry.
+Checked check(const Flow& flow, const Work& work, const ConstMessages& results) {
+  if (!flow.mixed()) return work.workload.check(work.seed, flow.payload, results);
+  Checked all{true, true};
+  for (std::size_t i = 0; i < results.count; ++i) {
+    const ConstMessages one = results.from(i).first(1);
+    const std::uint64_t id = one.header(0).id, sequence = sequence_of(id);
+    all.right &=
+        flow.may_have(sequence, sequence + 1) && work.workload.check(work.seed, flow.payload_of(sequence), one).right;
+    all.consecutive &= id == results.header(0).id + i;
+  }
+  return all;
+}
+
+/// How many results at the head of `results` (at least one) have ids that count up.
+std::size_t leading_run(const ConstMessages& results) {
   const std::uint64_t first = results.header(0).id;
-  if (results.header(most - 1).id == first + most - 1) return most;
   std::size_t count = 1;
-  while (count < most && results.header(count).id == first + count) ++count;
+  while (count < results.count && results.header(count).id == first + count) ++count;
   return count;
 }
 
-bool all_match(const Flow& flow, const Work& work, std::uint64_t first_id, const ConstMessages& run) {
-  if (!flow.mixed()) return work.workload.all_match(work.seed, first_id, flow.payload, run);
-  bool right = true;
-  for (std::size_t i = 0; i < run.count; ++i) {
-    const std::size_t payload = flow.payload_of(sequence_of(first_id) + i);
-    right &= work.workload.all_match(work.seed, first_id + i, payload, run.from(i).first(1));
-  }
-  return right;
-}
-
-/// A run's moments: the collector comes to it, and has verified it.
+/// A portion's moments: the collector comes to it, and has verified it.
 struct Moments {
   std::uint64_t found_ns, verified_ns;
 };
 
-void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, const Moments& run) {
+void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, const Moments& moments) {
   if (flow.stages.size() >= most_stage_samples(flow.producers)) return;
   const std::uint64_t id = message_id(flow.index, sequence);
   StageSample sample{id, 0, clock.times(id)};
   auto& returned = sample.times[static_cast<unsigned>(Stage::returned)];
-  if (returned == 0) returned = run.found_ns;
-  sample.times[static_cast<unsigned>(Stage::collected)] = run.verified_ns;
+  if (returned == 0) returned = moments.found_ns;
+  sample.times[static_cast<unsigned>(Stage::collected)] = moments.verified_ns;
   sample.due = flow.schedule != nullptr ? flow.due_ns(sequence) : sample.times[0];
   flow.stages.push_back(sample);
 }
 
 /// A timed message's result is verified.
-void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, const Moments& run) {
-  if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, run);
-  const std::uint64_t now = run.verified_ns;
+void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, const Moments& moments) {
+  if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, moments);
+  const std::uint64_t now = moments.verified_ns;
   const Stamp& stamp = flow.stamp(sequence, pass.sample_every);
   const std::uint64_t published = stamp.published_ns.load(std::memory_order_relaxed);
   if (flow.schedule == nullptr) return flow.latency.record(now - published);
@@ -86,7 +86,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
       ++counts.duplicated;
       continue;
     }
-    const bool right = verdict == Tracker::Verdict::unknown || all_match(flow, work, id, result) || !work.queue_works;
+    const bool right = verdict == Tracker::Verdict::unknown || check(flow, work, result).right || !work.queue_works;
     counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
@@ -94,24 +94,42 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
   }
 }
 
-/// Verifies and counts results whose ids count up: all at once when they are as they should be, else one by one.
-void take_run(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run) {
-  const std::uint64_t id = first_id(flow, work, run), first = sequence_of(id), end = first + run.count;
-  const std::uint64_t found_ns = samples_one_of(work, first, run.count) ? now_ns() : 0;
+/// Counts a run of right results, if it is this flow's and new.
+bool accept(Flow& flow, const Work& work, std::uint64_t first_id, std::uint64_t count) {
+  const std::uint64_t first = sequence_of(first_id), end = first + count;
   // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
   // counted after it: a batch more may be on its way.
   if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
   const bool known =
-      producer_of(id) == flow.index && flow.may_have(first, end) && end <= flow.sent_seen + work.point.batch;
+      producer_of(first_id) == flow.index && flow.may_have(first, end) && end <= flow.sent_seen + work.point.batch;
+  if (!known || !flow.tracker.accept_run(first, count)) return false;
+  flow.counts.received += count;
+  return true;
+}
+
+/// Verifies, counts and times results. They are verified together, whatever their ids, as they come out of memory here
+/// and no branch has to wait for them; run by run they are looked at when they are near.
+void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
+  const bool staged =
+      results.count > 1 ? work.stages != nullptr : samples_one_of(work, sequence_of(first_id(flow, work, results)), 1);
+  const std::uint64_t found_ns = staged ? now_ns() : 0;
+  Checked checked = check(flow, work, results);
   // A queue that does no work has its results compared too, for the time that takes, but they answer nothing.
-  const bool right = known && (all_match(flow, work, id, run) || !work.queue_works);
-  if (!right || !flow.tracker.accept_run(first, run.count)) return take_one_by_one(flow, work, pass, run, found_ns);
-  flow.counts.received += run.count;
+  if (!work.queue_works) checked = {true, true};
   std::uint64_t now = 0;
-  for_timed(first, run.count, pass.sample_every, [&](std::uint64_t timed) {
-    if (now == 0) now = now_ns();
-    record(flow, work, pass, timed, {found_ns, now});
-  });
+  for (ConstMessages rest = results; !rest.empty();) {
+    const ConstMessages run = rest.first(checked.consecutive ? rest.count : leading_run(rest));
+    const std::uint64_t id = first_id(flow, work, run);
+    if (checked.right && accept(flow, work, id, run.count)) {
+      for_timed(sequence_of(id), run.count, pass.sample_every, [&](std::uint64_t timed) {
+        if (now == 0) now = now_ns();
+        record(flow, work, pass, timed, {found_ns, now});
+      });
+    } else {
+      take_one_by_one(flow, work, pass, run, found_ns);
+    }
+    rest = rest.from(run.count);
+  }
 }
 
 }  // namespace
@@ -147,10 +165,9 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     backoff.reset();
     std::optional<TraceRange> range;
     if (samples_one_of(work, sequence_of(first_id(flow, work, results)), results.count)) range.emplace("collect");
-    for (ConstMessages rest = results; !rest.empty();) {
-      const ConstMessages run = rest.first(leading_run(work, rest));
-      take_run(flow, work, pass, run);
-      rest = rest.from(run.count);
+    const std::size_t portion = std::max<std::size_t>(1, kPortionBytes / results.stride);
+    for (ConstMessages rest = results; !rest.empty(); rest = rest.from(std::min(portion, rest.count))) {
+      take(flow, work, pass, rest.first(portion));
     }
     flow.collector->release(results.count);
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);

@@ -28,8 +28,8 @@ struct Echo {
     return sum;
   }
 
-  static bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, ConstMessages results) {
-    return fastest_passes().all_echoed(seed, first_id, payload, results);
+  static Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results) {
+    return fastest_passes().check_echoes(seed, payload, results);
   }
 };
 

@@ -4,17 +4,23 @@
 
 #include "common/message.hpp"
 
-/// What the driver does to every single message, for whole runs of messages (their ids count up), in vectors of 64
-/// bytes and for several instruction sets: making payloads and checking echoes must outrun the fastest queue.
+/// What the driver does to every single message, for many at once, in vectors of up to 64 bytes and for several
+/// instruction sets: making payloads and checking echoes must outrun the fastest queue.
 namespace feedrate {
+
+/// What comparing results showed.
+struct Checked {
+  bool right;        ///< each is what becomes of the message whose id it carries: its payload, length and checksum
+  bool consecutive;  ///< the ids count up
+};
 
 struct RunPasses {
   const char* instructions;
-  /// Writes headers, and payloads as payload.hpp defines them; not a byte behind a payload.
+  /// Writes headers, ids counting up, and payloads as payload.hpp defines them; not a byte behind a payload.
   void (*fill)(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages);
   /// Whether every result is its message with one added to each 32-bit word, and its header says so. Reads all of
   /// every result, right or wrong, so it always takes the same time.
-  bool (*all_echoed)(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, ConstMessages results);
+  Checked (*check_echoes)(std::uint64_t seed, std::size_t payload, ConstMessages results);
 };
 
 /// Those that this CPU can run, the fastest first; the last one is for every CPU.

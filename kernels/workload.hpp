@@ -6,6 +6,7 @@
 #include "common/device/device.hpp"
 #include "common/message.hpp"
 #include "common/registry.hpp"
+#include "kernels/runs.hpp"
 
 namespace feedrate {
 
@@ -22,10 +23,9 @@ class Workload : public Kernel {
   virtual std::string refuse(std::size_t payload) const = 0;
   /// Writes the payload (unique for its id) and the header of every message; ids count up from `first_id`.
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
-  /// Whether all `results`, ids that count up from `first_id`, payloads and checksums, are what the reference makes of
-  /// these messages. Looks at every result even when an earlier one is wrong: wrong ones take as long as right ones.
-  virtual bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload,
-                         ConstMessages results) const = 0;
+  /// Whether all `results` are what the reference makes of the messages whose ids they carry; whose turn it was, the
+  /// caller knows. Looks at every result even when an earlier one is wrong: wrong ones take as long as right ones.
+  virtual Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results) const = 0;
 };
 
 struct WorkloadEntry {

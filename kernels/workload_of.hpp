@@ -15,7 +15,7 @@
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   or instead of the reference
-///     all_match(seed, first_id, payload, results) host: Workload::all_match, faster than by reference and memcmp
+///     check(seed, payload, results)               host: Workload::check, faster than by reference and memcmp
 ///   and, if wanted,
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
@@ -67,32 +67,31 @@ class WorkloadOf final : public KernelOf<F, Workload> {
       fastest_passes().fill(seed, first_id, payload, messages);
     }
   }
-  bool all_match(std::uint64_t seed, std::uint64_t first_id, std::size_t payload,
-                 ConstMessages results) const override {
-    if constexpr (requires { F::all_match(seed, first_id, payload, results); }) {
-      return F::all_match(seed, first_id, payload, results);
+  Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results) const override {
+    if constexpr (requires { F::check(seed, payload, results); }) {
+      return F::check(seed, payload, results);
     } else {
-      bool right = true;
+      Checked checked{true, true};
       for (std::size_t i = 0; i < results.count; ++i) {
-        right &= matches(seed, first_id + i, payload, results.header(i), results.payload(i));
+        checked.right &= matches(seed, payload, results.header(i), results.payload(i));
+        checked.consecutive &= results.header(i).id == results.header(0).id + i;
       }
-      return right;
+      return checked;
     }
   }
 
  private:
-  bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
-               const std::byte* result) const {
+  bool matches(std::uint64_t seed, std::size_t payload, const Header& header, const std::byte* result) const {
     const std::size_t bytes = F::result_bytes(payload);
     thread_local std::vector<std::byte> message, expected;
     message.resize(stride_of(payload));
     expected.resize(bytes);
     const Messages slot{message.data(), message.size(), 1};
-    fill(seed, id, payload, slot);
+    fill(seed, header.id, payload, slot);
     this->functor_.reference(slot.payload(0), payload, expected.data());
     const bool same = std::memcmp(expected.data(), result, bytes) == 0;
     const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too
-    return header.id == id && header.length == bytes && same && right_sum;
+    return header.length == bytes && same && right_sum;
   }
 };
 

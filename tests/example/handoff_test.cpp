@@ -61,7 +61,9 @@ TEST(Example, StopsAfterServingWhatWasPublished) {
   queue->stop(false);
   std::uint64_t received = 0;
   for (ConstMessages results = collector->poll(5); !results.empty(); results = collector->poll(5)) {
-    EXPECT_TRUE(workload->all_match(1, message_id(0, received), point.payload, results));
+    const Checked checked = workload->check(1, point.payload, results);
+    EXPECT_TRUE(checked.right && checked.consecutive);
+    EXPECT_EQ(results.header(0).id, message_id(0, received));
     received += results.count;
     collector->release(results.count);
   }

@@ -86,7 +86,7 @@ struct SlowToMake : EchoLike<SlowToMake> {
     while (now_ns() < end) {
     }
   }
-  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) { return true; }
+  static Checked check(std::uint64_t, std::size_t, ConstMessages) { return {true, false}; }
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
@@ -102,7 +102,7 @@ struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
     while (now_ns() < end) {
     }
   }
-  static bool all_match(std::uint64_t, std::uint64_t, std::size_t, ConstMessages) { return true; }
+  static Checked check(std::uint64_t, std::size_t, ConstMessages) { return {true, false}; }
 };
 const WorkloadRegistration<OnceSlowToMake> once_slow_to_make;
 

@@ -25,9 +25,7 @@ struct EchoBatch {
     workload->run_on_cpu({in.data(), out.data(), stride, stride, static_cast<std::uint32_t>(count)});
   }
   void fill() { workload->fill(kSeed, message_id(0, 0), payload, {in.data(), stride_of(payload), count}); }
-  bool all_match() const {
-    return workload->all_match(kSeed, message_id(0, 0), payload, {out.data(), stride_of(payload), count});
-  }
+  bool all_match() const { return workload->check(kSeed, payload, {out.data(), stride_of(payload), count}).right; }
   void report(benchmark::State& state) const {
     const auto messages = state.iterations() * static_cast<std::int64_t>(count);
     state.SetItemsProcessed(messages);

@@ -1,5 +1,3 @@
-#include <thread>
-
 #include "tests/support/cells.hpp"
 
 namespace feedrate::test {
@@ -41,40 +39,6 @@ TEST(NullQueue, UsesOneBatchOfSlotsAgainAndAgain) {
   }
   EXPECT_TRUE(collector->poll(16).empty());
   EXPECT_EQ(producer->reserve(16).count, 16u);
-}
-
-// A collector pays by the run, as a broken run of ids costs it as much as several messages.
-TEST(GpuRingQueue, KeepsRunsTogetherHoweverFewMessagesArePublishedAtATime) {
-  Session session("cpu", 0, {}, "test", brief());
-  Point point;
-  point.queue = "gpu_ring";
-  point.lanes = 4;
-  point.window = point.batch = 256;
-  const Resolution resolved = resolve(point, session.device());
-  const auto workload = Workloads::instance().get("--workload", point.workload).make({});
-  const auto& entry = Queues::instance().get("--queue", point.queue);
-  const auto queue = entry.make({.point = resolved.point, .device = session.device(), .workload = *workload});
-  const auto producer = queue->producer(0);
-  const auto collector = queue->collector(0);
-  for (std::uint64_t sent = 0; sent < 256; sent += 4) {
-    const Messages slots = producer->reserve(4);
-    ASSERT_EQ(slots.count, 4u);
-    workload->fill(1, message_id(0, sent), point.payload, slots);
-    producer->publish(4);
-  }
-  queue->start();
-  std::size_t received = 0, breaks = 0;
-  while (received < 256) {
-    const ConstMessages results = collector->poll(256);
-    for (std::size_t i = 1; i < results.count; ++i) {
-      breaks += results.header(i).id == results.header(i - 1).id + 1 ? 0 : 1;
-    }
-    received += results.count;
-    collector->release(results.count);
-    if (results.empty()) std::this_thread::yield();
-  }
-  EXPECT_LE(breaks, 1u);  // where the first lane has its second turn
-  queue->stop(true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Null, CpuQueue, testing::ValuesIn(cases_for("null", "cpu")), case_name);

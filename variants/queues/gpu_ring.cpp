@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "kernels/resident_limits.hpp"
+#include "variants/queues/lane_turn.hpp"
 #include "variants/queues/ring_memory.hpp"
 #include "variants/ring/gpu_ring.hpp"
 
@@ -62,7 +64,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
   const unsigned units = units_of(stride);
   // Flags are the shortest way for a lone message. Batches share a cursor's round trip and fence among them, and are
   // better off without the copies.
-  const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * units * sizeof(Unit) <= kStagingBytes;
+  const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * sizeof(Unit) * units <= kStagingBytes;
   const bool flags = point.notify == "auto"
                          ? point.batch == 1 && point.window <= kFewMessages && flags_fit && point.slots != "vram"
                          : point.notify == "flags";
@@ -74,7 +76,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
     config.pollers = point.pollers;
   } else if (flags && on_gpu) {
     const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
-    const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * units * sizeof(Unit)));
+    const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * sizeof(Unit) * units));
     const unsigned most = worth_mirroring || point.mirrors > 2 ? kMostPollers : 2;
     config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, most));
   }
@@ -95,34 +97,28 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
   return config;
 }
 
-/// Takes a producer's lanes in turn; a full lane is passed over. However few messages are published at a time, a lane
-/// gets a run of them before its turn is over: its results then come back in runs whose ids count up, and who collects
-/// pays by the run as much as by the message. A longer run would keep the other lanes waiting.
+/// Takes a producer's lanes in turn; a full lane is passed over.
 class LanesIn final : public Producer {
  public:
-  LanesIn(std::vector<RingLane*> lanes, std::size_t run) : lanes_(std::move(lanes)), run_(run) {}
+  LanesIn(std::vector<RingLane*> lanes, std::size_t most) : lanes_(std::move(lanes)), turn_(most) {}
   Messages reserve(std::size_t n) override {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
       const Messages room = lanes_[at_]->reserve(n);
       if (!room.empty()) return room;
-      next_lane();
+      turn_.cut_short();
+      at_ = (at_ + 1) % lanes_.size();
     }
     return {};
   }
   void publish(std::size_t n) override {
     lanes_[at_]->publish(n);
-    in_run_ += n;
-    if (in_run_ >= run_) next_lane();
+    if (turn_.ends(n, now_ns)) at_ = (at_ + 1) % lanes_.size();
   }
 
  private:
-  void next_lane() {
-    at_ = (at_ + 1) % lanes_.size();
-    in_run_ = 0;
-  }
-
   std::vector<RingLane*> lanes_;
-  std::size_t run_, in_run_ = 0, at_ = 0;
+  LaneTurn turn_;
+  std::size_t at_ = 0;
 };
 
 class LanesOut final : public Collector {
@@ -155,8 +151,8 @@ class GpuRingQueue final : public Queue {
         ring_(config.device, config.workload, ring_config_) {}
 
   std::unique_ptr<Producer> producer(unsigned index) override {
-    constexpr std::size_t kRunBytes = 4 << 10;
-    return std::make_unique<LanesIn>(lanes_of(index), std::min(point_.batch, kRunBytes / stride_of(point_.payload)));
+    constexpr std::size_t kTurnBytes = 4 << 10;
+    return std::make_unique<LanesIn>(lanes_of(index), std::min(point_.batch, kTurnBytes / stride_of(point_.payload)));
   }
   std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index)); }
   void start() override { ring_.start(); }
