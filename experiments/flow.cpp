@@ -1,6 +1,8 @@
 #include "experiments/flow.hpp"
 
+#include <numeric>
 #include <optional>
+#include <span>
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
@@ -13,30 +15,24 @@ namespace {
 /// for each begins with lines that no cache holds.
 constexpr std::size_t kPortionBytes = 64 << 10;
 
-/// Results of a queue that does no work have no ids, and are taken to be the next ones.
-std::uint64_t first_id(const Flow& flow, const Work& work, const ConstMessages& results) {
-  return work.queue_works ? results.header(0).id : message_id(flow.index, flow.tracker.lowest_missing());
-}
-
-/// Compares results with what becomes of the messages whose ids they carry.
-Checked check(const Flow& flow, const Work& work, const ConstMessages& results) {
-  if (!flow.mixed()) return work.workload.check(work.seed, flow.payload, results);
-  Checked all{true, true};
+/// Compares results with what becomes of the messages whose ids they carry (Workload::check).
+Checked check(const Flow& flow, const Work& work, const ConstMessages& results, std::uint64_t* ids) {
+  if (!flow.mixed()) return work.workload.check(work.seed, flow.payload, results, ids);
+  Checked all{true, false, 0};
   for (std::size_t i = 0; i < results.count; ++i) {
     const ConstMessages one = results.from(i).first(1);
-    const std::uint64_t id = one.header(0).id, sequence = sequence_of(id);
-    all.right &=
-        flow.may_have(sequence, sequence + 1) && work.workload.check(work.seed, flow.payload_of(sequence), one).right;
-    all.consecutive &= id == results.header(0).id + i;
+    ids[i] = one.header(0).id;
+    const std::uint64_t sequence = work.queue_works ? sequence_of(ids[i]) : flow.tracker.lowest_missing() + i;
+    all.right &= flow.may_have(sequence, sequence + 1) &&
+                 work.workload.matches(work.seed, ids[i], flow.payload_of(sequence), one);
   }
   return all;
 }
 
-/// How many results at the head of `results` (at least one) have ids that count up.
-std::size_t leading_run(const ConstMessages& results) {
-  const std::uint64_t first = results.header(0).id;
+/// How many at the head of `ids` (at least one) count up.
+std::size_t leading_run(std::span<const std::uint64_t> ids) {
   std::size_t count = 1;
-  while (count < results.count && results.header(count).id == first + count) ++count;
+  while (count < ids.size() && ids[count] == ids[0] + count) ++count;
   return count;
 }
 
@@ -72,11 +68,11 @@ void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequen
   }
 }
 
-void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& run, std::uint64_t found_ns) {
+void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<const std::uint64_t> ids,
+                     const ConstMessages& results, std::uint64_t found_ns) {
   Counts& counts = flow.counts;
-  for (std::size_t i = 0; i < run.count; ++i) {
-    const ConstMessages result = run.from(i).first(1);
-    const std::uint64_t id = result.header(0).id, sequence = sequence_of(id);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::uint64_t id = ids[i], sequence = sequence_of(id);
     const bool known = producer_of(id) == flow.index && flow.may_have(sequence, sequence + 1) &&
                        sequence < flow.sent.load(std::memory_order_relaxed) + work.point.batch;
     const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
@@ -86,7 +82,8 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
       ++counts.duplicated;
       continue;
     }
-    const bool right = verdict == Tracker::Verdict::unknown || check(flow, work, result).right || !work.queue_works;
+    const bool right = verdict == Tracker::Verdict::unknown || !work.queue_works ||
+                       work.workload.matches(work.seed, id, flow.payload_of(sequence), results.from(i));
     counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
@@ -95,7 +92,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, const Const
 }
 
 /// Counts a run of right results, if it is this flow's and new.
-bool accept(Flow& flow, const Work& work, std::uint64_t first_id, std::uint64_t count) {
+bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint64_t count) {
   const std::uint64_t first = sequence_of(first_id), end = first + count;
   // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
   // counted after it: a batch more may be on its way.
@@ -108,27 +105,37 @@ bool accept(Flow& flow, const Work& work, std::uint64_t first_id, std::uint64_t 
 }
 
 /// Verifies, counts and times results. They are verified together, whatever their ids, as they come out of memory here
-/// and no branch has to wait for them; run by run they are looked at when they are near.
+/// and no branch has to wait for them; then they are counted run by run, by the ids that were compared.
 void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
-  const bool staged =
-      results.count > 1 ? work.stages != nullptr : samples_one_of(work, sequence_of(first_id(flow, work, results)), 1);
+  if (flow.ids.size() < results.count) flow.ids.resize(results.count);
+  // Results of a queue that does no work have no ids, and are taken to be the next ones.
+  const std::uint64_t next = message_id(flow.index, flow.tracker.lowest_missing());
+  const std::uint64_t first = work.queue_works ? results.header(0).id : next;
+  std::optional<TraceRange> range;
+  if (samples_one_of(work, sequence_of(first), results.count)) range.emplace("collect");
+  // Of several, other ids may be sampled than if they counted up.
+  const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
-  Checked checked = check(flow, work, results);
-  // A queue that does no work has its results compared too, for the time that takes, but they answer nothing.
-  if (!work.queue_works) checked = {true, true};
-  std::uint64_t now = 0;
-  for (ConstMessages rest = results; !rest.empty();) {
-    const ConstMessages run = rest.first(checked.consecutive ? rest.count : leading_run(rest));
-    const std::uint64_t id = first_id(flow, work, run);
-    if (checked.right && accept(flow, work, id, run.count)) {
-      for_timed(sequence_of(id), run.count, pass.sample_every, [&](std::uint64_t timed) {
-        if (now == 0) now = now_ns();
-        record(flow, work, pass, timed, {found_ns, now});
-      });
-    } else {
-      take_one_by_one(flow, work, pass, run, found_ns);
-    }
-    rest = rest.from(run.count);
+  Checked checked = check(flow, work, results, flow.ids.data());
+  // It has its results compared too, for the time that takes, but they answer nothing.
+  if (!work.queue_works) checked = {true, true, next};
+  std::uint64_t verified_ns = 0;
+  const auto accept = [&](std::uint64_t first_id, std::uint64_t count) {
+    if (!checked.right || !accept_run(flow, work, first_id, count)) return false;
+    for_timed(sequence_of(first_id), count, pass.sample_every, [&](std::uint64_t timed) {
+      if (verified_ns == 0) verified_ns = now_ns();
+      record(flow, work, pass, timed, {found_ns, verified_ns});
+    });
+    return true;
+  };
+  if (checked.consecutive && accept(checked.first_id, results.count)) return;
+  std::span<std::uint64_t> ids = std::span(flow.ids).first(results.count);
+  if (checked.consecutive) std::iota(ids.begin(), ids.end(), checked.first_id);
+  for (ConstMessages rest = results; !ids.empty();) {
+    const std::size_t run = leading_run(ids);
+    if (!accept(ids[0], run)) take_one_by_one(flow, work, pass, ids.first(run), rest, found_ns);
+    ids = ids.subspan(run);
+    rest = rest.from(run);
   }
 }
 
@@ -163,8 +170,6 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
       continue;
     }
     backoff.reset();
-    std::optional<TraceRange> range;
-    if (samples_one_of(work, sequence_of(first_id(flow, work, results)), results.count)) range.emplace("collect");
     const std::size_t portion = std::max<std::size_t>(1, kPortionBytes / results.stride);
     for (ConstMessages rest = results; !rest.empty(); rest = rest.from(std::min(portion, rest.count))) {
       take(flow, work, pass, rest.first(portion));

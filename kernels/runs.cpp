@@ -1,6 +1,7 @@
 #include "kernels/runs.hpp"
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 

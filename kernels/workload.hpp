@@ -23,9 +23,16 @@ class Workload : public Kernel {
   virtual std::string refuse(std::size_t payload) const = 0;
   /// Writes the payload (unique for its id) and the header of every message; ids count up from `first_id`.
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
-  /// Whether all `results` are what the reference makes of the messages whose ids they carry; whose turn it was, the
-  /// caller knows. Looks at every result even when an earlier one is wrong: wrong ones take as long as right ones.
-  virtual Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results) const = 0;
+  /// Whether all `results` are what the reference makes of the messages whose ids they carry. Ids that do not count up
+  /// are left in `ids`, as many as there are results. What it says of ids is what was compared, and so can be counted
+  /// whatever becomes of the slots. Looks at every result even when an earlier one is wrong.
+  virtual Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) const = 0;
+  /// Whether `result`, the first of these, is that of the message `id`.
+  bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const ConstMessages& result) const {
+    std::uint64_t found = 0;
+    const Checked checked = check(seed, payload, result.first(1), &found);
+    return checked.right && (checked.consecutive ? checked.first_id : found) == id;
+  }
 };
 
 struct WorkloadEntry {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -15,7 +16,7 @@
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   or instead of the reference
-///     check(seed, payload, results)               host: Workload::check, faster than by reference and memcmp
+///     check(seed, payload, results, ids)          host: Workload::check, faster than by reference and memcmp
 ///   and, if wanted,
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
@@ -67,27 +68,34 @@ class WorkloadOf final : public KernelOf<F, Workload> {
       fastest_passes().fill(seed, first_id, payload, messages);
     }
   }
-  Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results) const override {
-    if constexpr (requires { F::check(seed, payload, results); }) {
-      return F::check(seed, payload, results);
+  Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) const override {
+    if constexpr (requires { F::check(seed, payload, results, ids); }) {
+      return F::check(seed, payload, results, ids);
     } else {
-      Checked checked{true, true};
+      Checked checked{true, true, 0};
       for (std::size_t i = 0; i < results.count; ++i) {
-        checked.right &= matches(seed, payload, results.header(i), results.payload(i));
-        checked.consecutive &= results.header(i).id == results.header(0).id + i;
+        const std::uint64_t id = results.header(i).id;
+        if (i == 0) checked.first_id = id;
+        if (checked.consecutive && id != checked.first_id + i) {
+          checked.consecutive = false;
+          std::iota(ids, ids + i, checked.first_id);
+        }
+        if (!checked.consecutive) ids[i] = id;
+        checked.right &= is_result_of(seed, id, payload, results.header(i), results.payload(i));
       }
       return checked;
     }
   }
 
  private:
-  bool matches(std::uint64_t seed, std::size_t payload, const Header& header, const std::byte* result) const {
+  bool is_result_of(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
+                    const std::byte* result) const {
     const std::size_t bytes = F::result_bytes(payload);
     thread_local std::vector<std::byte> message, expected;
     message.resize(stride_of(payload));
     expected.resize(bytes);
     const Messages slot{message.data(), message.size(), 1};
-    fill(seed, header.id, payload, slot);
+    fill(seed, id, payload, slot);
     this->functor_.reference(slot.payload(0), payload, expected.data());
     const bool same = std::memcmp(expected.data(), result, bytes) == 0;
     const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too

@@ -135,7 +135,7 @@ class Collecting {
         ASSERT_TRUE(order_ == ResultOrder::as_finished || header.id == first + received) << "out of order";
         ASSERT_EQ(std::exchange(arrived[header.id - first], 1), 0) << "twice: " << header.id;
         const ConstMessages one = results.from(i).first(1);
-        ASSERT_TRUE(echo().check(kSeed, length_of(header.id), one).right) << header.id;
+        ASSERT_TRUE(echo().matches(kSeed, header.id, length_of(header.id), one)) << header.id;
       }
       collector_.release(n);
     }

@@ -61,10 +61,9 @@ TEST(Example, StopsAfterServingWhatWasPublished) {
   queue->stop(false);
   std::uint64_t received = 0;
   for (ConstMessages results = collector->poll(5); !results.empty(); results = collector->poll(5)) {
-    const Checked checked = workload->check(1, point.payload, results);
-    EXPECT_TRUE(checked.right && checked.consecutive);
-    EXPECT_EQ(results.header(0).id, message_id(0, received));
-    received += results.count;
+    for (std::size_t i = 0; i < results.count; ++i, ++received) {
+      EXPECT_TRUE(workload->matches(1, message_id(0, received), point.payload, results.from(i)));
+    }
     collector->release(results.count);
   }
   EXPECT_EQ(received, sent);

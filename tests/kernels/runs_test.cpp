@@ -72,40 +72,74 @@ TEST_P(EveryVersion, FillsHeadersAndPayloadsAndNothingElse) {
   }
 }
 
+/// Right echoes of the messages `ids`.
+struct Echoes {
+  Echoes(std::vector<std::uint64_t> of, std::size_t payload)
+      : ids(std::move(of)), payload(payload), slots(ids.size() * stride_of(payload), kUntouched) {  // and its padding
+    for (std::size_t i = 0; i < ids.size(); ++i) restore(i);
+  }
+  Messages results() { return {slots.data(), stride_of(payload), ids.size()}; }
+  void restore(std::size_t i) {
+    const std::vector<std::byte> echo = echo_of(ids[i], payload);
+    results().header(i) = {ids[i], static_cast<std::uint32_t>(payload), sum_of(echo)};
+    std::copy(echo.begin(), echo.end(), results().payload(i));
+  }
+  bool right(const RunPasses& passes) const {
+    std::vector<std::uint64_t> found(ids.size());
+    const Checked checked =
+        passes.check_echoes(kSeed, payload, {slots.data(), stride_of(payload), ids.size()}, found.data());
+    if (checked.consecutive) std::iota(found.begin(), found.end(), checked.first_id);
+    return checked.right && found == ids;
+  }
+
+  std::vector<std::uint64_t> ids;
+  std::size_t payload;
+  std::vector<std::byte> slots;
+};
+std::vector<std::uint64_t> ids_in_runs(std::size_t count, std::size_t run) {
+  std::vector<std::uint64_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i) ids[i] = kFirst + i / run * 1000 + i % run;
+  return ids;
+}
+
 TEST_P(EveryVersion, TakesRightEchoesAndNoOthers) {
   for (const std::size_t payload : payloads()) {
-    constexpr std::size_t kCount = 11;
-    const std::size_t stride = stride_of(payload);
-    std::vector<std::byte> slots(kCount * stride, kUntouched);  // padding is nobody's business
-    const Messages results{slots.data(), stride, kCount};
-    for (std::size_t i = 0; i < kCount; ++i) {
-      const std::vector<std::byte> echo = echo_of(kFirst + i, payload);
-      results.header(i) = {kFirst + i, static_cast<std::uint32_t>(payload), sum_of(echo)};
-      std::copy(echo.begin(), echo.end(), results.payload(i));
-    }
-    const auto checked = [&] { return GetParam().check_echoes(kSeed, payload, {slots.data(), stride, kCount}); };
-    const auto right = [&] { return checked().right; };
-    ASSERT_TRUE(right() && checked().consecutive) << payload;
-    for (std::size_t i = 0; i < kCount; ++i) {
+    Echoes echoes(ids_in_runs(11, 11), payload);
+    ASSERT_TRUE(echoes.right(GetParam())) << payload;
+    for (std::size_t i = 0; i < echoes.ids.size(); ++i) {
       for (std::size_t at = i; at < sizeof(Header) + payload; at += 1 + payload / 100) {
-        std::byte& changed = slots[i * stride + at];
+        std::byte& changed = echoes.slots[i * stride_of(payload) + at];
         changed ^= std::byte{0x10};
-        const bool of_id = at < sizeof(Header::id);
-        EXPECT_EQ(checked().consecutive, !of_id) << payload << " bytes, byte " << at << " of result " << i;
-        // The shortest payloads may be those of another message, too.
-        EXPECT_TRUE(!right() || (of_id && payload < 8)) << payload << " bytes, byte " << at << " of result " << i;
+        EXPECT_FALSE(echoes.right(GetParam())) << payload << " bytes, byte " << at << " of result " << i;
         changed ^= std::byte{0x10};
       }
     }
-    for (std::size_t i = 0; payload >= 8 && i < kCount; ++i) {  // a sum that is right does not excuse the words
-      const std::vector<std::byte> echo = echo_of(kFirst + i, payload);
-      std::rotate(results.payload(i), results.payload(i) + 4, results.payload(i) + payload / 4 * 4);
-      EXPECT_FALSE(right()) << payload << " bytes, words moved in result " << i;
-      std::copy(echo.begin(), echo.end(), results.payload(i));
+    for (std::size_t i = 0; payload >= 8 && i < echoes.ids.size(); ++i) {  // a right sum does not excuse the words
+      std::byte* const words = echoes.results().payload(i);
+      std::rotate(words, words + 4, words + payload / 4 * 4);
+      EXPECT_FALSE(echoes.right(GetParam())) << payload << " bytes, words moved in result " << i;
+      echoes.restore(i);
     }
-    EXPECT_TRUE(right()) << payload;
-    std::swap_ranges(slots.begin(), slots.begin() + stride, slots.begin() + stride);
-    EXPECT_TRUE(right() && !checked().consecutive) << payload << " bytes, in another order";
+    EXPECT_TRUE(echoes.right(GetParam())) << payload;
+  }
+}
+
+TEST_P(EveryVersion, TakesEchoesInAnyNumberAndOrder) {
+  for (const std::size_t payload : {0, 8, 64, 100, 256, 257, 1000}) {
+    for (std::size_t count = 0; count < 20; ++count) {
+      for (const std::size_t run : {1, 3, 20}) {
+        Echoes echoes(ids_in_runs(count, run), payload);
+        EXPECT_TRUE(echoes.right(GetParam())) << payload << " bytes, " << count << " in runs of " << run;
+        for (std::size_t i = 0; i < count; ++i) {
+          ++echoes.results().header(i).checksum;
+          EXPECT_FALSE(echoes.right(GetParam())) << payload << " bytes, " << count << ": " << i;
+          echoes.restore(i);
+          ++echoes.results().header(i).id;
+          EXPECT_FALSE(echoes.right(GetParam())) << payload << " bytes, " << count << ": id of " << i;
+          echoes.restore(i);
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 #include "common/error.hpp"
 #include "kernels/payload.hpp"
@@ -8,6 +9,14 @@
 
 namespace feedrate {
 namespace {
+
+/// Whether the results are right, and their ids count up from `first`.
+bool all_match(const Workload& workload, std::uint64_t seed, std::uint64_t first, std::size_t payload,
+               const ConstMessages& results) {
+  std::vector<std::uint64_t> ids(results.count);
+  const Checked checked = workload.check(seed, payload, results, ids.data());
+  return checked.right && checked.consecutive && (results.empty() || checked.first_id == first);
+}
 
 struct Slots {
   Slots(const Workload& workload, std::size_t payload, std::size_t count)
@@ -39,7 +48,7 @@ TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
     for (std::size_t i = 0; i < 5; ++i) {
       EXPECT_EQ(slots.results.header(i).id, message_id(3, 1000 + i));
     }
-    EXPECT_TRUE(workload->check(42, payload, slots.results).right) << "payload " << payload;
+    EXPECT_TRUE(all_match(*workload, 42, message_id(3, 1000), payload, slots.results)) << "payload " << payload;
   }
 }
 
@@ -48,7 +57,7 @@ TEST_P(EveryWorkload, EveryChangedByteIsFound) {
   Slots slots(*workload, kPayload, 1);
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
-  const auto matches = [&](std::uint64_t seed) { return workload->check(seed, kPayload, slots.results).right; };
+  const auto matches = [&](std::uint64_t seed) { return workload->matches(seed, 7, kPayload, slots.results); };
   Header& header = slots.changeable.header(0);
   for (std::size_t i = 0; i < workload->result_bytes(kPayload); ++i) {
     slots.changeable.payload(0)[i] ^= std::byte{1};
@@ -65,6 +74,7 @@ TEST_P(EveryWorkload, EveryChangedByteIsFound) {
   EXPECT_FALSE(matches(1)) << "another message's answer";
   --header.id;
   EXPECT_FALSE(matches(2)) << "another seed";
+  EXPECT_FALSE(workload->matches(1, 8, kPayload, slots.results)) << "another message's place";
   EXPECT_TRUE(matches(1));
 }
 
@@ -76,12 +86,12 @@ TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
   for (std::size_t i = 0; i < kCount; ++i) {
     std::byte& changed = slots.changeable.payload(i)[i];
     changed ^= std::byte{1};
-    EXPECT_FALSE(workload->check(1, kPayload, slots.results).right) << i;
-    EXPECT_TRUE(workload->check(1, kPayload, slots.results.first(i)).right) << i;
-    EXPECT_TRUE(workload->check(1, kPayload, slots.results.from(i + 1)).right) << i;
+    EXPECT_FALSE(all_match(*workload, 1, 7, kPayload, slots.results)) << i;
+    EXPECT_TRUE(all_match(*workload, 1, 7, kPayload, slots.results.first(i))) << i;
+    EXPECT_TRUE(all_match(*workload, 1, 8 + i, kPayload, slots.results.from(i + 1))) << i;
     changed ^= std::byte{1};
   }
-  EXPECT_TRUE(workload->check(1, kPayload, slots.results).right);
+  EXPECT_TRUE(all_match(*workload, 1, 7, kPayload, slots.results));
 }
 
 TEST_P(EveryWorkload, PayloadsAreUnique) {
@@ -100,9 +110,9 @@ TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
   slots.messages.header(1).length = 4096;
   workload->run_on_cpu(slots.view());
   EXPECT_EQ(slots.results.header(1).length, kFailed | static_cast<std::uint32_t>(Fault::too_long));
-  EXPECT_TRUE(workload->check(1, kPayload, slots.results.first(1)).right);
-  EXPECT_FALSE(workload->check(1, kPayload, slots.results.from(1).first(1)).right);
-  EXPECT_TRUE(workload->check(1, kPayload, slots.results.from(2)).right);
+  EXPECT_TRUE(workload->matches(1, 0, kPayload, slots.results));
+  EXPECT_FALSE(workload->matches(1, 1, kPayload, slots.results.from(1)));
+  EXPECT_TRUE(workload->matches(1, 2, kPayload, slots.results.from(2)));
 }
 
 std::vector<std::string> workload_names() {

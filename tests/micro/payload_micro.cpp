@@ -19,13 +19,16 @@ struct EchoBatch {
         count(std::clamp<std::size_t>((std::size_t{256} << 10) / payload, 1, 256)),
         workload(Workloads::instance().get("--workload", "echo").make({})),
         in(count * stride_of(payload)),
-        out(in.size()) {
+        out(in.size()),
+        ids(count) {
     fill();
     const auto stride = static_cast<std::uint32_t>(stride_of(payload));
     workload->run_on_cpu({in.data(), out.data(), stride, stride, static_cast<std::uint32_t>(count)});
   }
   void fill() { workload->fill(kSeed, message_id(0, 0), payload, {in.data(), stride_of(payload), count}); }
-  bool all_match() const { return workload->check(kSeed, payload, {out.data(), stride_of(payload), count}).right; }
+  bool all_right() {
+    return workload->check(kSeed, payload, {out.data(), stride_of(payload), count}, ids.data()).right;
+  }
   void report(benchmark::State& state) const {
     const auto messages = state.iterations() * static_cast<std::int64_t>(count);
     state.SetItemsProcessed(messages);
@@ -37,6 +40,7 @@ struct EchoBatch {
   std::size_t payload, count;
   std::unique_ptr<Workload> workload;
   std::vector<std::byte> in, out;
+  std::vector<std::uint64_t> ids;
 };
 
 void echo_fill(benchmark::State& state) {
@@ -50,9 +54,9 @@ void echo_fill(benchmark::State& state) {
 BENCHMARK(echo_fill)->ArgName("payload")->Arg(16)->Arg(64)->Arg(100)->Arg(4 << 10)->Arg(1 << 20);
 
 void echo_verify(benchmark::State& state) {
-  const EchoBatch batch(static_cast<std::size_t>(state.range(0)));
+  EchoBatch batch(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
-    if (!batch.all_match()) throw Failure("a right result was refused");
+    if (!batch.all_right()) throw Failure("a right result was refused");
   }
   batch.report(state);
 }

@@ -84,7 +84,7 @@ TEST_P(EveryRing, ServesItsLanesByReserveAndPoll) {
       const ConstMessages results = poll_some(lane, 3);
       ASSERT_FALSE(results.empty());
       for (std::size_t i = 0; i < results.count; ++i) {
-        EXPECT_TRUE(echo->check(1, 60, results.from(i).first(1)).right);
+        EXPECT_TRUE(echo->matches(1, results.header(i).id, 60, results.from(i)));
         EXPECT_EQ(missing.erase(results.header(i).id), 1u);
       }
       lane.release(results.count);
@@ -183,7 +183,7 @@ TEST_P(EveryRing, AHeaderThatClaimsMoreThanItsSlotFails) {
       if (header.id == 1) {
         EXPECT_EQ(header.length, kFailed | static_cast<std::uint32_t>(Fault::too_long));
       } else {
-        right += echo->check(1, 64, results.from(i).first(1)).right ? 1 : 0;
+        right += echo->matches(1, header.id, 64, results.from(i)) ? 1 : 0;
       }
     }
     lane.release(results.count);
@@ -283,7 +283,8 @@ TEST_P(EveryRing, AProducerThatDiesBeforeItPublishesHarmsNobody) {
   for (std::size_t received = 0; received < 8;) {
     const ConstMessages results = poll_some(lane, 8);
     ASSERT_FALSE(results.empty());
-    for (std::size_t i = 0; i < results.count; ++i) EXPECT_TRUE(echo->check(1, 64, results.from(i).first(1)).right);
+    for (std::size_t i = 0; i < results.count; ++i)
+      EXPECT_TRUE(echo->matches(1, results.header(i).id, 64, results.from(i)));
     lane.release(results.count);
     received += results.count;
   }

@@ -105,14 +105,14 @@ class LanesIn final : public Producer {
     for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
       const Messages room = lanes_[at_]->reserve(n);
       if (!room.empty()) return room;
-      turn_.cut_short();
+      turn_.pass_over();
       at_ = (at_ + 1) % lanes_.size();
     }
     return {};
   }
   void publish(std::size_t n) override {
     lanes_[at_]->publish(n);
-    if (turn_.ends(n, now_ns)) at_ = (at_ + 1) % lanes_.size();
+    if (lanes_.size() > 1 && turn_.ends(n, now_ns)) at_ = (at_ + 1) % lanes_.size();
   }
 
  private:

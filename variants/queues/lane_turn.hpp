@@ -11,28 +11,28 @@ class LaneTurn {
  public:
   static constexpr std::uint64_t kLongestNs = 1000;  ///< somewhat less than a look takes
 
-  /// A turn ends with `most` messages, or when it has lasted kLongestNs.
+  /// A turn ends with `most` messages, and at the first publish that is kLongestNs or more behind the last turn's end.
   explicit LaneTurn(std::size_t most) : most_(most) {}
 
-  /// `count` more were published to the lane; `now()`, in ns, is asked only where it matters. Says whether the turn has
-  /// ended; the next one begins with the next message.
+  /// `count` more were published to the lane; `now()`, in ns, is asked only where it matters. Says whether that ends
+  /// the turn.
   template <class Now>
   bool ends(std::size_t count, Now&& now) {
     published_ += count;
-    if (published_ < most_) {
+    if (count < most_) {
       const std::uint64_t at = now();
-      if (published_ == count) began_ns_ = at;
-      if (at - began_ns_ < kLongestNs) return false;
+      if (published_ < most_ && at - began_ns_ < kLongestNs) return false;
+      began_ns_ = at;
     }
-    cut_short();
+    published_ = 0;
     return true;
   }
-  /// The lane takes no more.
-  void cut_short() { published_ = 0; }
+  /// Begins anew with another lane, as this one takes no more.
+  void pass_over() { published_ = 0; }
 
  private:
   std::size_t most_, published_ = 0;
-  std::uint64_t began_ns_ = 0;
+  std::uint64_t began_ns_ = 0;  // when the last one ended
 };
 
 }  // namespace feedrate

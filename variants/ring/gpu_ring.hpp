@@ -72,7 +72,8 @@ class RingLane {
  public:
   virtual ~RingLane() = default;
   /// Up to `n` (at most `batch`) messages to write in place, side by side: header (id of your choice, payload length,
-  /// checksum 0) and payload. Empty when the lane is full. Never blocks.
+  /// checksum 0) and payload. Empty when the lane is full. Never blocks. Until the next publish, they lie in the same
+  /// place.
   virtual Messages reserve(std::size_t n) = 0;
   /// Sends the first `n` of those reserved.
   virtual void publish(std::size_t n) = 0;
