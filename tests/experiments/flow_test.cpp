@@ -2,42 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include "tests/support/given_queue.hpp"
 
 namespace feedrate {
 namespace {
 
 constexpr std::size_t kPayload = 64, kResults = 256, kStride = stride_of(kPayload);
-
-/// Hands out what it was given, some at a time.
-class Given final : public Collector {
- public:
-  Given(ConstMessages results, std::size_t most) : rest_(results), most_(most) {}
-  ConstMessages poll(std::size_t n) override { return rest_.first(std::min(n, most_)); }
-  void release(std::size_t n) override { rest_ = rest_.from(n); }
-
- private:
-  ConstMessages rest_;
-  std::size_t most_;
-};
-class NoProducer final : public Producer {
- public:
-  Messages reserve(std::size_t) override { return {}; }
-  void publish(std::size_t) override {}
-};
-class GivenQueue final : public Queue {
- public:
-  GivenQueue(ConstMessages results, std::size_t most) : results_(results), most_(most) {}
-  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<NoProducer>(); }
-  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<Given>(results_, most_); }
-  void start() override {}
-  void stop(bool) override {}
-  Cost cost() const override { return {}; }
-
- private:
-  ConstMessages results_;
-  std::size_t most_;
-};
 
 /// A pass's results, as lanes bring them: runs of `run` ids, those of four lanes by turns.
 class Collecting : public testing::TestWithParam<std::size_t> {
@@ -60,7 +30,7 @@ class Collecting : public testing::TestWithParam<std::size_t> {
   Counts collected(std::uint64_t lost = 0, std::size_t most = 256) {
     Point point;
     point.payload = kPayload, point.batch = 256, point.window = kResults;
-    GivenQueue queue({memory.data(), kStride, kResults}, most);
+    test::GivenQueue queue({memory.data(), kStride, kResults}, most);
     Flow flow(0, point, queue);
     flow.sent = kResults - lost;
     flow.all_sent = true;

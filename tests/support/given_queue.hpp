@@ -1,0 +1,35 @@
+#pragma once
+#include <algorithm>
+#include <memory>
+
+#include "variants/queue.hpp"
+
+namespace feedrate::test {
+
+/// Carries nothing: its collector hands out the results it was given, at most `most` at a time, once.
+class GivenQueue final : public Queue {
+ public:
+  GivenQueue(ConstMessages results, std::size_t most) : results_(results), most_(most) {}
+  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(); }
+  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<Out>(results_, most_); }
+  void start() override {}
+  void stop(bool) override {}
+  Cost cost() const override { return {}; }
+
+ private:
+  struct In final : Producer {
+    Messages reserve(std::size_t) override { return {}; }
+    void publish(std::size_t) override {}
+  };
+  struct Out final : Collector {
+    Out(ConstMessages results, std::size_t most) : rest(results), most(most) {}
+    ConstMessages poll(std::size_t n) override { return rest.first(std::min(n, most)); }
+    void release(std::size_t n) override { rest = rest.from(n); }
+    ConstMessages rest;
+    std::size_t most;
+  };
+  ConstMessages results_;
+  std::size_t most_;
+};
+
+}  // namespace feedrate::test
