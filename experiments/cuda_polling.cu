@@ -42,7 +42,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
   since = device_clock_ns();
   now = since;
   while (true) {
-    const std::uint64_t number = team.from_first(SystemMemory::lane_load(*next));
+    const std::uint64_t number = team.from_first(SystemMemory::lane_peek(*next));
     if (number >= trips) return;
     const std::size_t slot = number % kLoneSlots * lone_step(bytes);
     Unit unit{};

@@ -89,7 +89,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
       for (std::uint64_t i = team.rank(); i < claim.count; i += team.size()) server.finish(claim.first + i);
       team.sync();
     } else if (team.rank() == 0) {
-      server.complete_in_order(claim);
+      server.complete(claim);
     }
   }
 }

@@ -170,7 +170,7 @@ class CpuResident final : public Resident {
     kernel_.run_on_cpu({ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
                         static_cast<std::uint32_t>(claim.count), marks});
     if (lane.results == ResultOrder::in_order) {
-      poller.server.complete_in_order(claim);
+      poller.server.complete(claim);
     } else {
       for (std::uint64_t i = 0; i < claim.count; ++i) poller.server.finish(claim.first + i);
     }

@@ -10,7 +10,8 @@
 ///
 /// Pollers share a LaneState. Whoever finds messages claims them by moving `taken` on; each message is claimed once.
 /// Results are handed over in one of three ways:
-///   - in order, by counter: `completed` moves on when all earlier claims are complete; a poller waits for its turn;
+///   - in order, by counter: a word a slot (`ends`) says where the claim that began there ends; the collector goes from
+///     claim to claim, and no poller waits for another;
 ///   - as they finish, by counter: a word a slot (`finished`) holds the number of the message whose result lies there;
 ///   - by flags: the result's units carry its number (flags.hpp). In order or not is the collector's choice then.
 ///
@@ -29,8 +30,13 @@ struct LaneParking {
 };
 
 struct LaneView {
-  RingView ring;                      ///< `in`, `out` and the strides are of messages by counter
-  std::uint32_t* finished = nullptr;  ///< a word a slot: number + 1; for results as they finish, by counter
+  /// `in`, `out` and the strides are of messages by counter; `completed` is the collector's, for others on the host who
+  /// ask where it is.
+  RingView ring;
+  /// A word a slot, by counter. In order: where the claim that began at this number ends, once its results are there.
+  /// 64 bits, as a slot may be the first of no claim for any number of laps, and keeps what it said of an earlier one.
+  std::uint64_t* ends = nullptr;
+  std::uint32_t* finished = nullptr;  ///< as they finish: number + 1, written every lap
   LaneParking* parking = nullptr;
   Unit* flagged_in = nullptr;  ///< slots of units, where messages are notified by flags
   Unit* flagged_out = nullptr;
@@ -52,14 +58,13 @@ struct LaneView {
 
 /// What the pollers of a lane share.
 struct LaneState {
-  std::uint64_t taken;      ///< the next number to claim; with kGone: no more claims
-  std::uint64_t completed;  ///< whose turn it is to complete in order
-  std::uint64_t present;    ///< pollers that have not left
+  std::uint64_t taken;    ///< the next number to claim; with kGone: no more claims
+  std::uint64_t present;  ///< pollers that have not left
 };
 inline constexpr std::uint64_t kGone = std::uint64_t{1} << 63;
 
 inline FEEDRATE_HD LaneState lane_start(const LaneView& lane, unsigned pollers) {
-  return {lane.parking->position, lane.parking->position, pollers};
+  return {lane.parking->position, pollers};
 }
 
 /// A run of messages that one poller serves.
@@ -130,17 +135,9 @@ class BasicLaneServer {
   /// Ends all claiming, if `number` is still the next; false if not.
   FEEDRATE_HD bool leave(std::uint64_t number) { return Memory::lane_exchange(state_->taken, number, number | kGone); }
 
-  /// In order, by counter: the claim's results are in their slots. Waits for the earlier claims' completion.
-  FEEDRATE_HD void complete_in_order(const Claim& claim) {
-    // A release waits until the stores before it have crossed the bus. Who must wait for its turn makes that wait
-    // meanwhile, as the others do theirs, and little of it is left for the release below.
-    for (bool drained = false; Memory::lane_load(state_->completed) != claim.first; drained = true) {
-      if (!drained) Memory::drain_stores();
-      Memory::pause();
-    }
-    // Having seen the earlier claims complete, this release covers their results, too.
-    Memory::store_release(*lane_.ring.completed, claim.first + claim.count);
-    Memory::lane_store(state_->completed, claim.first + claim.count);
+  /// In order, by counter: the claim's results are in their slots. Earlier claims' need not be.
+  FEEDRATE_HD void complete(const Claim& claim) {
+    Memory::store_release(lane_.ends[lane_.ring.slot(claim.first)], claim.first + claim.count);
   }
   /// As they finish, by counter: marks one message.
   FEEDRATE_HD void finish(std::uint64_t number) {
@@ -202,6 +199,18 @@ class BasicLaneProducer {
   std::vector<std::byte> copies_;  // of messages to be flagged
 };
 
+/// In order, by counter: how far results are there without a gap, from where a claim begins, and looking no further
+/// than `enough`. A claim lies side by side, so what an earlier lap left in a slot ends there at the latest.
+template <class Memory = SystemMemory>
+std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::uint64_t enough) {
+  while (number < enough) {
+    const std::uint64_t end = Memory::load_acquire(lane.ends[lane.ring.slot(number)]);
+    if (end <= number || end - number > lane.ring.capacity) break;
+    number = end;
+  }
+  return number;
+}
+
 /// The host's way out. One thread at a time.
 template <class Memory = SystemMemory>
 class BasicLaneCollector {
@@ -209,7 +218,6 @@ class BasicLaneCollector {
   /// `most` results at once.
   BasicLaneCollector(const LaneView& lane, std::size_t most)
       : lane_(lane),
-        in_order_(lane.ring),
         most_(most),
         copies_(lane.notify == Notify::flags ? most * out_stride() + sizeof(Unit) : 0),
         handed_over_(lane.results == ResultOrder::as_finished ? lane.ring.capacity : 0) {}
@@ -217,18 +225,25 @@ class BasicLaneCollector {
   ConstMessages poll(std::uint64_t n) {
     n = n < most_ ? n : most_;
     if (lane_.results == ResultOrder::as_finished) return poll_finished(n);
-    if (lane_.notify == Notify::counter) return in_order_.poll(n);
+    if (lane_.notify == Notify::counter) return poll_in_order(n);
     return {copies_.data(), out_stride(), take_flagged(released_, n)};
   }
   void release(std::uint64_t n) {
     if (lane_.results == ResultOrder::as_finished) return release_finished(n);
-    if (lane_.notify == Notify::counter) return in_order_.release(n);
     released_ += n;
     Memory::store_release(*lane_.ring.released, released_);
   }
 
  private:
   std::uint32_t out_stride() const { return lane_.ring.out_stride; }
+  ConstMessages poll_in_order(std::uint64_t n) {
+    if (completed_ == released_) {
+      completed_ = completed_from<Memory>(lane_, completed_, released_ + n);
+      if (completed_ != released_) Memory::store_release(*lane_.ring.completed, completed_);
+    }
+    const std::uint64_t ready = completed_ - released_;
+    return {lane_.ring.out_slot(released_), out_stride(), lane_.ring.contiguous(released_, ready < n ? ready : n)};
+  }
   std::uint64_t take_flagged(std::uint64_t first, std::uint64_t n) {
     if (partly_ != first) partly_ = first, units_done_ = 0;
     std::uint64_t ready = 0;
@@ -272,13 +287,12 @@ class BasicLaneCollector {
   }
 
   LaneView lane_;
-  BasicRingCollector<Memory> in_order_;
   std::size_t most_;
   std::vector<std::byte> copies_;  // of flagged results
   std::vector<char> handed_over_;  // by slot: results taken before an earlier one
   std::uint64_t partly_ = 0;       // the number of the result that lies first in the copies, so far
   std::uint32_t units_done_ = 0;
-  std::uint64_t released_ = 0, scan_ = 0;
+  std::uint64_t released_ = 0, completed_ = 0, scan_ = 0;
 };
 
 /// Lets the pollers of a lane end: at once, or (by counter) when all that is published is served. For when the producer

@@ -1,6 +1,4 @@
 #pragma once
-#include <sched.h>
-
 #include <cstdint>
 #include <cstring>
 
@@ -62,30 +60,12 @@ struct SystemMemory {
   static FEEDRATE_HD void store_release(std::uint32_t& half, std::uint32_t value) { Half(half).store(value, kRelease); }
 
   static FEEDRATE_HD std::uint64_t lane_peek(std::uint64_t& word) { return LaneWord(word).load(kRelaxed); }
-  static FEEDRATE_HD std::uint64_t lane_load(std::uint64_t& word) { return LaneWord(word).load(kAcquire); }
-  /// An exchange, though a store would do: of shared memory, racecheck takes nothing less for synchronisation.
-  static FEEDRATE_HD void lane_store(std::uint64_t& word, std::uint64_t value) {
-    LaneWord(word).exchange(value, kRelease);
-  }
   /// Relaxed: a claim hands no data from poller to poller.
   static FEEDRATE_HD bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     return LaneWord(word).compare_exchange_strong(expected, value, kRelaxed, kRelaxed);
   }
   static FEEDRATE_HD std::uint64_t lane_decrement(std::uint64_t& word) {
     return LaneWord(word).fetch_sub(1, kAcquireRelease) - 1;
-  }
-  /// For speed alone, ahead of a release: on the GPU, waits until this thread's stores, and what it has seen of
-  /// others', are where every processor sees them.
-  static FEEDRATE_HD void drain_stores() {
-#ifdef __CUDA_ARCH__
-    __threadfence_system();
-#endif
-  }
-  /// Between two looks at what another poller of the lane will change.
-  static FEEDRATE_HD void pause() {
-#ifndef __CUDA_ARCH__
-    sched_yield();  // it may need this very core
-#endif
   }
 
   /// Relaxed, and whole. x86 processors with AVX promise that of aligned 16-byte accesses (Intel SDM vol. 3, 9.1.1; AMD

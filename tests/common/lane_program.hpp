@@ -58,9 +58,6 @@ struct LaneWords {
     for (unsigned i = 0; i < (setup.parks ? 2 : 1); ++i) {
       const std::string which = setup.parks ? " of generation " + numbers[i] : "";
       explorer.declare(&state[i].taken, "taken" + which, pollers);
-      if ((setup.notify == Notify::counter && setup.results == ResultOrder::in_order) || i != 0) {
-        explorer.declare(&state[i].completed, "whose turn" + which, pollers);
-      }
       explorer.declare(&state[i].present, "present" + which, pollers, {setup.pollers, 0});
     }
     explorer.declare(&parking.position, "position", pollers);
@@ -87,10 +84,12 @@ struct LaneWords {
     if (setup.results == ResultOrder::as_finished) {
       view.finished = finished;
     } else {
-      explorer.declare(&cursors.completed.value, "completed", pollers);
+      view.ends = ends;
+      explorer.declare(&cursors.completed.value, "completed");
     }
     for (std::uint64_t slot = 0; slot < setup.capacity; ++slot) {
       if (view.finished != nullptr) explorer.declare(&finished[slot], "finished " + numbers[slot], pollers);
+      if (view.ends != nullptr) explorer.declare(&ends[slot], "end " + numbers[slot], pollers);
       explorer.declare(view.ring.in_slot(slot), "id in " + numbers[slot], plain);
       explorer.declare(view.ring.in_slot(slot) + sizeof(Header), "payload in " + numbers[slot], plain);
       explorer.declare(view.ring.out_slot(slot), "id out " + numbers[slot], plain);
@@ -104,6 +103,7 @@ struct LaneWords {
   LaneState state[2];
   std::uint64_t done;  // all results have come
   std::uint64_t go;    // to the second generation: 1 serve, 2 end
+  std::uint64_t ends[kMostSlots];
   std::uint32_t finished[kMostSlots];
   alignas(16) std::byte in[kMostSlots * kStride], out[kMostSlots * kStride];
   alignas(kSlotUnits * sizeof(Unit)) Unit flagged_in[kMostMirrors * kMostSlots * kSlotUnits];
@@ -218,7 +218,7 @@ class LaneProgram : public ModelProgram {
     }
     Explorer::current().mark(state_of(server, claim, 1));
     if (view_.results == ResultOrder::in_order) {
-      server.complete_in_order(claim);
+      server.complete(claim);
     } else {
       for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) server.finish(n);
     }
@@ -281,7 +281,6 @@ class LaneProgram : public ModelProgram {
     if ((Memory::load_relaxed(*view_.ring.published) & kCountMask) == position) return false;
     Memory::store_release(words_.parking.parked, 0);
     Memory::store_relaxed(words_.state[1].taken, position);
-    Memory::store_relaxed(words_.state[1].completed, position);
     Memory::store_relaxed(words_.state[1].present, 1);
     Memory::store_release(words_.go, go_ = 1);
     return true;

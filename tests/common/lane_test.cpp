@@ -49,6 +49,7 @@ struct LaneMemory {
   LaneMemory(const Axes& axes, std::uint64_t capacity)
       : in(capacity * kStride),
         out(capacity * kStride),
+        ends(capacity),
         finished(capacity),
         units_in(axes.mirrors * capacity * kUnits),
         units_out(capacity * kUnits) {
@@ -60,6 +61,7 @@ struct LaneMemory {
                  kStride,
                  kStride,
                  capacity};
+    view.ends = ends.data();
     view.finished = finished.data();
     view.parking = &parking;
     view.flagged_in = units_in.data();
@@ -76,6 +78,7 @@ struct LaneMemory {
   RingCursors cursors{};
   LaneParking parking{};
   std::vector<std::byte> in, out;
+  std::vector<std::uint64_t> ends;
   std::vector<std::uint32_t> finished;
   std::vector<Unit> units_in, units_out;
   LaneView view;
@@ -176,7 +179,7 @@ void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned po
     echo().run_on_cpu({lane.ring.in_slot(claim.first), lane.ring.out_slot(claim.first), LaneMemory::kStride,
                        LaneMemory::kStride, static_cast<std::uint32_t>(claim.count)});
     if (lane.results == ResultOrder::in_order) {
-      server.complete_in_order(claim);
+      server.complete(claim);
     } else {
       for (std::uint64_t i = claim.count; i-- != 0;) server.finish(claim.first + i);
     }

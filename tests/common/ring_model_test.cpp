@@ -107,6 +107,18 @@ struct RelaxedLoads : ModelMemory {
   static std::uint64_t load_acquire(std::uint64_t& word) { return load_relaxed(word); }
   using ModelMemory::load_acquire;
 };
+/// Says where a claim ends without waiting for its results.
+struct RelaxedEnds : ModelMemory {
+  static inline const LaneWords* words = nullptr;
+  static void store_release(std::uint64_t& word, std::uint64_t value) {
+    const bool is_end = &word >= std::begin(words->ends) && &word < std::end(words->ends);
+    is_end ? store_relaxed(word, value) : ModelMemory::store_release(word, value);
+  }
+  using ModelMemory::store_release;
+};
+struct WithRelaxedEnds : LaneProgram<RelaxedEnds> {
+  WithRelaxedEnds(LaneWords& words, const LaneSetup& setup) : LaneProgram(words, setup) { RelaxedEnds::words = &words; }
+};
 /// A claim that two pollers can both make.
 struct LooseClaims : ModelMemory {
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
@@ -167,6 +179,9 @@ TEST(RingModelFinds, ACursorThatOvertakesItsPayload) {
 }
 TEST(RingModelFinds, PayloadReadBeforeItsCursor) {
   expect_found<LaneProgram<RelaxedLoads>>("relaxed loads", {}, "while another thread writes it");
+}
+TEST(RingModelFinds, AnEndThatOvertakesItsResults) {
+  expect_found<WithRelaxedEnds>("relaxed ends", {}, "while another thread writes it");
 }
 TEST(RingModelFinds, SlotsReleasedBeforeTheyWereRead) { expect_found<EarlyRelease>("early release", {}, "reads it"); }
 TEST(RingModelFinds, AMessageClaimedTwice) {

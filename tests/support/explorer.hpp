@@ -142,7 +142,6 @@ struct ModelMemory {
     const auto change = [](ModelValue& now) { return --now.low, true; };
     return Explorer::current().modify(&word, change, true, true).low - 1;
   }
-  static void drain_stores() {}  // order comes from releases alone
   static void pause() { Explorer::current().pause(); }
   static Unit load_unit(const Unit& at);
   static std::uint32_t load_unit(const Unit& at, std::byte* to) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -258,18 +259,9 @@ RingStats GpuRing::stats() const {
 
 std::vector<std::uint64_t> GpuRing::stop(RingStop how, std::chrono::nanoseconds patience) {
   State& state = *state_;
-  const auto under_way = [&](auto&& each) {
-    for (const auto& lane : state.lanes) {
-      const std::uint64_t end = lane->published();
-      // Released or not: what was released is served.
-      for (std::uint64_t n = end > state.config.capacity ? end - state.config.capacity : 0; n < end; ++n) {
-        if (!lane->served(n)) each(*lane, n);
-      }
-    }
-  };
   const auto count_missing = [&] {
     std::uint64_t missing = 0;
-    under_way([&](HostLane&, std::uint64_t) { ++missing; });
+    for (const auto& lane : state.lanes) missing += lane->unserved().size();
     return missing;
   };
   {
@@ -289,17 +281,18 @@ std::vector<std::uint64_t> GpuRing::stop(RingStop how, std::chrono::nanoseconds 
     }
   }
   const std::lock_guard lock(state.grid);
-  struct Open {
-    HostLane* lane;
-    std::uint64_t number, id;
-  };
-  std::vector<Open> open;  // the ids before the slots are marked
-  under_way([&](HostLane& lane, std::uint64_t n) { open.push_back({&lane, n, lane.id_of(n)}); });
+  // Ids by number, of each lane: slots are marked below.
+  std::vector<std::map<std::uint64_t, std::uint64_t>> open(state.lanes.size());
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    for (const std::uint64_t number : state.lanes[i]->unserved()) open[i][number] = state.lanes[i]->id_of(number);
+  }
   for (const auto& lane : state.lanes) lane->request_stop(kStopNow);
   state.residents.clear();  // waits for the end
   state.stopped = true;
-  for (const Open& o : open) {
-    if (!o.lane->served(o.number)) state.unanswered.push_back(o.id);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    for (const std::uint64_t number : state.lanes[i]->unserved()) {
+      if (const auto found = open[i].find(number); found != open[i].end()) state.unanswered.push_back(found->second);
+    }
   }
   return state.unanswered;
 }

@@ -62,6 +62,8 @@ class PinnedLane : public HostLane {
       host_.ring.out = pinned(slots_bytes(config, config.result_bytes)) + slots_begin(config.result_bytes);
       if (config.results == ResultOrder::as_finished) {
         host_.finished = reinterpret_cast<std::uint32_t*>(pinned(capacity * sizeof(std::uint32_t)));
+      } else {
+        host_.ends = reinterpret_cast<std::uint64_t*>(pinned(capacity * sizeof(std::uint64_t)));
       }
     }
     producer_.emplace(host_, config.batch);
@@ -82,8 +84,8 @@ class PinnedLane : public HostLane {
 };
 
 /// Slots twice: in pinned memory, where the host writes and reads, and in the GPU's. Copy engines carry each published
-/// batch there, and after it the word that says so; results are carried back as far as the counter shows them complete.
-/// The host never reads the GPU's memory itself.
+/// batch there, and after it the word that says so; results are carried back as far as claims are complete without a
+/// gap. The host never reads the GPU's memory itself.
 class VramLane final : public PinnedLane {
  public:
   VramLane(Device& device, const RingConfig& config)
@@ -138,10 +140,11 @@ class VramLane final : public PinnedLane {
 
   void copy_back() {
     const RingView& ring = host_.ring;
-    const std::uint64_t completed = SystemMemory::load_acquire(*ring.completed);
-    const std::uint64_t count = ring.contiguous(asked_, completed - asked_);
-    if (count == 0 || (count * ring.out_stride < kWorthCopying && completed != published() &&
-                       count == completed - asked_ && !copies_.empty())) {
+    completed_ = completed_from(host_, completed_, published());
+    SystemMemory::store_release(*ring.completed, completed_);
+    const std::uint64_t count = ring.contiguous(asked_, completed_ - asked_);
+    if (count == 0 || (count * ring.out_stride < kWorthCopying && completed_ != published() &&
+                       count == completed_ - asked_ && !copies_.empty())) {
       return;
     }
     const std::size_t offset = ring.slot(asked_) * ring.out_stride;
@@ -164,18 +167,27 @@ class VramLane final : public PinnedLane {
   std::unique_ptr<Stream> there_, back_;
   std::deque<Copy> copies_;
   std::size_t next_event_ = 0;
-  std::uint64_t asked_ = 0, arrived_ = 0, taken_ = 0;
+  std::uint64_t completed_ = 0, asked_ = 0, arrived_ = 0, taken_ = 0;
 };
 
 }  // namespace
 
 bool HostLane::served(std::uint64_t number) const {
   if (host_.notify == Notify::flags) return SystemMemory::load_unit(*host_.unit_out(number)).flag == flag_of(number);
-  if (host_.results == ResultOrder::as_finished) {
-    return SystemMemory::load_acquire(host_.finished[host_.ring.slot(number)]) ==
-           static_cast<std::uint32_t>(number + 1);
+  return SystemMemory::load_acquire(host_.finished[host_.ring.slot(number)]) == static_cast<std::uint32_t>(number + 1);
+}
+
+std::vector<std::uint64_t> HostLane::unserved() const {
+  const std::uint64_t end = published(), capacity = host_.ring.capacity;
+  const bool in_order = host_.ends != nullptr;
+  // What was released is served.
+  std::uint64_t number = in_order ? completed_from(host_, SystemMemory::load_acquire(*host_.ring.completed), end)
+                                  : (end > capacity ? end - capacity : 0);
+  std::vector<std::uint64_t> numbers;
+  for (; number < end; ++number) {
+    if (in_order || !served(number)) numbers.push_back(number);
   }
-  return SystemMemory::load_acquire(*host_.ring.completed) > number;
+  return numbers;
 }
 
 std::uint64_t HostLane::id_of(std::uint64_t number) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <vector>
 
 #include "variants/ring/gpu_ring.hpp"
 
@@ -14,8 +15,8 @@ class HostLane : public RingLane {
 
   std::uint64_t published() const { return SystemMemory::load_relaxed(*host_.ring.published) & kCountMask; }
   std::uint64_t released() const { return SystemMemory::load_relaxed(*host_.ring.released); }
-  /// Whether message `number`, published and not yet released, has its result.
-  bool served(std::uint64_t number) const;
+  /// The numbers of the messages that are published and have no result, or one that waits for an earlier one's.
+  std::vector<std::uint64_t> unserved() const;
   std::uint64_t id_of(std::uint64_t number) const;
   bool parked() const { return SystemMemory::load_acquire(host_.parking->parked) != 0; }
   std::uint64_t position() const { return host_.parking->position; }
@@ -23,6 +24,9 @@ class HostLane : public RingLane {
 
  protected:
   LaneView host_;  // as the host reaches it
+
+ private:
+  bool served(std::uint64_t number) const;
 };
 
 std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&);
