@@ -51,8 +51,8 @@ if [[ -x $sanitizer ]]; then
   for tool in memcheck racecheck synccheck; do
     check "$tool-gpu_ring-64" "$sanitizer" --tool $tool --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
-    # Teams that wait for each other's turn.
-    check "$tool-gpu_ring-turns-64" "$sanitizer" --tool $tool --error-exitcode 9 \
+    # Teams that hand over side by side.
+    check "$tool-gpu_ring-pollers-64" "$sanitizer" --tool $tool --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64 --pollers 4 --block 256
     # By flags, several messages at a look, or one (--batch 1).
     for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do

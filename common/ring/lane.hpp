@@ -30,8 +30,8 @@ struct LaneParking {
 };
 
 struct LaneView {
-  /// `in`, `out` and the strides are of messages by counter; `completed` is the collector's, for others on the host who
-  /// ask where it is.
+  /// `in`, `out` and the strides are of messages by counter. `completed` is the collector's, for others on the host who
+  /// ask how far claims are done; in order by counter only.
   RingView ring;
   /// A word a slot, by counter. In order: where the claim that began at this number ends, once its results are there.
   /// 64 bits, as a slot may be the first of no claim for any number of laps, and keeps what it said of an earlier one.
@@ -200,12 +200,13 @@ class BasicLaneProducer {
 };
 
 /// In order, by counter: how far results are there without a gap, from where a claim begins, and looking no further
-/// than `enough`. A claim lies side by side, so what an earlier lap left in a slot ends there at the latest.
+/// than `enough`. A claim lies side by side, so what an earlier lap left in a slot ends there at the latest; and no
+/// later lap has begun, as slots are not free before the collector has gone on.
 template <class Memory = SystemMemory>
 std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::uint64_t enough) {
   while (number < enough) {
     const std::uint64_t end = Memory::load_acquire(lane.ends[lane.ring.slot(number)]);
-    if (end <= number || end - number > lane.ring.capacity) break;
+    if (end <= number) break;
     number = end;
   }
   return number;
@@ -237,10 +238,8 @@ class BasicLaneCollector {
  private:
   std::uint32_t out_stride() const { return lane_.ring.out_stride; }
   ConstMessages poll_in_order(std::uint64_t n) {
-    if (completed_ == released_) {
-      completed_ = completed_from<Memory>(lane_, completed_, released_ + n);
-      if (completed_ != released_) Memory::store_release(*lane_.ring.completed, completed_);
-    }
+    const std::uint64_t completed = completed_from<Memory>(lane_, completed_, released_ + n);
+    if (completed != completed_) Memory::store_release(*lane_.ring.completed, completed_ = completed);
     const std::uint64_t ready = completed_ - released_;
     return {lane_.ring.out_slot(released_), out_stride(), lane_.ring.contiguous(released_, ready < n ? ready : n)};
   }

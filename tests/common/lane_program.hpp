@@ -20,6 +20,7 @@ struct LaneSetup {
   ResultOrder results = ResultOrder::in_order;
   std::uint64_t publish = 1;  ///< messages at once
   std::uint64_t poll = 2;
+  unsigned sharing = 0;    ///< among how many pollers a look shares what waits; 0: all
   std::uint64_t look = 1;  ///< flagged messages that a look takes in at most
   bool hints = true;       ///< else looks see an old cursor, so that nothing is claimed ahead
   bool drains = true;      ///< the stop request follows the last message, else the last result
@@ -208,7 +209,7 @@ class LaneProgram : public ModelProgram {
   }
   Look serve_counted(BasicLaneServer<Memory>& server) {
     Claim claim;
-    const Look look = server.look(2, setup_.pollers, claim);
+    const Look look = server.look(2, setup_.sharing != 0 ? setup_.sharing : setup_.pollers, claim);
     if (look != Look::claimed) return look;
     Explorer::current().mark(state_of(server, claim));
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {

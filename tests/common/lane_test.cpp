@@ -211,7 +211,7 @@ std::vector<std::jthread> start_pollers(const LaneView& lane, LaneState& state, 
 class Lane : public testing::TestWithParam<Axes> {
  protected:
   static constexpr std::uint64_t kMessages = 1'500;
-  static constexpr std::uint64_t kCapacities[] = {2, 4, 16};
+  static constexpr std::uint64_t kCapacities[] = {1, 2, 4, 16};
 };
 
 TEST_P(Lane, BringsEachMessageBackOnceAndRight) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/common/lane_program.hpp"
+#include "tests/common/plain_ring_program.hpp"
 
 /// The ring protocol, small, in every way it can run (tests/support/explorer.hpp): each message arrives once, with its
 /// own payload, in order where that is promised; nothing is overwritten before it was read; all threads end.
@@ -56,6 +57,16 @@ TEST_P(RingModel, EveryExecutionIsRight) {
   EXPECT_GT(result.ended, 0u);
 }
 
+TEST(PlainRingModel, EveryExecutionIsRight) {
+  if (!kCanExplore) GTEST_SKIP() << "simulated threads can't be followed by sanitizers";
+  Explorer explorer;
+  PlainRingWords words(explorer);
+  const Explored result = explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); });
+  EXPECT_EQ(result.violation, "") << result.schedule;
+  EXPECT_TRUE(result.complete) << "not everything was walked";
+  EXPECT_GT(result.ended, 0u);
+}
+
 constexpr auto kFlags = Notify::flags;
 constexpr auto kAsFinished = ResultOrder::as_finished;
 const auto name_of = [](const auto& info) { return info.param.name; };
@@ -63,7 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
     Lanes, RingModel,
     testing::Values(
         Named{"counter", {.messages = 5}}, Named{"counter_four_slots", {.capacity = 4, .messages = 6, .publish = 2}},
+        Named{"counter_released_in_mid_claim", {.capacity = 4, .messages = 7, .poll = 1}},
         Named{"counter_two_pollers", {.messages = 3, .pollers = 2, .drains = false}},
+        Named{"counter_two_pollers_take_all",
+              {.messages = 5, .pollers = 2, .publish = 2, .sharing = 1, .drains = false}},
         Named{"counter_two_pollers_drain", {.messages = 2, .pollers = 2}},
         Named{"counter_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .drains = false}},
         Named{"as_finished", {.messages = 4, .results = kAsFinished}},
@@ -122,8 +136,8 @@ struct WithRelaxedEnds : LaneProgram<RelaxedEnds> {
 /// A claim that two pollers can both make.
 struct LooseClaims : ModelMemory {
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
-    if (lane_load(word) != expected) return false;
-    lane_store(word, value);
+    if (lane_peek(word) != expected) return false;
+    store_relaxed(word, value);
     return true;
   }
 };
@@ -131,8 +145,8 @@ struct LooseClaims : ModelMemory {
 struct LooseLeaving : ModelMemory {
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     if ((value & kGone) == 0) return ModelMemory::lane_exchange(word, expected, value);
-    if (lane_load(word) != expected) return false;
-    lane_store(word, value);
+    if (lane_peek(word) != expected) return false;
+    store_relaxed(word, value);
     return true;
   }
 };

@@ -126,10 +126,6 @@ struct ModelMemory {
     Explorer::current().store(&half, {value, 0}, true);
   }
   static std::uint64_t lane_peek(std::uint64_t& word) { return Explorer::current().load(&word, false).low; }
-  static std::uint64_t lane_load(std::uint64_t& word) { return Explorer::current().load(&word, true).low; }
-  static void lane_store(std::uint64_t& word, std::uint64_t value) {
-    Explorer::current().store(&word, {value, 0}, true);
-  }
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     const auto change = [&](ModelValue& now) {
       if (now.low != expected) return false;

@@ -111,15 +111,19 @@ TEST_F(RingOnGpu, ABillionMessagesManyLaps) {
 
 TEST_F(RingOnGpu, AThousandLapsOfLoneMessagesAndOfCopies) {
   for (const char* slots : {"pinned", "vram"}) {
-    Session session("cuda", 0, {}, "test", brief(200'000));
-    Point point;
-    point.window = point.batch = 64;
-    point.capacity = 128;
-    point.slots = slots;
-    const Json row = run_cell(session, point);
-    expect_clean(row);
-    EXPECT_EQ(row["counts"]["reordered"], 0) << "one lane";
-    EXPECT_EQ(row["chosen"]["slots"], slots);
+    for (const unsigned pollers : {1u, 4u}) {
+      Session session("cuda", 0, {}, "test", brief(200'000));
+      Point point;
+      point.window = 64;
+      point.batch = pollers == 1 ? 64 : 7;
+      point.capacity = 128;
+      point.pollers = pollers;
+      point.slots = slots;
+      const Json row = run_cell(session, point);
+      expect_clean(row);
+      EXPECT_EQ(row["counts"]["reordered"], 0) << "one lane";
+      EXPECT_EQ(row["chosen"]["slots"], slots);
+    }
   }
 }
 

@@ -240,6 +240,23 @@ TEST_P(EveryRing, StopNowNamesExactlyWhatHasNoResult) {
   EXPECT_EQ(ring.stop(RingStop::now), named);
 }
 
+TEST_P(EveryRing, DrainsWhileResultsAreCollected) {
+  GpuRing ring(*device, *echo, config());
+  ring.start();
+  RingLane& lane = ring.lane(0);
+  send(lane, *echo, 0, 8);
+  send(lane, *echo, 8, 8);
+  std::jthread collecting([&] {
+    for (std::size_t received = 0; received < 16;) {
+      const ConstMessages results = poll_some(lane, 3);
+      ASSERT_FALSE(results.empty());
+      lane.release(results.count);
+      received += results.count;
+    }
+  });
+  EXPECT_TRUE(ring.stop(RingStop::drain).empty());
+}
+
 TEST_P(EveryRing, AfterAStopAWaitKnowsAtOnce) {
   const Slow slow(*echo);
   GpuRing ring(*device, slow, config());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -118,7 +117,7 @@ std::string refuse(const RingConfig& config) {
     return fmt::format("a flagged slot of {} units is more than a poller of {} threads reads at a look", units,
                        threads);
   }
-  if (2 * units * sizeof(Unit) > kStagingBytes / config.pollers) {
+  if (2 * sizeof(Unit) * units > kStagingBytes / config.pollers) {
     return fmt::format("flagged slots of {} units don't fit the shared memory of {} pollers", units, config.pollers);
   }
   return "";
@@ -281,17 +280,20 @@ std::vector<std::uint64_t> GpuRing::stop(RingStop how, std::chrono::nanoseconds 
     }
   }
   const std::lock_guard lock(state.grid);
-  // Ids by number, of each lane: slots are marked below.
-  std::vector<std::map<std::uint64_t, std::uint64_t>> open(state.lanes.size());
+  struct Open {
+    std::uint64_t number, id;
+  };
+  std::vector<std::vector<Open>> open(state.lanes.size());  // before slots are marked
   for (std::size_t i = 0; i < open.size(); ++i) {
-    for (const std::uint64_t number : state.lanes[i]->unserved()) open[i][number] = state.lanes[i]->id_of(number);
+    for (const std::uint64_t n : state.lanes[i]->unserved()) open[i].push_back({n, state.lanes[i]->id_of(n)});
   }
   for (const auto& lane : state.lanes) lane->request_stop(kStopNow);
   state.residents.clear();  // waits for the end
   state.stopped = true;
   for (std::size_t i = 0; i < open.size(); ++i) {
-    for (const std::uint64_t number : state.lanes[i]->unserved()) {
-      if (const auto found = open[i].find(number); found != open[i].end()) state.unanswered.push_back(found->second);
+    const std::vector<std::uint64_t> left = state.lanes[i]->unserved();
+    for (const Open& o : open[i]) {
+      if (std::binary_search(left.begin(), left.end(), o.number)) state.unanswered.push_back(o.id);
     }
   }
   return state.unanswered;

@@ -140,8 +140,8 @@ class VramLane final : public PinnedLane {
 
   void copy_back() {
     const RingView& ring = host_.ring;
-    completed_ = completed_from(host_, completed_, published());
-    SystemMemory::store_release(*ring.completed, completed_);
+    const std::uint64_t completed = completed_from(host_, completed_, published());
+    if (completed != completed_) SystemMemory::store_release(*ring.completed, completed_ = completed);
     const std::uint64_t count = ring.contiguous(asked_, completed_ - asked_);
     if (count == 0 || (count * ring.out_stride < kWorthCopying && completed_ != published() &&
                        count == completed_ - asked_ && !copies_.empty())) {

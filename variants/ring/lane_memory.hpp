@@ -15,7 +15,8 @@ class HostLane : public RingLane {
 
   std::uint64_t published() const { return SystemMemory::load_relaxed(*host_.ring.published) & kCountMask; }
   std::uint64_t released() const { return SystemMemory::load_relaxed(*host_.ring.released); }
-  /// The numbers of the messages that are published and have no result, or one that waits for an earlier one's.
+  /// The numbers of the messages that are published and have no result, or one that waits for an earlier one's;
+  /// ascending.
   std::vector<std::uint64_t> unserved() const;
   std::uint64_t id_of(std::uint64_t number) const;
   bool parked() const { return SystemMemory::load_acquire(host_.parking->parked) != 0; }
