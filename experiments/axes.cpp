@@ -98,7 +98,7 @@ std::vector<Axis> make_axes() {
   all.push_back(number("streams", &Point::streams, 1, 128, "device streams per worker"));
   all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, whole warps", "block", 32));
   all.push_back(number("lanes", &Point::lanes, 0, 4096,
-                       "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 16"));
+                       "gpu_ring: rings, one resident block each; 0 = one a batch in flight, up to 32"));
   const auto choice = [&](std::string name, std::string Point::*field, std::vector<std::string> allowed,
                           std::string help) {
     all.push_back(word(
