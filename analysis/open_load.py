@@ -122,7 +122,7 @@ def saturation(measured: pd.DataFrame) -> Table:
         first = plateau(curve)
         top = curve.loc[curve["rate"].where(curve["kept"]).idxmax()] if curve["kept"].any() else None
         line = [task, f"{variant}\n{curve['setting'].iloc[0]}".strip()]
-        line += [units.NOTHING] * 3 if top is None else [units.messages_per_second(top["rate"]), *_latencies(top)]
+        line += [units.NOTHING] * 3 if top is None else [units.messages_per_second(top["rate"]), *latencies(top)]
         line += [units.NOTHING] * 3 if first is None else [units.messages_per_second(first["rate"]), *_there(first)]
         rows.append([*line, units.number(int(curve["generator"].sum()))])
     columns = ["task", "queue + transfer", "sustained up to", "p50 there", "p99 there", "first not sustained"]
@@ -130,7 +130,8 @@ def saturation(measured: pd.DataFrame) -> Table:
     return Table(columns, rows, {2, 3, 4, 5, 6, 8})
 
 
-def _latencies(point: pd.Series) -> list[str]:
+def latencies(point: pd.Series) -> list[str]:
+    """p50 and p99 with their spread, and the latter without the generator's own lag where that makes it shorter."""
     said = [_said(point, name, units.nanoseconds) for name in ("p50", "p99")]
     if point["p99_without_own_lag"] < 0.95 * point["p99"]:
         said[1] += f"\nwithout the generator's lag {units.nanoseconds(point['p99_without_own_lag'])}"

@@ -11,6 +11,7 @@ from .marked import rewrite
 from .plots import ALL, capacities, draw_all, load_stages, offered
 from .report import device_warning, headline_note, where_line
 from .ring.block import ring_text
+from .ring.pair import pair_text
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -64,6 +65,10 @@ def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
     return ring_text(load([directory]))
 
 
+def _pair_block(directory: str, readme: Path, figures: str | None) -> str:
+    return pair_text(load([directory]))
+
+
 def _load_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
     curves = open_load.curves(open_load.points(results))
@@ -83,4 +88,10 @@ def _told(results: Results, parts: list[str]) -> str:
     return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
 
 
-BLOCKS = {"figures": _figures_block, "ring": _ring_block, "load": _load_block, "capacity": _capacity_block}
+BLOCKS = {
+    "figures": _figures_block,
+    "ring": _ring_block,
+    "one_pair": _pair_block,
+    "load": _load_block,
+    "capacity": _capacity_block,
+}

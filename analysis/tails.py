@@ -6,14 +6,14 @@ import pandas as pd
 from . import units
 from .document import Table
 from .load import Results, machine_letters
-from .open_load import SAME_RATE
+from .open_load import SAME_RATE, UNSUSTAINABLE, latencies
 
 ROUND = ("round_ns", "round_p99_ns")  # the floor's median and 99th percentile
 SAME = ["task", "machine", "device"]
 NOTE = (
     "Each queue at the highest rate that it sustained and at which the driver alone (null) was measured, too: the tail of "
-    "null is the host's. The GPU and its bus alone: a kernel that makes a queue's rounds with no queue and no host, at a "
-    "rate of its own."
+    "null is the host's, and its generator's. The GPU and its bus alone: a kernel that makes a queue's rounds with no queue "
+    "and no host, at a rate of its own."
 )
 
 
@@ -22,9 +22,11 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
     rate is common."""
     if measured.empty:
         return None
-    kept = measured[measured["kept"]]
-    curves = kept[kept["queue"] != "null"].groupby(["task", "variant"], sort=False)
-    pairs = [pair for _, curve in curves if (pair := _highest_common(curve, kept)) is not None]
+    kept = measured[measured["kept"] & (measured["queue"] != "null")]
+    # A late generator is the driver, too, so it leaves null's figures what they are.
+    alone = measured[(measured["queue"] == "null") & (measured["state"] != UNSUSTAINABLE)]
+    curves = kept.groupby(["task", "variant"], sort=False)
+    pairs = [pair for _, curve in curves if (pair := _highest_common(curve, alone)) is not None]
     if not pairs:
         return None
     rows = [
@@ -32,7 +34,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
             point["task"],
             units.messages_per_second(point["rate"]),
             f"{point['variant']}\n{point['setting']}".strip(),
-            *_times(point),
+            *latencies(point),
         ]
         for pair in pairs
         for point in pair
@@ -42,21 +44,13 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
     return Table(["task", "due", "queue + transfer", "p50", "p99"], rows, {1, 3, 4})
 
 
-def _highest_common(curve: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.Series, pd.Series] | None:
-    first = curve.iloc[0]
-    alone = kept[(kept["queue"] == "null") & (kept[SAME] == first[SAME]).all(axis=1)]
+def _highest_common(curve: pd.DataFrame, alone: pd.DataFrame) -> tuple[pd.Series, pd.Series] | None:
+    alone = alone[(alone[SAME] == curve.iloc[0][SAME]).all(axis=1)]
     for _, point in curve.sort_values("rate", ascending=False).iterrows():
         near = alone[alone["rate"].between(point["rate"] / SAME_RATE, point["rate"] * SAME_RATE)]
         if len(near):
             return point, near.loc[(near["rate"] - point["rate"]).abs().idxmin()]
     return None
-
-
-def _times(point: pd.Series) -> list[str]:
-    return [
-        units.spread(units.nanoseconds, point[name], point[f"{name}_low"], point[f"{name}_high"])
-        for name in ("p50", "p99")
-    ]
 
 
 def _floor(results: Results, machine: str, device: str) -> list[str] | None:

@@ -244,6 +244,13 @@ def test_a_tail_stands_beside_the_drivers_and_the_gpus(tmp_path):
     assert bare[3:5] == ["5.90 µs", "7.20 µs"]
 
 
+def test_a_late_generator_is_the_driver_too(tmp_path):
+    ring, _, *floors = _with_null(1_000_000, rows.environment())
+    results = read(tmp_path, ring, load_rows.late(load_rows.params("null", 1_000_000)), *floors)
+    both = tails.table(results, open_load.curves(open_load.points(results))).rows[:2]
+    assert [line[2].split()[0] for line in both] == ["gpu_ring", "null"]
+
+
 def test_a_tail_stands_beside_those_of_its_own_machine(tmp_path):
     here, there = rows.environment(), rows.environment() | {"cores": 64}
     some = [*_with_null(1_000_000, here), *_with_null(980_000, there)]
