@@ -9,7 +9,7 @@ from .figures import links, write_pngs
 from .load import Results, load
 from .marked import rewrite
 from .plots import ALL, capacities, draw_all, load_stages, offered
-from .report import device_warning, headline_note, where_line
+from .report import device_warning, headline_note, told, where_line
 from .ring.block import ring_text
 from .ring.pair import pair_text
 
@@ -74,18 +74,13 @@ def _load_block(directory: str, readme: Path, figures: str | None) -> str:
     curves = open_load.curves(open_load.points(results))
     found = [open_load.saturation(curves), tails.table(results, curves)]
     pictures = _pictures(directory, readme, figures, (offered, load_stages))
-    return _told(results, [*(markdown_table(table) for table in found if table), *pictures])
+    return told(results, [*(markdown_table(table) for table in found if table), *pictures])
 
 
 def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
     advised = [to_text for block in advice.blocks(results)[1:] if (to_text := markdown(block))]
-    return _told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
-
-
-def _told(results: Results, parts: list[str]) -> str:
-    warning = device_warning(results)
-    return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
+    return told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
 
 
 BLOCKS = {

@@ -91,6 +91,12 @@ def device_warning(results: Results) -> str:
     return "Rows marked [cpu] ran on the CPU device: they are not GPU results." if "cpu" in results.devices else ""
 
 
+def told(results: Results, parts: list[str]) -> str:
+    """A text's parts, between what must stand before any number and where the numbers come from."""
+    warning = device_warning(results)
+    return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
+
+
 def _warnings(results: Results, differing: list[str]) -> list[Text]:
     found = [device_warning(results)] if device_warning(results) else []
     totals = {name: int(results.cells[name].sum()) for name in COUNTS}

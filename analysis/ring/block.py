@@ -2,15 +2,14 @@
 
 from ..document import markdown_table
 from ..load import STATUSES, Results
-from ..report import device_warning, where_line
+from ..report import told
 from . import compared, peaks
 from . import points as ring
 
 
 def ring_text(results: Results) -> str:
     points = ring.read(results)
-    warning = device_warning(results)
-    parts = [f"**{warning}**"] if warning else []
+    parts = []
     for title, table in (
         ("GPU ring against others doing the same work:", compared.table(points) if len(points) else None),
         ("The ring's peaks by payload:", peaks.by_payload(points)),
@@ -20,7 +19,7 @@ def ring_text(results: Results) -> str:
             parts += [title, markdown_table(table)]
     if points.empty or ring.of_ring(points).empty:
         parts.append("No row of gpu_ring is ok.")
-    return "\n\n".join([*parts, f"{NOTE} {left_out(results)}", where_line(results)])
+    return told(results, [*parts, f"{NOTE} {left_out(results)}"])
 
 
 NOTE = (

@@ -7,7 +7,7 @@ from ..errors import BadInput
 from ..figures import links, write_pngs
 from ..load import Results, load
 from ..marked import rewrite
-from ..report import device_warning, where_line
+from ..report import told
 from . import axes, plots
 from . import points as ring
 
@@ -28,12 +28,11 @@ def write_ring(directory: str, out: str | None, note: str | None, check: bool) -
 
 def axes_text(results: Results, note: Path, figures: str | None) -> str:
     table = axes.table(ring.read(results))
-    warning = device_warning(results)
-    parts = [f"**{warning}**"] if warning else []
+    parts = []
     parts += [markdown_table(table), NOTE] if table else [NOTHING]
     pictures = [(title, Path(figures) / f"{name}.png") for name, title in plots.NAMES.items()] if figures else []
     shown = [(title, picture) for title, picture in pictures if picture.is_file()]
-    return "\n\n".join([*parts, where_line(results), *links(note, shown)])
+    return "\n\n".join([told(results, parts), *links(note, shown)])
 
 
 NOTHING = "The rows hold no two points that differ in one axis of the ring."

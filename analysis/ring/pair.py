@@ -5,7 +5,7 @@ import pandas as pd
 from .. import units
 from ..document import Table, markdown_table
 from ..load import Results
-from ..report import device_warning, where_line
+from ..report import told
 from . import points as ring
 from .block import left_out
 from .compared import best_said
@@ -18,10 +18,9 @@ SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
 
 
 def pair_text(results: Results) -> str:
-    warning, found = device_warning(results), table(ring.read(results))
-    parts = [f"**{warning}**"] if warning else []
-    parts.append(markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok.")
-    return "\n\n".join([*parts, f"{NOTE} {left_out(results)}", where_line(results)])
+    found = table(ring.read(results))
+    said = markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok."
+    return told(results, [said, f"{NOTE} {left_out(results)}"])
 
 
 def table(points: pd.DataFrame) -> Table | None:

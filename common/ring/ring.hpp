@@ -50,6 +50,19 @@ struct RingView {
   FEEDRATE_HD std::byte* out_slot(std::uint64_t number) const { return out + slot(number) * out_stride; }
 };
 
+/// A ring of `capacity` slots at `in` and at `out`, with strides in bytes; the view refers to all three.
+inline RingView ring_at(RingCursors& cursors, std::byte* in, std::byte* out, std::size_t in_stride,
+                        std::size_t out_stride, std::uint64_t capacity) {
+  return {&cursors.published.value,
+          &cursors.completed.value,
+          &cursors.released.value,
+          in,
+          out,
+          static_cast<std::uint32_t>(in_stride),
+          static_cast<std::uint32_t>(out_stride),
+          capacity};
+}
+
 /// Lets the server end: `how` is kStopWhenDone or kStopNow. For when the producer will publish nothing more.
 template <class Memory = SystemMemory>
 void request_stop(const RingView& ring, std::uint64_t how) {

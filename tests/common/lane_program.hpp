@@ -39,14 +39,7 @@ struct LaneWords {
   static constexpr std::size_t kMostSlots = 4, kMostMirrors = 2;
 
   LaneWords(Explorer& explorer, const LaneSetup& setup) {
-    view.ring = {&cursors.published.value,
-                 &cursors.completed.value,
-                 &cursors.released.value,
-                 in,
-                 out,
-                 kStride,
-                 kStride,
-                 setup.capacity};
+    view.ring = ring_at(cursors, in, out, kStride, kStride, setup.capacity);
     view.parking = &parking;
     view.notify = setup.notify;
     view.results = setup.results;

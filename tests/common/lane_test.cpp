@@ -53,14 +53,7 @@ struct LaneMemory {
         finished(capacity),
         units_in(axes.mirrors * capacity * kUnits),
         units_out(capacity * kUnits) {
-    view.ring = {&cursors.published.value,
-                 &cursors.completed.value,
-                 &cursors.released.value,
-                 in.data(),
-                 out.data(),
-                 kStride,
-                 kStride,
-                 capacity};
+    view.ring = ring_at(cursors, in.data(), out.data(), kStride, kStride, capacity);
     view.ends = ends.data();
     view.finished = finished.data();
     view.parking = &parking;

@@ -21,14 +21,7 @@ struct PlainRingWords {
 
   RingCursors cursors;
   alignas(16) std::byte in[kCapacity * kStride], out[kCapacity * kStride];
-  RingView view{&cursors.published.value,
-                &cursors.completed.value,
-                &cursors.released.value,
-                in,
-                out,
-                kStride,
-                kStride,
-                kCapacity};
+  RingView view = ring_at(cursors, in, out, kStride, kStride, kCapacity);
 };
 
 class PlainRingProgram : public ModelProgram {

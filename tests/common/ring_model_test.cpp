@@ -36,12 +36,21 @@ struct Named {
   LaneSetup setup;
 };
 void PrintTo(const Named& named, std::ostream* out) { *out << named.name; }
-class RingModel : public testing::TestWithParam<Named> {
+class Model : public testing::Test {
  protected:
   void SetUp() override {
     if (!kCanExplore) GTEST_SKIP() << "simulated threads can't be followed by sanitizers";
   }
 };
+class RingModel : public Model, public testing::WithParamInterface<Named> {};
+class PlainRingModel : public Model {};
+class RingModelFinds : public Model {};
+
+void expect_right(const Explored& result) {
+  EXPECT_EQ(result.violation, "") << result.schedule;
+  EXPECT_TRUE(result.complete) << "not everything was walked";
+  EXPECT_GT(result.ended, 0u);
+}
 
 /// Relaxed loads of the cursor may be as old as they like; here they are from before the first message.
 struct OldHints : ModelMemory {
@@ -50,21 +59,14 @@ struct OldHints : ModelMemory {
 
 TEST_P(RingModel, EveryExecutionIsRight) {
   const auto& [name, setup] = GetParam();
-  const Explored result = setup.hints ? explore_lane<LaneProgram<ModelMemory>>(name, setup)
-                                      : explore_lane<LaneProgram<OldHints>>(name, setup);
-  EXPECT_EQ(result.violation, "") << result.schedule;
-  EXPECT_TRUE(result.complete) << "not everything was walked";
-  EXPECT_GT(result.ended, 0u);
+  expect_right(setup.hints ? explore_lane<LaneProgram<ModelMemory>>(name, setup)
+                           : explore_lane<LaneProgram<OldHints>>(name, setup));
 }
 
-TEST(PlainRingModel, EveryExecutionIsRight) {
-  if (!kCanExplore) GTEST_SKIP() << "simulated threads can't be followed by sanitizers";
+TEST_F(PlainRingModel, EveryExecutionIsRight) {
   Explorer explorer;
   PlainRingWords words(explorer);
-  const Explored result = explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); });
-  EXPECT_EQ(result.violation, "") << result.schedule;
-  EXPECT_TRUE(result.complete) << "not everything was walked";
-  EXPECT_GT(result.ended, 0u);
+  expect_right(explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); }));
 }
 
 constexpr auto kFlags = Notify::flags;
@@ -180,7 +182,6 @@ class EarlyRelease : public LaneProgram<ModelMemory> {
 };
 template <class Program>
 void expect_found(const char* name, const LaneSetup& setup, const char* what) {
-  if (!kCanExplore) GTEST_SKIP() << "simulated threads can't be followed by sanitizers";
   const Explored result = explore_lane<Program>(name, setup);
   ASSERT_NE(result.violation, "");
   EXPECT_NE(result.violation.find(what), std::string::npos) << "found instead: " << result.violation;
@@ -188,24 +189,24 @@ void expect_found(const char* name, const LaneSetup& setup, const char* what) {
   std::printf("%s%s\n", result.schedule.c_str(), result.violation.c_str());
 }
 
-TEST(RingModelFinds, ACursorThatOvertakesItsPayload) {
+TEST_F(RingModelFinds, ACursorThatOvertakesItsPayload) {
   expect_found<LaneProgram<RelaxedStores>>("relaxed stores", {}, "while another thread writes it");
 }
-TEST(RingModelFinds, PayloadReadBeforeItsCursor) {
+TEST_F(RingModelFinds, PayloadReadBeforeItsCursor) {
   expect_found<LaneProgram<RelaxedLoads>>("relaxed loads", {}, "while another thread writes it");
 }
-TEST(RingModelFinds, AnEndThatOvertakesItsResults) {
+TEST_F(RingModelFinds, AnEndThatOvertakesItsResults) {
   expect_found<WithRelaxedEnds>("relaxed ends", {}, "while another thread writes it");
 }
-TEST(RingModelFinds, SlotsReleasedBeforeTheyWereRead) { expect_found<EarlyRelease>("early release", {}, "reads it"); }
-TEST(RingModelFinds, AMessageClaimedTwice) {
+TEST_F(RingModelFinds, SlotsReleasedBeforeTheyWereRead) { expect_found<EarlyRelease>("early release", {}, "reads it"); }
+TEST_F(RingModelFinds, AMessageClaimedTwice) {
   expect_found<LaneProgram<LooseClaims>>("loose claims", {.messages = 2, .pollers = 2}, "poller");
 }
-TEST(RingModelFinds, ALaneThatIsLeftWhileOthersClaim) {
+TEST_F(RingModelFinds, ALaneThatIsLeftWhileOthersClaim) {
   expect_found<LaneProgram<LooseLeaving>>(
       "loose leaving", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}, "");
 }
-TEST(RingModelFinds, UnitsWhoseFlagsAreNotLookedAt) {
+TEST_F(RingModelFinds, UnitsWhoseFlagsAreNotLookedAt) {
   expect_found<LaneProgram<FirstUnitOnly>>("first unit only", {.notify = kFlags},
                                            "a result is not what was worked out");
 }

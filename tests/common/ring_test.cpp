@@ -15,14 +15,7 @@ struct Ring {
   explicit Ring(std::uint64_t capacity)
       : in(capacity * kStride),
         out(capacity * kStride),
-        view{&cursors.published.value,
-             &cursors.completed.value,
-             &cursors.released.value,
-             in.data(),
-             out.data(),
-             kStride,
-             kStride,
-             capacity} {}
+        view(ring_at(cursors, in.data(), out.data(), kStride, kStride, capacity)) {}
   static constexpr std::uint32_t kStride = 32;
   RingCursors cursors{};
   std::vector<std::byte> in, out;

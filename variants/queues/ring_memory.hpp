@@ -15,14 +15,7 @@ class RingMemory {
         in_(device.allocate_host(capacity_ * in_stride, memory)),
         out_(device.allocate_host(capacity_ * out_stride, memory)) {
     auto* cursors = reinterpret_cast<RingCursors*>(cursors_.data());
-    view_ = {&cursors->published.value,
-             &cursors->completed.value,
-             &cursors->released.value,
-             in_.data(),
-             out_.data(),
-             static_cast<std::uint32_t>(in_stride),
-             static_cast<std::uint32_t>(out_stride),
-             capacity_};
+    view_ = ring_at(*cursors, in_.data(), out_.data(), in_stride, out_stride, capacity_);
   }
   RingView view() const { return view_; }
 

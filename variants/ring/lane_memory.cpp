@@ -33,15 +33,9 @@ class PinnedLane : public HostLane {
       return buffers_.back().data();
     };
     auto* words = reinterpret_cast<LaneWords*>(pinned(sizeof(LaneWords)));
-    host_.ring = {
-        &words->cursors.published.value,
-        &words->cursors.completed.value,
-        &words->cursors.released.value,
-        nullptr,
-        nullptr,
-        static_cast<std::uint32_t>(flagged ? stride_of(config.message_bytes) : slot_stride(config.message_bytes)),
-        static_cast<std::uint32_t>(flagged ? stride_of(config.result_bytes) : slot_stride(config.result_bytes)),
-        capacity};
+    const auto stride = [&](std::size_t bytes) { return flagged ? stride_of(bytes) : slot_stride(bytes); };
+    host_.ring =
+        ring_at(words->cursors, nullptr, nullptr, stride(config.message_bytes), stride(config.result_bytes), capacity);
     host_.parking = &words->parking;
     host_.notify = config.notify;
     host_.results = config.results;
