@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <source_location>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,16 @@ class Registry {
     static Registry registry;
     return registry;
   }
-  void add(std::string name, Entry entry) { entries_.emplace(std::move(name), std::move(entry)); }
+  void add(std::string name, Entry entry, const std::source_location& where) {
+    const auto [known, fresh] = files_.emplace(name, where.file_name());
+    if (!fresh) doubles_ += (doubles_.empty() ? "" : "; ") + name + ": " + known->second + " and " + where.file_name();
+    entries_.emplace(std::move(name), std::move(entry));
+  }
+  /// Throws BadInput naming the files when two members of this `axis` have one name: which of them would be measured is
+  /// up to the linker. Registration happens before main, where nobody could catch it.
+  void refuse_doubles(const std::string& axis) const {
+    if (!doubles_.empty()) throw BadInput("two files register a " + axis + " of one name; rename one: " + doubles_);
+  }
   const std::map<std::string, Entry>& entries() const { return entries_; }
   std::string names() const {
     std::string all;
@@ -32,11 +42,15 @@ class Registry {
 
  private:
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> files_;  // where each member is registered
+  std::string doubles_;
 };
 
 template <class Entry>
 struct Registration {
-  Registration(std::string name, Entry entry) { Registry<Entry>::instance().add(std::move(name), std::move(entry)); }
+  Registration(std::string name, Entry entry, const std::source_location& where = std::source_location::current()) {
+    Registry<Entry>::instance().add(std::move(name), std::move(entry), where);
+  }
 };
 
 }  // namespace feedrate

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/hash.hpp"
+#include "common/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/mix.hpp"
 #include "experiments/trace_file.hpp"
@@ -35,12 +36,15 @@ Axis number(std::string name, T Point::*field, std::uint64_t least, std::uint64_
           [=](const Point& point) { return Json(point.*field); }};
 }
 
+/// `allowed` is asked late: members register themselves while the program loads.
 template <class Names>
 Axis word(std::string name, std::string Point::*field, Names allowed, std::string help) {
   const auto option = "--" + name;
   std::string row_key = name;
   std::replace(row_key.begin(), row_key.end(), '-', '_');
-  return {std::move(name), std::move(row_key), std::move(help),
+  return {std::move(name),
+          std::move(row_key),
+          std::move(help),
           [=](Point& point, const std::string& text) {
             const std::vector<std::string> names = allowed();
             if (std::find(names.begin(), names.end(), text) == names.end()) {
@@ -48,7 +52,9 @@ Axis word(std::string name, std::string Point::*field, Names allowed, std::strin
             }
             point.*field = text;
           },
-          [=](const Point& point) { return Json(point.*field); }};
+          [=](const Point& point) { return Json(point.*field); },
+          false,
+          [=] { return allowed(); }};
 }
 
 /// Free text that `check` refuses by throwing BadInput; "none" is always right.
@@ -93,7 +99,8 @@ std::vector<Axis> make_axes() {
   all.push_back(number("payload", &Point::payload, 0, kMostPayload, "bytes in a message", "payload_bytes"));
   all.push_back(number("batch", &Point::batch, 1, 1 << 20, "most messages handed on at once"));
   all.push_back(number("window", &Point::window, 1, 1 << 24, "messages in flight per producer; 1 = lone messages"));
-  all.push_back(number("producers", &Point::producers, 1, 1024, "producing threads, and as many collecting"));
+  all.push_back(number("producers", &Point::producers, 0, 1024,
+                       "producing threads, and as many collecting; 0 = as many as this machine's cores suffice for"));
   all.push_back(number("workers", &Point::workers, 1, 64, "threads between a broker queue and the device"));
   all.push_back(number("streams", &Point::streams, 1, 128, "device streams per worker"));
   all.push_back(number("block", &Point::block, 32, 1024, "GPU threads per block, whole warps", "block", 32));
@@ -150,6 +157,13 @@ std::vector<Axis> make_axes() {
   return all;
 }
 
+/// Two cores for a worker and for all else, two for each producer and its collector.
+unsigned producers_that_fit() {
+  constexpr unsigned kMost = 8;
+  const unsigned cores = available_cores();
+  return cores < 4 ? 1 : std::min(kMost, (cores - 2) / 2);
+}
+
 /// Puts 0 or "none" where an axis does not apply.
 void normalise(Point& point, const QueueEntry& queue) {
   if (!queue.uses_transfer) {
@@ -166,6 +180,7 @@ void normalise(Point& point, const QueueEntry& queue) {
   }
   if (point.workload != "fma_chain") point.flops_per_byte = 0;
   if (point.device == "cpu" || !queue.works) point.block = 0;
+  if (point.producers == 0) point.producers = producers_that_fit();
   point.batch = std::min(point.batch, point.window);
   if (!is_open(point)) {
     point.rate = 0;

@@ -20,7 +20,8 @@ struct Axis {
   std::string help;
   std::function<void(Point&, const std::string&)> set;  ///< throws BadInput, naming the option
   std::function<Json(const Point&)> get;
-  bool free_text = false;  ///< values are no names nor numbers, and may have commas
+  bool free_text = false;                                ///< values are no names nor numbers, and may have commas
+  std::function<std::vector<std::string>()> words = {};  ///< all that it takes, where these are words
 };
 const std::vector<Axis>& axes();
 /// Throws BadInput listing the axes.

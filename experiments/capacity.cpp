@@ -30,7 +30,8 @@ void settle(Capacity& capacity) {
       capacity.high = probe.rate;
     }
   }
-  if (lowest_bad != nullptr) capacity.limit = lowest_bad->why;
+  if (lowest_bad == nullptr) return;
+  capacity.limit = fmt::format("at {}msg/s {}", format_si(static_cast<double>(lowest_bad->rate)), lowest_bad->why);
 }
 
 std::uint64_t between(std::uint64_t low, std::uint64_t high) {

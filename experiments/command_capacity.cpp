@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -9,22 +10,24 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/capacity.hpp"
 #include "experiments/commands.hpp"
+#include "experiments/folder.hpp"
 #include "experiments/options.hpp"
+#include "experiments/progress.hpp"
 #include "experiments/repeats.hpp"
 #include "experiments/results.hpp"
 #include "experiments/schedule.hpp"
-#include "experiments/spec.hpp"
 
 namespace feedrate {
 namespace {
 
 struct Options {
   CommonOptions common;
-  std::string spec, out, resume;
-  std::vector<std::string> axes, slos{"p99:1ms"};
+  FolderOptions folder;
+  std::vector<std::string> slos{"p99:1ms"};
   double resolution = 0.05;
 };
 
@@ -109,6 +112,24 @@ class Capacities {
     }
   }
 
+  /// All answers by point and bound, on stderr.
+  void print_table() const {
+    std::vector<Resolution> points;
+    std::map<std::string, std::vector<std::string>> lines;
+    for (const Search& search : searches_) points.push_back({search.point, ""});
+    if (points.empty()) return;
+    const Labels labels(points);
+    for (const Search& search : searches_) {
+      lines[labels.of(search.point) + " " + search.slo.text].push_back(answer_text(search.answer));
+    }
+    fmt::print(stderr, "Highest rates that keep the bound (up to, from where not):\n");
+    for (const auto& [name, answers] : lines) {
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        fmt::print(stderr, "{}\n", shortened(fmt::format("  {:<34} {}", i == 0 ? name : "", answers[i]), kColumns));
+      }
+    }
+  }
+
  private:
   struct Search {
     Point point;
@@ -166,9 +187,11 @@ class Capacities {
         earlier.pop_front();
         continue;
       }
-      session_.measure_for(seconds);
+      RunSettings longer = session_.settings();
+      longer.seconds = seconds;
+      const RunSettings usual = session_.exchange_settings(longer);
       row = results_.measure(session_, cell, measured_[key]++, {});
-      session_.measure_for(seconds_);
+      session_.exchange_settings(usual);
       if (interrupted()) throw Failure("interrupted");
       results_.write(row);
     }
@@ -229,16 +252,38 @@ class Capacities {
   std::map<std::string, std::deque<Json>> earlier_;  // of those, what an earlier run measured and this has not used
 };
 
-int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
-  namespace fs = std::filesystem;
-  if (!options.out.empty() && !options.resume.empty())
-    throw BadInput("--out", options.out, "nothing, together with --resume");
-  if (!options.resume.empty() && !fs::is_regular_file(fs::path(options.resume) / "spec.json")) {
-    throw BadInput("--resume", options.resume, "a results directory with a spec.json");
+/// About so many probes does a search take: brackets, bisection, and both ends tried again, twice.
+double probes_of(double resolution) {
+  constexpr double kBracket = 3;
+  const unsigned ends = 2 * 2 * SearchSettings{}.repeats;
+  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + ends;
+}
+
+void print_plan(const std::string& name, const std::vector<Resolution>& points, const std::vector<Slo>& slos,
+                const Options& options) {
+  constexpr double kSetUpSeconds = 0.1;
+  const RunSettings& run = options.common.run;
+  const auto possible =
+      std::count_if(points.begin(), points.end(), [](const Resolution& each) { return each.impossible.empty(); });
+  const auto searches = static_cast<double>(run.repetitions * slos.size()) * static_cast<double>(possible);
+  const double seconds = searches * probes_of(options.resolution) * (run.seconds + run.warmup_seconds + kSetUpSeconds);
+  std::string bounds;
+  for (const Slo& slo : slos) bounds += " " + slo.text;
+  fmt::print(stderr,
+             "{}: the highest rate that keeps{}, for {} points, {} searches each;\n"
+             "about {:.0f} s, more where rates are low or the boundary is not sharp\n",
+             name, bounds, points.size(), run.repetitions, seconds);
+  for (const Resolution& each : points) {
+    fmt::print(stderr, "  {}{}\n", point_text(each.point),
+               each.impossible.empty() ? "" : " · skipped: " + each.impossible);
   }
-  const fs::path file = !options.resume.empty() ? fs::path(options.resume) / "spec.json" : find_spec(options.spec);
-  Spec spec = load_spec(file, options.axes);
-  apply_run(spec.document.value("run", Json::object()), file.string(), command);
+  if (const auto text = crowded_text(points, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+}
+
+int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  FolderOptions& folder = options.folder;
+  if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
+  Spec spec = folder.load(options.common, command);
   if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds for a probe");
   // A resume must know what the command line said.
   Json& search = spec.document["capacity"];
@@ -246,24 +291,21 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
   if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
   search = {{"slo", options.slos}, {"resolution", options.resolution}};
-  spec.document["run"] = run_of(options.common.run);
   std::vector<Slo> slos;
   for (const std::string& text : options.slos) slos.push_back(parse_slo(text));
   std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
-  fs::path directory = !options.resume.empty() ? options.resume : options.out;
-  if (directory.empty()) directory = fs::path("results") / (utc_now(true) + "-capacity");
-  if (std::error_code none; options.resume.empty() && fs::exists(directory / "rows.jsonl", none)) {
-    throw BadInput("--out", directory.string(), "a directory without rows; --resume goes on with one that has some");
-  }
+  const auto directory = folder.directory("capacity");
   auto session = options.common.session(arguments, false);
   for (Point& point : spec.points) {
     if (!is_open(point)) point.arrivals = "poisson";
     if (point.arrivals != "trace" || point.rate == 0) point.rate = 1;  // each probe has its own
   }
   std::vector<Resolution> points = distinct(spec.points, session->device());
+  print_plan(spec.name, points, slos, options);
+  if (folder.dry_run) return 0;
   const bool redis = any_uses_redis(points);
   if (redis) reach_redis(*session);
-  Results results(directory, spec.document, !options.resume.empty());
+  Results results = folder.open(directory, spec, *session);
   results.provide_floors(*session, redis);
   Capacities capacities(*session, results, options.resolution);
   for (unsigned repetition = 0; repetition < options.common.run.repetitions; ++repetition) {
@@ -273,7 +315,10 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   }
   std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
   if (!interrupted()) capacities.confirm(random);
+  capacities.print_table();
+  if (session->device().kind() == "cpu") fmt::print(stderr, "These ran on the CPU device: they are not GPU results.\n");
   fmt::print(stderr, "results in {}\n", directory.string());
+  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("capacity", directory));
   return interrupted() ? 130 : 0;
 }
 
@@ -282,18 +327,12 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
 void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("capacity", "find the highest rate that keeps a bound on latency");
-  command->add_option("spec", options->spec, "a spec's name (experiments/specs) or file; its points are searched")
-      ->default_val("capacity");
-  command->add_option("--axis", options->axes, "name=values, replaces that axis of the spec; may be repeated")
-      ->type_name("NAME=VALUES")
-      ->take_all();
+  options->folder.add(*command, "capacity");
   command->add_option("--slo", options->slos, "PERCENTILE:TIME, as in p99:50us; may be repeated")
       ->type_name("SLO")
       ->take_all()
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution, "how close the rates come that bracket the answer");
-  command->add_option("--out", options->out, "results directory; default results/<time>-capacity");
-  command->add_option("--resume", options->resume, "go on in this results directory");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

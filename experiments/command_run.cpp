@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/error.hpp"
+#include "common/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/commands.hpp"
 #include "experiments/options.hpp"
+#include "experiments/progress.hpp"
 #include "experiments/recorder.hpp"
 #include "experiments/repeats.hpp"
 #include "experiments/schedule.hpp"
@@ -80,6 +84,29 @@ void print_table(const Json& row) {
                            row["cost"]["sms"].dump(), row["cost"]["delivery"].get<std::string>()));
 }
 
+/// The median of several repetitions and their range, of those that were measured whole.
+void print_summary(const std::vector<Json>& rows) {
+  std::vector<double> throughputs, p50s, p99s;
+  for (const Json& row : rows) {
+    if (row["status"] != "ok") continue;
+    throughputs.push_back(row["throughput"]["messages_per_second"]);
+    p50s.push_back(row["latency_ns"]["p50"]);
+    p99s.push_back(row["latency_ns"]["p99"]);
+  }
+  if (rows.size() < 2 || throughputs.empty()) return;
+  fmt::print("of {} repetitions, {} ok: median (least to greatest)\n", rows.size(), throughputs.size());
+  const auto line = [](const char* name, std::vector<double>& values, const auto& text, double unstable) {
+    std::sort(values.begin(), values.end());
+    const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+    fmt::print("  {:<14}{} ({} to {}){}\n", name, text(median), text(values.front()), text(values.back()),
+               spread_of(values) >= unstable ? ", unstable" : "");
+  };
+  line(
+      "throughput", throughputs, [](double value) { return format_si(value) + "msg/s"; }, kUnstableThroughput);
+  line("p50", p50s, format_ns, kUnstableP50);
+  line("p99", p99s, format_ns, kUnstableP99);
+}
+
 /// What the user asked for must be possible, not merely skipped: it is one point, named on purpose.
 void insist(const RunOptions& options, const Resolution& cell, const CLI::App& app) {
   const auto& queue = Queues::instance().get("--queue", cell.point.queue);
@@ -114,8 +141,11 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   insist(options, cell, app);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
+  if (const auto text = crowded_text({cell}, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+  if (session->device().kind() == "cpu") fmt::print(stderr, "On the CPU device: these are not GPU results.\n");
   session->measure_floors(Queues::instance().get("--queue", cell.point.queue).uses_redis);
   int code = 0;
+  std::vector<Json> rows;
   Repeats repeats(options.common.run);
   for (unsigned repetition = 0; !repeats.enough() && !interrupted(); ++repetition) {
     Json row = session->run_cell(cell, repetition, trace && repetition == 0 ? &*trace : nullptr);
@@ -127,7 +157,9 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
       print_table(row);
     }
     if (row["status"] == "failed") code = 1;
+    rows.push_back(std::move(row));
   }
+  if (!options.json) print_summary(rows);
   return interrupted() ? 130 : code;
 }
 

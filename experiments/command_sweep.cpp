@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "common/clock.hpp"
-#include "common/error.hpp"
 #include "experiments/commands.hpp"
+#include "experiments/folder.hpp"
 #include "experiments/options.hpp"
 #include "experiments/sweep.hpp"
 
@@ -12,9 +11,8 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string spec, out, resume, profile_cell;
-  std::vector<std::string> axes;
-  bool dry_run = false;
+  FolderOptions folder;
+  std::string profile_cell;
 };
 
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.
@@ -41,30 +39,24 @@ void restart(const std::vector<std::string>& arguments, const std::filesystem::p
 }
 
 int sweep(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
-  namespace fs = std::filesystem;
-  if (!options.resume.empty() && !fs::is_regular_file(fs::path(options.resume) / "spec.json")) {
-    throw BadInput("--resume", options.resume, "a results directory with a spec.json");
-  }
-  if (!options.out.empty() && !options.resume.empty()) {
-    throw BadInput("--out", options.out, "nothing, together with --resume");
-  }
-  if (options.spec.empty() && options.resume.empty()) options.spec = "quick";
-  const fs::path file = options.spec.empty() ? fs::path(options.resume) / "spec.json" : find_spec(options.spec);
-  Spec spec = load_spec(file, options.axes);
-  apply_run(spec.document.value("run", Json::object()), file.string(), command);
-  spec.document["run"] = run_of(options.common.run);  // a resume must know what the command line said
-  fs::path directory = !options.resume.empty() ? options.resume : options.out;
-  if (directory.empty()) directory = fs::path("results") / (utc_now(true) + "-" + spec.name);
-  if (std::error_code none; options.resume.empty() && !options.dry_run && fs::exists(directory / "rows.jsonl", none)) {
-    throw BadInput("--out", directory.string(), "a directory without rows; --resume goes on with one that has some");
-  }
+  FolderOptions& folder = options.folder;
+  if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
+  const Spec spec = folder.load(options.common, command);
+  const auto directory = folder.directory(spec.name);
   auto session = options.common.session(arguments, false);
+  if (folder.dry_run) return plan_sweep(*session, spec);
   const auto start_again = [&] {
     session->stop_redis();
     restart(arguments, directory);
   };
-  return run_sweep(*session, spec,
-                   {directory, !options.resume.empty(), options.dry_run, options.profile_cell, start_again});
+  if (needs_redis(spec, session->device())) reach_redis(*session);  // before a folder is made
+  Results results = folder.open(directory, spec, *session);
+  fmt::print(stderr, "device {}: {}; results in {}\n", session->device().kind(), session->device().info().name,
+             directory.string());
+  const int code = run_sweep(*session, spec, results, {options.profile_cell, start_again});
+  fmt::print(stderr, "results in {}\n", directory.string());
+  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("sweep", directory));
+  return code;
 }
 
 }  // namespace
@@ -72,13 +64,7 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
 void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sweep", "measure every cell of a spec, into a results directory");
-  command->add_option("spec", options->spec, "a spec's name (experiments/specs) or file; default quick");
-  command->add_option("--axis", options->axes, "name=values, replaces that axis of the spec; may be repeated")
-      ->type_name("NAME=VALUES")
-      ->take_all();
-  command->add_option("--out", options->out, "results directory; default results/<time>-<spec>");
-  command->add_option("--resume", options->resume, "go on in this results directory");
-  command->add_flag("--dry-run", options->dry_run, "print the cells and the estimated time, measure nothing");
+  options->folder.add(*command, "quick");
   command->add_option("--profile-cell", options->profile_cell,
                       "profiler capture only around this cell (number or row id)");
   options->common.add_device(*command);

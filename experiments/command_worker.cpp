@@ -36,7 +36,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (!resolution.impossible.empty()) throw BadInput(resolution.impossible);
 
   const auto workload = make_workload(resolution.point);
-  const QueueConfig config{resolution.point, session->device(), *workload, session->redis(), false};
+  const RedisSettings redis{options.common.redis.url, options.common.redis.prefix};
+  const QueueConfig config{resolution.point, session->device(), *workload, redis, false};
   const auto broker = entry.make_broker(config, options.name);
   const auto transfer =
       Transfers::instance().get("--transfer", resolution.point.transfer).make(transfer_config(config));

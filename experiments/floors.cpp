@@ -11,7 +11,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/redis/connection.hpp"
+#include "common/redis/own_keys.hpp"
 #include "common/threads.hpp"
 
 namespace feedrate {
@@ -123,13 +123,15 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
                            const Step& work) {
   const auto rate_of = [&](unsigned t) {
     redis::Connection connection(settings.url);
-    const std::string key = settings.prefix + ":floor:" + name + std::to_string(t);
+    const std::string key = settings.own_prefix + ":floor:" + name + std::to_string(t);
     double seconds = 0, elements = 0;
     while (seconds < kSeconds) {
       prepare(connection, key);
+      redis::expire(connection, key, settings.shared);
       drain(connection);
       const auto start = now_ns();
       work(connection, key);
+      redis::expire(connection, key, settings.shared);
       drain(connection);
       seconds += static_cast<double>(now_ns() - start) / 1e9;
       elements += static_cast<double>(kRuns * kElements);

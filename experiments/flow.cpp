@@ -1,5 +1,7 @@
 #include "experiments/flow.hpp"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <optional>
 #include <span>
@@ -68,6 +70,14 @@ void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequen
   }
 }
 
+std::string describe_wrong(const Flow& flow, const Work& work, std::uint64_t id, Tracker::Verdict verdict,
+                           const ConstMessages& result) {
+  const std::string name = fmt::format("message {} of producer {}", sequence_of(id), producer_of(id));
+  if (verdict == Tracker::Verdict::unknown)
+    return name + ": it came to producer " + std::to_string(flow.index) + ", which awaits no such message";
+  return name + ": " + work.workload.difference(work.seed, id, flow.payload_of(sequence_of(id)), result);
+}
+
 void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<const std::uint64_t> ids,
                      const ConstMessages& results, std::uint64_t found_ns) {
   Counts& counts = flow.counts;
@@ -84,7 +94,10 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<c
     }
     const bool right = verdict == Tracker::Verdict::unknown || !work.queue_works ||
                        work.workload.matches(work.seed, id, flow.payload_of(sequence), results.from(i));
-    counts.corrupted += right && verdict == Tracker::Verdict::fresh ? 0 : 1;
+    if (!right || verdict != Tracker::Verdict::fresh) {
+      ++counts.corrupted;
+      if (flow.first_wrong.empty()) flow.first_wrong = describe_wrong(flow, work, id, verdict, results.from(i));
+    }
     if (verdict == Tracker::Verdict::unknown) continue;
     ++counts.received;
     if ((sequence & (pass.sample_every - 1)) == 0) record(flow, work, pass, sequence, {found_ns, now_ns()});

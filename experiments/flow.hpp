@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/histogram.hpp"
@@ -99,7 +100,7 @@ struct Flow {
 
   // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
   // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next ten
+  alignas(128) Tracker tracker;  // the collector's, as are the next eleven
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on
@@ -109,6 +110,7 @@ struct Flow {
   std::vector<std::uint64_t> ids;  // of the results at hand
   std::uint64_t finished_at = 0;   // when the last result of the pass came
   std::uint64_t sent_seen = 0;     // `sent`, as last looked at
+  std::string first_wrong;         // of the corrupted results, what was expected and found
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // by the producer, as all until the next line
   std::atomic<bool> all_sent{false};

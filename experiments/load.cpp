@@ -244,6 +244,13 @@ void Load::collect_leftovers() {
   }
 }
 
+std::string Load::first_wrong() const {
+  for (const auto& flow : flows_) {
+    if (!flow->first_wrong.empty()) return flow->first_wrong;
+  }
+  return "";
+}
+
 Counts Load::counts() const {
   Counts total;
   for (const auto& flow : flows_) {

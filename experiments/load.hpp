@@ -55,6 +55,8 @@ class Load {
   void collect_leftovers();
   /// Of all passes together.
   Counts counts() const;
+  /// What was expected and found in one of the corrupted results; empty when there is none. After a pass.
+  std::string first_wrong() const;
 
  private:
   class Supervision;

@@ -9,12 +9,15 @@
 #include "experiments/commands.hpp"
 #include "experiments/environment.hpp"
 #include "experiments/options.hpp"
+#include "experiments/sources.hpp"
+#include "kernels/workload.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
 
 namespace {
 
-int parse_and_act(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv, argv + argc);
-  CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
+/// Returns the exit code: 2 for what was asked wrongly, named by where it was written.
+int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   app.set_version_flag("--version", feedrate::version_text());
   app.config_formatter(feedrate::json_config(app));
@@ -32,15 +35,27 @@ int parse_and_act(int argc, char** argv) {
   feedrate::add_floors(app, action, arguments);
   feedrate::add_worker(app, action, arguments);
   feedrate::add_validate(app, action);
+  feedrate::refuse_unknown_variables(app);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // --help and --version end here too, with code 0
-    if (error.get_exit_code() != 0 && app.get_subcommands().empty() && app.remaining_size() != 0) {
+    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 takes them from the back
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (app.get_subcommands().empty() && app.remaining_size() != 0) {
       throw feedrate::BadInput("subcommand", app.remaining().front(), feedrate::subcommands_of(app));
     }
-    return app.exit(error) == 0 ? 0 : 2;
+    fmt::print(stderr, "feedrate: {} (--help lists the options)\n",
+               feedrate::with_source(error.what(), app, arguments));
+    return 2;
   }
   return action();
+}
+
+/// Two files of one name: nothing could say which of them is measured.
+void refuse_doubles() {
+  feedrate::Queues::instance().refuse_doubles("queue");
+  feedrate::Transfers::instance().refuse_doubles("transfer");
+  feedrate::Workloads::instance().refuse_doubles("workload");
 }
 
 }  // namespace
@@ -52,10 +67,13 @@ int main(int argc, char** argv) {
   spdlog::set_pattern("%^%l%$: %v");
   feedrate::available_cores();  // before any thread is bound to one
   feedrate::install_signal_handlers();
+  const std::vector<std::string> arguments(argv, argv + argc);
+  CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
   try {
-    return parse_and_act(argc, argv);
+    refuse_doubles();
+    return parse_and_act(app, arguments);
   } catch (const feedrate::BadInput& error) {
-    fmt::print(stderr, "feedrate: {}\n", error.what());
+    fmt::print(stderr, "feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "feedrate: {}\n", error.what());

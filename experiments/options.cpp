@@ -180,7 +180,9 @@ void CommonOptions::add_device(CLI::App& app) {
 void CommonOptions::add_redis(CLI::App& app) {
   add_option(app, "redis", redis.url,
              "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
-  add_option(app, "prefix", redis.prefix, "of all Redis keys");
+  add_option(app, "prefix", redis.prefix,
+             "of all Redis keys: a worker's are PREFIX:tasks and PREFIX:results:<reply list>, a benchmark's own "
+             "PREFIX:{bench-<id>}:…");
 }
 
 void CommonOptions::add_run(CLI::App& app) {
@@ -214,6 +216,7 @@ void CommonOptions::add_run(CLI::App& app) {
 }
 
 std::unique_ptr<Session> CommonOptions::session(const std::vector<std::string>& arguments, bool needs_redis) {
+  if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
   std::vector<std::string> shown(arguments.size());  // in every row
   std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
   auto made = std::make_unique<Session>(device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
@@ -230,12 +233,12 @@ void reach_redis(Session& session) {
 }
 
 void add_axes(CLI::App& app, Point& point, const std::set<std::string>& names) {
-  const Point standard;
   for (const Axis& a : axes()) {
     if (!names.empty() && !names.contains(a.name)) continue;
-    const Json value = a.get(standard);
+    const Json value = a.get(point);
+    const std::string help = a.words ? fmt::format("{}: {}", a.help, fmt::join(a.words(), ", ")) : a.help;
     app.add_option_function<std::string>(
-           "--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, a.help)
+           "--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, help)
         ->envname(variable_of(a.name))
         ->type_name(value.is_string() ? "NAME" : "N")
         ->default_str(value.is_string() ? value.get<std::string>() : value.dump());

@@ -2,18 +2,34 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "common/error.hpp"
 
 namespace feedrate {
 
 Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
+  // The lock goes with the process, however it ends.
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    close(descriptor_);
+    throw BadInput(fmt::format("{}: another process is writing to it; wait until it has ended", file_.string()));
+  }
+  const std::size_t whole = read_earlier();
+  if (ftruncate(descriptor_, static_cast<off_t>(whole)) != 0 || lseek(descriptor_, 0, SEEK_END) < 0) {
+    throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
+  }
+}
+
+std::size_t Recorder::read_earlier() {
   std::size_t whole = 0;
   if (std::ifstream existing(file_, std::ios::binary); existing) {
     std::ostringstream all;
@@ -29,14 +45,17 @@ Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
       whole += line.size() + 1;
     }
   }
-  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0 || ftruncate(descriptor_, static_cast<off_t>(whole)) != 0 ||
-      lseek(descriptor_, 0, SEEK_END) < 0) {
-    throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
-  }
+  return whole;
 }
 
-Recorder::~Recorder() { close(descriptor_); }
+Recorder::Recorder(Recorder&& other) noexcept
+    : file_(std::move(other.file_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      earlier_(std::move(other.earlier_)) {}
+
+Recorder::~Recorder() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
 
 void Recorder::write(const Json& row) {
   const std::string line = row.dump() + "\n";

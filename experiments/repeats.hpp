@@ -13,8 +13,8 @@ class Repeats {
  public:
   explicit Repeats(const RunSettings& settings) : settings_(settings) {}
   /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
-  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", and the intervals'
-  /// relative half widths }.
+  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", the intervals' relative
+  /// half widths, by how much the repetitions differ (`spread`) and where that is too much to rely on (`unstable`) }.
   Json add(const Json& row);
   bool enough() const { return !stop_.empty(); }
 
@@ -23,11 +23,16 @@ class Repeats {
   bool precise() const;
 
   RunSettings settings_;
-  std::vector<double> throughputs_, latencies_;
+  std::vector<double> throughputs_, latencies_, p50s_, p99s_;
   unsigned undisturbed_ = 0, disturbed_ = 0;
   double seconds_ = 0;
   std::string stop_;
 };
+
+/// The largest over the smallest; 1 where there is at most one.
+double spread_of(const std::vector<double>& values);
+/// By so much or more do repetitions of an unstable point differ.
+inline constexpr double kUnstableThroughput = 1.5, kUnstableP50 = 1.5, kUnstableP99 = 3;
 
 /// Whether a row says that something else on the machine spoilt it.
 bool is_disturbed(const Json& row);

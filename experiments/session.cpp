@@ -9,6 +9,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/hash.hpp"
+#include "common/redis/own_keys.hpp"
 #include "common/trace.hpp"
 #include "experiments/bounds.hpp"
 #include "experiments/environment.hpp"
@@ -76,6 +77,10 @@ Session::Session(const std::string& device, unsigned gpu, RedisSettings redis, s
       gpu_source_(nvml_source(device_->info().pci_bus)) {}
 
 const RedisSettings& Session::redis() {
+  if (redis_.own_prefix.empty()) {
+    redis_.own_prefix = redis::prefix_of_run(redis_.prefix);
+    redis_.shared = !redis_.url.empty();
+  }
   if (private_redis_ && !private_redis_->alive()) stop_redis();  // a cell's reason already says what it met
   if (redis_.url.empty()) {
     private_redis_ = std::make_unique<redis::PrivateServer>();
@@ -211,6 +216,7 @@ void Session::run_load(const Point& point, const RunSettings& settings, const Gp
     }
     load.collect_leftovers();
     outcome.counts = load.counts();
+    outcome.first_wrong = load.first_wrong();
   } catch (...) {
     outcome.counts = load.counts();
     queue->stop(false);
@@ -267,8 +273,8 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
   } catch (const Failure& error) {
     failure = error.what();
   }
-  const auto& [repetition, counts, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
-               traced, gpu_use] = outcome;
+  const auto& [repetition, counts, first_wrong, cost, choices, sample_every, stages_sampled_every, warmup, result,
+               machine, clock, traced, gpu_use] = outcome;
   row["counts"] = to_json(counts);
   if (!choices.empty()) row["chosen"] = choices;
   row["cost"] = {{"host_threads", cost.host_threads + 2 * point.producers},
@@ -282,8 +288,9 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
   if (!failure.empty() || !counts.clean()) {
     row["status"] = "failed";
     row["reason"] = !failure.empty() ? failure
-                                     : fmt::format("wrong answers: {} lost, {} duplicated, {} corrupted of {} sent",
-                                                   counts.lost, counts.duplicated, counts.corrupted, counts.sent);
+                                     : fmt::format("wrong answers: {} lost, {} duplicated, {} corrupted of {} sent{}{}",
+                                                   counts.lost, counts.duplicated, counts.corrupted, counts.sent,
+                                                   first_wrong.empty() ? "" : "; ", first_wrong);
     return;
   }
   if (result.received == 0) {
@@ -317,7 +324,7 @@ void Session::measure(const Point& point, CellTrace* trace, Json& row) {
   } else if (is_open(point)) {
     describe_open_load(point, result, sample_every, floors_.value("host_pause_p99_ns", 0.0), row);
     if (entry.works && row["status"] == "unsustainable") compare_with_driver(point, row["load"]["due_per_second"], row);
-  } else if (entry.works) {
+  } else if (entry.works && settings_.compare_with_driver) {
     compare_with_driver(point, rate, row);
   }
   const auto disturbed = disturbances(machine);

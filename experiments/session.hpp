@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/redis/private_server.hpp"
 #include "experiments/axes.hpp"
@@ -26,8 +27,9 @@ struct RunSettings {
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
-  bool no_stages = false;       ///< no stage times
-  bool keep_disturbed = false;  ///< a repetition counts although something disturbed it (machine_state.hpp)
+  bool no_stages = false;           ///< no stage times
+  bool keep_disturbed = false;      ///< a repetition counts although something disturbed it (machine_state.hpp)
+  bool compare_with_driver = true;  ///< a row near what the driver alone reaches is invalid
   bool external_worker = false;
   bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
 };
@@ -40,8 +42,8 @@ class Session {
 
   Device& device() { return *device_; }
   const RunSettings& settings() const { return settings_; }
-  /// From now on the timed phase lasts so long.
-  void measure_for(double seconds) { settings_.seconds = seconds; }
+  /// From now on cells are measured so; returns how they were.
+  RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
   /// The server's settings; starts the private server when first asked.
   const RedisSettings& redis();
   /// Ends the private server, if there is one; the next `redis()` starts another.
@@ -70,6 +72,7 @@ class Session {
   struct Outcome {
     unsigned repetition = 0;  // which arrivals
     Counts counts;
+    std::string first_wrong;
     Cost cost;
     Choices choices;
     unsigned sample_every = 1;

@@ -9,6 +9,8 @@
 
 #include "common/error.hpp"
 #include "common/units.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
 
 namespace feedrate {
 namespace {
@@ -110,6 +112,11 @@ bool satisfies(const Json& constraint, const Point& point, const std::string& wh
   return product <= bound_of(where, constraint["max"]);
 }
 
+bool satisfies_all(const Json& constraints, const Point& point, const std::string& where) {
+  return std::all_of(constraints.begin(), constraints.end(),
+                     [&](const Json& constraint) { return satisfies(constraint, point, where); });
+}
+
 /// Axes that step together, with equally many values each.
 struct Step {
   std::vector<std::string> names;
@@ -141,7 +148,8 @@ std::vector<Step> steps_of(const Json& part, const std::string& where) {
   return steps;
 }
 
-void expand_part(const Json& part, const Json& constraints, const std::string& where, std::vector<Point>& points) {
+std::vector<Point> expand_part(const Json& part, const Json& constraints, const std::string& where) {
+  std::vector<Point> points;
   const std::vector<Step> steps = steps_of(part, where);
   std::size_t total = 1;
   for (const Step& step : steps) total *= step.values.front().size();
@@ -154,9 +162,47 @@ void expand_part(const Json& part, const Json& constraints, const std::string& w
       rest /= step.values.front().size();
       for (std::size_t i = 0; i < step.names.size(); ++i) axis(step.names[i]).set(point, step.values[i][at]);
     }
-    const bool wanted = std::all_of(constraints.begin(), constraints.end(),
-                                    [&](const Json& constraint) { return satisfies(constraint, point, where); });
-    if (wanted) points.push_back(std::move(point));
+    if (satisfies_all(constraints, point, where)) points.push_back(std::move(point));
+  }
+  return points;
+}
+
+/// The searches that begin at a part's points. Where a member's axis is one of the part's own, it is not free.
+void add_searches(const Json& part, const Json& constraints, const std::string& where, std::vector<Search>& searches) {
+  const Json& wanted = part["search"];
+  allow_only(wanted, where + " search", {"goal", "seconds", "axes"});
+  const std::string goal = text_of(wanted.value("goal", Json("messages_per_second")), where, "search.goal");
+  if (goal != "messages_per_second" && goal != "bytes_per_second") {
+    refuse(where, fmt::format("search.goal: '{}'; allowed: messages_per_second, bytes_per_second", goal));
+  }
+  const Json seconds = wanted.value("seconds", Json(3));
+  if (!seconds.is_number() || !(seconds > 0) || seconds > 3600) {
+    refuse(where, fmt::format("search.seconds: {}; allowed: more than 0, up to 3600", seconds.dump()));
+  }
+  std::vector<AxisValues> of_all;
+  const Json axes_json = wanted.value("axes", Json::object());
+  for (const auto& [name, values] : axes_json.items()) of_all.push_back({name, values_of(name, values)});
+  for (const Point& start : expand_part(part, constraints, where)) {
+    Search search{start, goal, seconds, of_all,
+                  [constraints, where](const Point& point) { return satisfies_all(constraints, point, where); }};
+    const auto& queue = Queues::instance().get("--queue", start.queue);
+    const auto add = [&](const std::vector<AxisValues>& own) {
+      search.free.insert(search.free.end(), own.begin(), own.end());
+    };
+    add(queue.search);
+    if (queue.uses_transfer) add(Transfers::instance().get("--transfer", start.transfer).search);
+    std::erase_if(search.free, [&](const AxisValues& each) { return part["axes"].contains(each.axis); });
+    searches.push_back(std::move(search));
+  }
+}
+
+void add_part(const Json& document, const Json& part, const std::string& where, Spec& spec) {
+  Json constraints = list_of(document, where, "constraints");
+  for (const Json& own : list_of(part, where, "constraints")) constraints.push_back(own);
+  if (part.contains("search")) {
+    add_searches(part, constraints, where, spec.searches);
+  } else {
+    for (Point& point : expand_part(part, constraints, where)) spec.points.push_back(std::move(point));
   }
 }
 
@@ -165,8 +211,38 @@ void apply_override(Json& parts, const std::string& text) {
   if (equals == text.npos || equals + 1 == text.size()) throw BadInput("--axis", text, "name=values");
   const std::string name = text.substr(0, equals);
   const Axis& a = axis(name);
-  for (const std::string& value : expand_values("--axis " + name, text.substr(equals + 1))) read_value(a, value);
+  try {
+    for (const std::string& value : expand_values("--" + name, text.substr(equals + 1))) read_value(a, value);
+  } catch (const BadInput& error) {
+    throw error.from("--axis " + name);
+  }
   for (Json& part : parts) part["axes"][name] = text.substr(equals + 1);
+}
+
+/// A zipped axis that the command line replaces needs as many values as those it steps together with.
+void check_zips(const Json& parts, const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    const std::string name = text.substr(0, text.find('='));
+    for (const Json& part : parts) {
+      for (const Json& group : part.value("zip", Json::array())) {
+        if (!group.is_array() || std::find(group.begin(), group.end(), name) == group.end()) continue;
+        const std::size_t count = values_of(name, part["axes"][name]).size();
+        std::string others, example = "--axis " + text;
+        bool equal = true;
+        for (const Json& other_json : group) {
+          const auto other = other_json.get<std::string>();
+          if (other == name || !part["axes"].contains(other)) continue;
+          others += (others.empty() ? "" : ", ") + other;
+          equal &= values_of(other, part["axes"][other]).size() == count;
+          example += fmt::format(" --axis {}=…", other);
+        }
+        if (equal) continue;
+        throw BadInput(
+            fmt::format("--axis {}: the spec steps {} together with {} (zip); give each of them {} value{}: {}", text,
+                        name, others, count, count == 1 ? "" : "s", example));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -192,22 +268,27 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   }
   if (!document["parts"].is_array() || document["parts"].empty()) refuse(where, "'parts' must be a list of parts");
   for (const Json& part : document["parts"]) {
-    allow_only(part, where + " part", {"name", "axes", "zip", "constraints"});
+    allow_only(part, where + " part", {"name", "axes", "zip", "constraints", "search"});
     if (!part.contains("axes") || !part["axes"].is_object() || part["axes"].empty()) {
       refuse(where, "every part needs an object 'axes' that names some");
     }
   }
   for (const std::string& text : overrides) apply_override(document["parts"], text);
+  check_zips(document["parts"], overrides);
 
   Spec spec;
   spec.name = text_of(document.value("name", Json(file.stem().string())), where, "'name'");
   spec.description = text_of(document.value("description", Json("")), where, "'description'");
-  for (const Json& part : document["parts"]) {
-    Json constraints = list_of(document, where, "constraints");
-    for (const Json& own : list_of(part, where, "constraints")) constraints.push_back(own);
-    expand_part(part, constraints, where, spec.points);
+  for (std::size_t i = 0; i < document["parts"].size(); ++i) {
+    const Json& part = document["parts"][i];
+    try {
+      add_part(document, part, where, spec);
+    } catch (const BadInput& error) {  // of an axis, which names itself as an option
+      const std::string name = error.option().empty() ? "" : error.option().substr(2);
+      throw error.from(fmt::format("spec {}: parts[{}]: {}", where, i, name == "axis" ? name : "axis " + name));
+    }
   }
-  if (spec.points.empty()) refuse(where, "its constraints leave no point");
+  if (spec.points.empty() && spec.searches.empty()) refuse(where, "its constraints leave no point");
   spec.document = std::move(document);
   return spec;
 }

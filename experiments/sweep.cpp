@@ -1,19 +1,19 @@
 #include "experiments/sweep.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
-#include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/threads.hpp"
 #include "common/units.hpp"
-#include "experiments/options.hpp"
+#include "experiments/answer.hpp"
+#include "experiments/progress.hpp"
 #include "experiments/repeats.hpp"
-#include "experiments/results.hpp"
-#include "variants/queue.hpp"
+#include "experiments/tune.hpp"
 
 namespace feedrate {
 namespace {
@@ -47,51 +47,40 @@ std::vector<Cell> planned(const std::vector<Resolution>& resolutions, const RunS
   return cells;
 }
 
-std::string outcome_text(const Json& row) {
-  const std::string status = row["status"];
-  if (!row.contains("throughput")) return fmt::format("{}: {}", status, row["reason"].get<std::string>());
-  return fmt::format("{}{}msg/s, p50 {}{}", status == "ok" ? "" : status + ": ",
-                     format_si(row["throughput"]["messages_per_second"]), format_ns(row["latency_ns"]["p50"]),
-                     status == "ok" ? "" : " (" + row["reason"].get<std::string>() + ")");
+/// Searches that come to the same on this device are made once; with where they start as it is here.
+std::vector<Search> distinct_searches(const std::vector<Search>& searches, Device& device) {
+  std::vector<Search> all;
+  std::set<std::string> seen;
+  for (Search search : searches) {
+    search.start.transfer = resolve(search.start, device).point.transfer;
+    if (seen.insert(params_of(resolve(search.start, device).point).dump() + search.goal).second)
+      all.push_back(std::move(search));
+  }
+  return all;
 }
 
-/// One line a cell; on a terminal the line of a good cell is overwritten by the next.
-class Progress {
- public:
-  Progress(std::size_t cells, double seconds_per_cell) : cells_(cells), per_cell_(seconds_per_cell), start_(now_ns()) {}
-  void before(const Cell& cell) {
-    const std::size_t k = done_ + 1;
-    cells_ = std::max(cells_, k);  // repetitions until they are precise can't be counted beforehand
-    const double spent = static_cast<double>(now_ns() - start_) / 1e9;
-    const double per_cell = done_ < 3 ? per_cell_ : spent / static_cast<double>(done_);
-    head_ = fmt::format("[{}/{}] {} · {:.0f} s left", k, cells_, short_text(cell.resolution.point),
-                        per_cell * static_cast<double>(cells_ - k + 1));
-    if (terminal_) fmt::print(stderr, "\r\033[K{}", head_);
-  }
-  void after(const Json& row) {
-    ++done_;
-    const bool good = row["status"] == "ok";
-    fmt::print(stderr, "{}{} · {}{}", terminal_ ? "\r\033[K" : "", head_, outcome_text(row),
-               terminal_ && good ? "" : "\n");
-  }
-  void end() const {
-    if (terminal_) fmt::print(stderr, "\n");
-  }
+std::size_t count_done(const std::vector<Cell>& cells, const std::set<std::string>& done) {
+  return static_cast<std::size_t>(
+      std::count_if(cells.begin(), cells.end(), [&](const Cell& cell) { return done.contains(cell.id); }));
+}
 
- private:
-  std::size_t cells_, done_ = 0;
-  double per_cell_;
-  std::uint64_t start_;
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-  std::string head_;
-};
-
-void print_plan(const std::vector<Cell>& cells, const std::vector<Resolution>& points, const Spec& spec,
-                const RunSettings& settings, double seconds) {
+void print_plan(const std::string& name, const std::vector<Resolution>& points, const std::vector<Search>& searches,
+                const RunSettings& settings, std::size_t done) {
   const auto impossible =
       std::count_if(points.begin(), points.end(), [](const auto& r) { return !r.impossible.empty(); });
-  fmt::print(stderr, "{}: {} cells = {} points × {} repetitions, {} of the points impossible here; about {:.0f} s\n",
-             spec.name, cells.size(), points.size(), settings.repetitions, impossible, seconds);
+  // What is found by a search is measured like a point.
+  const std::size_t count = points.size() + searches.size(), all = count * settings.repetitions;
+  double seconds = (settings.seconds + settings.warmup_seconds + kSetUpSeconds) * static_cast<double>(all - done);
+  for (const Search& search : searches) seconds += search.seconds;
+  std::string text = fmt::format("{}: ", name);
+  if (!searches.empty()) {
+    text +=
+        fmt::format("{} searches for the best settings, {:.3g} s each; ", searches.size(), searches.front().seconds);
+  }
+  text += fmt::format("{} cells = {} points × {} repetitions", all, count, settings.repetitions);
+  if (impossible != 0) text += fmt::format(", {} points impossible here", impossible);
+  if (done != 0) text += fmt::format("; {} cells are done, {} are left", done, all - done);
+  fmt::print(stderr, "{}; about {:.0f} s\n", text, seconds);
 }
 
 /// `--profile-cell` names a cell by its id or its number in the dry run's list.
@@ -103,40 +92,81 @@ std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wan
   throw BadInput("--profile-cell", wanted, fmt::format("1 to {}, or a row's id (see --dry-run)", cells.size()));
 }
 
+/// The points of a spec, and after them what its searches found.
+std::vector<Resolution> search_points(Session& session, std::vector<Point> points, std::vector<Search> searches,
+                                      Results& results, const SweepOptions& options) {
+  std::mt19937_64 random(session.settings().seed);
+  std::shuffle(searches.begin(), searches.end(), random);
+  Tuner tuner(session, results, options.restart);
+  Progress progress(searches.size(), searches.empty() ? 0 : searches.front().seconds);
+  for (std::size_t k = 0; k < searches.size() && !interrupted(); ++k) {
+    const Search& search = searches[k];
+    double best = 0;
+    const std::string head = fmt::format("search {}/{}  {} {}B", k + 1, searches.size(), variant_of(search.start),
+                                         format_count(search.start.payload));
+    points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
+      if (row.contains("throughput")) best = std::max(best, row["throughput"][search.goal].get<double>());
+      progress.show_now(fmt::format("{}: best {}{}/s of {} tries", head, format_si(best),
+                                    search.goal == "bytes_per_second" ? "B" : "msg", tries));
+    }));
+    progress.keep();
+  }
+  progress.end();
+  return distinct(points, session.device());
+}
+
 }  // namespace
 
-int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
-  const RunSettings& settings = session.settings();
-  const std::vector<Resolution> points = distinct(spec.points, session.device());
-  const std::vector<Cell> plan = planned(points, settings);
-  const double per_cell = settings.seconds + settings.warmup_seconds + kSetUpSeconds;
-  print_plan(plan, points, spec, settings, per_cell * static_cast<double>(plan.size()));
-  if (options.dry_run) {
-    for (std::size_t k = 0; k < plan.size(); ++k) {
-      const auto& [resolution, repetition, id] = plan[k];
-      fmt::print("{:5} {} rep {} {}{}\n", k + 1, id, repetition, short_text(resolution.point),
-                 resolution.impossible.empty() ? "" : " · skipped: " + resolution.impossible);
-    }
-    return 0;
-  }
-  const std::string profiled_id = id_to_profile(plan, options.profile_cell);
-  const bool redis = any_uses_redis(points);
-  if (redis) reach_redis(session);
-  Results results(options.directory, spec.document, options.resume);
-  const DeviceInfo device = session.device().info();
-  fmt::print(stderr, "device {}: {}; results in {}\n", session.device().kind(), device.name,
-             options.directory.string());
-  results.provide_floors(session, redis);
+bool needs_redis(const Spec& spec, Device& device) {
+  std::vector<Point> points = spec.points;
+  for (const Search& search : spec.searches) points.push_back(search.start);
+  return any_uses_redis(distinct(points, device));
+}
 
+int plan_sweep(Session& session, const Spec& spec) {
+  const std::vector<Resolution> points = distinct(spec.points, session.device());
+  const std::vector<Search> searches = distinct_searches(spec.searches, session.device());
+  print_plan(spec.name, points, searches, session.settings(), 0);
+  for (const Search& search : searches) {
+    std::string free;
+    for (const AxisValues& each : search.free) free += " " + each.axis;
+    fmt::print("search {} payload={}: most {} over{}\n", variant_of(search.start), format_count(search.start.payload),
+               search.goal, free);
+  }
+  std::size_t k = 0;
+  for (const auto& [resolution, repetition, id] : planned(points, session.settings())) {
+    fmt::print("{:5} {} rep {} {}{}\n", ++k, id, repetition, short_text(resolution.point),
+               resolution.impossible.empty() ? "" : " · skipped: " + resolution.impossible);
+  }
+  if (const auto text = crowded_text(points, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+  return 0;
+}
+
+int run_sweep(Session& session, const Spec& spec, Results& results, const SweepOptions& options) {
+  const RunSettings& settings = session.settings();
+  std::vector<Resolution> points = distinct(spec.points, session.device());
+  std::vector<Cell> plan = planned(points, settings);
+  const std::string profiled_id = id_to_profile(plan, options.profile_cell);
   const auto done = results.done("cell");
+  const std::vector<Search> searches = distinct_searches(spec.searches, session.device());
+  print_plan(spec.name, points, searches, settings, count_done(plan, done));
+  if (const auto text = crowded_text(points, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+  results.provide_floors(session, needs_redis(spec, session.device()));
+  if (!searches.empty()) {
+    points = search_points(session, spec.points, searches, results, options);
+    plan = planned(points, settings);
+  }
+
+  Answer answer;
   std::map<std::string, Repeats> repeats;  // by a point's parameters
   for (const Json& row : results.earlier()) {
-    if (row.value("kind", "") != "cell" || !done.contains(row.at("id").get<std::string>())) continue;
+    if (row.value("kind", "") != "cell" || row.contains("search")) continue;
+    answer.add(row);
+    if (!done.contains(row.at("id").get<std::string>())) continue;
     repeats.try_emplace(row.at("params").dump(), settings).first->second.add(row);
   }
-  if (!done.empty()) fmt::print(stderr, "{} cells are done already\n", done.size());
-
-  Progress progress(plan.size() - std::min(plan.size(), done.size()), per_cell);
+  const Labels labels(points);
+  Progress progress(plan.size() - count_done(plan, done), settings.seconds + settings.warmup_seconds + kSetUpSeconds);
   for (unsigned repetition = 0, left = 1; left != 0 && !interrupted(); ++repetition) {
     left = 0;
     for (const Cell& cell : block_of(points, settings, repetition)) {
@@ -145,7 +175,7 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
       ++left;
       if (done.contains(cell.id)) continue;
       if (interrupted()) break;
-      progress.before(cell);
+      progress.before(labels.of(cell.resolution.point));
       const bool profiled = profiled_id == cell.id;
       if (profiled) session.device().profile(true);
       Json row = results.measure(session, cell.resolution, cell.repetition, options.restart);
@@ -153,10 +183,12 @@ int run_sweep(Session& session, const Spec& spec, const SweepOptions& options) {
       if (interrupted() && row["status"] != "ok") break;  // cut short: the next run measures it
       if (Json stop = so_far.add(row); !stop.empty()) row["stop"] = std::move(stop);
       results.write(row);
+      answer.add(row);
       progress.after(row);
     }
   }
   progress.end();
+  fmt::print(stderr, "{}", answer.text());
   return interrupted() ? 130 : 0;
 }
 

@@ -27,6 +27,9 @@ class Workload : public Kernel {
   /// are left in `ids`, as many as there are results. What it says of ids is what was compared, and so can be counted
   /// whatever becomes of the slots. Looks at every result even when an earlier one is wrong.
   virtual Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) const = 0;
+  /// How `result`, the first of these, differs from what the reference makes of the message `id`, in a few words.
+  virtual std::string difference(std::uint64_t seed, std::uint64_t id, std::size_t payload,
+                                 const ConstMessages& result) const = 0;
   /// Whether `result`, the first of these, is that of the message `id`.
   bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const ConstMessages& result) const {
     std::uint64_t found = 0;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -15,9 +16,8 @@
 ///     static constexpr kName, kDescription;       explicit F(const WorkloadOptions&);
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
-///   or instead of the reference
-///     check(seed, payload, results, ids)          host: Workload::check, faster than by reference and memcmp
 ///   and, if wanted,
+///     check(seed, payload, results, ids)          host: Workload::check, faster than by reference and memcmp
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
 
@@ -86,17 +86,52 @@ class WorkloadOf final : public KernelOf<F, Workload> {
       return checked;
     }
   }
+  std::string difference(std::uint64_t seed, std::uint64_t id, std::size_t payload,
+                         const ConstMessages& result) const override {
+    const Header& header = result.header(0);
+    if ((header.length & kFailed) != 0) return "it failed with code " + std::to_string(header.length & ~kFailed);
+    const std::vector<std::byte>& expected = expected_of(seed, id, payload);
+    const auto number = [](std::size_t value) { return std::to_string(value); };
+    if (header.length != expected.size()) {
+      return "expected " + number(expected.size()) + " bytes, found " + number(header.length);
+    }
+    for (std::size_t at = 0; at < expected.size(); at += sizeof(std::uint32_t)) {
+      std::uint32_t wanted = 0, found = 0;
+      const std::size_t bytes = std::min(sizeof wanted, expected.size() - at);
+      std::memcpy(&wanted, expected.data() + at, bytes);
+      std::memcpy(&found, result.payload(0) + at, bytes);
+      if (wanted != found) {
+        return "in the word at byte " + number(at) + " expected " + hexadecimal(wanted) + ", found " +
+               hexadecimal(found);
+      }
+    }
+    const std::uint32_t sum = checksum_of(expected.data(), expected.size());
+    if (header.checksum != sum) {
+      return "expected the checksum " + hexadecimal(sum) + ", found " + hexadecimal(header.checksum);
+    }
+    return "it is what the workload's reference() expects, and its check() refuses it";
+  }
 
  private:
-  bool is_result_of(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
-                    const std::byte* result) const {
-    const std::size_t bytes = F::result_bytes(payload);
+  static std::string hexadecimal(std::uint32_t word) {
+    std::string text = "0x00000000";
+    for (std::size_t digit = text.size(); word != 0; word /= 16) text[--digit] = "0123456789abcdef"[word % 16];
+    return text;
+  }
+  /// The reference's result; valid until this thread asks again.
+  const std::vector<std::byte>& expected_of(std::uint64_t seed, std::uint64_t id, std::size_t payload) const {
     thread_local std::vector<std::byte> message, expected;
     message.resize(stride_of(payload));
-    expected.resize(bytes);
+    expected.resize(F::result_bytes(payload));
     const Messages slot{message.data(), message.size(), 1};
     fill(seed, id, payload, slot);
     this->functor_.reference(slot.payload(0), payload, expected.data());
+    return expected;
+  }
+  bool is_result_of(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
+                    const std::byte* result) const {
+    const std::size_t bytes = F::result_bytes(payload);
+    const std::vector<std::byte>& expected = expected_of(seed, id, payload);
     const bool same = std::memcmp(expected.data(), result, bytes) == 0;
     const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too
     return header.length == bytes && same && right_sum;
@@ -106,10 +141,11 @@ class WorkloadOf final : public KernelOf<F, Workload> {
 /// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.
 template <class F>
 struct WorkloadRegistration : Registration<WorkloadEntry> {
-  WorkloadRegistration()
-      : Registration(F::kName, {F::kDescription, [](const WorkloadOptions& options) {
-                                  return std::make_unique<WorkloadOf<F>>(options);
-                                }}) {}
+  explicit WorkloadRegistration(const std::source_location& where = std::source_location::current())
+      : Registration(
+            F::kName,
+            {F::kDescription, [](const WorkloadOptions& options) { return std::make_unique<WorkloadOf<F>>(options); }},
+            where) {}
 };
 
 }  // namespace feedrate

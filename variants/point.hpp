@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace feedrate {
 
@@ -44,5 +45,11 @@ struct Point {
 };
 
 inline constexpr auto kNoTransfer = "none";
+
+/// Values of an axis, as a command line writes them.
+struct AxisValues {
+  std::string axis;
+  std::vector<std::string> values;
+};
 
 }  // namespace feedrate

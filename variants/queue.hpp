@@ -93,6 +93,8 @@ struct QueueEntry {
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
   std::function<std::string(Point&, Device&, const Workload&)> fit = {};
+  /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
+  std::vector<AxisValues> search = {};
   /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
 };

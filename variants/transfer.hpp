@@ -7,6 +7,7 @@
 #include "common/device/device.hpp"
 #include "common/registry.hpp"
 #include "kernels/workload.hpp"
+#include "variants/point.hpp"
 
 namespace feedrate {
 
@@ -47,8 +48,16 @@ struct TransferEntry {
   /// Batches that may be in flight at once.
   std::function<unsigned(unsigned streams)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
+  /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
+  std::vector<AxisValues> search = {};
 };
 using Transfers = Registry<TransferEntry>;
 using TransferRegistration = Registration<TransferEntry>;
+
+/// A `make` that constructs T from its config.
+template <class T>
+std::unique_ptr<Transfer> make_transfer(const TransferConfig& config) {
+  return std::make_unique<T>(config);
+}
 
 }  // namespace feedrate

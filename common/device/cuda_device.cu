@@ -178,6 +178,11 @@ class CudaDevice final : public Device {
 std::string cuda_unavailable() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {
+    // Without any driver the runtime calls its version, 0, insufficient.
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version == 0) return "no NVIDIA driver on this machine";
+  }
   if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
   return count == 0 ? "no GPU on this machine" : "";
 }

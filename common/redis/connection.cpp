@@ -113,6 +113,12 @@ void Connection::append(const std::vector<std::string_view>& words) {
   for (const auto word : words) add_word(word);
 }
 
+void Connection::append_unanswered(const std::vector<std::string_view>& words) {
+  append({"CLIENT", "REPLY", "SKIP"});
+  append(words);
+  unanswered_ -= 2;
+}
+
 bool Connection::flush() {
   while (sent_ < output_.size()) {
     const ssize_t n = send(context_->fd, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);

@@ -38,6 +38,8 @@ class Connection {
 
   /// Adds a command of binary-safe words.
   void append(const std::vector<std::string_view>& words);
+  /// Adds a command whose reply, an error included, the server keeps to itself.
+  void append_unanswered(const std::vector<std::string_view>& words);
   /// For encoders that build a long command piece by piece: announces `words` words, then adds each.
   void begin_command(std::size_t words);
   void add_word(std::string_view word);

@@ -67,7 +67,7 @@ const std::vector<BadInput>& command_lines() {
       {"BlockNoWarps", run({"--block", "33"}), {"--block", "33", "multiple of 32"}},
       {"BlockTooLarge", run({"--block", "2048"}), {"--block", "2048", "32 to 1Ki"}},
       {"BatchZero", run({"--batch", "0"}), {"--batch", "'0'", "1 to 1Mi"}},
-      {"ProducersZero", run({"--producers", "0"}), {"--producers", "'0'", "1 to 1Ki"}},
+      {"ProducersTooMany", run({"--producers", "1025"}), {"--producers", "'1025'", "0 to 1Ki"}},
       {"TransferOfTheRing",
        run({"--queue", "gpu_ring", "--transfer", "pinned"}),
        {"--transfer", "pinned", "none", "gpu_ring"}},
@@ -78,6 +78,9 @@ const std::vector<BadInput>& command_lines() {
        {"--flops-per-byte", "'0'", "0.5 to 65536"}},
       {"LanesUneven", run({"--lanes", "3", "--producers", "2"}), {"3 lanes", "2 producers"}},
       {"PackOverBatch", run({"--queue", "redis_list", "--pack", "8", "--batch", "4"}), {"pack 8", "batch"}},
+      {"SecondsZero",
+       {"run", "--queue", "null", "--device", "cpu", "--seconds", "0"},
+       {"--seconds", "'0'", "--messages"}},
       {"SecondsNegative", run({"--warmup", "-1"}), {"--warmup", "-1", "0 to 3600"}},
       {"RepetitionsZero", run({"--repetitions", "0"}), {"--repetitions", "'0'", "1 to 1000"}},
       {"GpuText", {"run", "--gpu", "first"}, {"--gpu", "first"}},
@@ -148,7 +151,23 @@ const std::vector<BadInput>& specs() {
       {"AxisBarePow2", sweep({"--axis", "payload=pow2:6"}), {"--axis", "payload", "pow2:6", "first..last"}, kSpec},
       {"AxisStepZero", sweep({"--axis", "payload=1..8:0"}), {"--axis", "payload", "1..8:0", "step >= 1"}, kSpec},
       {"AxisHugeExponent", sweep({"--axis", "payload=pow2:6..99"}), {"--axis", "payload", "6..99", "40"}, kSpec},
-      {"AxisBadValue", sweep({"--axis", "window=0"}), {"--window", "'0'", "1 to 16Mi"}, kSpec},
+      {"AxisBadValue", sweep({"--axis", "window=0"}), {"--axis window: '0'", "1 to 16Mi"}, kSpec},
+      {"AxisOfAZip",
+       sweep({"--axis", "payload=64"}),
+       {"--axis payload=64", "together with window", "--axis window="},
+       R"({"axes": {"payload": [64, 128], "window": [1, 2]}, "zip": [["payload", "window"]]})"},
+      {"SearchGoal",
+       sweep({}),
+       {"s.json", "search.goal", "joy", "bytes_per_second"},
+       R"({"parts": [{"axes": {"queue": "null"}, "search": {"goal": "joy"}}]})"},
+      {"SearchSeconds",
+       sweep({}),
+       {"s.json", "search.seconds", "-1", "up to 3600"},
+       R"({"parts": [{"axes": {"queue": "null"}, "search": {"seconds": -1}}]})"},
+      {"SpecNamesItsKey",
+       sweep({}),
+       {"spec s.json: parts[0]: axis payload: 'big' is not possible"},
+       R"({"axes": {"payload": "big"}})"},
       {"OutUnwritable", sweep({"--out", "/dev/null/out"}), {"--out", "/dev/null/out"}, kSpec},
       {"OutAndResume", sweep({"--out", "a", "--resume", "b"}), {"--resume", "b"}, kSpec},
   };
@@ -179,11 +198,22 @@ std::vector<BadInput> situations() {
   rows.push_back({"RunBrokenServer", list, {"/bin/false", "start"}, "", "", broken_server});
   rows.push_back({"SweepBrokenServer", sweep({}), {"/bin/false", "start"}, kRedisSpec, "", broken_server});
   const Words plain = run({"--queue", "null"});
-  rows.push_back(
-      {"EnvironmentPayload", plain, {"payload", "abc", "whole number"}, "", "", {{"FEEDRATE_PAYLOAD", "abc"}}});
+  rows.push_back({"EnvironmentPayload",
+                  plain,
+                  {"$FEEDRATE_PAYLOAD: 'abc'", "whole number"},
+                  "",
+                  "",
+                  {{"FEEDRATE_PAYLOAD", "abc"}}});
+  rows.push_back({"EnvironmentGpu", plain, {"$FEEDRATE_GPU", "first"}, "", "", {{"FEEDRATE_GPU", "first"}}});
+  rows.push_back({"EnvironmentUnknown",
+                  plain,
+                  {"$FEEDRATE_PAYLAOD", "nothing reads", "$FEEDRATE_PAYLOAD"},
+                  "",
+                  "",
+                  {{"FEEDRATE_PAYLAOD", "64"}}});
   rows.push_back({"EnvironmentQueue",
                   {"run", "--device", "cpu"},
-                  {"queue", "kafka", "null"},
+                  {"$FEEDRATE_QUEUE: 'kafka'", "null"},
                   "",
                   "",
                   {{"FEEDRATE_QUEUE", "kafka"}}});
@@ -196,7 +226,7 @@ std::vector<BadInput> situations() {
   with_config("ConfigNoObject", "[1]", {"--config", "object"});
   with_config("ConfigUnknownOption", R"({"run": {"frob": 1}})", {"frob"});
   with_config("ConfigUnknownSubcommand", R"({"rum": {"payload": 1}})", {"rum"});
-  with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"payload", "abc", "whole number"});
+  with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"c.json: run.payload: 'abc'", "whole number"});
   rows.push_back(
       {"ConfigMissing", {"--config", "nowhere.json", "run", "--queue", "null"}, {"--config", "nowhere.json"}});
   rows.push_back({"EnvironmentConfigMissing", plain, {"nowhere.json"}, "", "", {{"FEEDRATE_CONFIG", "nowhere.json"}}});

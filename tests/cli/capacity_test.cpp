@@ -84,6 +84,25 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   EXPECT_TRUE(std::includes(ids.begin(), ids.end(), tried.begin(), tried.end()));
 }
 
+TEST_F(Capacity, DryRunSaysWhatIsSearchedAndHowLongThatTakes) {
+  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--dry-run", "--slo", "p99:2ms"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* said : {"p99:2ms", "2 points", "about ", " s", "gpu_ring", "host_polled"})
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  EXPECT_EQ(place_.contents(), std::vector<std::string>{"s.json"});
+}
+
+TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
+  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution",
+                                      "50%", "--out", "out", "--axis", "queue=host_polled"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string limit = answers().at(0).at("capacity").at("limit");
+  EXPECT_TRUE(limit.starts_with("at ")) << limit;
+  EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;
+  EXPECT_NE(outcome.err.find("Highest rates that keep the bound"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
+}
+
 TEST(OpenLoadRun, SaysWhereTheTimeWent) {
   Workplace place;
   const Outcome outcome = place.run(

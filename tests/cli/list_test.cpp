@@ -77,6 +77,22 @@ TEST(Help, EverySubcommandHasIt) {
   }
 }
 
+TEST(Help, ListsEveryWordThatAnAxisTakes) {
+  Workplace place;
+  const std::string text = place.run({"run", "--help"}).out;
+  for (const char* word :
+       {"redis_stream", "pageable", "fma_chain", "cuda", "poisson", "as_finished", "backoff", "vram"})
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+}
+
+TEST(Help, WorkerShowsItsOwnDefaults) {
+  Workplace place;
+  const std::string text = place.run({"worker", "--help"}).out;
+  const auto at = text.find("--queue");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(text.substr(at, 60).find("redis_list"), std::string::npos) << text.substr(at, 60);
+}
+
 TEST(Help, RunHasEveryAxisWithItsVariable) {
   Workplace place;
   const std::string help = place.run({"run", "--help"}).out;

@@ -132,5 +132,98 @@ TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
   for (const Json& cell : cells_of(rows())) EXPECT_EQ(cell.at("run").at("seconds"), 0.04) << cell.at("id");
 }
 
+/// A finished folder that is resumed with something else.
+class OtherResume : public Resume {
+ protected:
+  void SetUp() override {
+    place_.write("s.json", kSmall);
+    ASSERT_EQ(begin()->wait(), 0);
+    before_ = read_text(rows());
+  }
+  /// Refused, with all of `said` named, and not a byte changed; `--resume-anyway` takes it.
+  void expect_refused(const Words& arguments, const Words& said) {
+    const Outcome outcome = place_.run(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    for (const std::string& each : said) EXPECT_NE(outcome.err.find(each), std::string::npos) << outcome.err;
+    EXPECT_EQ(read_text(rows()), before_);
+    Words anyway = arguments;
+    anyway.emplace_back("--resume-anyway");
+    EXPECT_EQ(place_.run(anyway).code, 0);
+  }
+  /// As if every row were of another machine.
+  void doctor(const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = before_.find(from, at)) != before_.npos; at += to.size())
+      before_.replace(at, from.size(), to);
+    write_text(rows(), before_);
+  }
+  static constexpr auto kSmall = R"({"axes": {"queue": "null", "payload": "64,256"},
+                                     "run": {"repetitions": 1, "seconds": 0.02, "warmup": 0}})";
+  std::string before_;
+};
+
+TEST_F(OtherResume, AnotherSpecIsRefused) {
+  place_.write("other.json", R"({"name": "s", "axes": {"queue": "null", "payload": "64,512"},
+                                 "run": {"repetitions": 1, "seconds": 0.02, "warmup": 0}})");
+  expect_refused({"sweep", "other.json", "--resume", "out", "--device", "cpu"}, {"payload", "64,256", "64,512"});
+}
+
+TEST_F(OtherResume, OtherSettingsAreRefused) {
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu", "--seconds", "0.03"},
+                 {"spec.run.seconds", "0.02 there", "0.03 here"});
+}
+
+TEST_F(OtherResume, AnotherAxisIsRefused) {
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu", "--axis", "payload=128"}, {"payload", "128"});
+}
+
+TEST_F(OtherResume, AnotherDeviceIsRefused) {
+  doctor(R"("device":"cpu")", R"("device":"cuda")");
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" there", "\"cpu\" here"});
+}
+
+TEST_F(OtherResume, AnotherMachineIsRefused) {
+  const std::string cpu = rows_of(before_).back().at("environment").at("cpu").dump();
+  doctor("\"cpu\":" + cpu, R"("cpu":"Z80")");
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"cpu", "Z80", cpu});
+}
+
+TEST_F(OtherResume, AnotherBuildIsRefused) {
+  const std::string revision = rows_of(before_).back().at("environment").at("revision").dump();
+  doctor("\"revision\":" + revision, R"("revision":"0123456789ab")");
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
+}
+
+TEST_F(OtherResume, ResumeAnywayIsForResuming) {
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "new", "--device", "cpu", "--resume-anyway"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--resume-anyway"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Resume, AFolderInUseIsRefused) {
+  const auto process = begin({"--repetitions", "20"});
+  await_cells(*process, 3);
+  const Outcome second = place_.run({"sweep", "s.json", "--resume", "out", "--device", "cpu", "--repetitions", "20"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(), 130) << process->err();
+  for (const Json& cell : cells_of(rows())) expect_clean(cell);
+}
+
+TEST_F(Resume, TheEndSaysHowToGoOnAndTheBeginWhatIsLeft) {
+  const auto process = begin();
+  await_cells(*process, 5);
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(), 130);
+  EXPECT_NE(process->err().find("to go on: feedrate sweep --resume out"), std::string::npos) << process->err();
+  const std::size_t done = cells_of(rows()).size();
+  const auto second = go_on();
+  EXPECT_EQ(second->wait(), 0);
+  const std::string left = std::to_string(18 - done);
+  EXPECT_NE(second->err().find(std::to_string(done) + " cells are done, " + left + " are left"), std::string::npos)
+      << second->err();
+  EXPECT_NE(second->err().find("[1/" + left + "]"), std::string::npos) << second->err();
+}
+
 }  // namespace
 }  // namespace feedrate::cli_test

@@ -79,6 +79,15 @@ TEST_F(Run, TableSaysWhatWasMeasured) {
   }
 }
 
+TEST_F(Run, SeveralRepetitionsEndWithTheirMedianAndRange) {
+  const Outcome outcome = place_.run(
+      {"run", "--queue", "host_polled", "--device", "cpu", "--seconds", "0.03", "--warmup", "0", "--repetitions", "3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("of 3 repetitions"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" to "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Run, InterruptEndsItWithItsRow) {
   FEEDRATE_NEEDS_REDIS();
   RedisServer server;

@@ -1,4 +1,5 @@
 // What a sweep measures, in which order, and what it writes.
+#include <map>
 #include <set>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -150,6 +151,78 @@ TEST_F(Sweep, PartsAddUpWithoutDoubles) {
   const auto lines = plan(R"({"parts": [{"axes": {"queue": "null", "payload": "64,128"}},
                                         {"axes": {"queue": "null,host_polled", "payload": "128"}}]})");
   EXPECT_EQ(lines.size(), 3u) << "null with 128 bytes is in both parts";
+}
+
+TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
+  place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 3}, "parts": [
+      {"axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1},
+       "search": {"goal": "messages_per_second", "seconds": 0.4, "axes": {"window": [1, 64, 256], "batch": [1, 64]}}},
+      {"axes": {"queue": ["host_polled", "gpu_ring"], "payload": 64, "window": 1, "producers": 1}}]})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  std::map<std::string, double> best, spent;  // by variant
+  std::map<std::string, int> measured;        // by point
+  std::map<std::string, double> fastest;
+  for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
+    const std::string queue = row.at("params").at("queue");
+    const double rate = row.contains("throughput") ? row["throughput"]["messages_per_second"].get<double>() : 0;
+    if (row.contains("search")) {
+      EXPECT_EQ(row["search"]["goal"], "messages_per_second");
+      EXPECT_EQ(row["params"]["producers"], 1) << "fixed by the part";
+      best[queue] = std::max(best[queue], rate);
+      spent[queue] += row.at("time").at("duration_seconds").get<double>();
+    } else {
+      ++measured[row.at("params").dump()];
+      fastest[queue] = std::max(fastest[queue], rate);
+    }
+  }
+  EXPECT_EQ(measured.size(), 4u) << "two winners and two lone points";
+  for (const auto& [params, times] : measured) EXPECT_EQ(times, 3) << params;
+  for (const char* queue : {"host_polled", "gpu_ring"}) {
+    EXPECT_GE(spent[queue], 0.4) << "the whole budget";
+    EXPECT_LT(spent[queue], 0.4 + 1) << "and a measurement more at most";
+    EXPECT_GT(fastest[queue], best[queue] / 10) << "the winner is what is measured afresh";
+  }
+  for (const char* said : {"NOT GPU results", "small, 64B", "lone, 64B", "then"})
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+}
+
+TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
+  place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 1}, "parts": [
+      {"axes": {"queue": "host_polled", "payload": 64},
+       "search": {"seconds": 3, "axes": {"window": [1, 4, 16, 64, 256], "batch": [1, 4, 16, 64]}}}]})");
+  const auto process = place_.start({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  const auto tries = [&] {
+    std::istringstream lines(read_text(place_ / "out" / "rows.jsonl"));
+    int count = 0;
+    for (std::string line; std::getline(lines, line);) count += line.find("\"search\"") != line.npos ? 1 : 0;
+    return count;
+  };
+  ASSERT_TRUE(await([&] { return tries() >= 5; })) << process->err();
+  process->signal(SIGKILL);
+  process->wait();
+  ASSERT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0);
+  std::map<std::string, int> ids;
+  for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) ++ids[row.at("id")];
+  EXPECT_GT(ids.size(), 6u);
+  for (const auto& [id, times] : ids) EXPECT_EQ(times, 1) << id << " was tried twice";
+}
+
+TEST_F(Sweep, ProgressFitsATerminal) {
+  place_.write("s.json", R"({"run": {"seconds": 0.01, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
+      "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(outcome.err);
+  int progress = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("[")) continue;
+    ++progress;
+    const auto columns = std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LE(columns, 80) << line;
+  }
+  EXPECT_GE(progress, 10);
 }
 
 TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "common/statistics.hpp"
 
 namespace feedrate::test {
@@ -37,6 +39,23 @@ TEST(Repeats, AFixedNumberIsEnough) {
   EXPECT_TRUE(repeats.add(row_of(1, 1)).empty());
   EXPECT_EQ(repeats.add(row_of(100, 1))["reason"], "repetitions");
   EXPECT_TRUE(repeats.enough());
+}
+
+TEST(Repeats, SayWhereTheyDifferTooMuch) {
+  RunSettings settings;
+  settings.repetitions = 3;
+  const auto stop_of = [&](std::array<double, 3> throughputs, std::array<double, 3> p99s) {
+    Repeats repeats(settings);
+    Json stop;
+    for (std::size_t i = 0; i < 3; ++i) stop = repeats.add(row_of(throughputs[i], p99s[i]));
+    return stop;
+  };
+  const Json calm = stop_of({100, 149, 120}, {10, 29, 20});
+  EXPECT_TRUE(calm["unstable"].empty()) << calm;
+  EXPECT_DOUBLE_EQ(calm["spread"]["throughput"], 1.49);
+  EXPECT_DOUBLE_EQ(calm["spread"]["p99"], 2.9);
+  EXPECT_EQ(stop_of({100, 150, 120}, {10, 29, 20})["unstable"], Json::array({"throughput"}));
+  EXPECT_EQ(stop_of({100, 100, 100}, {30, 10, 20})["unstable"], Json::array({"p99"}));
 }
 
 TEST(Repeats, GoOnUntilBothIntervalsAreNarrow) {

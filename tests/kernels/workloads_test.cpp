@@ -94,6 +94,24 @@ TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
   EXPECT_TRUE(all_match(*workload, 1, 7, kPayload, slots.results));
 }
 
+TEST_P(EveryWorkload, AWrongResultIsToldByWhatWasExpectedAndFound) {
+  constexpr std::size_t kPayload = 96;
+  Slots slots(*workload, kPayload, 1);
+  workload->fill(1, 7, kPayload, slots.messages);
+  workload->run_on_cpu(slots.view());
+  const auto said = [&] { return workload->difference(1, 7, kPayload, slots.results); };
+  EXPECT_NE(said().find("it is what the workload's reference() expects"), std::string::npos) << said();
+  Header& header = slots.changeable.header(0);
+  ++header.checksum;
+  EXPECT_NE(said().find("checksum"), std::string::npos) << said();
+  slots.changeable.payload(0)[9] ^= std::byte{1};
+  EXPECT_NE(said().find("in the word at byte 8 expected 0x"), std::string::npos) << said();
+  header.length = 5;
+  EXPECT_NE(said().find("bytes, found 5"), std::string::npos) << said();
+  header.length = kFailed | 2;
+  EXPECT_NE(said().find("failed with code 2"), std::string::npos) << said();
+}
+
 TEST_P(EveryWorkload, PayloadsAreUnique) {
   constexpr std::size_t kPayload = 64;
   Slots slots(*workload, kPayload, 1000);
@@ -117,7 +135,8 @@ TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
-  for (const char* name : {"echo", "vecadd", "fma_chain"}) names.emplace_back(name);
+  // The last is the template, copied and changed (tests/CMakeLists.txt).
+  for (const char* name : {"echo", "vecadd", "fma_chain", "scale", "shift"}) names.emplace_back(name);
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(Workloads, EveryWorkload, testing::ValuesIn(workload_names()),

@@ -108,7 +108,15 @@ TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
     EXPECT_EQ(row["counts"]["corrupted"], 5);
     EXPECT_EQ(row["counts"]["lost"], 0);
     EXPECT_FALSE(row.contains("throughput"));
-    EXPECT_NE(row["reason"].get<std::string>().find("5 corrupted"), std::string::npos) << row["reason"];
+    const std::string reason = row["reason"];
+    EXPECT_NE(reason.find("5 corrupted"), std::string::npos) << reason;
+    // The first wrong one, and what was expected and found: one bit of its second word.
+    const auto at = reason.find("message 999 of producer 0: in the word at byte 4 expected 0x");
+    ASSERT_NE(at, std::string::npos) << reason;
+    const auto word = [&](const std::string& before) {
+      return std::stoul(reason.substr(reason.find(before, at) + before.size(), 10), nullptr, 16);
+    };
+    EXPECT_EQ(word("expected ") ^ word("found "), 64u) << reason;
   }
 }
 

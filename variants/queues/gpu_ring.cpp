@@ -208,7 +208,10 @@ const QueueRegistration registered(
                  .order = "per lane",
                  .uses_lanes = true,
                  .make = make_queue<GpuRingQueue>,
-                 .fit = fit_lanes});
+                 .fit = fit_lanes,
+                 .search = {{"lanes", {"0", "16", "32", "64", "96"}},
+                            {"pollers", {"0", "1", "2", "4"}},
+                            {"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace
 }  // namespace feedrate

@@ -82,7 +82,8 @@ const QueueRegistration registered("host_polled",
                                     .order = "per producer",
                                     .uses_transfer = true,
                                     .make = make_queue<HostPolled>,
-                                    .fit = fit_workers});
+                                    .fit = fit_workers,
+                                    .search = {{"workers", {"1", "2", "4"}}}});
 
 }  // namespace
 }  // namespace feedrate

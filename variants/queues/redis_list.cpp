@@ -7,6 +7,21 @@ namespace {
 /// other. A reader that found less than it asked for waits in BRPOP, so that a lone message is handed over by the
 /// server itself. A message is gone from the server once popped: at most once.
 struct ListDialect {
+  static constexpr bool kVanishes = true;
+  // LREM from the head finds what was pushed last at once.
+  static constexpr auto kWithdraw = R"lua(
+    local removed, at = 0, 0
+    while true do
+      local elements = redis.call('LRANGE', KEYS[1], at, at + 999)
+      if #elements == 0 then return removed end
+      for _, element in ipairs(elements) do
+        if #element >= 8 and element:byte(7) + 256 * element:byte(8) < tonumber(ARGV[1]) then
+          removed = removed + redis.call('LREM', KEYS[1], 1, element)
+        else
+          at = at + 1
+        end
+      end
+    end)lua";
   static void create(Connection&, const std::string&, const std::string&) {}
   static void push(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
     connection.begin_command(2 + (messages.count + pack - 1) / pack);

@@ -7,15 +7,19 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/redis/connection.hpp"
+#include "common/redis/own_keys.hpp"
 #include "variants/worker.hpp"
 
 /// What `redis_list` and `redis_stream` share: both carry *elements*, each one or more messages back to back (a header
 /// and its payload, padded to 16 bytes), from `<prefix>:tasks` to workers, and results the same way through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
 ///
+///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
+///     static void create(Connection&, key, group)           before the key is used
 ///     static void push(Connection&, key, messages, pack)    appends the commands that add messages
 ///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
+///     static constexpr const char* kWithdraw                a script that removes the tasks from KEYS[1] whose reply
+///                                                           list is below ARGV[1], and returns how many
 ///     class Source(key, group, consumer)                    reads elements; an empty group reads as a lone reader
 ///       unsigned request(Connection&, elements)             appends commands that ask for up to `elements` more and
 ///                                                           returns how many; integer replies are skipped
@@ -61,6 +65,14 @@ void for_each_element(const ConstMessages& messages, std::size_t pack, F&& f) {
     for (std::size_t i = 0; i < run.count; ++i) assembled.append(first + i * run.stride, bytes_of(i));
     f(std::string_view(assembled));
   }
+}
+
+/// Adds messages to a key, and on a server that others use puts off its expiry.
+template <class Dialect>
+void push(Connection& connection, const std::string& key, const ConstMessages& messages, std::size_t pack,
+          bool shared) {
+  Dialect::push(connection, key, messages, pack);
+  if constexpr (Dialect::kVanishes) redis::expire(connection, key, shared);
 }
 
 /// Reads elements from one key and lays their messages into slots, always one request ahead.
@@ -153,6 +165,7 @@ class RedisProducer final : public Producer {
         stride_(config.in_stride()),
         pack_(config.point.pack),
         most_elements_(config.point.capacity),
+        shared_(config.redis.shared),
         slots_(config.point.batch * stride_),
         stages_(config.stages) {}
 
@@ -166,7 +179,7 @@ class RedisProducer final : public Producer {
     return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
   }
   void publish(std::size_t n) override {
-    Dialect::push(connection_, key_, {slots_.data(), stride_, n}, pack_);
+    push<Dialect>(connection_, key_, {slots_.data(), stride_, n}, pack_, shared_);
     if (stages_ != nullptr) {
       stages_->for_sampled({slots_.data(), stride_, n}, [&](std::uint64_t id) {
         unbrokered_.push_back({replied_ + connection_.unanswered(), id});
@@ -194,6 +207,7 @@ class RedisProducer final : public Producer {
   Connection connection_;
   std::string key_;
   std::size_t stride_, pack_, most_elements_, length_ = 0;
+  bool shared_;
   std::vector<std::byte> slots_;
   StageClock* stages_;
   std::deque<Unbrokered> unbrokered_;  // sampled messages
@@ -234,6 +248,7 @@ class RedisBroker final : public Broker {
  public:
   RedisBroker(const QueueConfig& config, const std::string& consumer)
       : prefix_(config.redis.prefix),
+        shared_(config.redis.shared),
         pack_(config.point.pack),
         source_(config.redis.url),
         sink_(config.redis.url),
@@ -266,7 +281,7 @@ class RedisBroker final : public Broker {
       const unsigned producer = producer_of(batch.out.header(begin).id);
       while (end < batch.out.count && producer_of(batch.out.header(end).id) == producer) ++end;
       const Messages run = batch.out.from(begin).first(end - begin);
-      Dialect::push(sink_, results_key(prefix_, producer), {run.base, run.stride, run.count}, pack_);
+      push<Dialect>(sink_, results_key(prefix_, producer), {run.base, run.stride, run.count}, pack_, shared_);
     }
     unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging_[batch.tag % staging_.size()].ids)});
     ++completed_;
@@ -295,6 +310,7 @@ class RedisBroker final : public Broker {
     std::vector<std::string> ids;
   };
   std::string prefix_;
+  bool shared_;
   std::size_t pack_, in_stride_ = 0, out_stride_ = 0;
   Connection source_, sink_;
   Reader<Dialect> reader_;
@@ -311,21 +327,21 @@ class RedisBroker final : public Broker {
 template <class Dialect>
 class RedisQueue final : public Queue {
  public:
-  explicit RedisQueue(const QueueConfig& config) : config_(config), control_(config.redis.url) {
-    remove_keys();
+  explicit RedisQueue(const QueueConfig& config)
+      : config_(with_keys_of_its_own(config)),
+        control_(config.redis.url),
+        keys_(config_.redis, keys(), config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {
     if (!config.external_worker) {
-      Dialect::create(control_, tasks_key(config.redis.prefix), kGroup);
-      workers_.emplace(config, config.point.workers, [&config](unsigned index) {
-        return std::make_unique<RedisBroker<Dialect>>(config, fmt::format("worker-{}", index));
+      for (const std::string& key : keys()) Dialect::create(control_, key, kGroup);
+      workers_.emplace(config_, config.point.workers, [this](unsigned index) {
+        return std::make_unique<RedisBroker<Dialect>>(config_, fmt::format("worker-{}", index));
       });
     }
+    keys_.keep();
   }
   ~RedisQueue() override {
     workers_.reset();
-    try {
-      remove_keys();
-    } catch (const Failure&) {  // the server is gone or hangs: what failed the cell already says so
-    }
+    if (config_.external_worker && failed_) withdraw();
   }
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RedisProducer<Dialect>>(config_); }
   std::unique_ptr<Collector> collector(unsigned index) override {
@@ -335,23 +351,41 @@ class RedisQueue final : public Queue {
     if (workers_) workers_->start();
   }
   void stop(bool drain) override {
+    failed_ |= !drain;
     if (workers_) workers_->stop(drain);
   }
   void check() override {
+    keys_.keep();
     if (workers_) workers_->check();
   }
   Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
 
  private:
-  void remove_keys() {
-    std::vector<std::string> keys{"DEL"};
-    if (!config_.external_worker) keys.push_back(tasks_key(config_.redis.prefix));
-    for (unsigned i = 0; i < config_.point.producers; ++i) keys.push_back(results_key(config_.redis.prefix, i));
-    control_.command({keys.begin(), keys.end()});
+  static QueueConfig with_keys_of_its_own(QueueConfig config) {
+    if (!config.external_worker) config.redis.prefix = config.redis.own_prefix;
+    return config;
+  }
+  /// What this queue alone uses: an external worker's tasks may be others' too.
+  std::vector<std::string> keys() const {
+    std::vector<std::string> all;
+    if (!config_.external_worker) all.push_back(tasks_key(config_.redis.prefix));
+    for (unsigned i = 0; i < config_.point.producers; ++i) all.push_back(results_key(config_.redis.prefix, i));
+    return all;
+  }
+  /// Takes back from an external worker the tasks that nobody awaits any more.
+  void withdraw() {
+    try {
+      const std::string tasks = tasks_key(config_.redis.prefix), lists = std::to_string(config_.point.producers);
+      control_.command({"EVAL", Dialect::kWithdraw, "1", tasks, lists});
+    } catch (const Failure& failure) {
+      spdlog::warn("tasks of the failed run may be left in {}: {}", tasks_key(config_.redis.prefix), failure.what());
+    }
   }
 
   QueueConfig config_;
   Connection control_;
+  redis::OwnKeys keys_;
+  bool failed_ = false;
   std::optional<WorkerPool> workers_;
 };
 
@@ -365,6 +399,7 @@ QueueEntry entry_of(const std::string& description, const std::string& delivery)
           .uses_transfer = true,
           .uses_redis = true,
           .make = make_queue<RedisQueue<Dialect>>,
+          .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
           .make_broker = [](const QueueConfig& config, const std::string& consumer) -> std::unique_ptr<Broker> {
             Connection control(config.redis.url);
             Dialect::create(control, tasks_key(config.redis.prefix), kGroup);

@@ -11,6 +11,20 @@ constexpr auto kField = "m";  // the one field of every entry
 /// after the result is on its way, so a worker that died gets its entries again under its old name: at least once.
 /// Collectors read their stream alone, by XREAD. What all have done with is trimmed.
 struct StreamDialect {
+  static constexpr bool kVanishes = false;
+  static constexpr auto kWithdraw = R"lua(
+    local removed, from = 0, '-'
+    while true do
+      local entries = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', 1000)
+      if #entries == 0 then return removed end
+      for _, entry in ipairs(entries) do
+        local message = entry[2][2]
+        if #message >= 8 and message:byte(7) + 256 * message:byte(8) < tonumber(ARGV[1]) then
+          removed = removed + redis.call('XDEL', KEYS[1], entry[1])
+        end
+      end
+      from = '(' .. entries[#entries][1]
+    end)lua";
   static void create(Connection& connection, const std::string& key, const std::string& group) {
     try {
       connection.command({"XGROUP", "CREATE", key, group, "0", "MKSTREAM"});

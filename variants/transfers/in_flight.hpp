@@ -13,6 +13,10 @@ class InFlight {
  public:
   static constexpr unsigned kBatchesPerStream = 2;
   static unsigned depth(unsigned streams) { return streams * kBatchesPerStream; }
+  /// Axes of what uses this, for a search.
+  static std::vector<AxisValues> search() {
+    return {{"streams", {"1", "2", "4", "8"}}, {"block", {"128", "256", "512", "1024"}}};
+  }
 
   struct Place {
     Stream* stream = nullptr;

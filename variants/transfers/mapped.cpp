@@ -24,10 +24,12 @@ class Mapped final : public Transfer {
   InFlight in_flight_;
 };
 
-const TransferRegistration registered("mapped", {"the kernel reads and writes pinned host memory itself, no copies",
-                                                 HostMemory::pinned, InFlight::depth, [](const TransferConfig& config) {
-                                                   return std::make_unique<Mapped>(config);
-                                                 }});
+const TransferRegistration registered(
+    "mapped", {.description = "the kernel reads and writes pinned host memory itself, no copies",
+               .memory = HostMemory::pinned,
+               .depth = InFlight::depth,
+               .make = make_transfer<Mapped>,
+               .search = InFlight::search()});
 
 }  // namespace
 }  // namespace feedrate

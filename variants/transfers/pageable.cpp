@@ -42,9 +42,11 @@ class Pageable final : public Transfer {
 };
 
 const TransferRegistration registered(
-    "pageable",
-    {"synchronous copies from and to ordinary memory, one batch at a time", HostMemory::pageable,
-     [](unsigned) { return 1u; }, [](const TransferConfig& config) { return std::make_unique<Pageable>(config); }});
+    "pageable", {.description = "synchronous copies from and to ordinary memory, one batch at a time",
+                 .memory = HostMemory::pageable,
+                 .depth = [](unsigned) { return 1u; },
+                 .make = make_transfer<Pageable>,
+                 .search = {{"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace
 }  // namespace feedrate

@@ -27,10 +27,12 @@ class Pinned final : public Transfer {
   InFlight in_flight_;
 };
 
-const TransferRegistration registered("pinned", {"asynchronous copies from and to pinned memory over several streams",
-                                                 HostMemory::pinned, InFlight::depth, [](const TransferConfig& config) {
-                                                   return std::make_unique<Pinned>(config);
-                                                 }});
+const TransferRegistration registered(
+    "pinned", {.description = "asynchronous copies from and to pinned memory over several streams",
+               .memory = HostMemory::pinned,
+               .depth = InFlight::depth,
+               .make = make_transfer<Pinned>,
+               .search = InFlight::search()});
 
 }  // namespace
 }  // namespace feedrate

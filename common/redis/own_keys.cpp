@@ -1,0 +1,83 @@
+#include "common/redis/own_keys.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <random>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+
+namespace feedrate::redis {
+namespace {
+
+constexpr std::uint64_t kKeepEveryNs = 10'000'000'000;
+
+/// This process, for people who find its keys; the same for all of its queues.
+const std::string& owner() {
+  static const std::string name = [] {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    return fmt::format("{} process {}", host.data(), getpid());
+  }();
+  return name;
+}
+
+}  // namespace
+
+std::string prefix_of_run(const std::string& prefix) {
+  std::random_device random;
+  return fmt::format("{}:{{bench-{:08x}{:08x}}}", prefix, random(), random());
+}
+
+OwnKeys::OwnKeys(const RedisSettings& settings, std::vector<std::string> keys, Keys whose)
+    : connection_(settings.url), shared_(settings.shared), keys_(std::move(keys)) {
+  if (whose == Keys::of_this_run) {
+    owner_key_ = settings.own_prefix + ":owner";
+    claim();
+    remove();
+    connection_.command({"SET", owner_key_, owner(), "PX", kLifetimeMs});
+  } else {
+    for (const std::string& key : keys_) {
+      if (connection_.command({"EXISTS", key})->integer == 0) continue;
+      throw Failure(
+          fmt::format("the key {} exists and is not this run's: its data would be lost; remove it, or use "
+                      "another --prefix for the worker and this run",
+                      key));
+    }
+  }
+}
+
+OwnKeys::~OwnKeys() {
+  try {
+    while (connection_.unanswered() != 0) connection_.read();
+    remove();
+  } catch (const Failure&) {  // the server is gone or hangs: what failed the cell already says so
+  }
+}
+
+void OwnKeys::claim() {
+  connection_.command({"SET", owner_key_, owner(), "NX", "PX", kLifetimeMs});
+  const Reply found = connection_.command({"GET", owner_key_});
+  if (text(*found) != owner()) {
+    throw Failure(fmt::format("the key {} exists and is not this run's ({})", owner_key_, text(*found)));
+  }
+}
+
+void OwnKeys::keep() {
+  if (!shared_ || now_ns() - kept_ns_ < kKeepEveryNs) return;
+  kept_ns_ = now_ns();
+  for (const std::string& key : keys_) expire(connection_, key, true);
+  if (!owner_key_.empty()) expire(connection_, owner_key_, true);
+  connection_.flush();
+}
+
+void OwnKeys::remove() {
+  std::vector<std::string_view> command{"DEL"};
+  command.insert(command.end(), keys_.begin(), keys_.end());
+  if (!owner_key_.empty()) command.push_back(owner_key_);
+  if (command.size() > 1) connection_.command(command);
+}
+
+}  // namespace feedrate::redis

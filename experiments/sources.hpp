@@ -1,0 +1,20 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "common/error.hpp"
+
+/// Where a value came from: an error must name what its reader wrote.
+namespace feedrate {
+
+/// The error with the environment variable or the config file's key in place of an option that is not on the command
+/// line.
+BadInput with_source(const BadInput&, const CLI::App&, const std::vector<std::string>& arguments);
+/// The same of a message of CLI11's.
+std::string with_source(const std::string& message, const CLI::App&, const std::vector<std::string>& arguments);
+
+/// Throws BadInput for a variable FEEDRATE_… that nothing reads: a slip would otherwise measure something else.
+void refuse_unknown_variables(const CLI::App&);
+
+}  // namespace feedrate

@@ -1,0 +1,151 @@
+// A user's own server: a benchmark touches no key but those of its own run, and leaves none behind.
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class SharedRedis : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace();
+  }
+  bool stream() const { return GetParam() == "redis_stream"; }
+  Words run(Words more = {}) const {
+    Words words{"run", "--queue", GetParam(), "--device", "cpu", "--warmup", "0", "--redis", server_->url()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::set<std::string> keys() {
+    std::set<std::string> all;
+    const Reply reply = server_->command({"KEYS", "*"});
+    for (std::size_t i = 0; reply && i < reply->elements; ++i) all.emplace(reply->element[i]->str);
+    return all;
+  }
+  /// What stands under each key, in Redis's own serialisation.
+  std::map<std::string, std::string> contents() {
+    std::map<std::string, std::string> all;
+    for (const std::string& key : keys()) {
+      const Reply reply = server_->command({"DUMP", key});
+      if (reply && reply->str != nullptr) all[key] = std::string(reply->str, reply->len);
+    }
+    return all;
+  }
+  void plant() {
+    server_->command({"LPUSH", "feedrate:tasks", "somebody's task"});
+    server_->command({"SET", "feedrate:results:0", "somebody's text"});
+    server_->command({"SET", "feedrate", "another"});
+  }
+  /// Until keys of a run are there; these.
+  std::set<std::string> await_keys_of_a_run(const Process& process) {
+    std::set<std::string> found;
+    const bool came = await([&] {
+      found.clear();
+      for (const std::string& key : keys()) {
+        if (key.starts_with("feedrate:{bench-") && key.find(":floor:") == key.npos) found.insert(key);
+      }
+      return !found.empty();
+    });
+    EXPECT_TRUE(came) << process.err();
+    return found;
+  }
+  std::optional<RedisServer> server_;
+  Workplace place_;
+};
+
+TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
+  plant();
+  const auto before = contents();
+  const Outcome outcome = place_.run(run({"--messages", "3000", "--producers", "2", "--json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_clean(rows_of(outcome.out).at(0));
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_P(SharedRedis, FloorsLeaveNothing) {
+  plant();
+  const auto before = contents();
+  const Outcome outcome = place_.run({"floors", "--device", "cpu", "--redis", server_->url()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_P(SharedRedis, KeysOfARunHaveItsNameInOneSlotAndSayWhose) {
+  const auto process = place_.start(run({"--seconds", "60"}));
+  const auto found = await_keys_of_a_run(*process);
+  ASSERT_FALSE(found.empty());
+  const std::string prefix = found.begin()->substr(0, found.begin()->find('}') + 1);
+  for (const std::string& key : found) EXPECT_TRUE(key.starts_with(prefix + ":")) << key;
+  const Reply owner = server_->command({"GET", prefix + ":owner"});
+  ASSERT_TRUE(owner && owner->type == REDIS_REPLY_STRING);
+  EXPECT_NE(std::string(owner->str).find("process "), std::string::npos) << owner->str;
+  process->signal(SIGINT);
+  EXPECT_EQ(process->wait(), 130);
+  EXPECT_TRUE(keys().empty());
+}
+
+TEST_P(SharedRedis, WhatAKilledRunLeavesExpires) {
+  plant();
+  const auto others = contents();
+  const auto process = place_.start(run({"--seconds", "60", "--window", "64"}));
+  await_keys_of_a_run(*process);
+  process->signal(SIGKILL);
+  process->wait();
+  for (const std::string& key : keys()) {
+    if (others.contains(key)) continue;
+    const long long left = server_->integer({"PTTL", key});
+    EXPECT_TRUE(left == -2 || (left > 0 && left <= 60'000)) << key << " expires in " << left << " ms";
+  }
+  for (const auto& [key, value] : others) EXPECT_EQ(server_->integer({"PTTL", key}), -1) << key;
+  // A run after it has keys of its own.
+  EXPECT_EQ(place_.run(run({"--messages", "500"})).code, 0);
+}
+
+TEST_P(SharedRedis, AFailedRunLeavesNothing) {
+  const auto process = place_.start(run({"--seconds", "60", "--window", "4096"}));
+  await_keys_of_a_run(*process);
+  server_->command({"CONFIG", "SET", "maxmemory", "1"});  // from now on pushes are refused
+  EXPECT_EQ(process->wait(), 1) << process->out();
+  EXPECT_TRUE(keys().empty()) << *keys().begin();
+}
+
+TEST_P(SharedRedis, AReplyListOfOthersIsRefused) {
+  server_->command({"SET", "feedrate:results:1", "somebody's result"});
+  const Outcome outcome = place_.run(run({"--messages", "100", "--producers", "2", "--external-worker", "--json"}));
+  EXPECT_EQ(outcome.code, 1);
+  const std::string reason = rows_of(outcome.out).at(0).at("reason");
+  for (const char* said : {"feedrate:results:1", "not this run's", "--prefix"})
+    EXPECT_NE(reason.find(said), std::string::npos) << reason;
+  EXPECT_EQ(server_->integer({"EXISTS", "feedrate:results:1"}), 1);
+}
+
+TEST_P(SharedRedis, TasksThatNoWorkerTookAreTakenBack) {
+  std::string foreign(32, '\0');
+  foreign[6] = 9;  // reply list 9
+  if (stream()) {
+    server_->command({"XADD", "feedrate:tasks", "*", "m", foreign});
+  } else {
+    server_->command({"LPUSH", "feedrate:tasks", foreign});
+  }
+  const auto before = contents();
+  const Outcome outcome =
+      place_.run(run({"--external-worker", "--watchdog", "0.5", "--producers", "2", "--json", "--window", "300"}));
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(std::string(rows_of(outcome.out).at(0).at("reason")).find("watchdog"), std::string::npos);
+  EXPECT_EQ(server_->integer({stream() ? "XLEN" : "LLEN", "feedrate:tasks"}), 1);
+  const Reply reply = stream() ? server_->command({"XRANGE", "feedrate:tasks", "-", "+"})
+                               : server_->command({"LRANGE", "feedrate:tasks", "0", "-1"});
+  const redisReply* left = stream() ? reply->element[0]->element[1]->element[1] : reply->element[0];
+  EXPECT_EQ(std::string(left->str, left->len), foreign);
+  EXPECT_EQ(keys(), std::set<std::string>{"feedrate:tasks"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, SharedRedis, testing::Values("redis_list", "redis_stream"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
+#   tests/gpu_reference.sh OUTPUT-FOLDER PART…
+# Parts: check (the gpu tests, and memcheck of the workloads that were added last), quick (twice, so that runs can be
+# compared), capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails does not stop the others.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+feedrate=$here/bin/feedrate
+export FEEDRATE_REDIS_SERVER=${FEEDRATE_REDIS_SERVER:-$here/redis/redis-server} FEEDRATE_SPECS=$here/experiments/specs
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+(($# > 1)) || { echo "usage: $0 OUTPUT-FOLDER PART…" >&2; exit 2; }
+out=$1
+shift
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+part() {   # part NAME COMMAND…: times it, keeps its output
+  local name=$1 started=$SECONDS status=0
+  shift
+  "$@" >"$out/$name.log" 2>&1 || status=$?
+  echo "$name: exit $status, $((SECONDS - started)) s"
+  ((status == 0)) || { failed=1; tail -n 12 "$out/$name.log"; }
+}
+
+keep() {   # keep NAME: the rows of a sweep
+  [[ -s $work/$1/rows.jsonl ]] && xz -2 -T0 -c "$work/$1/rows.jsonl" >"$out/$1.jsonl.xz"
+  cp "$work/$1/spec.json" "$out/$1.spec.json"
+}
+
+for wanted in "$@"; do
+  case $wanted in
+    check)
+      part gpu_tests "$here/run" test gpu
+      part memcheck_scale "$sanitizer" --tool memcheck --error-exitcode 9 "$feedrate" run --device cuda --messages 300 \
+        --warmup 0 --window 64 --batch 8 --watchdog 120 --workload scale --queue gpu_ring
+      ;;
+    quick)
+      for run in quick_a quick_b; do
+        part $run "$feedrate" sweep quick --device cuda --out "$work/$run"
+        keep $run
+        sed -n '/^Best/,$p' "$out/$run.log"
+      done
+      ;;
+    capacity)
+      part capacity "$feedrate" capacity --device cuda --out "$work/capacity"
+      keep capacity
+      sed -n '/^Highest/,$p' "$out/capacity.log"
+      ;;
+    feeding)
+      part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.25 --warmup 0.08 \
+        --out "$work/feeding"
+      keep feeding
+      ;;
+    *) echo "no such part: $wanted" >&2; exit 2 ;;
+  esac
+done
+exit $failed
