@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
 #include "common/threads.hpp"
+#include "features.hpp"
 
 namespace feedrate {
 namespace {
