@@ -27,7 +27,7 @@ report's path. Run again, it installs and rebuilds nothing.
 Every other option goes to `feedrate sweep` as it is; `build/release/bin/feedrate sweep --help` lists them.
 Ctrl-C or SIGTERM end the sweep cleanly; the report of what was measured is still made, and --resume goes on later.
 Without a GPU the build leaves out CUDA (tests/run_tests.sh adds it); FEEDRATE_CUDA=AUTO builds it where there is nvcc.
-Exit codes: 0 done, 1 something failed, 2 bad arguments, missing packages or a folder that can't be written, 130 interrupted.
+Exit codes: 0 done, 1 something failed, 2 bad arguments, missing packages or an unwritable folder, 130 interrupted.
 TEXT
 }
 
@@ -167,11 +167,14 @@ report() {
     return
   fi
   # After an interruption the line that resumes, which the sweep has just printed, stays the last one.
-  ((interrupted)) || say 'making the report'
+  ((status == 130)) || say 'making the report'
   [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || FEEDRATE_LOGS=$folder/logs
   # In a shell of its own: a full disk ends it.
-  (PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH} logged report "$FEEDRATE_PYTHON" -m analysis report "$folder") || return 1
-  ((interrupted)) || say "results: $folder"
+  (
+    export PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH}
+    logged report "$FEEDRATE_PYTHON" -m analysis report "$folder"
+  ) || return 1
+  ((status == 130)) || say "results: $folder"
   echo "$folder/report.html"
 }
 

@@ -75,8 +75,8 @@ logged() {
 
 # Names the fullest of the places that are written to.
 full_place() {
-  df --output=avail,target -k -- "$FEEDRATE_ROOT" "$(nearest "$FEEDRATE_LOGS")" "${TMPDIR:-/tmp}" /var 2>/dev/null | tail -n +2 |
-    sort -n | awk 'NR == 1 { kib = $1; $1 = ""; printf " at%s (%d MB are free)", $0, kib / 1024 }'
+  df --output=avail,target -k -- "$FEEDRATE_ROOT" "$(nearest "$FEEDRATE_LOGS")" "${TMPDIR:-/tmp}" /var 2>/dev/null |
+    tail -n +2 | sort -n | awk 'NR == 1 { kib = $1; $1 = ""; printf " at%s (%d MB are free)", $0, kib / 1024 }'
 }
 
 # What a logged command says to the user.
@@ -176,7 +176,8 @@ apt_install() (
   fi
   "${apt[@]}" update || echo 'apt-get update failed; trying with the package lists that are here'
   sizes=$("${apt[@]}" install --assume-no --no-install-recommends "$@" 2>&1 |
-    sed -n 's/^Need to get \(.*\) of archives.*/\1 to download/p; s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
+    sed -n 's/^Need to get \(.*\) of archives.*/\1 to download/p
+            s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
   tell "apt-get, with what they depend on: ${sizes//$'\n'/}"
   "${apt[@]}" install -y --no-install-recommends "$@" || exit
   if ((new_redis)); then   # nor one that starts at the next boot
@@ -191,7 +192,7 @@ install_valijson() {
   [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
   say 'fetching the package libvalijson-dev alone, for its headers, into .deps'
   FEEDRATE_TAIL=8 logged valijson unpack_valijson ||
-    die 2 "libvalijson-dev could not be fetched: as root run: apt-get update (or install it); or put valijson's headers into .deps/usr/include"
+    die 2 "libvalijson-dev could not be fetched: as root run apt-get update, or put valijson's headers into .deps/usr/include"
 }
 
 unpack_valijson() {
@@ -316,7 +317,7 @@ install_cuda() {
   FEEDRATE_NVCC=$(find_nvcc) && return
   local folder=$FEEDRATE_ROOT/.cuda started=$SECONDS
   if [[ ! -e $folder/.feedrate-stamp || $(<"$folder/.feedrate-stamp") != "$(cuda_stamp)" ]]; then
-    say 'no nvcc here: fetching the CUDA 13 compiler and runtime from PyPI into .cuda'
+    say 'no nvcc here: fetching the CUDA 13 compiler and runtime (100 MB) from PyPI into .cuda'
     if FEEDRATE_TAIL=8 logged cuda cuda_from_pypi; then
       rm -rf "$folder"
       mv "$folder.new" "$folder"
@@ -363,7 +364,8 @@ decide_cuda() {
   local had
   [[ -z ${FEEDRATE_CUDA:-} ]] || return 0
   had=$(cached release CMAKE_CUDA_COMPILER)
-  if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; else FEEDRATE_CUDA=OFF; fi
+  FEEDRATE_CUDA=OFF
+  if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
 }
 
 # The architectures to compile device code for: those of this machine's GPUs; without one, what the folder has, or one.
@@ -371,7 +373,8 @@ architectures() {   # architectures PRESET
   local had gpus=''
   had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)
   if has_gpu; then
-    gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d '. ' | grep -x '[0-9]*' | sort -un | paste -sd';')
+    gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+      tr -d '. ' | sed '/^[0-9]\+$/!d' | sort -un | paste -sd';')
     [[ $had == native || -n $gpus && ";$had;" == *";$gpus;"* ]] || had=${gpus:-native}
   fi
   echo "${had:-90}"

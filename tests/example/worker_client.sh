@@ -29,13 +29,15 @@ trap stop EXIT
 redis() { redis-cli -s "$place/redis.sock" "$@"; }
 bytes() { od -An -v -tx1 "$@" | tr -d '\n'; }   # in hex: ` 01 00 00 00`
 
-"${FEEDRATE_REDIS_SERVER:-redis-server}" --port 0 --unixsocket "$place/redis.sock" --dir "$place" --save '' >"$place/server.log" &
+server=${FEEDRATE_REDIS_SERVER:-redis-server}
+"$server" --port 0 --unixsocket "$place/redis.sock" --dir "$place" --save '' >"$place/server.log" &
 pids+=($!)
 for ((i = 0; i < 100; i++)); do
   if redis ping >/dev/null 2>&1; then break; fi
   sleep 0.1
 done
-"$feedrate" worker --queue redis_list --workload echo --payload 64 --redis "unix://$place/redis.sock" 2>"$place/worker.log" >&2 &
+url=unix://$place/redis.sock
+"$feedrate" worker --queue redis_list --workload echo --payload 64 --redis "$url" >"$place/worker.log" 2>&1 &
 pids+=($!)
 
 # The id (its top 16 bits name the list for the answer: 7; the rest is the client's own: 1), the payload's length (4), the

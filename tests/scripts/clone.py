@@ -63,7 +63,8 @@ APT_GET = """#!/usr/bin/env bash
 echo "$*" >>"$LOG/apt-get"
 [[ -z ${APT_FAILS:-} ]] || { echo "E: ${APT_FAILS}"; exit 100; }
 [[ $1 != download ]] || : >"$2_1.0_all.deb"
-[[ " $* " != *' --assume-no '* ]] || printf 'Need to get 95.3 MB of archives.\\nAfter this operation, 412 MB of additional disk space will be used.\\n'
+[[ " $* " != *' --assume-no '* ]] || printf '%s\\n' 'Need to get 95.3 MB of archives.' \\
+  'After this operation, 412 MB of additional disk space will be used.'
 """
 
 DPKG = """#!/usr/bin/env bash
@@ -114,7 +115,8 @@ exit "${SWEEP_EXIT:-0}"
 
 FAKES = {
     "cmake": CMAKE, "ctest": CTEST, "g++": GXX, "apt-get": APT_GET, "dpkg": DPKG, "nvidia-smi": NVIDIA_SMI, "nvcc": NVCC,
-    "python3": PYTHON, "feedrate": FEEDRATE, "ninja": "#!/bin/sh\n", "redis-server": "#!/bin/sh\n", "sudo": "#!/bin/sh\nexit 1\n",
+    "python3": PYTHON, "feedrate": FEEDRATE, "ninja": "#!/bin/sh\n", "redis-server": "#!/bin/sh\n",
+    "sudo": "#!/bin/sh\nexit 1\n",
 }  # fmt: skip
 
 
@@ -125,8 +127,8 @@ class Clone:
         self.folder, self.fakes, self.log = place / "clone", place / "fakes", place / "log"
         for folder in (self.fakes, self.log):
             folder.mkdir()
-        for path in ("experiments/setup.sh", "experiments/run_experiment.sh", "experiments/specs/quick.json", "requirements.txt",
-                     "tests/run_tests.sh", "tests/requirements.txt", "cmake/cuda-pypi.txt", "CMakePresets.json"):  # fmt: skip
+        for path in ("experiments/setup.sh", "experiments/run_experiment.sh", "experiments/specs/quick.json",
+                     "requirements.txt", "tests/run_tests.sh", "tests/requirements.txt", "cmake/cuda-pypi.txt", "CMakePresets.json"):  # fmt: skip
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(SOURCE / path, self.folder / path)
         for name, text in FAKES.items():

@@ -212,6 +212,7 @@ def test_the_last_lines_name_the_folder_and_the_report(clone):
 def test_after_an_interruption_the_sweeps_own_line_is_the_last(clone):
     ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="130", SWEEP_SAYS="to go on: …")
     assert ran.returncode == 130 and ran.stdout == "rows/report.html\n"
+    assert ran.stderr.splitlines()[-1] == "to go on: …"
     assert (clone.log / "resume-with").read_text() == f"{MAIN}\n"
 
 
