@@ -210,6 +210,7 @@ main() {
   fi
   # A resumed folder holds its own spec, with the settings it was begun with.
   if [[ -n $spec || -z $resume ]]; then spec=$(find_spec "${spec:-quick}"); fi
+  [[ -n ${FEEDRATE_EXECUTABLE:-} ]] || require_writable_clone   # --out would not help
   if [[ -n $resume ]]; then
     require_writable 'the sweep goes on writing there' "$resume"
   elif ((!dry_run)); then

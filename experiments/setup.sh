@@ -460,13 +460,17 @@ install_everything() {
   install_cuda
 }
 
+require_writable_clone() {
+  local folders=("$FEEDRATE_ROOT/build" "$FEEDRATE_LOGS")
+  python_ready || folders+=("$FEEDRATE_ROOT/.venv")
+  require_writable 'clone Feedrate into a folder that you may write to' "${folders[@]}"
+}
+
 feedrate_setup() {   # feedrate_setup [tests]
   FEEDRATE_PURPOSE=${1:-measure}
   # An empty environment has a PATH in bash, but none for its children.
   export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}" HOME="${HOME:-$FEEDRATE_ROOT/build}"
-  local folders=("$FEEDRATE_ROOT/build" "$FEEDRATE_LOGS")
-  python_ready || folders+=("$FEEDRATE_ROOT/.venv")
-  require_writable 'clone Feedrate into a folder that you may write to' "${folders[@]}"
+  require_writable_clone
   decide_cuda
   locked install_everything
 }
