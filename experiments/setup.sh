@@ -401,7 +401,8 @@ configure() {
   fi
   say "configuring build/$preset"
   cd "$FEEDRATE_ROOT"
-  logged "configure-$preset" cmake --preset "$preset" "$@" || exit 1
+  # A folder that was configured by hand remembers another Python, and would keep it.
+  logged "configure-$preset" cmake --preset "$preset" '-U_Python3_*' "$@" || exit 1
   cd "$OLDPWD"
   printf '%s\n' "$key" >"$folder/.feedrate-key"
 }
