@@ -35,7 +35,8 @@ macro(_feedrate_find_cuda reason)
   endif()
 endmacro()
 
-# The machine's own GPU if it has one, else every one from Ampere on, and PTX for those to come.
+# The machine's own GPU if it has one, else (or with FEEDRATE_EVERY_GPU) every one from Ampere on, and PTX for those to come.
+option(FEEDRATE_EVERY_GPU "Device code for every GPU from Ampere on, whatever this machine has" OFF)
 function(_feedrate_cuda_architectures out)
   find_program(smi nvidia-smi NO_CACHE)
   set(gpus "")
@@ -44,7 +45,7 @@ function(_feedrate_cuda_architectures out)
   else()
     file(GLOB gpus "/dev/nvidia[0-9]")
   endif()
-  if(gpus MATCHES "^GPU|/dev/nvidia")
+  if(NOT FEEDRATE_EVERY_GPU AND gpus MATCHES "^GPU|/dev/nvidia")
     set(${out} native PARENT_SCOPE)
   else()
     set(${out} "80-real;86-real;89-real;90" PARENT_SCOPE)

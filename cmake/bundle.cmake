@@ -60,8 +60,13 @@ endforeach()
 
 # --- sources that run as they are
 file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
+file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md")   # README, CHANGELOG …, and the pages that stand beside the code
+foreach(folder common kernels variants experiments)
+  file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.md")
+  list(APPEND pages ${beside})
+endforeach()
 foreach(path analysis tests experiments/specs experiments/setup.sh experiments/run_experiment.sh ${schemas} requirements.txt
-             README.md LICENSE)
+             ${pages} LICENSE)
   if(EXISTS "${SOURCE}/${path}")
     get_filename_component(folder "${path}" DIRECTORY)
     file(COPY "${SOURCE}/${path}" DESTINATION "${stage}/${folder}" PATTERN __pycache__ EXCLUDE PATTERN .pytest_cache EXCLUDE)

@@ -75,11 +75,21 @@ command=${1:-}
 shift || true
 case $command in
   test) run_tests "$@" ;;
-  sweep) exec bash "$here/experiments/run_experiment.sh" "$@" ;;
+  sweep)
+    printf -v called '%q' "$0"
+    export FEEDRATE_RESUME_WITH="$called sweep"   # what an interrupted sweep tells its user to type
+    exec bash "$here/experiments/run_experiment.sh" "$@"
+    ;;
   micro)
     for program in "$here"/bin/*micro*; do start "$(basename "$program")" "$@"; done
     ;;
-  report) PYTHONPATH=$here exec python3 -m analysis report "$@" ;;
+  report)
+    if ! lacking=$(PYTHONPATH=$here python3 -m analysis needs) && [[ -n $lacking ]]; then
+      echo "no report: python3 here lacks ${lacking//$'\n'/, } (pip install --user ${lacking//$'\n'/ })" >&2
+      exit 1
+    fi
+    PYTHONPATH=$here exec python3 -m analysis report "$@"
+    ;;
   feedrate) exec "$FEEDRATE_EXECUTABLE" "$@" ;;
   -h | --help) usage ;;
   *)

@@ -1,4 +1,11 @@
 # The target `bundle`: build/<preset>/feedrate-bundle.tar.gz, an archive for GPU hosts without network or root.
+if(NOT FEEDRATE_TESTS)
+  # As experiments/run_experiment.sh configures it for its own machine: without tests, and perhaps without CUDA.
+  add_custom_target(bundle COMMAND ${CMAKE_COMMAND} -E echo
+    "This folder is built for this machine alone. A bundle: experiments/run_experiment.sh --bundle"
+    COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
+  return()
+endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_custom_target(bundle
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DBUILD=${CMAKE_BINARY_DIR} -DPYTHON=${Python3_EXECUTABLE}

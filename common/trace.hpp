@@ -1,5 +1,7 @@
 #pragma once
 
+#include "features.hpp"
+
 /// NVTX ranges in the domain `feedrate`; a few nanoseconds when no tool is attached, nothing in builds without NVTX.
 #ifdef FEEDRATE_NVTX
 #include <nvtx3/nvtx3.hpp>

@@ -1,6 +1,7 @@
 #include "experiments/cupti.hpp"
 
 #include "common/error.hpp"
+#include "features.hpp"
 
 #ifndef FEEDRATE_CUPTI
 

@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/redis/own_keys.hpp"
 #include "common/threads.hpp"
+#include "features.hpp"
 
 namespace feedrate {
 namespace {

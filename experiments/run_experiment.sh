@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 usage() {
   cat <<'TEXT'
 Usage: experiments/run_experiment.sh [SPEC] [OPTIONS]
+       experiments/run_experiment.sh --bundle
 
 Installs what is missing, builds Feedrate, runs the sweep SPEC (default: quick) on the GPU or, where there is none, on
 the CPU device, and makes a report. Rows and report go to results/<UTC time>-<spec>/; the last line printed is the
@@ -17,22 +18,26 @@ report's path. Run again, it installs and rebuilds nothing.
   --resume DIR    go on with the interrupted sweep whose rows are in DIR
   --redis URL     use this Redis instead of a private one: redis://[user:password@]host:port or unix:///path
   --axis NAME=V   sweep these values instead of the spec's: --axis payload=64,1Ki --axis window=pow2:0..12:2
+  --bundle        measure nothing here: build build/bundle/feedrate-bundle.tar.gz, which runs on GPU hosts without network,
+                  packages or root, and print its path
   --nsys          run the sweep under Nsight Systems (`nsys` must be on PATH), whose report goes beside the rows; with
                   --profile-cell N only that cell is in it: see analysis/profiling.md
   --help          this text
 
 Every other option goes to `feedrate sweep` as it is; `build/release/bin/feedrate sweep --help` lists them.
 Ctrl-C or SIGTERM end the sweep cleanly; the report of what was measured is still made, and --resume goes on later.
-Exit codes: 0 done, 1 something failed, 2 bad arguments or missing packages, 130 interrupted.
+Without a GPU the build leaves out CUDA (tests/run_tests.sh adds it); FEEDRATE_CUDA=AUTO builds it where there is nvcc.
+Exit codes: 0 done, 1 something failed, 2 bad arguments, missing packages or an unwritable folder, 130 interrupted.
 TEXT
 }
 
-spec='' out='' resume='' dry_run=0 nsys=0
+spec='' out='' resume='' dry_run=0 nsys=0 bundle=0
 profile_cell=${FEEDRATE_PROFILE_CELL:-}
 options=()
 
 # Takes what this script itself must know; the sweep gets everything, and judges it.
 parse() {
+  local given=$#
   if (($#)) && [[ $1 != -* ]]; then
     spec=$1
     shift
@@ -49,11 +54,13 @@ parse() {
       --resume=*) resume=${1#*=} ;;
       --dry-run) dry_run=1; options+=("$1") ;;
       --nsys) nsys=1 ;;
+      --bundle) bundle=1 ;;
       --profile-cell | --profile-cell=*) profile_cell=1; options+=("$1") ;;
       *) options+=("$1") ;;
     esac
     shift
   done
+  ((!bundle || given == 1)) || die 2 '--bundle stands alone: it measures nothing'
   [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes where it was'
   [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: there is no such folder"
   ((!nsys)) || have nsys || die 2 "--nsys needs Nsight Systems, and there is no 'nsys' on PATH"
@@ -136,16 +143,38 @@ sweep() {
   fi
 }
 
-report() {
-  local folder=$1
-  if [[ -z $FEEDRATE_PYTHON ]]; then
-    say "no report: python3 here lacks some of requirements.txt; the rows are in $folder"
-    return 0
+# What an unpacked bundle's host lacks for a report; a clone has its .venv.
+bundle_lacks() {
+  local names code=0
+  [[ -n ${FEEDRATE_EXECUTABLE:-} ]] || return 0
+  if ! have python3; then
+    echo 'there is no python3 here'
+    return
   fi
+  names=$(PYTHONPATH=$FEEDRATE_ROOT python3 -m analysis needs 2>/dev/null) || code=$?
+  if ((code == 1)) && [[ -n $names ]]; then
+    echo "python3 here lacks ${names//$'\n'/, } (pip install --user ${names//$'\n'/ })"
+  fi
+}
+
+report() {
+  local folder=$1 lacks
   # Nothing measured, nothing to report: a refused command line, say.
   [[ -n $(find "$folder" -maxdepth 1 -name '*.jsonl' -size +0 2>/dev/null) ]] || return 0
-  say 'making the report'
-  PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH} logged report "$FEEDRATE_PYTHON" -m analysis report "$folder" || return 1
+  lacks=$(bundle_lacks)
+  if [[ -n $lacks ]]; then
+    say "no report: $lacks; the rows are in $folder"
+    return
+  fi
+  # After an interruption the line that resumes, which the sweep has just printed, stays the last one.
+  ((status == 130)) || say 'making the report'
+  [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || FEEDRATE_LOGS=$folder/logs
+  # In a shell of its own: a full disk ends it.
+  (
+    export PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH}
+    logged report "$FEEDRATE_PYTHON" -m analysis report "$folder"
+  ) || return 1
+  ((status == 130)) || say "results: $folder"
   echo "$folder/report.html"
 }
 
@@ -153,22 +182,43 @@ report() {
 prepare() {
   if [[ -n ${FEEDRATE_EXECUTABLE:-} ]]; then   # an unpacked bundle: built, and to be run without installing anything
     feedrate=$FEEDRATE_EXECUTABLE
-    FEEDRATE_LOGS=$FEEDRATE_ROOT/results/logs
-    FEEDRATE_PYTHON=''
-    if system_python_suffices; then FEEDRATE_PYTHON=python3; fi
+    FEEDRATE_PYTHON=python3
   else
     feedrate_setup
     locked configure release
-    locked build release
+    locked build release feedrate
     feedrate=$FEEDRATE_ROOT/build/release/bin/feedrate
   fi
 }
 
+# The archive for hosts where nothing can be installed, with the tests, and device code for more than this machine's GPU.
+make_bundle() {
+  [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || die 2 '--bundle needs a clone, and this is an unpacked bundle'
+  FEEDRATE_CUDA=${FEEDRATE_CUDA:-AUTO}
+  feedrate_setup tests
+  locked configure bundle
+  locked build bundle bundle
+  say "$(tail -n 5 "$FEEDRATE_LOGS/build-bundle.log" | sed -n 's/^-- .*feedrate-bundle.tar.gz: //p')"
+  echo "$FEEDRATE_ROOT/build/bundle/feedrate-bundle.tar.gz"
+}
+
 main() {
   parse "$@"
+  if ((bundle)); then
+    make_bundle
+    exit
+  fi
   # A resumed folder holds its own spec, with the settings it was begun with.
   if [[ -n $spec || -z $resume ]]; then spec=$(find_spec "${spec:-quick}"); fi
+  [[ -n ${FEEDRATE_EXECUTABLE:-} ]] || require_writable_clone   # --out would not help
+  if [[ -n $resume ]]; then
+    require_writable 'the sweep goes on writing there' "$resume"
+  elif ((!dry_run)); then
+    require_writable 'name another folder with --out' "${out:-$FEEDRATE_ROOT/results}"
+  fi
   prepare
+  # The sweep, once interrupted, says how to go on: in the words that began it.
+  export FEEDRATE_RESUME_WITH=${FEEDRATE_RESUME_WITH:-$called}
   status=0 interrupted=0
   if ((dry_run)); then
     sweep ${spec:+"$spec"} ${resume:+--resume "$resume"} "${options[@]}"
@@ -184,4 +234,5 @@ main() {
   exit "$status"
 }
 
+printf -v called '%q' "$0"
 main "$@"

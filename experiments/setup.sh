@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Installs what Feedrate needs and is not there yet; a second run finds everything and touches neither disk nor network.
-# Run it (`experiments/setup.sh`) or source it: experiments/run_experiment.sh and tests/run_tests.sh use its functions.
+# Run it (`experiments/setup.sh`, or `experiments/setup.sh tests` for what the tests need besides) or source it:
+# experiments/run_experiment.sh and tests/run_tests.sh use its functions.
 #
-# Exit code 2: something is missing that only root may install (it is named). 1: an installation failed (its log is named).
-# FEEDRATE_CUDA=OFF skips the CUDA toolkit.
+# Exit code 2: something is missing that only root may install (it is named), or this clone can't be written to.
+# 1: an installation failed (its log is named), or the disk is full.
+# FEEDRATE_CUDA: OFF builds without CUDA, AUTO with it where there is a compiler. Without it, CUDA is built where there is a
+# GPU or a test asks for it.
 set -euo pipefail
 
 FEEDRATE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 FEEDRATE_LOGS=$FEEDRATE_ROOT/build/logs
 FEEDRATE_PYTHON=$FEEDRATE_ROOT/.venv/bin/python   # after feedrate_setup: the Python that has requirements.txt
+FEEDRATE_PURPOSE=measure                          # or `tests`, which need more packages
 FEEDRATE_NVCC=''                                  # after feedrate_setup: the CUDA compiler, empty for a CPU-only build
 
 say() { printf 'feedrate: %s\n' "$*" >&2; }
@@ -17,17 +21,69 @@ have() { command -v "$1" >/dev/null 2>&1; }
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }   # version $1 >= $2
 hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }   # of the content: a moved clone keeps its stamps
 
-# Runs a command with its output in a log, and shows the log's end only when it fails (FEEDRATE_TAIL lines of it).
-logged() {
-  local log=$FEEDRATE_LOGS/$1.log rc=0
+# Whether the disk of a path has no room: less than 100 KiB, or no inode. What is no disk, such as /proc, has no size.
+is_full() {
+  local free
+  free=$(df --output=size,avail,itotal,iavail -k -- "$(nearest "$1")" 2>/dev/null | tail -n1)
+  awk '{ exit !($1 > 0 && $2 < 100 || $3 > 0 && $4 == 0) }' <<<"${free:--}"
+}
+
+# The path itself, or the nearest folder above it that exists.
+nearest() {
+  local path=$1
+  while [[ ! -e $path && $path == */* && ${path%/*} != '' ]]; do path=${path%/*}; done
+  if [[ -e $path ]]; then echo "$path"; elif [[ $1 == /* ]]; then echo /; else echo .; fi
+}
+
+cannot_write() {   # cannot_write PATH WHAT-TO-DO
+  local why='this user may not write there'
+  ! is_full "$1" || die 1 "no space left for $1: make room, then run this again"
+  if [[ -e $(nearest "$1") && ! -d $(nearest "$1") ]]; then
+    why='a file is in the way'
+  elif ((EUID == 0)); then
+    why='it is read-only'
+  fi
+  die 2 "cannot write $1: $why; $2"
+}
+
+# Ends with one line before anything is installed or built, if one of these folders cannot be made or written.
+require_writable() {   # require_writable WHAT-TO-DO FOLDER…
+  local advice=$1 folder place
   shift
-  mkdir -p "$FEEDRATE_LOGS"
-  { printf '+'; printf ' %q' "$@"; printf '\n'; "$@"; } >"$log" 2>&1 || rc=$?
+  for folder in "$@"; do
+    place=$(nearest "$folder")
+    [[ -d $place && -w $place ]] || cannot_write "$folder" "$advice"
+  done
+}
+
+# Runs a command with its output in a log, and shows the log's end only when it fails (FEEDRATE_TAIL lines of it). The
+# command can reach the user on descriptor 3. A full disk is told in one line and ends the shell: whatever else could be
+# tried or said would fail for the same reason.
+logged() {
+  local name=$1 log=$FEEDRATE_LOGS/$1.log rc=0
+  shift
+  { mkdir -p "$FEEDRATE_LOGS" && : >"$log"; } 2>/dev/null || cannot_write "$log" 'it holds what this step says'
+  { printf '+'; printf ' %q' "$@"; printf '\n'; "$@"; } 3>&2 >"$log" 2>&1 || rc=$?
   ((rc == 0)) && return
+  if grep -qE 'No space left on device|enough free space|Disk quota exceeded' "$log" || is_full "$log"; then
+    die 1 "failed: $name: no space left on the disk$(full_place); the whole log: $log"
+  fi
   tail -n "${FEEDRATE_TAIL:-40}" "$log" >&2
-  say "failed (exit $rc): $1; the whole log: $log"
+  say "failed (exit $rc): $name; the whole log: $log"
   return "$rc"
 }
+
+# Names the fullest of the places that are written to.
+full_place() {
+  df --output=avail,target -k -- "$FEEDRATE_ROOT" "$(nearest "$FEEDRATE_LOGS")" "${TMPDIR:-/tmp}" /var 2>/dev/null |
+    tail -n +2 | sort -n | awk 'NR == 1 { kib = $1; $1 = ""; printf " at%s (%d MB are free)", $0, kib / 1024 }'
+}
+
+# What a logged command says to the user.
+tell() { printf 'feedrate: %s\n' "$*" >&3; }
+
+# Minutes and seconds: 75 -> 1 min 15 s.
+duration() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi; }
 
 # ---------------------------------------------------------------------------------------------- Debian packages
 
@@ -36,32 +92,33 @@ missing_tools() {
   have g++ && at_least "$(g++ -dumpfullversion)" 12 || echo g++
   have cmake && at_least "$(cmake --version | sed -n '1s/[^0-9]*//p')" 3.25 || echo cmake
   have ninja || echo ninja-build
-  have git || echo git
-  have pkg-config || echo pkg-config
+  [[ ! -e $FEEDRATE_ROOT/.git ]] || have git || echo git   # names the revision in the rows
   have redis-server || echo redis-server
   [[ -e /etc/ssl/certs/ca-certificates.crt || -n ${SSL_CERT_FILE:-} || ! -x /usr/bin/apt-get ]] || echo ca-certificates
 }
 
 # Package and header, one pair a line.
 FEEDRATE_HEADERS='libhiredis-dev hiredis/hiredis.h
-libbenchmark-dev benchmark/benchmark.h
-libgtest-dev gtest/gtest.h
-libgmock-dev gmock/gmock.h
 nlohmann-json3-dev nlohmann/json.hpp
 libcli11-dev CLI/CLI.hpp
 libspdlog-dev spdlog/spdlog.h
-libfmt-dev fmt/format.h
-libvalijson-dev valijson/validator.hpp'
+libfmt-dev fmt/format.h'
+FEEDRATE_TEST_HEADERS='libbenchmark-dev benchmark/benchmark.h
+libgtest-dev gtest/gtest.h
+libgmock-dev gmock/gmock.h'
 
-missing_headers() {
+# Prints the packages of those headers that the compiler does not find.
+lacking() {   # lacking PAIRS
   local package header
-  if ! have g++; then
-    cut -d' ' -f1 <<<"$FEEDRATE_HEADERS"
-    return
-  fi
   while read -r package header; do   # one run of the preprocessor answers for all
     printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$package"
-  done <<<"$FEEDRATE_HEADERS" | g++ -E -P -x c++ - | sed -n 's/^missing //p' | tr -d ' '
+  done <<<"$1" | g++ -E -P -x c++ -I "$FEEDRATE_ROOT/.deps/usr/include" - | sed -n 's/^missing //p' | tr -d ' '
+}
+
+missing_headers() {
+  local pairs=$FEEDRATE_HEADERS
+  [[ $FEEDRATE_PURPOSE != tests ]] || pairs+=$'\n'$FEEDRATE_TEST_HEADERS
+  if have g++; then lacking "$pairs"; else cut -d' ' -f1 <<<"$pairs"; fi
 }
 
 missing_python() {
@@ -86,13 +143,17 @@ install_packages() {
       sudo=sudo
     else
       die 2 "not root and no sudo, and these packages are missing: $missing
-feedrate: as root run: apt-get update && $command"
+feedrate: as root run: apt-get update && $command
+feedrate: or make a bundle on a machine where you have them, and unpack it here, where it needs nothing installed:
+feedrate:   experiments/run_experiment.sh --bundle     # prints the archive's path; then here: ./run sweep"
     fi
   fi
   say "installing Debian packages: $missing"
+  local started=$SECONDS
   # shellcheck disable=SC2086  # package names and the optional sudo are words
   logged apt apt_install "$sudo" $missing || die 1 'apt-get could not install the packages above'
   missing=$(missing_tools; missing_headers; missing_python)
+  say "installed the Debian packages in $(duration $((SECONDS - started)))"
   [[ -z $missing ]] || die 1 "installed, yet still missing or too old: ${missing//$'\n'/ } (needs g++ >= 12, CMake >= 3.25)"
 }
 
@@ -114,6 +175,10 @@ apt_install() (
     "${as_root[@]}" chmod 755 "$policy"
   fi
   "${apt[@]}" update || echo 'apt-get update failed; trying with the package lists that are here'
+  sizes=$("${apt[@]}" install --assume-no --no-install-recommends "$@" 2>&1 |
+    sed -n 's/^Need to get \(.*\) of archives.*/\1 to download/p
+            s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
+  tell "apt-get, with what they depend on: ${sizes//$'\n'/}"
   "${apt[@]}" install -y --no-install-recommends "$@" || exit
   if ((new_redis)); then   # nor one that starts at the next boot
     if have systemctl; then "${as_root[@]}" systemctl disable redis-server.service || true; fi
@@ -121,17 +186,40 @@ apt_install() (
   fi
 )
 
-# ---------------------------------------------------------------------------------------------- Python
-
-python_stamp() { hash_of "$FEEDRATE_ROOT/requirements.txt"; }
-python_ready() {
-  local stamp=$FEEDRATE_ROOT/.venv/.feedrate-stamp
-  [[ -x $FEEDRATE_PYTHON && -e $stamp && $(<"$stamp") == "$(python_stamp)" ]]
+# valijson's headers are all that is needed of its package, which depends on 160 others (Qt, Poco …): so it is unpacked into
+# this clone, which takes no root either.
+install_valijson() {
+  [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
+  say 'fetching the package libvalijson-dev alone, for its headers, into .deps'
+  FEEDRATE_TAIL=8 logged valijson unpack_valijson ||
+    die 2 "libvalijson-dev could not be fetched: as root run apt-get update, or put valijson's headers into .deps/usr/include"
 }
 
-# Whether the system's own packages satisfy requirements.txt's lower bounds.
-system_python_suffices() {
-  python3 - "$FEEDRATE_ROOT/requirements.txt" 2>/dev/null <<'PYTHON'
+unpack_valijson() {
+  local new=$FEEDRATE_ROOT/.deps.new
+  rm -rf "$new"
+  mkdir "$new"
+  (cd "$new" && { apt-get download libvalijson-dev || { apt-get update && apt-get download libvalijson-dev; }; } &&
+    dpkg -x libvalijson-dev_*.deb . && rm libvalijson-dev_*.deb) || return
+  rm -rf "$FEEDRATE_ROOT/.deps"
+  mv "$new" "$FEEDRATE_ROOT/.deps"
+}
+
+# ---------------------------------------------------------------------------------------------- Python
+
+# .venv/ holds requirements.txt, which reports need, and once the tests have run tests/requirements.txt too. A stamp each
+# says what is there: neither command installs the other's again.
+venv_has() {   # venv_has REQUIREMENTS
+  local stamp
+  stamp=$(stamp_of "$1")
+  [[ -x $FEEDRATE_PYTHON && -e $stamp && $(<"$stamp") == "$(hash_of "$FEEDRATE_ROOT/$1")" ]]
+}
+stamp_of() { echo "$FEEDRATE_ROOT/.venv/.stamp-${1//\//-}"; }
+python_ready() { venv_has requirements.txt && { [[ $FEEDRATE_PURPOSE != tests ]] || venv_has tests/requirements.txt; }; }
+
+# Whether a Python's packages satisfy the lower bounds of a file of requirements.
+suffices() {   # suffices PYTHON REQUIREMENTS
+  "$1" - "$FEEDRATE_ROOT/$2" 2>/dev/null <<'PYTHON'
 import importlib, importlib.metadata, re, sys
 numbers = lambda text: [int(n) for n in re.findall(r"\d+", text)[:2]]
 for line in open(sys.argv[1]):
@@ -141,26 +229,51 @@ for line in open(sys.argv[1]):
             sys.exit(1)
 PYTHON
 }
+system_python_suffices() { suffices python3 requirements.txt; }
+
+pip_install() {
+  "$FEEDRATE_PYTHON" -m pip install --disable-pip-version-check --no-input --retries 3 --timeout 20 --progress-bar off "$@"
+}
 
 venv_from_pypi() {
-  python3 -m venv --clear "$FEEDRATE_ROOT/.venv" &&
-    "$FEEDRATE_PYTHON" -m pip install --disable-pip-version-check --no-input --retries 3 --timeout 20 \
-      -r "$FEEDRATE_ROOT/requirements.txt"
+  python3 -m venv --clear "$FEEDRATE_ROOT/.venv" && pip_install -r "$FEEDRATE_ROOT/requirements.txt"
 }
 
 venv_from_system() {
   system_python_suffices && python3 -m venv --clear --system-site-packages --without-pip "$FEEDRATE_ROOT/.venv"
 }
 
+names_in() { sed -n 's/^\([a-z0-9-]*\)>=.*/\1/p' "$FEEDRATE_ROOT/$1" | paste -sd' '; }   # names_in REQUIREMENTS
+
+# Says how much pip fetched, from its log: `Downloading numpy-….whl (16.6 MB)`.
+say_downloaded() {   # say_downloaded LOG SECONDS
+  local mb
+  mb=$(sed -n 's/.*Downloading .* (\([0-9.]*\) \([kMG]\)B)$/\1 \2/p' "$FEEDRATE_LOGS/$1.log" |
+    awk '{ mb += $1 * ($2 == "k" ? 0.001 : $2 == "G" ? 1000 : 1) } END { printf "%.0f", mb }')
+  say "installed in $(duration "$2"), ${mb} MB downloaded"
+}
+
 install_python() {
-  python_ready && return
-  say 'installing Python packages from PyPI into .venv'
-  if ! FEEDRATE_TAIL=8 logged python venv_from_pypi; then
-    logged python-system venv_from_system ||
-      die 1 "the Python packages of requirements.txt could not be installed, and the system's python3 lacks some of them"
-    say "PyPI did not serve them; using the system's own Python packages"
+  local started=$SECONDS
+  if ! venv_has requirements.txt; then
+    say "installing Python packages from PyPI into .venv: $(names_in requirements.txt)"
+    if FEEDRATE_TAIL=8 logged python venv_from_pypi; then
+      say_downloaded python $((SECONDS - started))
+    else
+      logged python-system venv_from_system ||
+        die 1 "the Python packages of requirements.txt could not be installed, and the system's python3 lacks some of them"
+      say "PyPI did not serve them; using the system's own Python packages"
+    fi
+    hash_of "$FEEDRATE_ROOT/requirements.txt" >"$(stamp_of requirements.txt)"
   fi
-  python_stamp >"$FEEDRATE_ROOT/.venv/.feedrate-stamp"
+  if [[ $FEEDRATE_PURPOSE == tests ]] && ! venv_has tests/requirements.txt; then
+    if ! suffices "$FEEDRATE_PYTHON" tests/requirements.txt; then
+      say "installing the tests' Python packages from PyPI into .venv: $(names_in tests/requirements.txt)"
+      FEEDRATE_TAIL=8 logged python-tests pip_install -r "$FEEDRATE_ROOT/tests/requirements.txt" ||
+        die 1 "the Python packages of tests/requirements.txt could not be installed"
+    fi
+    hash_of "$FEEDRATE_ROOT/tests/requirements.txt" >"$(stamp_of tests/requirements.txt)"
+  fi
 }
 
 # ---------------------------------------------------------------------------------------------- CUDA
@@ -188,8 +301,7 @@ cuda_stamp() { hash_of "$FEEDRATE_ROOT/cmake/cuda-pypi.txt"; }
 cuda_from_pypi() {
   local new=$FEEDRATE_ROOT/.cuda.new kit library
   rm -rf "$new"
-  "$FEEDRATE_PYTHON" -m pip install --disable-pip-version-check --no-input --retries 3 --timeout 20 --no-compile --no-deps \
-    --only-binary=:all: --target "$new" -r "$FEEDRATE_ROOT/cmake/cuda-pypi.txt" || return
+  pip_install --no-compile --no-deps --only-binary=:all: --target "$new" -r "$FEEDRATE_ROOT/cmake/cuda-pypi.txt" || return
   kit=$new/nvidia/cu13
   [[ -d $kit/lib64 ]] || ln -s lib "$kit/lib64"
   for library in "$kit"/lib/*.so.*; do
@@ -203,12 +315,13 @@ cuda_from_pypi() {
 install_cuda() {
   [[ ${FEEDRATE_CUDA:-AUTO} == OFF ]] && return
   FEEDRATE_NVCC=$(find_nvcc) && return
-  local folder=$FEEDRATE_ROOT/.cuda
+  local folder=$FEEDRATE_ROOT/.cuda started=$SECONDS
   if [[ ! -e $folder/.feedrate-stamp || $(<"$folder/.feedrate-stamp") != "$(cuda_stamp)" ]]; then
-    say 'no nvcc here: fetching the CUDA 13 compiler and runtime from PyPI into .cuda'
+    say 'no nvcc here: fetching the CUDA 13 compiler and runtime (100 MB) from PyPI into .cuda'
     if FEEDRATE_TAIL=8 logged cuda cuda_from_pypi; then
       rm -rf "$folder"
       mv "$folder.new" "$folder"
+      say_downloaded cuda $((SECONDS - started))
     else
       # Remembered, so that the next run does not ask again.
       rm -rf "$folder" "$folder.new"
@@ -240,63 +353,131 @@ locked() {
   exec {lock}>&-
 }
 
+# What the CMake cache of a preset's folder says of a variable; nothing before it is configured.
+cached() {   # cached PRESET VARIABLE
+  [[ ! -e $FEEDRATE_ROOT/build/$1/CMakeCache.txt ]] || sed -n "s/^$2:[A-Z]*=//p" "$FEEDRATE_ROOT/build/$1/CMakeCache.txt"
+}
+
+# Whether this run needs CUDA: only a GPU runs it, and the tests prove that it compiles. A folder that has it keeps it:
+# what build/release is configured for only grows, so that the commands do not undo each other's work.
+decide_cuda() {
+  local had
+  [[ -z ${FEEDRATE_CUDA:-} ]] || return 0
+  had=$(cached release CMAKE_CUDA_COMPILER)
+  FEEDRATE_CUDA=OFF
+  if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
+}
+
+# The architectures to compile device code for: those of this machine's GPUs; without one, what the folder has, or one.
+architectures() {   # architectures PRESET
+  local had gpus=''
+  had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)
+  if has_gpu; then
+    gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+      tr -d '. ' | sed '/^[0-9]\+$/!d' | sort -un | paste -sd';')
+    [[ $had == native || -n $gpus && ";$had;" == *";$gpus;"* ]] || had=${gpus:-native}
+  fi
+  echo "${had:-90}"
+}
+
 # configure PRESET [-DNAME=value…]: only when the toolkit, the preset or the options changed; Ninja itself notices the rest.
-# FEEDRATE_ARCHITECTURES: the CUDA architectures of a folder that is not configured yet; one that is keeps its own.
 configure() {
-  local preset=$1 folder=$FEEDRATE_ROOT/build/$1 place key old=''
+  local preset=$1 folder=$FEEDRATE_ROOT/build/$1 place key old='' tests=OFF
   shift
   place="$FEEDRATE_ROOT $FEEDRATE_NVCC"
-  if [[ $preset == release || $preset == debug ]]; then
+  if [[ $preset == release || $preset == debug || $preset == bundle ]]; then
     [[ -z $FEEDRATE_NVCC ]] || set -- "$@" "-DCMAKE_CUDA_COMPILER=$FEEDRATE_NVCC"
+    [[ -z $FEEDRATE_NVCC || $preset == bundle ]] || set -- "$@" "-DCMAKE_CUDA_ARCHITECTURES=$(architectures "$preset")"
     [[ -z ${FEEDRATE_CUDA:-} ]] || set -- "$@" "-DFEEDRATE_CUDA=$FEEDRATE_CUDA"
   fi
+  if [[ $FEEDRATE_PURPOSE == tests || $(cached "$preset" FEEDRATE_TESTS) == ON ]]; then tests=ON; fi
   [[ -z ${FEEDRATE_WERROR:-} ]] || set -- "$@" "-DFEEDRATE_WERROR=$FEEDRATE_WERROR"
-  set -- "$@" "-DPython3_EXECUTABLE=$FEEDRATE_PYTHON"
+  set -- "$@" "-DFEEDRATE_TESTS=$tests" "-DPython3_EXECUTABLE=$FEEDRATE_PYTHON"
   key=$(printf '%s\n' "$place" "$(hash_of "$FEEDRATE_ROOT/CMakePresets.json")" "$@")
   [[ ! -e $folder/.feedrate-key ]] || old=$(<"$folder/.feedrate-key")
   [[ -e $folder/build.ninja && $old == "$key" ]] && return
-  if [[ -z $old ]]; then
-    [[ -z ${FEEDRATE_ARCHITECTURES:-} ]] || set -- "$@" "-DCMAKE_CUDA_ARCHITECTURES=$FEEDRATE_ARCHITECTURES"
-  elif [[ ${old%%$'\n'*} != "$place" ]]; then
+  if [[ -n $old && ${old%%$'\n'*} != "$place" && ${old%%$'\n'*} != "$FEEDRATE_ROOT " ]]; then
     set -- --fresh "$@"   # the clone or the toolkit moved: nothing in the cache can be relied on
   fi
   say "configuring build/$preset"
   cd "$FEEDRATE_ROOT"
-  logged "configure-$preset" cmake --preset "$preset" "$@" || exit 1
+  # A folder that was configured by hand remembers another Python, and would keep it.
+  logged "configure-$preset" cmake --preset "$preset" '-U_Python3_*' "$@" || exit 1
   cd "$OLDPWD"
   printf '%s\n' "$key" >"$folder/.feedrate-key"
 }
 
-# build PRESET [--target…]. FEEDRATE_WRAP, an array: a command to run the build under (tests list themselves in it).
+# Runs a build with Ninja's status in a form that show_progress reads.
+with_progress() {   # with_progress WHAT COMMAND…
+  local what=$1
+  shift
+  NINJA_STATUS='[%f/%t %e s] ' "$@" 2>&1 | show_progress "$what"
+}
+
+# Passes lines on to the log, and tells the user (descriptor 3) how far the build is: at a terminal in one line in place,
+# elsewhere in a line every FEEDRATE_PROGRESS seconds (15). What is left is reckoned from the rate so far.
+show_progress() {   # show_progress WHAT
+  local what=$1 line='' part status finished=0 all=0 spent text terminal=0 started=$SECONDS told=$SECONDS
+  [[ ! -t 3 ]] || terminal=1
+  while :; do
+    status=0
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    if ((status == 0)); then
+      printf '%s\n' "$line"
+      [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\ .*s\] ]] || finished=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+      line=''
+    elif ((status <= 128)); then   # beyond 128: no whole line came for a second
+      break
+    fi
+    ((all > 0 && (terminal || SECONDS - told >= ${FEEDRATE_PROGRESS:-15}))) || continue
+    told=$SECONDS spent=$((SECONDS - started))
+    text="$what: $finished of $all steps, $(duration "$spent") so far"
+    if ((finished > 2 && spent > 4)); then text+=", about $(duration $((spent * (all - finished) / finished))) left"; fi
+    if ((terminal)); then printf '\r\033[Kfeedrate: %s' "$text" >&3; else tell "$text"; fi
+  done
+  printf '%s' "$line"
+  if ((terminal)); then printf '\r\033[K' >&3; fi
+}
+
+# build PRESET [TARGET…]. FEEDRATE_WRAP, an array: a command to run the build under (tests list themselves in it).
 FEEDRATE_WRAP=()
 build() {
   local preset=$1 started=$SECONDS
   shift
   cd "$FEEDRATE_ROOT"
-  # The step that records the git revision always runs, and is not worth a word.
-  if [[ ! -x build/$preset/bin/feedrate ]] || (($(ninja -C "build/$preset" -n 2>/dev/null | wc -l) > 5)); then
-    say "building build/$preset"
-  fi
-  logged "build-$preset" "${FEEDRATE_WRAP[@]}" cmake --build --preset "$preset" --parallel "$(nproc)" "$@" || exit 1
+  logged "build-$preset" with_progress "building build/$preset" "${FEEDRATE_WRAP[@]}" \
+    cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"} || exit 1
   cd "$OLDPWD"
-  ((SECONDS - started < 5)) || say "built build/$preset in $((SECONDS - started)) s"
+  ((SECONDS - started < 5)) || say "built build/$preset in $(duration $((SECONDS - started)))"
 }
 
 # ---------------------------------------------------------------------------------------------- all of it
 
 install_everything() {
   install_packages
+  install_valijson
   install_python
   install_cuda
 }
 
-feedrate_setup() {
+require_writable_clone() {
+  local folders=("$FEEDRATE_ROOT/build" "$FEEDRATE_LOGS")
+  python_ready || folders+=("$FEEDRATE_ROOT/.venv")
+  require_writable 'clone Feedrate into a folder that you may write to' "${folders[@]}"
+}
+
+feedrate_setup() {   # feedrate_setup [tests]
+  FEEDRATE_PURPOSE=${1:-measure}
   # An empty environment has a PATH in bash, but none for its children.
   export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}" HOME="${HOME:-$FEEDRATE_ROOT/build}"
+  require_writable_clone
+  decide_cuda
   locked install_everything
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  feedrate_setup
+  [[ ${1:-tests} == tests ]] || die 2 "'$1': the only argument is \`tests\`"
+  feedrate_setup "$@"
   say "ready: Python $FEEDRATE_PYTHON, CUDA compiler ${FEEDRATE_NVCC:-none (CPU-only)}, GPU $(has_gpu && echo yes || echo no)"
 fi

@@ -1,3 +1,4 @@
+#include "features.hpp"
 #ifdef FEEDRATE_CUPTI
 #include "experiments/cupti/library.hpp"
 

@@ -10,6 +10,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/trace.hpp"
+#include "features.hpp"
 #include "kernels/workload.hpp"
 #include "tests/support/cupti.hpp"
 #include "variants/ring/lane_memory.hpp"

@@ -1,0 +1,335 @@
+"""From a clone to a report: what is installed, configured and built for whom, and what is said of it."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from clone import MAIN, SOURCE, TESTS, Clone
+
+ROOT = os.geteuid() == 0
+# A user without rights: this one, or for root, who may write everywhere, another.
+USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if ROOT else ()
+
+
+@pytest.fixture
+def clone():
+    # Not pytest's own temporary folder: another user can't enter that.
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        yield Clone(Path(place))
+
+
+def owned_by_user(clone: Clone) -> None:
+    if ROOT:
+        for path in (clone.log, clone.folder, *clone.folder.rglob("*")):
+            os.chown(path, 65534, 65534)
+
+
+# ------------------------------------------------------------------------------------------------ the build
+
+
+def test_a_build_says_how_far_it_is(clone):
+    ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.6", FEEDRATE_PROGRESS="1")
+    lines = re.findall(r"^feedrate: building build/release: (\d+) of 12 steps, \d s so far(.*)$", ran.stderr, re.M)
+    done = [int(number) for number, _ in lines]
+    assert len(done) >= 4 and done == sorted(set(done))
+    assert not lines[0][1] and re.fullmatch(r", about \d s left", lines[-1][1]), "no estimate from too little"
+    log = (clone.folder / "build/logs/build-release.log").read_text()
+    assert [line for line in log.splitlines() if line.endswith("12.o")] == ["[12/12 1.5 s] Building CXX object 12.o"]
+    assert "Building CXX" not in ran.stderr
+
+
+def test_a_short_build_needs_no_such_line(clone):
+    assert " steps" not in clone.run(MAIN, STEPS="12").stderr
+
+
+def test_at_a_terminal_the_build_has_one_line_in_place(clone):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [MAIN], cwd=clone.folder, env=clone.environment(STEPS="4", STEP_SECONDS="0.2"), stderr=theirs, stdout=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while more := os.read(ours, 4096):
+            said += more
+    except OSError:  # the end of a terminal
+        pass
+    assert process.wait(60) == 0, said
+    (line,) = [line for line in said.decode().split("\n") if "steps" in line]
+    assert line.count("\r\x1b[Kfeedrate: building build/release: ") >= 4
+    assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "and at the end it is wiped away"
+
+
+def test_a_failed_build_shows_its_end(clone):
+    ran = clone.run(MAIN, STEPS="60", BUILD_ERROR="error: no such thing")
+    assert ran.returncode == 1
+    said = ran.stderr.splitlines()
+    assert "error: no such thing" in said and len(said) < 60 and "build/logs/build-release.log" in said[-1]
+    assert "[1/60 1.5 s] Building CXX object 1.o" not in said
+
+
+def test_without_a_gpu_the_main_command_builds_the_executable_alone_and_no_cuda(clone):
+    assert clone.run(MAIN).returncode == 0
+    configured, built = clone.told("cmake")
+    assert "-DFEEDRATE_TESTS=OFF" in configured and "-DFEEDRATE_CUDA=OFF" in configured
+    assert "CMAKE_CUDA_COMPILER" not in configured
+    assert built.endswith("--target feedrate")
+
+
+def test_with_a_gpu_the_main_command_compiles_for_that_gpu(clone):
+    assert clone.run(MAIN, GPU="8.6\n9.0\n9.0").returncode == 0
+    configured, built = clone.told("cmake")
+    assert "-DFEEDRATE_CUDA=AUTO" in configured and "-DCMAKE_CUDA_ARCHITECTURES=86;90 " in configured
+    assert "-DFEEDRATE_TESTS=OFF" in configured and built.endswith("--target feedrate")
+
+
+def test_an_old_nvidia_smi_leaves_the_architecture_to_cmake(clone):
+    assert clone.run(MAIN, GPU="Field is not valid").returncode == 0
+    assert "-DCMAKE_CUDA_ARCHITECTURES=native " in clone.told("cmake")[0]
+
+
+def test_the_commands_share_a_folder_whose_configuration_only_grows(clone):
+    def configured(command: str, **variables: str) -> list[str]:
+        assert clone.run(command, **variables).returncode == 0
+        return [line for line in clone.told("cmake") if line.startswith("--preset release")]
+
+    assert len(configured(MAIN)) == 1
+    (tests,) = configured(TESTS)
+    assert "-DFEEDRATE_TESTS=ON" in tests and "-DFEEDRATE_CUDA=AUTO" in tests and "--fresh" not in tests
+    assert "-DCMAKE_CUDA_ARCHITECTURES=90 " in tests, "one is enough to prove that device code compiles"
+    for command in (MAIN, TESTS, MAIN):
+        assert configured(command) == []
+    (gpu,) = configured(MAIN, GPU="8.0")
+    assert "-DCMAKE_CUDA_ARCHITECTURES=80 " in gpu and "-DFEEDRATE_TESTS=ON" in gpu and "--fresh" not in gpu
+    assert configured(TESTS) == [], "a GPU that went away takes nothing with it"
+
+
+def test_the_bundle_has_a_folder_of_its_own_with_tests_and_every_architecture(clone):
+    ran = clone.run(MAIN, "--bundle", GPU="8.0", BUNDLE=".")
+    assert ran.stdout == f"{clone.folder}/build/bundle/feedrate-bundle.tar.gz\n" and ran.returncode == 0
+    assert "40 MiB; CUDA architectures: 80-real 90" in ran.stderr
+    configured, built = clone.told("cmake")
+    assert configured.startswith("--preset bundle ") and "-DFEEDRATE_TESTS=ON" in configured
+    assert "ARCHITECTURES" not in configured and "FEEDRATE_CUDA=AUTO" in configured
+    assert built.endswith("--target bundle")
+    assert clone.told("feedrate") == []
+
+
+def test_the_bundle_stands_alone(clone):
+    for words in (["--bundle", "--seconds", "1"], ["quick", "--bundle"]):
+        ran = clone.run(MAIN, *words)
+        assert ran.returncode == 2 and "--bundle" in ran.stderr and clone.told("cmake") == []
+
+
+def test_files_that_ask_what_the_build_has_include_the_header_that_says_so():
+    for folder in ("common", "kernels", "variants", "experiments", "tests"):
+        for file in (SOURCE / folder).rglob("*.[chu]*"):
+            text = file.read_text() if file.suffix in (".cpp", ".hpp", ".cu", ".cuh") else ""
+            if re.search(r"^\s*#.*\bFEEDRATE_(WITH_CUDA|NVTX|CUPTI)\b", text, re.M):
+                assert '#include "features.hpp"' in text, file
+
+
+# ------------------------------------------------------------------------------------------------ packages
+
+
+def test_packages_are_named_with_their_size(clone):
+    ran = clone.run(MAIN, HEADERS="", APT_FAILS="")
+    assert "feedrate: apt-get, with what they depend on: 95.3 MB to download, 412 MB on disk" in ran.stderr.splitlines()
+    assert re.search(r"installing Debian packages: .*libhiredis-dev", ran.stderr)
+
+
+def test_only_the_tests_ask_for_what_only_tests_need(clone):
+    for command, asked in ((MAIN, False), (TESTS, True)):
+        said = clone.run(command, HEADERS="").stderr
+        for package in ("libgtest-dev", "libgmock-dev", "libbenchmark-dev"):
+            assert (package in said) == asked
+
+
+def test_valijson_is_unpacked_without_what_its_package_depends_on(clone):
+    headers = "hiredis/hiredis.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h"
+    assert clone.run(MAIN, HEADERS=headers).returncode == 0
+    assert clone.told("apt-get") == ["download libvalijson-dev"]
+    assert (clone.folder / ".deps/usr/include/valijson/validator.hpp").exists()
+    assert [file.name for file in (clone.folder / ".deps").iterdir()] == ["usr"]
+    assert clone.run(MAIN, HEADERS=headers).returncode == 0
+    assert clone.told("apt-get") == [], "once is enough"
+
+
+def test_where_valijson_cannot_be_fetched_that_is_told(clone):
+    headers = "hiredis/hiredis.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h"
+    ran = clone.run(MAIN, HEADERS=headers, APT_FAILS="no such package")
+    assert ran.returncode == 2 and clone.told("cmake") == []
+    assert "libvalijson-dev could not be fetched" in ran.stderr.splitlines()[-1] and ".deps/usr/include" in ran.stderr
+
+
+def test_without_root_the_bundle_is_named_as_the_way(clone):
+    owned_by_user(clone)
+    ran = clone.run(MAIN, prefix=USER, HEADERS="")
+    assert ran.returncode == 2 and clone.told("cmake") == []
+    assert "as root run: apt-get update && apt-get install -y --no-install-recommends libhiredis-dev" in ran.stderr
+    assert "experiments/run_experiment.sh --bundle" in ran.stderr
+
+
+def test_python_packages_come_in_two_sets_that_do_not_undo_each_other(clone):
+    def installed(command: str) -> list[str]:
+        ran = clone.run(command)
+        assert ran.returncode == 0
+        return [
+            line.split(f"{clone.folder}/", 1)[1] for line in clone.told("python") if line.startswith("-m pip install")
+        ]
+
+    assert installed(MAIN) == ["requirements.txt"]
+    assert installed(TESTS) == ["tests/requirements.txt"]
+    assert installed(MAIN) == installed(TESTS) == []
+    (clone.folder / "tests/requirements.txt").write_text("pytest>=8,<9\n")
+    assert installed(MAIN) == []
+    assert installed(TESTS) == ["tests/requirements.txt"]
+    (clone.folder / "requirements.txt").write_text("numpy>=2,<3\n")
+    assert installed(TESTS) == ["requirements.txt", "tests/requirements.txt"]
+    assert installed(MAIN) == []
+
+
+def test_pip_says_what_it_installs_and_how_much_that_was(clone):
+    said = clone.run(MAIN).stderr
+    assert "feedrate: installing Python packages from PyPI into .venv: matplotlib numpy pandas scipy" in said.splitlines()
+    assert re.search(r"^feedrate: installed in \d+ s, 17 MB downloaded$", said, re.M)
+
+
+# ------------------------------------------------------------------------------------------------ the end of a sweep
+
+
+def test_the_last_lines_name_the_folder_and_the_report(clone):
+    ran = clone.run(MAIN, "--out", "rows")
+    assert ran.stdout == "rows/report.html\n" and ran.stderr.splitlines()[-1] == "feedrate: results: rows"
+
+
+def test_after_an_interruption_the_sweeps_own_line_is_the_last(clone):
+    ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="130", SWEEP_SAYS="to go on: …")
+    assert ran.returncode == 130 and ran.stdout == "rows/report.html\n"
+    assert ran.stderr.splitlines()[-1] == "to go on: …"
+    assert (clone.log / "resume-with").read_text() == f"{MAIN}\n"
+
+
+def test_a_refused_command_line_makes_no_report(clone):
+    ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="2")
+    assert ran.returncode == 2 and ran.stdout == "" and "results:" not in ran.stderr
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("spec", [["nosuch"], ["--out"], ["--resume", "nosuch"]])
+def test_a_bad_command_line_fails_before_anything_is_installed(clone, spec):
+    ran = clone.run(MAIN, *spec, HEADERS="")
+    assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
+    assert clone.told("apt-get") == clone.told("cmake") == [] and not (clone.folder / ".venv").exists()
+
+
+@pytest.mark.parametrize("command", [MAIN, TESTS, "experiments/setup.sh"])
+def test_a_clone_that_cannot_be_written_is_told_in_one_line(clone, command):
+    clone.folder.chmod(0o555)
+    ran = clone.run(command, prefix=USER)
+    assert ran.returncode == 2, ran.stderr
+    line = ran.stderr.splitlines()[-1]
+    assert re.match(rf"feedrate: cannot write {clone.folder}/build: this user may not write there; ", line)
+    assert clone.told("cmake") == [] and "Permission denied" not in ran.stderr
+
+
+def test_a_folder_for_results_that_cannot_be_made_is_told_before_the_build(clone):
+    owned_by_user(clone)
+    ran = clone.run(MAIN, "--out", "/proc/rows", prefix=USER)
+    assert ran.returncode == 2 and clone.told("cmake") == []
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("feedrate: cannot write /proc/rows: ") and "--out" in line
+
+
+def test_a_file_in_the_way_is_told(clone):
+    (clone.folder / "build").write_text("")
+    ran = clone.run(MAIN)
+    assert ran.returncode == 2 and "build: a file is in the way" in ran.stderr
+
+
+FULL = "OSError: [Errno 28] No space left on device"
+
+
+def test_a_full_disk_is_told_in_one_line_wherever_it_is_met(clone):
+    for variables in ({"HEADERS": "", "APT_FAILS": "You don't have enough free space in /var/cache/apt/archives/."},
+                      {"BUILD_ERROR": "fatal error: error writing to /tmp/x.s: No space left on device"},
+                      {"REPORT_ERROR": FULL}):  # fmt: skip
+        ran = clone.run(MAIN, prefix=(), **variables)
+        step = "|".join(("apt", "build-release", "report"))
+        line = ran.stderr.splitlines()[-1]
+        assert ran.returncode == 1 and "Traceback" not in ran.stderr and ran.stdout == ""
+        assert re.match(rf"feedrate: failed: ({step}): no space left on the disk at /", line), ran.stderr
+        log = Path(line.split("the whole log: ")[1])
+        assert log.exists() and next(iter(variables.values()), "") in log.read_text() or "HEADERS" in variables
+
+
+# ------------------------------------------------------------------------------------------------ an unpacked bundle
+
+
+@pytest.fixture
+def bundle(clone) -> Clone:
+    shutil.copy(SOURCE / "cmake/bundle_run.sh", clone.folder / "run")
+    (clone.folder / "run").chmod(0o755)
+    (clone.folder / "bin").mkdir()
+    shutil.copy(clone.fakes / "feedrate", clone.folder / "bin/feedrate")
+    return clone
+
+
+def test_a_bundle_names_what_python_lacks_for_a_report(bundle):
+    ran = bundle.run("./run", "sweep", "--out", "rows", NEEDS="matplotlib scipy")
+    assert ran.returncode == 0 and ran.stdout == ""
+    assert ran.stderr.splitlines()[-1] == (
+        "feedrate: no report: python3 here lacks matplotlib, scipy (pip install --user matplotlib scipy); the rows are in rows"
+    )
+    ran = bundle.run("./run", "report", "rows", NEEDS="matplotlib scipy")
+    assert ran.returncode == 1 and "lacks matplotlib, scipy" in ran.stderr
+
+
+def test_a_bundle_reports_where_python_has_what_reports_need(bundle):
+    ran = bundle.run("./run", "sweep", "--out", "rows")
+    assert ran.stdout == "rows/report.html\n" and ran.returncode == 0
+    assert bundle.told("python") == ["-m analysis needs", "-m analysis report rows"]
+    assert (bundle.log / "resume-with").read_text() == "./run sweep\n"
+
+
+def test_a_bundle_makes_no_bundle(bundle):
+    ran = bundle.run("./run", "sweep", "--bundle")
+    assert ran.returncode == 2 and "needs a clone" in ran.stderr
+
+
+@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("redis-server")), reason="needs cmake and redis-server")
+def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
+    source, build = tmp_path / "source", tmp_path / "build"
+    pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "variants/queues/gpu_ring.md", "experiments/page.md"]
+    for page in [*pages, "cmake/bundle_run.sh", "experiments/setup.sh", "tests/x", "build/other.md", "requirements.txt"]:
+        (source / page).parent.mkdir(parents=True, exist_ok=True)
+        (source / page).write_text(page)
+    (build / "bin").mkdir(parents=True)
+    shutil.copy("/bin/true", build / "bin/feedrate")
+    (build / "CMakeCache.txt").write_text("CMAKE_CUDA_ARCHITECTURES:STRING=80-real;90\n")
+    made = subprocess.run(
+        ["cmake", f"-DSOURCE={source}", f"-DBUILD={build}", "-DPYTHON=python3", "-P", str(SOURCE / "cmake/bundle.cmake")],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "CUDA architectures: 80-real 90" in made.stdout
+    archive = build / "feedrate-bundle.tar.gz"
+    names = subprocess.run(["tar", "tzf", archive], capture_output=True, text=True, check=True).stdout.split()
+    assert {f"feedrate-bundle/{page}" for page in pages} <= set(names)
+    assert "feedrate-bundle/build/other.md" not in names
+
+
+# ------------------------------------------------------------------------------------------------ the tests' own command
+
+
+def test_the_tests_say_how_long_they_take(clone):
+    assert "about 20 minutes on two cores" in clone.run(TESTS, "--help").stdout
+    assert "about 20 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
