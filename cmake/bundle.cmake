@@ -60,8 +60,11 @@ endforeach()
 
 # --- sources that run as they are
 file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
+# Pages for people. Those of results only where they are published, with their figures and without the rows.
+file(GLOB_RECURSE pages RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/variants/*.md"
+     "${SOURCE}/experiments/*.md" "${SOURCE}/results/reference/*.md" "${SOURCE}/results/reference/*.png")
 foreach(path analysis tests experiments/specs experiments/setup.sh experiments/run_experiment.sh ${schemas} requirements.txt
-             README.md LICENSE)
+             README.md CHANGELOG.md CONTRIBUTING.md LICENSE results/README.md ${pages})
   if(EXISTS "${SOURCE}/${path}")
     get_filename_component(folder "${path}" DIRECTORY)
     file(COPY "${SOURCE}/${path}" DESTINATION "${stage}/${folder}" PATTERN __pycache__ EXCLUDE PATTERN .pytest_cache EXCLUDE)
