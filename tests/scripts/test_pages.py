@@ -23,6 +23,19 @@ def pages(root: Path = ROOT) -> list[Path]:
     return found
 
 
+def written(lines: list[str]) -> list[str]:
+    """The lines that people write: those of a generated block are as long as its tables ask for."""
+    kept, generated = [], ""
+    for line in lines:
+        if begin := re.fullmatch(r"<!-- (\w+):begin -->", line):
+            generated = begin[1]
+        if not generated:
+            kept.append(line)
+        if line == f"<!-- {generated}:end -->":
+            generated = ""
+    return kept
+
+
 def links(text: str) -> list[str]:
     """The targets of links and pictures."""
     return re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", _without_fences(text))
@@ -88,7 +101,7 @@ def specs_without_line(page: str, names: list[str]) -> list[str]:
 def test_readme_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= MOST_LINES
-    assert [line for line in lines if len(line) > MOST_COLUMNS] == []
+    assert [line for line in written(lines) if len(line) > MOST_COLUMNS] == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -123,6 +136,11 @@ def test_figures_in_readme_stand_in_the_generated_blocks():
 
 
 # --- that these tests can fail
+
+
+def test_generated_lines_are_told_from_written_ones():
+    lines = ["one", "<!-- answer:begin -->", "long", "<!-- other:end -->", "<!-- answer:end -->", "two"]
+    assert written(lines) == ["one", "two"]
 
 
 def test_a_broken_link_is_found(tmp_path):
