@@ -60,13 +60,13 @@ endforeach()
 
 # --- sources that run as they are
 file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
-file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md")   # README, CHANGELOG …, and the pages that stand beside the code
-foreach(folder common kernels variants experiments)
-  file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/${folder}/*.md")
-  list(APPEND pages ${beside})
-endforeach()
+# Pages for people: those of the clone's top, those beside the code, and the published results' with their figures and
+# without the rows.
+file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md" "${SOURCE}/results/*.md")
+file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/variants/*.md"
+     "${SOURCE}/experiments/*.md" "${SOURCE}/results/reference/*.md" "${SOURCE}/results/reference/*.png")
 foreach(path analysis tests experiments/specs experiments/setup.sh experiments/run_experiment.sh ${schemas} requirements.txt
-             ${pages} LICENSE)
+             ${pages} ${beside} LICENSE)
   if(EXISTS "${SOURCE}/${path}")
     get_filename_component(folder "${path}" DIRECTORY)
     file(COPY "${SOURCE}/${path}" DESTINATION "${stage}/${folder}" PATTERN __pycache__ EXCLUDE PATTERN .pytest_cache EXCLUDE)

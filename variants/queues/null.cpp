@@ -3,7 +3,7 @@
 namespace feedrate {
 namespace {
 
-/// No work and no way: only the number of published messages passes from producer to collector. Each writes and reads a
+/// Delivers nothing: only the number of published messages passes from producer to collector. Each writes and reads a
 /// batch of slots of its own again and again, which stay in its core's caches; what a queue's slots cost beyond that is
 /// the queue's. What remains is the driver's own cost (making, timing, collecting and comparing messages): the limit of
 /// anything it can measure. Results' ids say nothing, as no message travels; they are compared and the outcome ignored.
@@ -60,7 +60,7 @@ class NullQueue final : public Queue {
   std::vector<std::unique_ptr<Flow>> flows_;
 };
 
-const QueueRegistration registered("null", {.description = "no work, no way: the driver's own limit",
+const QueueRegistration registered("null", {.description = "delivers nothing; measures the load generator's ceiling",
                                             .delivery = "nothing is delivered",
                                             .order = "per producer",
                                             .works = false,

@@ -1,0 +1,181 @@
+"""The pages for people: README is short, links lead somewhere, and what is quoted is what is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MADE = {"build", "__pycache__"}  # folders that hold no page of ours; nor does one whose name begins with a dot
+MOST_LINES, MOST_COLUMNS = 150, 120
+# Linked before they are there, as they are being written elsewhere: remove a name here when its file has come.
+AWAITED = {"kernels/scale.cu", "tests/example/worker_client.sh"}
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Every Markdown file of the repository. Of results only what is published."""
+    found = []
+    for path in sorted(root.rglob("*.md")):
+        folders = path.relative_to(root).parts[:-1]
+        fresh = folders[:1] == ("results",) and len(folders) > 1 and folders[1] != "reference"
+        if not fresh and not any(folder in MADE or folder.startswith(".") for folder in folders):
+            found.append(path)
+    return found
+
+
+def written(lines: list[str]) -> list[str]:
+    """The lines that people write: those of a generated block are as long as its tables ask for."""
+    kept, generated = [], ""
+    for line in lines:
+        if begin := re.fullmatch(r"<!-- (\w+):begin -->", line):
+            generated = begin[1]
+        if not generated:
+            kept.append(line)
+        if line == f"<!-- {generated}:end -->":
+            generated = ""
+    return kept
+
+
+def links(text: str) -> list[str]:
+    """The targets of links and pictures."""
+    return re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", _without_fences(text))
+
+
+def _without_fences(text: str) -> str:
+    return re.sub(r"^( *)```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """What GitHub calls the headings: lower case, spaces as dashes, punctuation gone, numbered where they repeat."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#+ +(.+?) *$", _without_fences(text), flags=re.MULTILINE):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+        number = found.get(name, -1) + 1
+        found[name] = number
+        if number:
+            found[f"{name}-{number}"] = 0
+    return set(found)
+
+
+def broken(page: Path) -> list[str]:
+    """The page's relative links that lead to no file, or to no heading of it."""
+    said = []
+    for link in links(page.read_text(encoding="utf-8")):
+        if re.match(r"[a-z][a-z+.-]*:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() and target.resolve() not in {ROOT / name for name in AWAITED}:
+            said.append(f"{link}: there is no such file")
+        elif anchor and (target.suffix != ".md" or anchor not in anchors(target.read_text(encoding="utf-8"))):
+            said.append(f"{link}: there is no such heading")
+    return said
+
+
+def unquoted(block: str, source: str) -> list[str]:
+    """The figures with a unit in `block` that `source` does not hold. Those of a table's line must stand in one line of
+    `source` that begins with the same cell."""
+    unit = r"(?:[kM] msg/s|msg/s|[kMGT]?B/s|[nµm]s)"
+    missing, seen = [], 0
+    for line in block.splitlines():
+        figures = re.findall(rf"\d[\d.]*(?: to \d[\d.]*)? {unit}(?![\w/])", line)
+        seen += len(figures)
+        name = re.match(r"\| [^|]+ \|", line)
+        places = [other for other in source.splitlines() if other.startswith(name[0])] if name else [source]
+        found = [[one for one in figures if not _holds(place, one)] for place in places]
+        missing += min(found, key=len, default=figures)
+    assert seen, "the block quotes nothing"
+    return missing
+
+
+def _holds(text: str, figure: str) -> bool:
+    return re.search(rf"(?<![\d.]){re.escape(figure)}(?![\w/])", text) is not None
+
+
+def specs_without_line(page: str, names: list[str]) -> list[str]:
+    """The specs that no line of a table begins with."""
+    return [name for name in names if not re.search(rf"^\| `{re.escape(name)}` \|", page, flags=re.MULTILINE)]
+
+
+def test_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MOST_LINES
+    assert [line for line in written(lines) if len(line) > MOST_COLUMNS] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    assert broken(page) == []
+
+
+def test_every_spec_is_explained():
+    names = [path.stem for path in (ROOT / "experiments/specs").glob("*.json")]
+    assert names
+    assert specs_without_line((ROOT / "experiments/README.md").read_text(encoding="utf-8"), names) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "quoted"),
+    [
+        ("experiments/README.md", "experiments/specs/example.json"),
+        ("variants/README.md", "tests/example/handoff_queue.cpp"),
+    ],
+)
+def test_examples_are_quoted_as_they_are(page, quoted):
+    example = (ROOT / quoted).read_text(encoding="utf-8")
+    assert f"\n{example}```" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_figures_in_readme_stand_in_the_generated_blocks():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"<!-- quoted: (\S+) -->(.*?)<!-- /quoted -->", text, flags=re.DOTALL)
+    assert blocks
+    for source, block in blocks:
+        assert unquoted(block, (ROOT / source).read_text(encoding="utf-8")) == []
+
+
+# --- that these tests can fail
+
+
+def test_generated_lines_are_told_from_written_ones():
+    lines = ["one", "<!-- answer:begin -->", "long", "<!-- other:end -->", "<!-- answer:end -->", "two"]
+    assert written(lines) == ["one", "two"]
+
+
+def test_a_broken_link_is_found(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/other.md").write_text("# A heading, with `code`\n## Twice\n## Twice\n```\n# no heading\n```\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[good](sub/other.md) [file](sub/none.md) [web](https://example.org/none)\n"
+        "[heading](sub/other.md#a-heading-with-code) [second](sub/other.md#twice-1) [none](sub/other.md#no-heading)\n"
+        "# Here\n[here](#here) [nowhere](#nowhere) ![picture](none.png) [`code`](sub/code.md)\n"
+        "```\n[in code](none.md)\n```\n"
+    )
+    assert broken(page) == [
+        "sub/none.md: there is no such file",
+        "sub/other.md#no-heading: there is no such heading",
+        "#nowhere: there is no such heading",
+        "none.png: there is no such file",
+        "sub/code.md: there is no such file",
+    ]
+
+
+def test_pages_leaves_out_what_is_made(tmp_path):
+    kept = ["README.md", "analysis/a.md", "results/README.md", "results/reference/x/README.md"]
+    for name in [*kept, "results/20260131T080000Z-quick/report.md", ".venv/lib/x.md", "build/release/y.md"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(page.relative_to(tmp_path)) for page in pages(tmp_path)] == sorted(kept)
+
+
+def test_a_figure_that_was_not_measured_is_found():
+    source = "| ring | 214 M msg/s (212–216)<br>64 B | 2.68 µs (2.63–2.73) | 322 to 425 M msg/s |\n| list | 9 ms |"
+    assert unquoted("214 M msg/s, 2.68 µs, 322 to 425 M msg/s", source) == []
+    assert unquoted("14 M msg/s, 2.6 µs, 22 to 425 M msg/s", source) == ["14 M msg/s", "2.6 µs", "22 to 425 M msg/s"]
+    assert unquoted("| ring | 214 M msg/s |\n| list | 2.68 µs |\n| none | 9 ms |", source) == ["2.68 µs", "9 ms"]
+
+
+def test_a_spec_without_a_line_is_found():
+    assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
