@@ -11,14 +11,15 @@ from .plots import Drawing
 DOTS_PER_INCH = 160
 
 
-def write_pngs(drawings: list[Drawing], directory: Path) -> list[Path]:
-    """Writes `<name>.png` for every figure that has data; returns their paths."""
-    written = []
-    for drawing in drawings:
-        if drawing.figure:
-            written.append(directory / f"{drawing.name}.png")
-            _save(drawing, written[-1], dpi=DOTS_PER_INCH)
-    return written
+def pngs(drawings: list[Drawing], directory: Path) -> dict[Path, bytes]:
+    """`<name>.png` of every figure that has data, by its path in the directory."""
+    return {directory / f"{drawing.name}.png": _png(drawing) for drawing in drawings if drawing.figure}
+
+
+def _png(drawing: Drawing) -> bytes:
+    out = io.BytesIO()
+    _save(drawing, out, format="png", dpi=DOTS_PER_INCH)
+    return out.getvalue()
 
 
 def inline_svg(drawing: Drawing) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 from . import advice, open_load, stats, tables, tails
 from .document import markdown, markdown_table
 from .errors import BadInput
-from .figures import links, write_pngs
+from .figures import links, pngs
+from .files import write_all
 from .load import Results, load
 from .marked import rewrite
 from .plots import ALL, capacities, draw_all, load_stages, offered
@@ -18,10 +19,8 @@ def write_figures(directory: str, out: str) -> list[Path]:
     """Writes the PNGs and headline.md; returns their paths."""
     results = load([directory])
     target = Path(out)
-    target.mkdir(parents=True, exist_ok=True)
-    headline = target / "headline.md"
-    headline.write_text(headline_text(results) + "\n", encoding="utf-8")
-    return [*write_pngs(draw_all(results), target), headline]
+    headline = {target / "headline.md": headline_text(results) + "\n"}
+    return write_all(pngs(draw_all(results), target) | headline)
 
 
 def headline_text(results: Results) -> str:

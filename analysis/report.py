@@ -7,7 +7,8 @@ import pandas as pd
 
 from . import advice, capacity, conduct, costs, open_load, stats, tables, tails, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_html, to_markdown
-from .figures import inline_svg, write_pngs
+from .figures import inline_svg, pngs
+from .files import write_all
 from .load import COUNTS, STATUSES, Results, load, machine_letters
 from .plots import Drawing, capacities, draw_all, offered
 
@@ -18,14 +19,13 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
     """Writes report.html, report.md and the PNGs; returns the path of report.html."""
     results = load(directories)
     target = Path(out) if out else results.directories[0]
-    target.mkdir(parents=True, exist_ok=True)
     drawings = draw_all(results)
     title = title or "Feedrate: " + ", ".join(path.resolve().name for path in results.directories)
     blocks = _blocks(results, drawings)
-    write_pngs(drawings, target)
-    (target / "report.md").write_text(to_markdown(title, blocks), encoding="utf-8")
-    (target / "report.html").write_text(to_html(title, blocks), encoding="utf-8")
-    return target / "report.html"
+    page = target / "report.html"
+    pages = {target / "report.md": to_markdown(title, blocks), page: to_html(title, blocks)}
+    write_all(pngs(drawings, target) | pages)
+    return page
 
 
 def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:

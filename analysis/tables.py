@@ -32,6 +32,7 @@ _HEADLINE = [
     "SMs",
     "delivery",
 ]
+_MAY_DIFFER = {"command"}  # as it does after every resume, which says nothing about the rows
 _WHO = ("queue", "transfer", "workload", "device", "flops_per_byte")  # said by the variant and the workload already
 
 
@@ -187,13 +188,14 @@ def not_ok(results: Results) -> Table:
 
 
 def environment(results: Results) -> tuple[Table, list[str]]:
-    """What ran where, and the names of the facts that were not the same in every row that tells them."""
+    """What ran where, and the names of the facts that should be the same in every row that tells them, and are not."""
     flat = [flatten(one) for one in results.environments]
     rows, differing = [], []
     for name in dict.fromkeys(name for one in flat for name in one):
         values = list(dict.fromkeys(_fact(name, one[name]) for one in flat if name in one))
-        if len(values) > 1:
+        if len(values) > 1 and name not in _MAY_DIFFER:
             differing.append(name)
+        if len(values) > 1:
             values = values if len(values) <= 6 else [*values[:6], f"and {len(values) - 6} more"]
         rows.append([name, "\n".join(values), "differs" if len(values) > 1 else ""])
     return Table(["fact", "value", ""], rows), differing

@@ -195,6 +195,15 @@ def test_redis_that_starts_later_is_no_difference(tmp_path):
     assert "these facts differ" not in text and "| redis.version | 7.0.15 |" in text
 
 
+def test_another_command_is_no_difference(tmp_path):
+    resumed = {"command": "bin/feedrate sweep quick --resume", "revision": "fedcba9"}
+    wheres = (rows.environment(), rows.environment(**resumed))
+    some = [rows.cell(rows.params(window=place), where=where) for place, where in enumerate(wheres, start=1)]
+    text = report(with_rows(tmp_path, *some))
+    assert "these facts differ: revision." in text
+    assert "bin/feedrate sweep quick<br>bin/feedrate sweep quick --resume | differs |" in text  # the table still tells
+
+
 def test_sampled_latency_is_said(tmp_path):
     row = rows.cell(rows.params())
     row["latency_ns"]["sampled_every"] = 16
