@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
         "--block",
         choices=list(BLOCKS),
         default="figures",
-        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the figures and headlines, the GPU "
-        "ring's tables, what one pair of threads carries, how open loads went up to saturation, or which queue keeps which "
+        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: what is best for which messages, the "
+        "figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to saturation, or which queue keeps which "
         "bound",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")

@@ -52,7 +52,7 @@ def write_comparison(before: str, after: str, out: str | None, rules: Rules, gat
         _overall_table(overall, metrics),
         Heading("Point by point"),
         _table(matched, metrics, a, b),
-        Picture(drawing.name, drawing.caption, ""),
+        Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
         *_lonely(lonely),
         Heading("What differs between the environments"),

@@ -22,10 +22,11 @@ def _png(drawing: Drawing) -> bytes:
     return out.getvalue()
 
 
-def inline_svg(drawing: Drawing) -> str:
-    """The figure as an SVG element, the same bytes each time. Its name salts the ids, for several share one page."""
+def inline_svg(drawing: Drawing, shape: str = "") -> str:
+    """The figure as an SVG element, the same bytes each time. Its name and shape salt the ids, for several share one
+    page."""
     out = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, "svg.fonttype": "path"}):
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}):
         _save(drawing, out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]

@@ -78,6 +78,13 @@ class Results:
         return sorted(self.cells["device"].unique())
 
     @property
+    def contest(self) -> set[str]:
+        """The variants that compete: the null queue delivers nothing, and a CPU device is no match for a GPU."""
+        known = pd.concat([lines[["variant", "queue", "device"]] for lines in (self.cells, self.capacities)])
+        device = "cuda" if "cuda" in self.devices else "cpu"
+        return set(known.loc[(known["queue"] != "null") & (known["device"] == device), "variant"])
+
+    @property
     def closed(self) -> "Results":
         """Only the cells that kept their window full. What a queue does at most, and how long a lone message takes,
         are theirs alone to tell: in an open load the rate is what was asked for."""

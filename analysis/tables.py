@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from . import stats, units
+from . import stability, stats, units
 from .document import Table
 from .load import RING_AXES, Results
 
@@ -13,8 +13,10 @@ _SAID = {
     "payload_bytes": units.size,
     "flops_per_byte": lambda value: f"{value:g} FLOP/B",
     "slot_bytes": units.size,
+    "burst_us": lambda value: f"bursts of {value:g} µs",
+    "pause_us": lambda value: f"pauses of {value:g} µs",
 }
-NAMES = {"payload_bytes": "payload", "ring_idle": "idling", "slot_bytes": "slot size"}
+NAMES = {"payload_bytes": "payload", "burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
 _DOES_NOT_APPLY = {0, "none"}
 _UNSAID = {*_DOES_NOT_APPLY, "auto", "in_order", "spin"}  # what the ring does unasked
 _HEADLINE = [
@@ -66,7 +68,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 def _peak(messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
     def said(point, metric, formatter) -> str:
         value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
-        return f"{value}\n{place(point, shown)}".strip()
+        return f"{value}\n{place(point, shown)}".strip() + stability.mark(point, "throughput")
 
     return [
         said(messages, "messages_per_second", units.messages_per_second),
@@ -86,8 +88,8 @@ def _alone(point: pd.Series | None) -> list[str]:
         return [units.NOTHING] * 4
     p50 = units.spread(units.nanoseconds, point["p50"], point["p50_low"], point["p50_high"])
     return [
-        f"{p50}\n{units.size(point['payload_bytes'])}",
-        units.nanoseconds(point["p99"]),
+        f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
+        units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
         units.nanoseconds(point["p999"]),
         f"{units.ratio(point['latency_ratio'])}\n{units.words(point['latency_floor'])}".strip(),
     ]
@@ -135,9 +137,13 @@ def axes(results: Results) -> Table:
 
 def _values(axis: str, column: pd.Series) -> str:
     """The values where the axis applies, ascending."""
-    formatter = _SAID.get(axis, lambda value: f"{value:g}" if isinstance(value, (int, float)) else str(value))
+    formatter = _SAID.get(axis, lambda value: _plain(value) if isinstance(value, (int, float)) else str(value))
     values = sorted(set(column) - _DOES_NOT_APPLY, key=lambda value: (isinstance(value, str), value))
     return ", ".join(map(formatter, values)) or "does not apply"
+
+
+def _plain(value: float) -> str:
+    return f"{value:g}" if value < 100_000 else units.tick(units.number)(value)
 
 
 def floors(results: Results) -> Table:
