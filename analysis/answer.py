@@ -17,8 +17,8 @@ ROUNDING = {"p50": 1 / 256}  # a percentile is the middle of a bucket, which is 
 DRIVER_BOUND = "driver-bound"  # how the reason of such a row begins
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
 NOTE = (
-    "Means over the repetitions, ± half of their 95 % interval (Student's t); the tables and figures below show medians. "
-    "Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No clear "
+    "Means over the repetitions, ± half of their 95 % interval (Student's t); the tables and figures below show "
+    "medians. Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No clear "
     "difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator was "
     "the limit, not the queue. The null queue delivers nothing and does not compete."
 )
@@ -62,8 +62,9 @@ def _usable(results: Results) -> pd.DataFrame:
     measured["limited"] = [bool(limited[members].any()) for members in measured["members"]]
     for metric in dict.fromkeys(question.metric for question in QUESTIONS):
         samples = [cells.loc[members, metric].to_numpy() for members in measured["members"]]
+        finest = ROUNDING.get(metric, 0)
         measured[f"{metric}_mean"] = [values.mean() for values in samples]
-        measured[f"{metric}_half"] = [max(half_width(values), ROUNDING.get(metric, 0) * values.mean()) for values in samples]
+        measured[f"{metric}_half"] = [max(half_width(values), finest * values.mean()) for values in samples]
     return measured[measured["work"] == stats.main_work(measured)]
 
 

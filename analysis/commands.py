@@ -103,8 +103,8 @@ def parser() -> argparse.ArgumentParser:
         choices=list(BLOCKS),
         default="figures",
         help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: what is best for which messages, the "
-        "figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to saturation, or which queue keeps which "
-        "bound",
+        "figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
+        "saturation, or which queue keeps which bound",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")

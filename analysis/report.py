@@ -151,7 +151,8 @@ def headline_note(results: Results, measured: pd.DataFrame) -> str:
 def _picture(drawing: Drawing, slim: Drawing) -> list[Block]:
     if drawing.figure is None:
         return [Heading(drawing.title), Text(drawing.missing, "missing")]
-    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, inline_svg(drawing), inline_svg(slim, "slim"))]
+    shapes = inline_svg(drawing), inline_svg(slim, "slim")
+    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, *shapes)]
 
 
 def _floors(results: Results) -> list[Block]:
@@ -185,5 +186,6 @@ def _run_line(results: Results) -> str:
 
 
 def _setting(name: str, value) -> str:
-    said = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+    """A run's setting in words."""
+    said = ("no", "yes")[value] if isinstance(value, bool) else value
     return f"{name.replace('_', ' ')} {said}"

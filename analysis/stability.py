@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-# Metric -> its column, and the factor between the least and the greatest repetition from which on it is unstable. A tail
-# rests on few samples, so it may differ by more. `feedrate` writes the same rule's outcome into a point's last row.
+# Metric -> its column, and the factor between the least and the greatest repetition from which on it is unstable. A
+# tail rests on few samples, so it may differ by more. `feedrate` writes the same rule's outcome into a point's last row.
 METRICS = {"throughput": ("messages_per_second", 1.5), "p50": ("p50", 1.5), "p99": ("p99", 3.0)}
 RULE = "throughput or p50 differ by 1.5 times or more between repetitions, or p99 by 3 times or more"
 
@@ -54,4 +54,5 @@ def summary(measured: pd.DataFrame) -> list[str]:
     if repeated.empty:
         return []
     count = int(repeated["unstable"].map(bool).sum())
-    return [f"{count or 'None'} of {len(repeated)} points measured more than once {'are' if count > 1 else 'is'} unstable: {RULE}."]
+    told = f"{count or 'None'} of {len(repeated)} points measured more than once {'are' if count > 1 else 'is'} unstable"
+    return [f"{told}: {RULE}."]

@@ -16,7 +16,13 @@ _SAID = {
     "burst_us": lambda value: f"bursts of {value:g} µs",
     "pause_us": lambda value: f"pauses of {value:g} µs",
 }
-NAMES = {"payload_bytes": "payload", "burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
+NAMES = {
+    "payload_bytes": "payload",
+    "burst_us": "burst",
+    "pause_us": "pause",
+    "ring_idle": "idling",
+    "slot_bytes": "slot size",
+}
 _DOES_NOT_APPLY = {0, "none"}
 _UNSAID = {*_DOES_NOT_APPLY, "auto", "in_order", "spin"}  # what the ring does unasked
 _HEADLINE = [

@@ -142,7 +142,8 @@ _COUNTS = {"2": "two", "3": "three", "4": "four"}
 
 def words(name: str) -> str:
     """A floor in plain words, without its unit: 'copy engine both'. A floor may be made of several:
-    'window/2*redis_round_trip_ns+copy_launch_copy_ns' is 'two Redis round trips and a copy, launch, copy, once a window'.
+    'window/2*redis_round_trip_ns+copy_launch_copy_ns' is 'two Redis round trips and a copy, launch, copy, once a
+    window'.
     """
     for every in ("window", "batch"):
         if name.startswith(f"{every}/"):

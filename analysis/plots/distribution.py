@@ -39,8 +39,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "All repetitions together, shaded from the least to the greatest of them. Each step to the right is ten times rarer; a line ends at its "
-        "slowest sample. Flat is predictable. The knee: of the points within 5 % of a "
+        "All repetitions together, shaded from the least to the greatest of them. Each step to the right is ten times "
+        "rarer; a line ends at its slowest sample. Flat is predictable. The knee: of the points within 5 % of a "
         "variant's most messages per second the one with the least p99." + lacks,
         figure,
     )

@@ -26,12 +26,12 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             _alone(right, place, lone_point, styles)
     left.set_yticks(range(len(order)), order)
     left.set_ylim(-0.6, len(order) - 0.3)
-    _finish(left, "peak verified messages per second", units.number, peak[["messages_per_second_low", "messages_per_second"]].stack())
+    rates = peak[["messages_per_second_low", "messages_per_second"]].stack()
+    _finish(left, "peak verified messages per second", units.number, rates)
     if len(alone):
         right.tick_params(axis="y", length=0)
-        _finish(
-            right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, alone[["p50_low", "p99_high"]].stack()
-        )
+        times = alone[["p50_low", "p99_high"]].stack()
+        _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
     caption = (
         f"Workload {work}, medians of the repetitions, thin whiskers from the least to the greatest. First panel: the "
         "best point of each; more is better."
@@ -45,7 +45,7 @@ def _peak(axes, place: int, point, styles: Styles) -> None:
     value = point["messages_per_second"]
     whiskers(axes, point, "messages_per_second", place, styles.line(point["variant"])["color"])
     axes.plot([value], [place], **styles.marker(point["variant"]))
-    axes.annotate(units.number(value), (point["messages_per_second_high"], place), xytext=(9, 0), textcoords="offset points", va="center")
+    _number(axes, units.number(value), point["messages_per_second_high"], place)
 
 
 def _alone(axes, place: int, point, styles: Styles) -> None:
@@ -55,9 +55,12 @@ def _alone(axes, place: int, point, styles: Styles) -> None:
         whiskers(axes, point, metric, place, colour)
     axes.plot([point["p99"]], [place], marker="|", markersize=11, color=colour)
     axes.plot([point["p50"]], [place], **styles.marker(point["variant"]))
-    axes.annotate(
-        units.nanoseconds(point["p50"]), (point["p99_high"], place), xytext=(9, 0), textcoords="offset points", va="center"
-    )
+    _number(axes, units.nanoseconds(point["p50"]), point["p99_high"], place)
+
+
+def _number(axes, text: str, end: float, place: int) -> None:
+    """To the right of where the whiskers end."""
+    axes.annotate(text, (end, place), xytext=(9, 0), textcoords="offset points", va="center")
 
 
 def _finish(axes, label: str, formatter, values: pd.Series) -> None:

@@ -33,8 +33,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(
         NAME,
         TITLE,
-        "Mean (not median) of each stage over sampled messages and repetitions, in the order of a message's way, from when it was "
-        "due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
+        "Mean (not median) of each stage over sampled messages and repetitions, in the order of a message's way, from "
+        "when it was due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
         "sustain. At the right: the sum of the means, and below it that of the least and the greatest repetition.",
         figure,
     )

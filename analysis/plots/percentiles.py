@@ -37,8 +37,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         TITLE,
         "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is "
         "the wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
-        f"repetitions together, n samples, the response shaded from the least to the greatest of them; a line ends where "
-        f"fewer than {TAIL} samples are slower, or at p99.99.",
+        f"repetitions together, n samples, the response shaded from the least to the greatest of them; a line ends "
+        f"where fewer than {TAIL} samples are slower, or at p99.99.",
         figure,
     )
 

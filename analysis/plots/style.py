@@ -158,15 +158,16 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
 
 
 def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = (), below: bool = False) -> None:
-    """One legend beside or below all panels, each entry once, in the order of the panels or as `order` has them. It lies outside
-    the figure; saving cuts to what was drawn."""
+    """One legend beside or below all panels, each entry once, in the order of the panels or as `order` has them. It
+    lies outside the figure; saving cuts to what was drawn."""
     entries = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     entries = {label: entries[label] for label in [*order, *entries] if label in entries}
-    place = {"bbox_to_anchor": (0, 0), "ncols": 2, "columnspacing": 1, "fontsize": 10} if below else {"bbox_to_anchor": (1, 1)}
-    figure.legend(entries.values(), entries.keys(), loc="upper left", handlelength=2.6 if below else 3.2, **place)
+    beside = {"bbox_to_anchor": (1, 1), "handlelength": 3.2}
+    beneath = {"bbox_to_anchor": (0, 0), "handlelength": 2.6, "ncols": 2, "columnspacing": 1, "fontsize": 10}
+    figure.legend(entries.values(), entries.keys(), loc="upper left", **beneath if below else beside)
 
 
 def mark_cpu(figure: Figure, devices: list[str]) -> None:

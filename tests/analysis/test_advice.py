@@ -79,7 +79,7 @@ def test_without_searches_the_highest_rate_that_was_sustained_within_the_bound_w
     assert lines["p99 ≤ 100 µs"]["use"].startswith("host_polled + pinned")
     assert lines["p99 ≤ 100 µs"]["its rate"] == "4.00 k msg/s\np99 90.0 µs"
     assert lines["p99 ≤ 100 µs"]["runner-up"].startswith("gpu_ring\n2.00 k msg/s")
-    assert lines["p99 ≤ 100 µs"]["evidence"].startswith(some[2]["id"])
+    assert lines["p99 ≤ 100 µs"]["evidence"].evidence.startswith(some[2]["id"])
 
 
 def test_nothing_within_the_bound_is_said(tmp_path):

@@ -22,7 +22,8 @@ def cells(queue, rates, p50=1e4, **changes) -> list[dict]:
 
 
 def limited(some: list[dict]) -> list[dict]:
-    return [row | {"status": "invalid", "reason": "driver-bound: 97 % of what the driver alone reaches"} for row in some]
+    why = "driver-bound: 97 % of what the driver alone reaches"
+    return [row | {"status": "invalid", "reason": why} for row in some]
 
 
 def answers(tmp_path, *groups) -> dict[str, dict]:

@@ -168,7 +168,9 @@ def test_a_package_that_is_too_old_is_named_with_what_would_do(monkeypatch):
     assert needs.missing() == ["pandas >= 1.5 (here 1.4.9)"]
 
 
-@pytest.mark.parametrize("version, old", [("1.5", False), ("1.5.0rc1", False), ("1.10.2", False), ("2.0+cu12", False), ("1.4.99", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    "version, old", [("1.5", False), ("1.5.0rc1", False), ("1.10.2", False), ("2.0+cu12", False), ("1.4.99", True)]
+)
 def test_versions_are_compared_as_numbers(monkeypatch, version, old):
     monkeypatch.setattr(needs.metadata, "version", lambda name: version if name == "pandas" else "99.0")
     assert bool(needs.missing()) == old

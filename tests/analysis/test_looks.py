@@ -90,8 +90,8 @@ def test_every_figure_has_a_shape_for_a_phone(page):
     figures = re.findall(r"<figure .*?</figure>", page, re.DOTALL)
     assert len(figures) == 10
     for figure in figures:
-        shapes = re.search(r'<div class="broad">(<svg.*?</svg>)\s*</div><div class="slim">(<svg.*?</svg>)', figure, re.DOTALL)
-        broad, slim = (float(re.search(r'width="([\d.]+)pt"', shape)[1]) for shape in shapes.groups())
+        shapes = re.findall(r'<div class="(?:broad|slim)">(<svg.*?</svg>)', figure, re.DOTALL)
+        broad, slim = (float(re.search(r'width="([\d.]+)pt"', shape)[1]) for shape in shapes)
         assert slim < 72 * NARROW * 1.25 < broad, re.search('aria-label="[^"]*', figure)[0]
 
 

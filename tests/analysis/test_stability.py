@@ -1,4 +1,4 @@
-"""Points whose repetitions differ too much: judged by one rule, marked in tables and figures, counted in the summary."""
+"""Points whose repetitions differ too much: one rule judges, tables and figures mark them, the summary counts them."""
 
 import load_rows
 import pytest
@@ -96,7 +96,8 @@ def test_open_loads_are_judged_too(tmp_path):
 
 def lines_of(axes) -> list[tuple]:
     """The ends of every line and whisker."""
-    ends = [tuple(map(tuple, segment)) for group in axes.collections for segment in getattr(group, "get_segments", list)()]
+    drawn = [segment for group in axes.collections for segment in getattr(group, "get_segments", list)()]
+    ends = [tuple(map(tuple, segment)) for segment in drawn]
     return [*ends, *(tuple(zip(*line.get_data())) for line in axes.lines)]
 
 
