@@ -34,6 +34,10 @@ linear-gradient(to left,var(--shade),transparent) 100% 0/1rem 100% no-repeat scr
 .long{{display:block;min-width:8rem}}
 .prose{{display:block;min-width:14rem}}
 td.number .value{{white-space:nowrap;min-width:0}}
+table:has(th:nth-child(12)){{font-size:.76rem}}
+table:has(th:nth-child(12)) :is(th,td){{padding:.3rem}}
+table:has(th:nth-child(12)) .long{{min-width:6rem}}
+table:has(th:nth-child(12)) th .value{{white-space:normal}}
 figure{{margin:1rem 0}}
 figure svg{{width:100%;max-width:72rem;height:auto}}
 figcaption,.note{{color:var(--soft);font-size:.9rem}}
