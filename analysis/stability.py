@@ -14,7 +14,8 @@ def judged(points: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
     """The points, which have `<column>_low`, `<column>_high` and `repetitions`, with `spread` (metric -> greatest over
     least) and `unstable` (the metrics that are). `ends`: by the same index `stops` and `directories`, lists with an
     entry for each row of the point."""
-    found = [judge(point, *ends.loc[place, ["stops", "directories"]]) for place, point in points.iterrows()]
+    mine = ends.reindex(points.index)
+    found = [judge(*one) for one in zip(points.to_dict("records"), mine["stops"], mine["directories"])]
     return points.assign(
         spread=pd.Series([spread for spread, _ in found], points.index, dtype=object),
         unstable=pd.Series([unstable for _, unstable in found], points.index, dtype=object),
