@@ -136,7 +136,7 @@ _PLAIN = {
     "copy_launch_copy_ns": "copy, launch, copy",
     "mapped_launch_sync_ns": "launch on mapped memory",
 }
-_ACRONYMS = {"redis": "Redis", "sm": "SM", "h2d": "host to device", "d2h": "device to host"}
+_ACRONYMS = {"redis": "Redis", "sm": "SM"}
 _COUNTS = {"2": "two", "3": "three", "4": "four"}
 
 
