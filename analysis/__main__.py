@@ -1,150 +1,36 @@
-"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ring …`."""
+"""`python -m analysis COMMAND …`. What a command imports may be missing: that is said first, in one line."""
 
-import argparse
 import sys
 
-from .aa import write_aa
-from .compare import METRICS, Rules, write_comparison
-from .errors import BadInput
-from .export import FORMATS, export
-from .gate import GRAMMAR, parse_gate, parse_margin, parse_noise
-from .readme import BLOCKS, update_readme, write_figures
-from .report import write_report
-from .ring.note import write_ring
-from .verdict import RUN_NOISE
+from . import needs
+from .errors import CannotWrite
+from .files import say
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m analysis", description="Reports and comparisons of Feedrate results.")
-    commands = top.add_subparsers(dest="command", required=True)
-
-    report = commands.add_parser(
-        "report", help="write report.html, report.md and PNGs of one or more result directories"
-    )
-    report.add_argument("directories", nargs="+", metavar="DIR", help="a directory that holds rows.jsonl")
-    report.add_argument("--out", metavar="DIR", help="where to write (default: the first DIR)")
-    report.add_argument("--title", help="the report's title (default: the directories' names)")
-
-    names = ", ".join(metric.name for metric in METRICS)
-    compare = commands.add_parser(
-        "compare",
-        help="ratios B / A of equal points, each FASTER, SLOWER, SAME or UNCLEAR",
-        description="Compares B with A point by point, for each metric "
-        f"({names}): the ratio B / A, its 95 % interval, and a verdict. FASTER and SLOWER: B differs by the margin or "
-        "more, and not by chance even among so many points. SAME: the whole interval lies within the margin. UNCLEAR: "
-        "everything else.",
-        epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
-    )
-    compare.add_argument("before", metavar="A", help="the result directory to compare with")
-    compare.add_argument("after", metavar="B", help="the result directory to judge")
-    compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: B)")
-    compare.add_argument(
-        "--fail-on",
-        metavar="GATE",
-        action="append",
-        default=[],
-        help=f"exit 1 and name the points on stderr; GATE is {GRAMMAR}. slower:5%% stops points that are SLOWER by "
-        "5 %% or more (throughput 5 %% lower, or a latency 5 %% higher), slower:10%%:p99 only where p99 says so; "
-        "unclear stops those that cannot be judged, and those ok in A that are not ok in B. May be given again",
-    )
-
-    aa = commands.add_parser(
-        "aa",
-        help="false verdicts between two runs of the same code",
-        description="Two runs that are known to be of the same code: every FASTER and SLOWER between them is false. "
-        "Says how many there are, and what to give compare as --run-noise.",
-    )
-    aa.add_argument("before", metavar="A", help="one result directory")
-    aa.add_argument("after", metavar="B", help="another, measured by the same code on the same machine")
-    aa.add_argument(
-        "--readme", metavar="README.md", help="a file with the lines <!-- aa:begin --> and <!-- aa:end --> to rewrite"
-    )
-    aa.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
-
-    for judging in (compare, aa):
-        judging.add_argument(
-            "--margin",
-            metavar="PERCENT",
-            default="2%",
-            help="the smallest effect of interest; less than that counts as the same (default: 2%%)",
-        )
-        judging.add_argument(
-            "--run-noise",
-            metavar="PERCENT[:METRIC]",
-            action="append",
-            default=[],
-            help="the standard deviation between runs of one code that their repetitions do not show, as aa measures "
-            f"it (default: {100 * RUN_NOISE:g}%%; 0%% for what one run measured side by side); may be given again, for "
-            "one metric each",
-        )
-
-    export = commands.add_parser("export", help="result rows in other tools' formats")
-    export.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
-    export.add_argument(
-        "--format",
-        choices=list(FORMATS),
-        required=True,
-        help="google-benchmark: its JSON, for its tools/compare.py; hdr: HdrHistogram's interval logs, one a point",
-    )
-    export.add_argument("--out", metavar="PATH", required=True, help="the JSON file, or the logs' directory, to write")
-
-    figures = commands.add_parser("figures", help="write only the PNGs, and the headline table as headline.md")
-    figures.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
-    figures.add_argument("--out", metavar="DIR", required=True, help="where to write")
-
-    readme = commands.add_parser("readme", help="rewrite the figures' block of a README from result rows")
-    readme.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
-    readme.add_argument(
-        "readme", metavar="README.md", help="a file with the lines <!-- figures:begin --> and <!-- figures:end -->"
-    )
-    readme.add_argument(
-        "--block",
-        choices=list(BLOCKS),
-        default="figures",
-        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the figures and headlines, the GPU "
-        "ring's tables, what one pair of threads carries, how open loads went up to saturation, or which queue keeps which "
-        "bound",
-    )
-    readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
-    readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")
-
-    ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
-    ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
-    ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
-    ring.add_argument(
-        "--note", metavar="NOTE.md", help="a file with the lines <!-- axes:begin --> and <!-- axes:end --> to rewrite"
-    )
-    ring.add_argument("--check", action="store_true", help="write nothing; exit 1 if the note's block would change")
-    return top
-
-
-def _rules(options: argparse.Namespace) -> Rules:
-    return Rules(parse_margin(options.margin), parse_noise(options.run_noise, METRICS))
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+def main(arguments=None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["needs"]:
+        return _tell_needs()
+    complaint = needs.complaint()
+    if complaint:
+        print(complaint, file=sys.stderr)
+        return 1
     try:
-        match options.command:
-            case "report":
-                print(write_report(options.directories, options.out, options.title))
-            case "compare":
-                gates = [parse_gate(text, METRICS) for text in options.fail_on]
-                return write_comparison(options.before, options.after, options.out, _rules(options), gates)
-            case "aa":
-                return write_aa(options.before, options.after, _rules(options), options.readme, options.check)
-            case "export":
-                print("\n".join(map(str, export(options.directory, options.format, options.out))))
-            case "figures":
-                print("\n".join(map(str, write_figures(options.directory, options.out))))
-            case "readme":
-                return update_readme(options.directory, options.readme, options.block, options.figures, options.check)
-            case "ring":
-                return write_ring(options.directory, options.out, options.note, options.check)
-    except BadInput as error:
+        from . import commands
+    except ImportError as error:  # a package that is there and broken
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+        return 1
+    return commands.run(arguments)
+
+
+def _tell_needs() -> int:
+    lacks = needs.missing()
+    try:
+        say("\n".join(lacks) or "nothing is missing")
+    except CannotWrite as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 1 if lacks else 0
 
 
 if __name__ == "__main__":

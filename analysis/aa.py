@@ -11,6 +11,7 @@ from . import units
 from .compare import Rules, explanation, match_some, measured_metrics, pairs
 from .document import Table, markdown_table
 from .errors import BadInput
+from .files import say
 from .load import Results, load
 from .marked import rewrite
 from .verdict import CONFIDENCE, FASTER, SLOWER, VERDICTS, Metric, ratio
@@ -28,7 +29,7 @@ def write_aa(before: str, after: str, rules: Rules, readme: str | None, check: b
     if warning:
         print(f"warning: {warning}", file=sys.stderr)
     if readme is None:
-        print(aa_text(a, b, matched, rules))
+        say(aa_text(a, b, matched, rules))
         return 0
     return rewrite(
         readme, "--readme", "aa", lambda: aa_text(a, b, matched, rules), check, f"{Path(before)} and {Path(after)}"

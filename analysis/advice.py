@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from . import capacity, open_load, stats, units
-from .document import Block, Heading, Table, Text
+from . import capacity, open_load, stability, stats, units
+from .document import Block, Heading, Link, Table, Text
 from .load import Results
 
 TITLE = "Which should I use?"
@@ -26,7 +26,7 @@ class Candidate:
     high: float  # the rate is known up to here; `rate` itself where it was measured, not searched
     said: str
     cost: pd.Series
-    evidence: str
+    evidence: str  # the row's id and its directory, a line each
 
 
 Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
@@ -34,7 +34,7 @@ Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
 
 def blocks(results: Results) -> list[Block]:
     """The table and how it was made; nothing where no load is ok."""
-    contest = _contestants(results)
+    contest = results.contest
     for choose, made_of in (
         (_from_capacities, "the searches for a capacity, an interval each: by the median of their lower ends"),
         (_from_open_loads, "the rates of open loads that were sustained, as was every lower rate"),
@@ -50,16 +50,8 @@ def blocks(results: Results) -> list[Block]:
 def _note(made_of: str) -> str:
     return (
         f"Made of {made_of}. The highest rate wins; the runner-up is the best of another queue. Cost is that at the "
-        "rate; “cores used” are CPU seconds a second of the benchmark's own process. Evidence: the row's id and its "
-        "directory."
+        "rate; “cores used” are CPU seconds a second of the benchmark's own process."
     )
-
-
-def _contestants(results: Results) -> set[str]:
-    """The variants that compete: the null queue does no work, and a CPU device is no match for a GPU."""
-    known = pd.concat([lines[["variant", "queue", "device"]] for lines in (results.cells, results.capacities)])
-    device = "cuda" if "cuda" in results.devices else "cpu"
-    return set(known.loc[(known["queue"] != "null") & (known["device"] == device), "variant"])
 
 
 def _from_capacities(results: Results, contest: set[str]) -> Choices:
@@ -95,6 +87,8 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: se
             kept = group[(group["p99"] <= bound) & group["variant"].isin(contest)]
             for _, point in stats.best(kept, "variant", rate).iterrows():
                 said = f"{units.messages_per_second(point[rate])}\np99 {units.nanoseconds(point['p99'])}"
+                # A rate that was asked for is no figure of the queue's.
+                said += stability.mark(point, "throughput", "p99") if rate != "rate" else stability.mark(point, "p99")
                 row = results.cells.loc[point["members"][0]]
                 some.append(_candidate(point, point[rate], said, point, row))
     return choices
@@ -115,7 +109,7 @@ def _candidate(line: pd.Series, rate: float, said: str, cost: pd.Series | None, 
 
 
 def _table(choices: Choices) -> Table:
-    rows = []
+    rows, numbers = [], {}
     for (task, bound), candidates in choices.items():
         ranked = sorted(candidates, key=lambda one: one.rate, reverse=True)
         if not ranked:
@@ -124,7 +118,8 @@ def _table(choices: Choices) -> Table:
         first = ranked[0]
         second = next((one for one in ranked if one.queue != first.queue), None)
         rows.append([task, bound, f"{first.variant}\n{first.setting}".strip(), first.said, *cost_cells(first.cost)])
-        rows[-1] += [_runner_up(first, second), first.evidence]
+        number = numbers.setdefault(first.evidence, len(numbers) + 1)
+        rows[-1] += [_runner_up(first, second), Link(str(number), f"evidence-{number}", first.evidence)]
     return Table([*COLUMNS, "runner-up", "evidence"], rows, NUMBERS)
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 from . import stats, tables, units
 from .document import Block, Bullets, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
-from .figures import write_pngs
+from .figures import pngs
+from .files import say, write_all
 from .gate import Gate, failures
 from .load import Results, load, missing, variant_name
 from .plots import comparison
@@ -42,10 +43,8 @@ def write_comparison(before: str, after: str, out: str | None, rules: Rules, gat
     matched, lonely = match_some(a, b, rules)
     metrics = measured_metrics(matched)
     target = Path(out) if out else b.directories[0]
-    target.mkdir(parents=True, exist_ok=True)
     overall = summarise(matched, metrics)
     drawing = comparison.draw(matched, overall, metrics)
-    write_pngs([drawing], target)
     blocks: list[Block] = [
         Text(f"A: {before}. B: {after}. {explanation(rules)}"),
         Bullets(_summary(matched, lonely, metrics)),
@@ -53,15 +52,15 @@ def write_comparison(before: str, after: str, out: str | None, rules: Rules, gat
         _overall_table(overall, metrics),
         Heading("Point by point"),
         _table(matched, metrics, a, b),
-        Picture(drawing.name, drawing.caption, ""),
+        Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
         *_lonely(lonely),
         Heading("What differs between the environments"),
         *_differences(a, b),
     ]
     text = to_markdown("Feedrate comparison", blocks)
-    (target / "compare.md").write_text(text, encoding="utf-8")
-    print(f"{text}\n{target / 'compare.md'}")
+    write_all(pngs([drawing], target) | {target / "compare.md": text})
+    say(f"{text}\n{target / 'compare.md'}")
     varying = tables.varying(a, b)
     stopped = failures(gates, matched, lonely, metrics, lambda point: _name(point, varying))
     for line in stopped:

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from . import units
 from .document import Block, Text
 from .load import Results
 
@@ -15,8 +16,18 @@ ASKED = {
 
 def blocks(results: Results) -> list[Block]:
     """A short paragraph; nothing where the rows tell of neither."""
-    said = [*_disturbed(results.cells), *_precision(results.cells)]
+    said = [*_disturbed(results.cells), *_precision(results.cells), *_tries(results.tries)]
     return [Text(" ".join(said), "note")] if said else []
+
+
+def _tries(seconds: list[float]) -> list[str]:
+    if not seconds:
+        return []
+    return [
+        f"Each variant's settings were searched for in {len(seconds)} short tries, which took "
+        f"{units.nanoseconds(1e9 * sum(seconds))}; they are in no table and no figure. The settings found were "
+        "measured afresh."
+    ]
 
 
 def _disturbed(cells: pd.DataFrame) -> list[str]:
@@ -26,8 +37,8 @@ def _disturbed(cells: pd.DataFrame) -> list[str]:
     said = []
     if left_out:
         said.append(
-            f"{left_out} of {len(cells)} repetitions were disturbed (`machine.disturbances`): they are left out, and "
-            "were measured again."
+            f"{left_out} of {len(cells)} repetitions were disturbed: they are left out, and were measured "
+            "again."
         )
     if given_up:
         said.append(f"{given_up} point(s) were given up, because too many of their repetitions were disturbed.")

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from . import open_load, stats, units
+from . import open_load, stability, stats, units
 from .advice import cost_cells
 from .document import Block, Heading, Table, Text
 from .load import Results
@@ -38,7 +38,7 @@ def _table(peaks: pd.DataFrame, rate: str, what: str) -> Table:
     rows = [
         [
             point["variant"],
-            units.messages_per_second(point[rate]),
+            units.messages_per_second(point[rate]) + (stability.mark(point, "throughput") if rate != "rate" else ""),
             units.size(point["payload_bytes"]),
             *cost_cells(point),
         ]

@@ -5,30 +5,54 @@ from html import escape
 
 from . import dark
 
+PHONE = 700  # px; on narrower screens a figure is shown in its narrow shape
+ROOM = {"short": 16, "plain": 24}  # the most characters of a line in a cell that takes so much room
+LONGEST = 60  # and of a value that is no prose yet
 NEWLINE = "\n"  # in a table's cell: a line break in either rendering
+FLAGS = ("unstable", "no clear difference", "not told apart")  # how a line begins that warns of the figure above it
 STYLE = f"""
 :root{{color-scheme:light;--text:#111;--paper:#fff;--soft:#444;--softer:#555;--line:#ddd;--rule:#888;--head:#f5f5f5;
---warned:#fdf1e8;--missing:#f4f4f4}}
+--warned:#fdf1e8;--missing:#f4f4f4;--shade:#999999;--flag:#a33f00;--link:#00508c}}
 body{{font:16px/1.5 system-ui,sans-serif;color:var(--text);background:var(--paper);max-width:84rem;margin:2rem auto;
 padding:0 1.5rem}}
 h1{{margin-bottom:.2rem}}
 h2{{margin-top:2.6rem;border-bottom:2px solid var(--line);padding-bottom:.2rem}}
-table{{border-collapse:collapse;font-size:.86rem;margin:1rem 0}}
+table{{border-collapse:collapse;font-size:.86rem}}
 th,td{{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}}
 th{{border-bottom:2px solid var(--rule);background:var(--head);vertical-align:bottom}}
 .number{{text-align:right;font-variant-numeric:tabular-nums}}
-td.number .value{{white-space:nowrap}}
 td .more{{display:block;color:var(--softer);font-size:.9em}}
-.wide{{overflow-x:auto}}
+td .flag{{color:var(--flag);font-weight:600}}
+.wide{{margin:1rem 0;overflow-x:auto;scrollbar-width:thin;background:
+linear-gradient(to right,var(--paper) 30%,transparent) 0 0/3rem 100% no-repeat local,
+linear-gradient(to left,var(--paper) 30%,transparent) 100% 0/3rem 100% no-repeat local,
+linear-gradient(to right,var(--shade),transparent) 0 0/1rem 100% no-repeat scroll,
+linear-gradient(to left,var(--shade),transparent) 100% 0/1rem 100% no-repeat scroll}}
 .warning{{border-left:.5rem solid #D55E00;background:var(--warned);padding:.7rem 1rem;margin:1rem 0;font-weight:600}}
 .missing{{border-left:.5rem solid #999;background:var(--missing);padding:.7rem 1rem;margin:1rem 0}}
+.short{{white-space:nowrap}}
+.long{{display:block;min-width:8rem}}
+.prose{{display:block;min-width:14rem}}
+td.number .value{{white-space:nowrap;min-width:0}}
+table:has(th:nth-child(12)){{font-size:.76rem}}
+table:has(th:nth-child(12)) :is(th,td){{padding:.3rem}}
+table:has(th:nth-child(12)) .long{{min-width:6rem}}
+table:has(th:nth-child(12)) th .value{{white-space:normal}}
 figure{{margin:1rem 0}}
-figure svg{{width:100%;height:auto}}
+figure svg{{width:100%;max-width:72rem;height:auto}}
 figcaption,.note{{color:var(--soft);font-size:.9rem}}
 .summary li{{font-size:1.1rem;margin:.3rem 0}}
+a{{color:var(--link)}}
+.slim{{display:none}}
+@media screen and (max-width:{PHONE}px){{
+body{{padding:0 .8rem;margin:1rem auto}}
+h1{{font-size:1.5rem}}
+.broad{{display:none}}
+.slim{{display:block}}
+}}
 @media screen and (prefers-color-scheme:dark){{
 :root{{color-scheme:dark;--text:{dark.TEXT};--paper:{dark.PAPER};--soft:#b8bec5;--softer:#a6adb5;--line:#3a3f45;
---rule:#7d848c;--head:#20252b;--warned:#3a2415;--missing:#20252b}}
+--rule:#7d848c;--head:#20252b;--warned:#3a2415;--missing:#20252b;--shade:#7d848c;--flag:#ff9248;--link:#6cb8ee}}
 {dark.figure_rules()}
 }}
 @page{{size:A4 landscape;margin:12mm}}
@@ -62,15 +86,42 @@ class Bullets:
 @dataclass(frozen=True)
 class Table:
     columns: list[str]
-    rows: list[list[str]]
+    rows: list[list["Cell"]]
     numbers: set[int] = field(default_factory=set)  # the columns aligned to the right
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads to its evidence, which is too long for it."""
+
+    text: str
+    anchor: str
+    evidence: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A cell that links lead to."""
+
+    text: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Cell = str | Link | Anchor
 
 
 @dataclass(frozen=True)
 class Picture:
     name: str  # the PNG's file name without its ending
     caption: str
-    svg: str
+    broad: str  # SVG for a desk's screen and for paper
+    slim: str  # the same for a phone's
 
 
 Block = Heading | Text | Bullets | Table | Picture
@@ -93,24 +144,57 @@ def _html(block: Block) -> str:
             return f'<p class="{kind}">{escape(text)}</p>'
         case Bullets(items):
             return '<ul class="summary">' + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
-        case Picture(_, caption, svg):
+        case Picture(_, caption, broad, slim):
             said = escape(caption)
-            return f'<figure role="img" aria-label="{said}">{svg}<figcaption>{said}</figcaption></figure>'
+            drawn = f'<div class="broad">{broad}</div><div class="slim">{slim}</div>'
+            return f'<figure role="img" aria-label="{said}">{drawn}<figcaption>{said}</figcaption></figure>'
         case Table(columns, rows, numbers):
             body = "".join(_html_row(row, "td", numbers) for row in rows)
             head = _html_row(columns, "th", numbers)
-            return f'<div class="wide"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+            return f'<div class="wide" tabindex="0"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 
-def _html_row(cells: list[str], tag: str, numbers: set[int]) -> str:
+def _html_row(cells: list[Cell], tag: str, numbers: set[int]) -> str:
     starts = [f'<{tag} class="number">' if place in numbers else f"<{tag}>" for place in range(len(cells))]
     return "<tr>" + "".join(f"{start}{_html_cell(cell)}</{tag}>" for start, cell in zip(starts, cells)) + "</tr>"
 
 
-def _html_cell(cell: str) -> str:
-    """The first line is the value; further ones explain it, smaller."""
-    value, *more = escape(cell).split(NEWLINE)
-    return f'<span class="value">{value}</span>' + "".join(f'<span class="more">{line}</span>' for line in more)
+def _html_cell(cell: Cell) -> str:
+    """The first line is the value; further ones explain it, smaller, or warn of it."""
+    value, *more = escape(str(cell)).split(NEWLINE)
+    match cell:
+        case Link():
+            value = f'<a href="#{cell.anchor}">{value}</a>'
+        case Anchor():
+            value = f'<span id="{cell.name}">{value}</span>'
+    said = "".join(f'<span class="more{" flag" * line.startswith(FLAGS)} {_room(line)}">{line}</span>' for line in more)
+    text = str(cell).partition(NEWLINE)[0]
+    return f'<span class="value {"prose" if len(text) > LONGEST else _room(text)}">{value}</span>{said}'
+
+
+def _room(line: str) -> str:
+    """A class that keeps a short text in one line, and a long one from being squeezed to a word a line."""
+    return next((name for name, most in ROOM.items() if len(line) <= most), "long")
+
+
+def evidence(blocks: list[Block]) -> list[Block]:
+    """A table of what the links in the blocks lead to; nothing where there are none."""
+    cells = [cell for block in blocks if isinstance(block, Table) for row in block.rows for cell in row]
+    found = {cell.anchor: cell for cell in cells if isinstance(cell, Link)}
+    rows = [[Anchor(link.text, link.anchor), *link.evidence.split(NEWLINE)] for link in found.values()]
+    return [Heading("Evidence"), Table(["number", "row", "directory"], rows)] if rows else []
+
+
+def without_links(table: Table) -> Table:
+    """The table without the columns of links, for a text that does not hold what they lead to."""
+    kept = [
+        place for place in range(len(table.columns)) if not any(isinstance(row[place], Link) for row in table.rows)
+    ]
+    return Table(
+        [table.columns[place] for place in kept],
+        [[row[place] for place in kept] for row in table.rows],
+        {kept.index(place) for place in table.numbers if place in kept},
+    )
 
 
 def to_markdown(title: str, blocks: list[Block]) -> str:
@@ -125,15 +209,25 @@ def markdown(block: Block) -> str:
             return f"> **{text}**" if kind == "warning" else text
         case Bullets(items):
             return "\n".join(f"- {item}" for item in items)
-        case Picture(name, caption, _):
+        case Picture(name, caption, _, _):
             return f"![{caption}]({name}.png)\n\n{caption}"
         case Table():
             return markdown_table(block)
 
 
 def markdown_table(table: Table) -> str:
-    def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace(NEWLINE, "<br>") for cell in cells) + " |"
+    def line(cells: list[Cell]) -> str:
+        return "| " + " | ".join(map(_markdown_cell, cells)) + " |"
 
     rule = ["---:" if place in table.numbers else "---" for place in range(len(table.columns))]
     return "\n".join([line(table.columns), "|" + "|".join(rule) + "|", *map(line, table.rows)])
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = str(cell).replace("|", "\\|").replace(NEWLINE, "<br>")
+    match cell:
+        case Link():
+            return f"[{text}](#{cell.anchor})"
+        case Anchor():
+            return f'<a id="{cell.name}"></a>{text}'
+    return text

@@ -1,4 +1,4 @@
-"""The one error a user can cause."""
+"""The errors that end a command in one line."""
 
 
 class BadInput(Exception):
@@ -6,3 +6,10 @@ class BadInput(Exception):
 
     def __init__(self, argument: str, value: object, problem: str, allowed: str):
         super().__init__(f"{argument} '{value}': {problem}; allowed: {allowed}")
+
+
+class CannotWrite(Exception):
+    """The system refused what was to be written: the message names the file and the cause. Exit code 1."""
+
+    def __init__(self, file: object, cause: OSError):
+        super().__init__(f"cannot write {file}: {cause.strerror or cause}")

@@ -11,20 +11,22 @@ from .plots import Drawing
 DOTS_PER_INCH = 160
 
 
-def write_pngs(drawings: list[Drawing], directory: Path) -> list[Path]:
-    """Writes `<name>.png` for every figure that has data; returns their paths."""
-    written = []
-    for drawing in drawings:
-        if drawing.figure:
-            written.append(directory / f"{drawing.name}.png")
-            _save(drawing, written[-1], dpi=DOTS_PER_INCH)
-    return written
+def pngs(drawings: list[Drawing], directory: Path) -> dict[Path, bytes]:
+    """`<name>.png` of every figure that has data, by its path in the directory."""
+    return {directory / f"{drawing.name}.png": _png(drawing) for drawing in drawings if drawing.figure}
 
 
-def inline_svg(drawing: Drawing) -> str:
-    """The figure as an SVG element, the same bytes each time. Its name salts the ids, for several share one page."""
+def _png(drawing: Drawing) -> bytes:
+    out = io.BytesIO()
+    _save(drawing, out, format="png", dpi=DOTS_PER_INCH)
+    return out.getvalue()
+
+
+def inline_svg(drawing: Drawing, shape: str = "") -> str:
+    """The figure as an SVG element, the same bytes each time. Its name and shape salt the ids, for several share one
+    page."""
     out = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, "svg.fonttype": "path"}):
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}):
         _save(drawing, out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]

@@ -66,6 +66,7 @@ class Results:
     directories: list[Path]
     cells: pd.DataFrame  # one line a repetition; see `_cell`
     capacities: pd.DataFrame  # one line a search for a capacity; see `_capacity`
+    tries: list[float]  # the seconds that each try of a search for the best settings took
     floors: pd.DataFrame  # one line a floor row: name, value, p50, p99, status, reason, description, device, machine
     environments: list[dict]  # the distinct ones, in order of appearance
     runs: list[dict]  # the distinct run settings
@@ -75,6 +76,13 @@ class Results:
     @property
     def devices(self) -> list[str]:
         return sorted(self.cells["device"].unique())
+
+    @property
+    def contest(self) -> set[str]:
+        """The variants that compete: the null queue delivers nothing, and a CPU device is no match for a GPU."""
+        known = pd.concat([lines[["variant", "queue", "device"]] for lines in (self.cells, self.capacities)])
+        device = "cuda" if "cuda" in self.devices else "cpu"
+        return set(known.loc[(known["queue"] != "null") & (known["device"] == device), "variant"])
 
     @property
     def closed(self) -> "Results":
@@ -88,15 +96,18 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
     paths = [Path(directory) for directory in directories]
     notes: list[str] = []
     rows = [(path, row) for path in paths for row in _read(path, argument, notes)]
-    cells = [(path, row) for path, row in rows if row["kind"] == "cell" and not row.get("run", {}).get("traced")]
-    traced = sum(row["kind"] == "cell" for _, row in rows) - len(cells)
+    # A try is measured briefly, to choose settings; what was chosen is measured afresh, in rows of its own.
+    tries = [row for _, row in rows if row["kind"] == "cell" and "search" in row]
+    measured = [(path, row) for path, row in rows if row["kind"] == "cell" and "search" not in row]
+    cells = [(path, row) for path, row in measured if not row.get("run", {}).get("traced")]
+    traced = len(measured) - len(cells)
     if traced:
         notes.append(f"{traced} row(s) were measured under a recorder of activities (--trace): left out")
     if not cells:
         raise BadInput(
             argument,
             ", ".join(map(str, paths)),
-            "rows.jsonl holds no cell row",
+            f"rows.jsonl holds no cell row{' but tries of a search' if tries else ''}",
             "a directory in which a sweep measured at least one cell",
         )
     searches = [(path, row) for path, row in rows if row["kind"] == "capacity"]
@@ -117,6 +128,7 @@ def load(directories: Iterable[str | Path], argument: str = "DIR") -> Results:
     return Results(
         paths,
         *_name_variants(frame, capacities),
+        [row.get("time", {}).get("duration_seconds", 0.0) for row in tries],
         floors,
         _distinct(row.get("environment", {}) for _, row in rows),
         _distinct(row["run"] for _, row in cells if row.get("run")),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .errors import BadInput
+from .files import say, write_all
 
 
 def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check: bool, source: str) -> int:
@@ -26,6 +27,6 @@ def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check:
     if check:
         print(f"{file}: the block '{name}' is not what the rows of {source} give", file=sys.stderr)
         return 1
-    path.write_text(updated, encoding="utf-8")
-    print(path)
+    write_all({path: updated})
+    say(str(path))
     return 0

@@ -7,7 +7,7 @@ about the queue: they count nowhere, and are only shown and counted as such.
 import numpy as np
 import pandas as pd
 
-from . import stats, tables, units
+from . import stability, stats, tables, units
 from .document import Table
 from .load import Results
 
@@ -48,7 +48,7 @@ def points(results: Results) -> pd.DataFrame:
         reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
         state=np.select([every["late"].mean() > 0.5, groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
     )  # fmt: skip
-    found = found.reset_index().drop(columns="near").fillna({"reason": ""})
+    found = stability.judged(found, stats.ends(every)).reset_index().drop(columns="near").fillna({"reason": ""})
     first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)
     return describe(found.assign(kept=(found["state"] == SUSTAINED) & (found["rate"] < first)), results)
 
@@ -82,8 +82,9 @@ def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 
 def _task(line: pd.Series, several_works: bool) -> str:
-    """What was asked, in words: '64 B', 'fma_chain, 4 KiB, bursts, burst_us 100'."""
-    arrivals = "" if line["arrivals"] in ("poisson", "closed") else line["arrivals"]
+    """What was asked, in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
+    unsaid = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # its length says it
+    arrivals = "" if line["arrivals"] in unsaid else line["arrivals"]
     rest = [axis for axis in _ASKED[2:] if line.get(axis, 0) not in (0, "none")]
     parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]
     return ", ".join(part for part in [*parts, tables.place(line, rest)] if part)
@@ -132,14 +133,15 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 def latencies(point: pd.Series) -> list[str]:
     """p50 and p99 with their spread, and the latter without the generator's own lag where that makes it shorter."""
-    said = [_said(point, name, units.nanoseconds) for name in ("p50", "p99")]
+    said = [_said(point, name, units.nanoseconds) + stability.mark(point, name) for name in ("p50", "p99")]
     if point["p99_without_own_lag"] < 0.95 * point["p99"]:
         said[1] += f"\nwithout the generator's lag {units.nanoseconds(point['p99_without_own_lag'])}"
     return said
 
 
 def _there(point: pd.Series) -> list[str]:
-    return [_said(point, "messages_per_second", units.messages_per_second), point["reason"]]
+    back = _said(point, "messages_per_second", units.messages_per_second)
+    return [back + stability.mark(point, "throughput"), point["reason"]]
 
 
 def _said(point: pd.Series, metric: str, formatter) -> str:

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from . import advice, open_load, stats, tables, tails
-from .document import markdown, markdown_table
+from . import advice, answer, open_load, stats, tables, tails
+from .document import Table, markdown, markdown_table, without_links
 from .errors import BadInput
-from .figures import links, write_pngs
+from .figures import links, pngs
+from .files import write_all
 from .load import Results, load
 from .marked import rewrite
 from .plots import ALL, capacities, draw_all, load_stages, offered
@@ -18,10 +19,8 @@ def write_figures(directory: str, out: str) -> list[Path]:
     """Writes the PNGs and headline.md; returns their paths."""
     results = load([directory])
     target = Path(out)
-    target.mkdir(parents=True, exist_ok=True)
-    headline = target / "headline.md"
-    headline.write_text(headline_text(results) + "\n", encoding="utf-8")
-    return [*write_pngs(draw_all(results), target), headline]
+    headline = {target / "headline.md": headline_text(results) + "\n"}
+    return write_all(pngs(draw_all(results), target) | headline)
 
 
 def headline_text(results: Results) -> str:
@@ -61,6 +60,11 @@ def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
     return "\n\n".join([headline_text(load([directory])), *_pictures(directory, readme, figures, ALL)])
 
 
+def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    return told(results, [markdown(block) for block in answer.blocks(results)[1:]])
+
+
 def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
     return ring_text(load([directory]))
 
@@ -79,11 +83,14 @@ def _load_block(directory: str, readme: Path, figures: str | None) -> str:
 
 def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
-    advised = [to_text for block in advice.blocks(results)[1:] if (to_text := markdown(block))]
+    advised = [
+        markdown(without_links(block) if isinstance(block, Table) else block) for block in advice.blocks(results)[1:]
+    ]
     return told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
 
 
 BLOCKS = {
+    "answer": _answer_block,
     "figures": _figures_block,
     "ring": _ring_block,
     "one_pair": _pair_block,

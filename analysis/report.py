@@ -5,9 +5,10 @@ from types import ModuleType
 
 import pandas as pd
 
-from . import advice, capacity, conduct, costs, open_load, stats, tables, tails, units
-from .document import Block, Bullets, Heading, Picture, Table, Text, to_html, to_markdown
-from .figures import inline_svg, write_pngs
+from . import advice, answer, capacity, conduct, costs, open_load, stability, stats, tables, tails, units
+from .document import Block, Bullets, Heading, Picture, Table, Text, evidence, to_html, to_markdown
+from .figures import inline_svg, pngs
+from .files import write_all
 from .load import COUNTS, STATUSES, Results, load, machine_letters
 from .plots import Drawing, capacities, draw_all, offered
 
@@ -18,28 +19,30 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
     """Writes report.html, report.md and the PNGs; returns the path of report.html."""
     results = load(directories)
     target = Path(out) if out else results.directories[0]
-    target.mkdir(parents=True, exist_ok=True)
-    drawings = draw_all(results)
+    drawings, slim = draw_all(results), draw_all(results, narrow=True)
     title = title or "Feedrate: " + ", ".join(path.resolve().name for path in results.directories)
-    blocks = _blocks(results, drawings)
-    write_pngs(drawings, target)
-    (target / "report.md").write_text(to_markdown(title, blocks), encoding="utf-8")
-    (target / "report.html").write_text(to_html(title, blocks), encoding="utf-8")
-    return target / "report.html"
+    blocks = _blocks(results, drawings, slim)
+    blocks += evidence(blocks)
+    page = target / "report.html"
+    pages = {target / "report.md": to_markdown(title, blocks), page: to_html(title, blocks)}
+    write_all(pngs(drawings, target) | pages)
+    return page
 
 
-def _blocks(results: Results, drawings: list[Drawing]) -> list[Block]:
+def _blocks(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> list[Block]:
     closed = results.closed
     measured = stats.points(closed)
     environment, differing = tables.environment(results)
-    pictures = {drawing.name: _picture(drawing) for drawing in drawings}
+    pictures = {both[0].name: _picture(*both) for both in zip(drawings, slim)}
     for figure, block in _beside(results):
         pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(block)
     glance = pictures.pop("headline", [])
     return [
         Text(where_line(results), "note"),
         *_warnings(results, differing),
-        Bullets(summary(results, measured)),
+        *answer.blocks(results),
+        Heading("What was measured"),
+        Bullets(summary(results)),
         *conduct.blocks(results),
         *advice.blocks(results),
         *glance,
@@ -110,8 +113,8 @@ def _warnings(results: Results, differing: list[str]) -> list[Text]:
     return [Text(text, "warning") for text in [*found, *results.notes]]
 
 
-def summary(results: Results, measured: pd.DataFrame) -> list[str]:
-    """The answer in a few sentences."""
+def summary(results: Results) -> list[str]:
+    """What was measured, and how much of it counts."""
     totals = {name: int(results.cells[name].sum()) for name in COUNTS}
     statuses = results.cells["status"].value_counts()
     said = [
@@ -120,29 +123,7 @@ def summary(results: Results, measured: pd.DataFrame) -> list[str]:
         + ".",
         f"{len(results.cells)} rows: " + ", ".join(f"{statuses.get(name, 0)} {name}" for name in STATUSES) + ".",
     ]
-    if measured.empty:
-        return said
-    work, shown = stats.main_work(measured), ["payload_bytes", "batch", "window"]
-    # The null queue does no work: it is the ruler, not a contestant. Nor does the CPU compete where a GPU was measured.
-    device = "cuda" if "cuda" in results.devices else "cpu"
-    chosen = measured[(measured["work"] == work) & (measured["queue"] != "null") & (measured["device"] == device)]
-    if chosen.empty:
-        return said
-    fastest, widest = (chosen.loc[chosen[metric].idxmax()] for metric in ("messages_per_second", "bytes_per_second"))
-    said += [
-        f"Most messages ({work}): {fastest['variant']}, {units.messages_per_second(fastest['messages_per_second'])} at "
-        f"{tables.place(fastest, shown)}.",
-        f"Most bytes ({work}): {widest['variant']}, {units.bytes_per_second(widest['bytes_per_second'])} one way at "
-        f"{tables.place(widest, shown)}.",
-    ]
-    alone = stats.lone(chosen)
-    if len(alone):
-        quickest = alone.loc[alone["p50"].idxmin()]
-        said.append(
-            f"Lowest lone-message latency ({work}): {quickest['variant']}, p50 {units.nanoseconds(quickest['p50'])}, "
-            f"p99 {units.nanoseconds(quickest['p99'])} at {units.size(quickest['payload_bytes'])}."
-        )
-    return said
+    return said + stability.summary(stats.points(results))
 
 
 def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
@@ -167,10 +148,11 @@ def headline_note(results: Results, measured: pd.DataFrame) -> str:
     return note
 
 
-def _picture(drawing: Drawing) -> list[Block]:
+def _picture(drawing: Drawing, slim: Drawing) -> list[Block]:
     if drawing.figure is None:
         return [Heading(drawing.title), Text(drawing.missing, "missing")]
-    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, inline_svg(drawing))]
+    shapes = inline_svg(drawing), inline_svg(slim, "slim")
+    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, *shapes)]
 
 
 def _floors(results: Results) -> list[Block]:
@@ -196,8 +178,14 @@ def _not_ok(results: Results) -> list[Block]:
 
 
 def _run_line(results: Results) -> str:
-    runs = [", ".join(f"{name} {value}" for name, value in run.items()) for run in results.runs]
+    runs = [", ".join(_setting(*one) for one in run.items()) for run in results.runs]
     directories = ", ".join(map(str, results.directories))
     sampling = int(results.cells["sampled_every"].max())
     sampled = f"of one message in {sampling} at the fastest cells" if sampling > 1 else "of every message"
     return f"Directories: {directories}. Run settings: {'; or '.join(runs) or 'unknown'}. Latency was taken {sampled}."
+
+
+def _setting(name: str, value) -> str:
+    """A run's setting in words."""
+    said = ("no", "yes")[value] if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {said}"

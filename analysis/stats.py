@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .load import Results
+from .stability import judged
 
 METRICS = (
     "messages_per_second",
@@ -27,7 +28,8 @@ _SEED = 20250  # fixed, so that the same rows always give the same interval
 
 def points(results: Results) -> pd.DataFrame:
     """One line a point of the sweep: over its valid repetitions the median of each metric, and its range as
-    `<metric>_low` and `<metric>_high`. The range is the honest interval for the few repetitions of a sweep.
+    `<metric>_low` and `<metric>_high`, the honest interval for the few repetitions of a sweep; `unstable` names the
+    metrics whose range is too wide for a figure.
     """
     valid = results.cells[results.cells["status"] == "ok"].assign(row=lambda cells: cells.index)
     keys = ["variant", "rank", "work", "machine", *results.axes]
@@ -36,7 +38,13 @@ def points(results: Results) -> pd.DataFrame:
     metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
     names = groups[["throughput_floor", "latency_floor", "delivery", "order"]].first()
     members = groups["row"].agg(list).rename("members")
-    return pd.concat([metrics, names, groups.size().rename("repetitions"), members], axis=1).reset_index()
+    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members], axis=1)
+    return judged(found, ends(results.cells.groupby(keys, sort=False, dropna=False))).reset_index()
+
+
+def ends(groups) -> pd.DataFrame:
+    """What `judged` wants to know of all rows of each point, for the last of them need not be ok."""
+    return groups.agg(stops=("stop", list), directories=("directory", list))
 
 
 def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -> pd.DataFrame:

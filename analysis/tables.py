@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from . import stats, units
+from . import stability, stats, units
 from .document import Table
 from .load import RING_AXES, Results
 
@@ -13,8 +13,16 @@ _SAID = {
     "payload_bytes": units.size,
     "flops_per_byte": lambda value: f"{value:g} FLOP/B",
     "slot_bytes": units.size,
+    "burst_us": lambda value: f"bursts of {value:g} µs",
+    "pause_us": lambda value: f"pauses of {value:g} µs",
 }
-NAMES = {"payload_bytes": "payload", "ring_idle": "idling", "slot_bytes": "slot size"}
+NAMES = {
+    "payload_bytes": "payload",
+    "burst_us": "burst",
+    "pause_us": "pause",
+    "ring_idle": "idling",
+    "slot_bytes": "slot size",
+}
 _DOES_NOT_APPLY = {0, "none"}
 _UNSAID = {*_DOES_NOT_APPLY, "auto", "in_order", "spin"}  # what the ring does unasked
 _HEADLINE = [
@@ -32,6 +40,7 @@ _HEADLINE = [
     "SMs",
     "delivery",
 ]
+_MAY_DIFFER = {"command"}  # as it does after every resume, which says nothing about the rows
 _WHO = ("queue", "transfer", "workload", "device", "flops_per_byte")  # said by the variant and the workload already
 
 
@@ -65,7 +74,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 def _peak(messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
     def said(point, metric, formatter) -> str:
         value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
-        return f"{value}\n{place(point, shown)}".strip()
+        return f"{value}\n{place(point, shown)}".strip() + stability.mark(point, "throughput")
 
     return [
         said(messages, "messages_per_second", units.messages_per_second),
@@ -85,8 +94,8 @@ def _alone(point: pd.Series | None) -> list[str]:
         return [units.NOTHING] * 4
     p50 = units.spread(units.nanoseconds, point["p50"], point["p50_low"], point["p50_high"])
     return [
-        f"{p50}\n{units.size(point['payload_bytes'])}",
-        units.nanoseconds(point["p99"]),
+        f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
+        units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
         units.nanoseconds(point["p999"]),
         f"{units.ratio(point['latency_ratio'])}\n{units.words(point['latency_floor'])}".strip(),
     ]
@@ -134,9 +143,13 @@ def axes(results: Results) -> Table:
 
 def _values(axis: str, column: pd.Series) -> str:
     """The values where the axis applies, ascending."""
-    formatter = _SAID.get(axis, lambda value: f"{value:g}" if isinstance(value, (int, float)) else str(value))
+    formatter = _SAID.get(axis, lambda value: _plain(value) if isinstance(value, (int, float)) else str(value))
     values = sorted(set(column) - _DOES_NOT_APPLY, key=lambda value: (isinstance(value, str), value))
     return ", ".join(map(formatter, values)) or "does not apply"
+
+
+def _plain(value: float) -> str:
+    return f"{value:g}" if value < 100_000 else units.tick(units.number)(value)
 
 
 def floors(results: Results) -> Table:
@@ -187,13 +200,14 @@ def not_ok(results: Results) -> Table:
 
 
 def environment(results: Results) -> tuple[Table, list[str]]:
-    """What ran where, and the names of the facts that were not the same in every row that tells them."""
+    """What ran where, and the names of the facts that should be the same in every row that tells them, and are not."""
     flat = [flatten(one) for one in results.environments]
     rows, differing = [], []
     for name in dict.fromkeys(name for one in flat for name in one):
         values = list(dict.fromkeys(_fact(name, one[name]) for one in flat if name in one))
-        if len(values) > 1:
+        if len(values) > 1 and name not in _MAY_DIFFER:
             differing.append(name)
+        if len(values) > 1:
             values = values if len(values) <= 6 else [*values[:6], f"and {len(values) - 6} more"]
         rows.append([name, "\n".join(values), "differs" if len(values) > 1 else ""])
     return Table(["fact", "value", ""], rows), differing

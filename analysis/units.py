@@ -100,6 +100,15 @@ def spread(formatter, value, low, high) -> str:
     return f"{text} ({ends[0]}–{ends[1]})"
 
 
+def plus_minus(formatter, value, half) -> str:
+    """A mean with half its interval: '24.1 ± 0.310 M msg/s'; the unit is said once where both share it."""
+    if _missing(half):
+        return formatter(value)
+    number_, _, unit = formatter(value).partition(" ")
+    half_number, _, half_unit = formatter(half).partition(" ")
+    return f"{number_} ± {half_number} {unit}" if unit == half_unit else f"{formatter(value)} ± {formatter(half)}"
+
+
 def tick(formatter):
     """The formatter for an axis, whose round values need no decimals: '10 µs' rather than '10.0 µs'."""
 
@@ -121,8 +130,35 @@ def unit_of(name: str):
     return number
 
 
+_PLAIN = {
+    "launch_per_second": "launches",
+    "redis_bytes_per_second": "Redis bytes",
+    "copy_launch_copy_ns": "copy, launch, copy",
+    "mapped_launch_sync_ns": "launch on mapped memory",
+}
+_ACRONYMS = {"redis": "Redis", "sm": "SM"}
+_COUNTS = {"2": "two", "3": "three", "4": "four"}
+
+
 def words(name: str) -> str:
-    """A floor's name without its unit, for labels: 'copy engine h2d'."""
-    for ending in ("_bytes_per_second", "_per_second", "_ns"):
-        name = name.removesuffix(ending)
-    return name.replace("_", " ")
+    """A floor in plain words, without its unit: 'copy engine both'. A floor may be made of several:
+    'window/2*redis_round_trip_ns+copy_launch_copy_ns' is 'two Redis round trips and a copy, launch, copy, once a
+    window'.
+    """
+    for every in ("window", "batch"):
+        if name.startswith(f"{every}/"):
+            return f"{words(name.removeprefix(f'{every}/'))}, once a {every}"
+    parts = name.removeprefix("batch*").split("+")  # as many messages as a batch holds with each: that is its own name
+    return " and ".join(_part(part, len(parts) > 1) for part in parts)
+
+
+def _part(name: str, one_of_several: bool) -> str:
+    count, _, what = name.rpartition("*")
+    said = _PLAIN.get(what)
+    if said is None:
+        for ending in ("_bytes_per_second", "_per_second", "_ns"):
+            what = what.removesuffix(ending)
+        said = " ".join(_ACRONYMS.get(word, word) for word in what.split("_"))
+    if count:
+        return f"{_COUNTS.get(count, count)} {said}s"
+    return f"a {said}" if one_of_several and name.endswith("_ns") else said

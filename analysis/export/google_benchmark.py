@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..files import write_all
 from ..load import Results
 
 _STATISTICS = {
@@ -30,10 +31,8 @@ def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[
         for place, series in enumerate(_SERIES)
         for entry in _entries(point, series, group, {"family_index": family, "per_family_instance_index": place})
     ]
-    out.parent.mkdir(parents=True, exist_ok=True)
     document = {"context": _context(points, results), "benchmarks": benchmarks}
-    out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return [out]
+    return write_all({out: json.dumps(document, indent=1) + "\n"})
 
 
 def _context(points: dict[str, pd.DataFrame], results: Results) -> dict:

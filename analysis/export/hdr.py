@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import BadInput
+from ..files import write_all
 from ..histogram import Histogram
 from ..load import Results
 
@@ -26,10 +27,7 @@ _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compresse
 
 def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:
     logs = {out / f"{_file_name(point)}.hlog": _log(point, group) for point, group in points.items()}
-    out.mkdir(parents=True, exist_ok=True)
-    for file, text in logs.items():
-        file.write_text(text, encoding="utf-8")
-    return list(logs)
+    return write_all(logs)
 
 
 def _file_name(point: str) -> str:

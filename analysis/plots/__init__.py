@@ -21,10 +21,10 @@ OPEN = (offered, capacities, percentiles, load_stages)  # of loads at a given ra
 ALL = (*CLOSED, *OPEN)
 
 
-def draw_all(results: Results) -> list[Drawing]:
+def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
     """Every figure in the report's order. Of a sweep with closed loads, a figure without data says what the sweep
-    lacks; what needs open loads is left out where there are none."""
-    closed, styles = results.closed, Styles(results.cells)
+    lacks; what needs open loads is left out where there are none. Narrow: for a phone's screen."""
+    closed, styles = results.closed, Styles(results.cells, narrow)
     measured = points(closed)
     with looks():
         drawings = [figure.draw(closed, measured, styles) for figure in CLOSED] if len(closed.cells) else []

@@ -6,7 +6,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .. import capacity, units
 from ..load import Results
-from .style import Drawing, Styles, new_figure
+from .style import Drawing, Styles
 
 NAME, TITLE = "capacity", "Capacity under a bound"
 SPACE = 0.6  # of a line's height that its searches share
@@ -20,7 +20,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     bounds = list(found.sort_values("bound_ns", kind="stable")["slo"].unique())
     said = {line["slo"]: capacity.bound(line) for _, line in found.iterrows()}
     variants = list(found.sort_values("rank")["variant"].unique())
-    figure, panels = new_figure(
+    figure, panels = styles.figure(
         3 + 3.4 * len(bounds),
         0.8 + len(tasks) * (1.1 + 0.5 * len(variants)),
         rows=len(tasks),
@@ -40,7 +40,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         axes.set_title(f"{task}, {said[bound]}", loc="left")
         axes.grid(axis="y", visible=False)
         axes.minorticks_off()
-    for axes in panels[-len(bounds) :]:
+    for axes in panels[-1:] if styles.narrow else panels[-len(bounds) :]:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.tick(units.number)(value)))
         axes.set_xlabel("messages due per second")
     panels[0].set_yticks(range(len(variants)), variants)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from .. import units
 from ..load import Results
-from .style import Drawing, Styles, new_figure
+from .style import Drawing, Styles
 
 NAME, TITLE = "block_streams", "Block size and stream count"
 ACROSS = ("streams", "lanes")  # the resident kernel has lanes where launched ones have streams
@@ -25,11 +25,11 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             "",
             None,
             "No queue and transfer was measured at two or more block sizes and two or more "
-            "stream counts (or lanes): sweep `block` and `streams` together.",
+            "stream counts (or lanes): sweep block and streams together.",
         )
     columns = min(3, len(grids))
     rows = -(-len(grids) // columns)
-    figure, panels = new_figure(0.6 + 4.3 * columns, 0.4 + 3.9 * rows, rows=rows, columns=columns)
+    figure, panels = styles.figure(0.6 + 4.3 * columns, 0.4 + 3.9 * rows, rows=rows, columns=columns)
     for axes, grid in zip(panels, grids):
         _panel(axes, *grid)
     for axes in panels[len(grids) :]:
@@ -38,24 +38,29 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         NAME,
         TITLE,
         "Verified messages per second (median of the repetitions); the best of each panel is framed, and "
-        "the shade is the share of that best. All other parameters of a panel are equal.",
+        "the shade is the share of that best. All other parameters of a panel are equal."
+        + (" Unstable: the repetitions differ by 1.5 times or more." if any(grid[-1] for grid in grids) else ""),
         figure,
     )
 
 
 def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
-    """The variant's fullest table of block x streams (or lanes) with everything else equal; of equals the fastest."""
+    """The variant's fullest table, and which of its cells (block, streams) are unstable: block x streams (or
+    lanes) with everything else equal; of equals the fastest."""
     for across in ACROSS:
         others = [axis for axis in axes if axis not in ("block", across)]
         tables = []
         for fixed, group in chosen.groupby(others, dropna=False):
             if group["block"].nunique() > 1 and group[across].nunique() > 1:
                 table = group.pivot(index="block", columns=across, values="messages_per_second")
-                tables.append((table.notna().sum().sum(), table.max().max(), table, dict(zip(others, fixed))))
+                shaky = group[["throughput" in names for names in group["unstable"]]]
+                unstable = set(zip(shaky["block"], shaky[across]))
+                tables.append((table.notna().sum().sum(), table.max().max(), table, unstable, dict(zip(others, fixed))))
         if tables:
-            *_, table, fixed = max(tables, key=lambda found: found[:2])
+            *_, table, unstable, fixed = max(tables, key=lambda found: found[:2])
             work = group_work(chosen, fixed)
-            return variant, across, table, f"{work}, {units.size(fixed['payload_bytes'])}, window {fixed['window']:g}"
+            context = f"{work}, {units.size(fixed['payload_bytes'])}, window {fixed['window']:g}"
+            return variant, across, table, context, unstable
     return None
 
 
@@ -69,7 +74,7 @@ def ink(share: float) -> str:
     return ON_BRIGHT if share > 0.55 else ON_DIM
 
 
-def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str) -> None:
+def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str, unstable: set) -> None:
     share = table / table.max().max()
     axes.imshow(share, cmap=matplotlib.colormaps["cividis"], vmin=0, vmax=1, aspect="auto", origin="lower")
     for row in range(len(table.index)):
@@ -78,10 +83,11 @@ def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str) -
             if pd.isna(value):
                 continue
             best = share.iloc[row, column] == 1
+            mark = "\nunstable" if (table.index[row], table.columns[column]) in unstable else ""
             axes.text(
                 column,
                 row,
-                units.number(value),
+                units.number(value) + mark,
                 ha="center",
                 va="center",
                 fontsize=9.5,

@@ -2,8 +2,8 @@
 
 from .. import open_load, units
 from ..load import Results
-from .stages import LABELS, bars, means_of
-from .style import Drawing, Styles, new_figure, shared_legend
+from .stages import LABELS, bars, means_of, range_of
+from .style import Drawing, Styles
 
 NAME, TITLE = "load_stages", "Where the time goes at one offered rate"
 
@@ -19,21 +19,22 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             if (found := means_of(results, point.members))
         }
         if means:
-            chosen[f"{task}: {units.messages_per_second(points['rate'].median())} due"] = means
+            ranges = {point.variant: range_of(results, point.members) for point in points.itertuples()}
+            chosen[f"{task}\n{units.messages_per_second(points['rate'].median())} due"] = means, ranges
     if not chosen:
         return None
-    heights = [1 + 0.45 * len(means) for means in chosen.values()]
-    figure, panels = new_figure(10, 0.5 + sum(heights), rows=len(chosen), height_ratios=heights)
-    for axes, (title, means) in zip(panels, chosen.items()):
-        bars(axes, means)
-        axes.set_title(title, loc="left")
+    heights = [1.2 + 0.45 * len(means) for means, _ in chosen.values()]
+    figure, panels = styles.figure(10, 0.5 + sum(heights), rows=len(chosen), height_ratios=heights)
+    for axes, (title, found) in zip(panels, chosen.items()):
+        bars(axes, *found)
+        axes.set_title(title, loc="left", fontsize=10.5)
         axes.set_xlabel("" if axes is not panels[-1] else axes.get_xlabel())
-    shared_legend(figure, panels, LABELS.values())
+    styles.legend(figure, panels, LABELS.values())
     return Drawing(
         NAME,
         TITLE,
-        "Mean of each stage over sampled messages and repetitions, in the order of a message's way, from when it was "
-        "due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
-        "sustain.",
+        "Mean (not median) of each stage over sampled messages and repetitions, in the order of a message's way, from "
+        "when it was due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
+        "sustain. At the right: the sum of the means, and below it that of the least and the greatest repetition.",
         figure,
     )

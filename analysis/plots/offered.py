@@ -4,7 +4,7 @@ import pandas as pd
 
 from .. import open_load, units
 from ..load import Results
-from .style import Drawing, Styles, log_axis, new_figure, shared_legend
+from .style import Drawing, Styles, log_axis
 
 NAME, TITLE = "offered_load", "Latency against offered load up to saturation"
 LATE = "#B0B0B0"  # points in which the generator was late
@@ -15,7 +15,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     if measured.empty:
         return None
     tasks = list(measured["task"].unique())
-    figure, panels = new_figure(12, 0.6 + 4.3 * len(tasks), rows=len(tasks), columns=2, sharey="row")
+    figure, panels = styles.figure(12, 0.6 + 4.3 * len(tasks), rows=len(tasks), columns=2, sharey="row")
     for row, task in enumerate(tasks):
         chosen = measured[measured["task"] == task]
         for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
@@ -27,7 +27,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             log_axis(axes.yaxis, units.nanoseconds)
             axes.set_title(f"{task}: {metric}", loc="left")
         panels[2 * row].set_ylabel("response time")
-    shared_legend(figure, panels)
+    styles.legend(figure, panels)
     return Drawing(NAME, TITLE, _caption(measured), figure)
 
 
@@ -60,7 +60,7 @@ def _caption(measured: pd.DataFrame) -> str:
     )
     return (
         "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
-        "queue is in it (no coordinated omission). Median of the repetitions, bars from the least to the greatest. "
+        "queue is in it (no coordinated omission). Median of the repetitions, whiskers from the least to the greatest. "
         "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
         "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. "
         "Of several settings of a variant the one that sustains the highest rate." + greyed

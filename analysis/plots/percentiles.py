@@ -1,13 +1,12 @@
 """Percentiles of an open load's response, and of its service alone, of all variants at one rate."""
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter
 
 from .. import open_load, units
 from ..histogram import Histogram, merge
 from ..load import Results
-from .distribution import percentile_label
-from .style import Drawing, Styles, log_axis, new_figure
+from .distribution import band, percentile_axis
+from .style import Drawing, Styles, log_axis
 
 NAME, TITLE = "percentiles", "Percentiles at one offered rate"
 LAST = 1e4  # one in so many is slower: p99.99
@@ -24,14 +23,13 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         return None
     columns = min(2, len(chosen))
     rows = -(-len(chosen) // columns)
-    figure, panels = new_figure(1 + 5.8 * columns, 0.6 + 4.8 * rows, rows=rows, columns=columns)
+    figure, panels = styles.figure(1 + 5.8 * columns, 0.6 + 4.8 * rows, rows=rows, columns=columns)
     for axes, (task, points) in zip(panels, chosen.items()):
         for _, point in points.sort_values("rank").iterrows():
             _variant(axes, results, point, styles.line(point["variant"]))
-        _finish(axes, f"{task}: {units.messages_per_second(points['rate'].median())} due")
         of = measured.loc[measured["task"] == task, "variant"].nunique()
-        if len(points) < of:
-            axes.set_title(f"sustained by {len(points)} of {of}", loc="right", fontsize=10)
+        sustained = f", sustained by {len(points)} of {of}" if len(points) < of else ""
+        _finish(axes, f"{task}\n{units.messages_per_second(points['rate'].median())} due{sustained}")
     for axes in panels[len(chosen) :]:
         axes.set_axis_off()
     return Drawing(
@@ -39,7 +37,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         TITLE,
         "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is "
         "the wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
-        f"repetitions together, n samples; a line ends where fewer than {TAIL} samples are slower, or at p99.99.",
+        f"repetitions together, n samples, the response shaded from the least to the greatest of them; a line ends "
+        f"where fewer than {TAIL} samples are slower, or at p99.99.",
         figure,
     )
 
@@ -52,6 +51,7 @@ def _variant(axes, results: Results, point, style: dict) -> None:
     ]
     if response:
         merged = merge(response)
+        band(axes, response, style["color"], min(LAST, merged.total / TAIL))
         solid = style | {"linestyle": "-", "label": f"{style['label']}, n = {units.number(merged.total)}"}
         axes.plot(*supported(merged), markersize=5, markevery=0.15, drawstyle="steps-pre", **solid)
     if service:
@@ -70,8 +70,8 @@ def supported(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _finish(axes, title: str) -> None:
-    axes.set(xscale="log", yscale="log", xlim=(1, LAST), xlabel="percentile of messages", ylabel="latency")
-    axes.xaxis.set_major_formatter(FuncFormatter(percentile_label))
+    axes.set(yscale="log", ylabel="latency")
+    percentile_axis(axes, left=1, right=LAST)
     log_axis(axes.yaxis, units.nanoseconds)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** 0.25)  # room for the legend

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from .. import stats, units
 from ..load import Results
-from .style import Drawing, Styles, new_figure, shared_legend
+from .style import Drawing, Styles
 
 NAME, TITLE = "stages", "Where a lone message's time goes"
 # In the order of a message's way; a stage looks the same in every figure. Okabe and Ito's eight, light next to dark;
@@ -32,20 +32,21 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         return Drawing(
             NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
         )
-    figure, (axes,) = new_figure(10, 1.5 + 0.45 * len(means))
-    bars(axes, means)
-    shared_legend(figure, [axes])
+    figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(means))
+    bars(axes, means, {point.variant: range_of(results, point.members) for point in alone.itertuples()})
+    styles.legend(figure, [axes])
     return Drawing(
         NAME,
         TITLE,
-        "One message in flight, smallest payload; mean of each stage over the repetitions, in the order "
-        "of a message's way.",
+        "One message in flight, smallest payload; mean (not median) of each stage over the repetitions, in the order "
+        "of a message's way. At the right: their sum, and below it that of the least and the greatest repetition.",
         figure,
     )
 
 
-def bars(axes: Axes, means: dict[str, dict[str, float]]) -> None:
-    """A bar for each variant: the shares of its stages, and how long they take together. `means`: ns by stage."""
+def bars(axes: Axes, means: dict[str, dict[str, float]], ranges: dict[str, tuple[float, float]]) -> None:
+    """A bar for each variant: the shares of its stages, and how long they take together. `means`: ns by stage;
+    `ranges`: the least and the greatest time of its repetitions, ns."""
     table = pd.DataFrame(means).T.fillna(0)
     table = table[[name for name in LOOKS if name in table]]
     shares = table.div(table.sum(axis=1), axis=0) * 100
@@ -64,15 +65,27 @@ def bars(axes: Axes, means: dict[str, dict[str, float]]) -> None:
             label=LABELS[stage],
         )
         start += shares[stage]
-    for place, total in enumerate(table.sum(axis=1)):
-        axes.annotate(units.nanoseconds(total), (100, place), xytext=(5, 0), textcoords="offset points", va="center")
+    for place, (variant, total) in enumerate(table.sum(axis=1).items()):
+        text = units.spread(units.nanoseconds, total, *ranges[variant]).replace(" (", "\n(")
+        axes.annotate(text, (100, place), xytext=(5, 0), textcoords="offset points", va="center",
+                      fontsize=9.5)
     axes.invert_yaxis()
     axes.set_xlim(0, 109)
-    axes.set_xlabel("share of the mean time (%), and the mean time")
+    axes.set_xlabel("share of the mean time (%), and that time")
     axes.grid(axis="y", visible=False)
 
 
 def means_of(results: Results, members: list[int]) -> dict[str, float]:
     """Mean time of each stage, ns, over the repetitions that carry stages."""
-    rows = [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]
+    rows = _rows(results, members)
     return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}
+
+
+def range_of(results: Results, members: list[int]) -> tuple[float, float]:
+    """The least and the greatest repetition's sum of all stages, ns."""
+    sums = [sum(stage["mean"] for stage in row.values()) for row in _rows(results, members)]
+    return min(sums, default=float("nan")), max(sums, default=float("nan"))
+
+
+def _rows(results: Results, members: list[int]) -> list[dict]:
+    return [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]

@@ -22,6 +22,8 @@ QUEUES = {
 OTHER_QUEUES = (("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "*"), ("#8A7F00", "h"))
 TRANSFERS = {"none": ("-", "full"), "pinned": ("-", "full"), "pageable": ("--", "none"), "mapped": (":", "left")}
 OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
+NARROW = 5.0  # inches: on a phone's screen of 420 px the text keeps its size
+STACKED = 0.85  # of the height that a panel has beside others
 FLOOR_COLOUR = "#555555"
 
 SETTINGS = {
@@ -57,8 +59,10 @@ class Drawing:
 class Styles:
     """The line style of each variant; the same queue looks the same in every figure of every report."""
 
-    def __init__(self, variants):
-        """`variants`: lines with variant, rank, queue and transfer, such as the cells themselves."""
+    def __init__(self, variants, narrow: bool = False):
+        """`variants`: lines with variant, rank, queue and transfer, such as the cells themselves. `narrow`: panels
+        stand below each other, and the legend below them."""
+        self.narrow = narrow
         known = variants.drop_duplicates("variant").sort_values("rank")
         spare_queues = [name for name in known["queue"].unique() if name not in QUEUES]
         spare_transfers = [name for name in known["transfer"].unique() if name not in TRANSFERS]
@@ -82,6 +86,17 @@ class Styles:
                 "label": line.variant,
             }
 
+    def figure(self, width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
+        """A figure and its axes, row by row; size in inches, of the wide shape."""
+        if not self.narrow:
+            return new_figure(width, height, rows, columns, **options)
+        if options.get("sharey") == "row":
+            del options["sharey"]  # its neighbours stand in other rows now
+        return new_figure(NARROW, height * columns * STACKED, rows * columns, **options)
+
+    def legend(self, figure: Figure, axes: list[Axes], order: Iterable[str] = ()) -> None:
+        shared_legend(figure, axes, order, below=self.narrow)
+
     def line(self, variant: str) -> dict:
         return self._lines[variant]
 
@@ -104,7 +119,24 @@ def log_axis(axis, formatter) -> None:
     """Decades on a logarithmic axis, written in the reader's units."""
     short = units.tick(formatter)
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: short(value) if _named(axis, value) else ""))
+
+
+def _named(axis, value: float) -> bool:
+    """On an axis too short for two decades, which would name a single value, 2 and 5 have names, too."""
+    low, high = axis.get_view_interval()
+    return high < 30 * low and f"{value:.0e}"[0] in "25"
+
+
+def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> None:
+    """From the least to the greatest repetition of the columns that `x` or `y` name; the other is a place."""
+    ends = {
+        f"{side}err": [[point[name] - point[f"{name}_low"]], [point[f"{name}_high"] - point[name]]]
+        for side, name in (("x", x), ("y", y))
+        if isinstance(name, str)
+    }
+    at = [[point[place]] if isinstance(place, str) else [place] for place in (x, y)]
+    axes.errorbar(*at, **ends, fmt="none", color=colour, elinewidth=1, capsize=2.5)
 
 
 def value_axis(axes: Axes, values, formatter, label: str) -> None:
@@ -125,15 +157,17 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
     axes.set_xlabel(label)
 
 
-def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = ()) -> None:
-    """One legend beside all panels, each entry once, in the order of the panels or as `order` has them. It lies outside
-    the figure; saving cuts to what was drawn."""
+def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = (), below: bool = False) -> None:
+    """One legend beside or below all panels, each entry once, in the order of the panels or as `order` has them. It
+    lies outside the figure; saving cuts to what was drawn."""
     entries = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             entries.setdefault(label, handle)
     entries = {label: entries[label] for label in [*order, *entries] if label in entries}
-    figure.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
+    beside = {"bbox_to_anchor": (1, 1), "handlelength": 3.2}
+    beneath = {"bbox_to_anchor": (0, 0), "handlelength": 2.6, "ncols": 2, "columnspacing": 1, "fontsize": 10}
+    figure.legend(entries.values(), entries.keys(), loc="upper left", **beneath if below else beside)
 
 
 def mark_cpu(figure: Figure, devices: list[str]) -> None:

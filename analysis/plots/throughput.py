@@ -5,7 +5,7 @@ import pandas as pd
 
 from .. import stats, units
 from ..load import Results
-from .style import FLOOR_COLOUR, Drawing, Styles, log_axis, new_figure, shared_legend, value_axis
+from .style import FLOOR_COLOUR, Drawing, Styles, log_axis, value_axis
 
 NAME, TITLE = "throughput", "Throughput against payload"
 SIDES = (
@@ -25,7 +25,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             "(for example 64,1Ki,64Ki,1Mi) to see throughput against payload.",
         )
     works = sorted(measured["work"].unique(), key=lambda work: (work != stats.main_work(measured), work))
-    figure, panels = new_figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
+    figure, panels = styles.figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
     floors = _binding_floors(results)
     for row, work in enumerate(works):
         chosen = measured[measured["work"] == work]
@@ -37,11 +37,11 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             axes.set_ylabel(label)
             axes.set_title(work, loc="left")
             value_axis(axes, chosen["payload_bytes"], units.size, "payload")
-    shared_legend(figure, panels)
+    styles.legend(figure, panels)
     return Drawing(
         NAME,
         TITLE,
-        "At each payload the best point over the other axes: median of the repetitions, bars from the "
+        "At each payload the best point over the other axes: median of the repetitions, whiskers from the "
         "least to the greatest. Thin lines with a name are floors: what the hardware or Redis "
         "alone allows.",
         figure,

@@ -4,7 +4,7 @@ import pandas as pd
 
 from .. import stats, units
 from ..load import Results
-from .style import Drawing, Styles, log_axis, new_figure, shared_legend, value_axis
+from .style import Drawing, Styles, log_axis, value_axis, whiskers
 
 NAME, TITLE = "latency_window", "Latency against window"
 
@@ -22,7 +22,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     chosen = measured[measured["work"] == stats.main_work(measured)]
     payload = _payload(chosen)
     chosen = chosen[chosen["payload_bytes"] == payload]
-    figure, panels = new_figure(12, 4.6, columns=3, sharey=True)
+    figure, panels = styles.figure(12, 4.6, columns=3, sharey=True)
     for variant in chosen.sort_values("rank")["variant"].unique():
         line = _fastest(chosen[chosen["variant"] == variant])
         for axes, metric in zip(panels, ("p50", "p99")):
@@ -30,6 +30,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             bars = {"capsize": 2, "elinewidth": 1, "yerr": [at - low, high - at]}
             axes.errorbar(line["window"].to_numpy(), at, **bars, **styles.line(variant))
         panels[2].plot(line["messages_per_second"], line["p99"], **styles.line(variant))
+        for _, point in line.iterrows():
+            whiskers(panels[2], point, "messages_per_second", "p99", styles.line(variant)["color"])
     for axes, metric in zip(panels, ("p50", "p99")):
         value_axis(axes, chosen["window"], lambda value: f"{value:g}", "window (messages in flight per producer)")
         axes.set_title(f"{metric} latency", loc="left")
@@ -41,13 +43,13 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     for axes in panels:
         axes.set_yscale("log")
         log_axis(axes.yaxis, units.nanoseconds)
-    shared_legend(figure, panels)
+    styles.legend(figure, panels)
     return Drawing(
         NAME,
         TITLE,
         f"Payload {units.size(payload)}; at each window the point of most messages per second over the "
-        "other axes, median of its repetitions, bars from the least to the greatest. "
-        "In the right panel each line follows the window upwards; low and right is best.",
+        "other axes, median of its repetitions, whiskers from the least to the greatest. "
+        "In the last panel each line follows the window upwards; low and right is best.",
         figure,
     )
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from ..document import markdown_table
 from ..errors import BadInput
-from ..figures import links, write_pngs
+from ..figures import links, pngs
+from ..files import say, write_all
 from ..load import Results, load
 from ..marked import rewrite
 from ..report import told
@@ -18,9 +19,7 @@ def write_ring(directory: str, out: str | None, note: str | None, check: bool) -
         raise BadInput("ring", directory, "neither --out nor --note is given", "--out DIR, --note NOTE.md or both")
     results = load([directory])
     if out and not check:
-        target = Path(out)
-        target.mkdir(parents=True, exist_ok=True)
-        print("\n".join(map(str, write_pngs(plots.draw_all(results), target))))
+        say("\n".join(map(str, write_all(pngs(plots.draw_all(results), Path(out))))))
     if not note:
         return 0
     return rewrite(note, "--note", "axes", lambda: axes_text(results, Path(note), out), check, directory)

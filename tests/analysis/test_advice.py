@@ -38,7 +38,7 @@ def test_of_searches_the_highest_capacity_wins_and_the_next_queue_is_told(tmp_pa
     assert (line["host threads"], line["cores used"], line["SMs"], line["GPU power"]) == ("2", "1.20", "16", "231 W")
     assert line["delivery"] == "exactly once in process"
     assert line["runner-up"] == "host_polled + pinned\n4.00 to 4.50 k msg/s"
-    assert line["evidence"] == f"{won['id']}\n{tmp_path / 'some'}"
+    assert str(line["evidence"]) == "1" and line["evidence"].evidence == f"{won['id']}\n{tmp_path / 'some'}"
 
 
 def test_the_runner_up_is_another_queue(tmp_path):
@@ -79,7 +79,7 @@ def test_without_searches_the_highest_rate_that_was_sustained_within_the_bound_w
     assert lines["p99 ≤ 100 µs"]["use"].startswith("host_polled + pinned")
     assert lines["p99 ≤ 100 µs"]["its rate"] == "4.00 k msg/s\np99 90.0 µs"
     assert lines["p99 ≤ 100 µs"]["runner-up"].startswith("gpu_ring\n2.00 k msg/s")
-    assert lines["p99 ≤ 100 µs"]["evidence"].startswith(some[2]["id"])
+    assert lines["p99 ≤ 100 µs"]["evidence"].evidence.startswith(some[2]["id"])
 
 
 def test_nothing_within_the_bound_is_said(tmp_path):

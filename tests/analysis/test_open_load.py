@@ -118,7 +118,7 @@ def test_a_curve_is_of_the_setting_that_sustains_the_most(tmp_path):
 def test_payloads_and_kinds_of_arrivals_are_tasks_of_their_own(tmp_path):
     some = [load_rows.params(), load_rows.params(payload_bytes=4096), load_rows.params(arrivals="bursts", burst_us=100)]
     found = open_load.points(read(tmp_path, *map(load_rows.cell, some)))
-    assert list(found["task"]) == ["64 B", "4 KiB", "64 B, bursts, burst_us 100"]
+    assert list(found["task"]) == ["64 B", "4 KiB", "64 B, bursts of 100 µs"]
 
 
 def test_the_rate_to_compare_at_is_the_highest_that_the_most_sustain(results):

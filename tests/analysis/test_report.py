@@ -42,7 +42,7 @@ def test_writes_every_figure(reported):
 
 def test_html_is_one_self_contained_well_formed_page(reported):
     page = (reported / "report.html").read_text()
-    assert page.count("<svg") == len(FIGURES)
+    assert page.count("<svg") == 2 * len(FIGURES), "a broad and a slim one each"
     assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", page))
     assert "@import" not in page and "url(http" not in page
     xml.fromstring(page[page.index("<body>") : page.index("</html>")])  # the SVGs, too, nest as they should
@@ -193,6 +193,15 @@ def test_redis_that_starts_later_is_no_difference(tmp_path):
     ]
     text = report(with_rows(tmp_path, *some))
     assert "these facts differ" not in text and "| redis.version | 7.0.15 |" in text
+
+
+def test_another_command_is_no_difference(tmp_path):
+    resumed = {"command": "bin/feedrate sweep quick --resume", "revision": "fedcba9"}
+    wheres = (rows.environment(), rows.environment(**resumed))
+    some = [rows.cell(rows.params(window=place), where=where) for place, where in enumerate(wheres, start=1)]
+    text = report(with_rows(tmp_path, *some))
+    assert "these facts differ: revision." in text
+    assert "bin/feedrate sweep quick<br>bin/feedrate sweep quick --resume | differs |" in text  # the table still tells
 
 
 def test_sampled_latency_is_said(tmp_path):

@@ -1,0 +1,46 @@
+"""What the report needs that Python itself lacks. Imports none of it, so that it can say what is missing."""
+
+import importlib.util
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+PYTHON = (3, 10)
+PACKAGES = ("matplotlib", "numpy", "pandas", "scipy")
+REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements.txt"
+
+
+def missing() -> list:
+    """The packages that are absent, by name, or too old, with the version that would do."""
+    bounds = _lower_bounds()
+    lacks = [_lack(name, bounds.get(name, "")) for name in PACKAGES]
+    if sys.version_info < PYTHON:
+        lacks.insert(0, "Python >= {}.{}".format(*PYTHON))
+    return [lack for lack in lacks if lack]
+
+
+def complaint() -> str:
+    """One line that names all that is missing; empty where nothing is."""
+    lacks = missing()
+    return f"error: {sys.executable} lacks what the report needs: {', '.join(lacks)}" if lacks else ""
+
+
+def _lack(name: str, least: str) -> str:
+    if importlib.util.find_spec(name) is None:
+        return name
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""  # it can be imported, and nothing says how old it is
+    return f"{name} >= {least} (here {found})" if _numbers(found) < _numbers(least) else ""
+
+
+def _lower_bounds() -> dict:
+    """Package -> least version, from requirements.txt; nothing where the analysis was copied without it."""
+    text = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.is_file() else ""
+    return dict(re.findall(r"^([\w-]+)>=([\d.]+)", text, re.MULTILINE))
+
+
+def _numbers(version: str) -> list:
+    return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]
