@@ -43,7 +43,7 @@ def blocks(results: Results) -> list[Block]:
 
 
 def table(results: Results) -> Table | None:
-    measured = _usable(results)
+    measured = usable(results)
     if measured.empty:
         return None
     shown = [axis for axis in tables.varying(results.closed) if axis != "payload_bytes"]
@@ -51,7 +51,7 @@ def table(results: Results) -> Table | None:
     return Table(COLUMNS, [row for row in rows if row], {2, 4, 5})
 
 
-def _usable(results: Results) -> pd.DataFrame:
+def usable(results: Results) -> pd.DataFrame:
     """The contestants' points of the main workload, those that the load generator limited among them."""
     cells = results.closed.cells
     limited = (cells["status"] == "invalid") & cells["reason"].str.startswith(DRIVER_BOUND)

@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ring|needs …`."""
+"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ranks|ring|needs …`."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
 from .files import say
 from .gate import GRAMMAR, parse_gate, parse_margin, parse_noise
+from .ranks import write_ranks
 from .readme import BLOCKS, update_readme, write_figures
 from .report import write_report
 from .ring.note import write_ring
@@ -117,6 +118,18 @@ def parser() -> argparse.ArgumentParser:
     )
     ring.add_argument("--check", action="store_true", help="write nothing; exit 1 if the note's block would change")
 
+    ranks = commands.add_parser(
+        "ranks",
+        help="whether a search (quick) finds what a sweep (feeding) found; exit 1 if not",
+        description="Compares each variant's best of two result directories of one machine: peaks of messages and of "
+        "bytes, and a lone message's p50. Exit code 1 where two variants that the sweep puts 1.5 × apart are ranked the "
+        "other way, or a peak is below 70 % of the sweep's.",
+    )
+    ranks.add_argument("found", metavar="FOUND", help="the result directory of the search")
+    ranks.add_argument("swept", metavar="SWEPT", help="the result directory of the sweep")
+    ranks.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- ranks:begin --> and <!-- ranks:end -->")
+    ranks.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
+
     # __main__ answers it before this file is imported; here it only stands in the help.
     commands.add_parser("needs", help="name the Python packages that are missing or too old; exit 1 if any is")
     return top
@@ -156,6 +169,8 @@ def _run(options: argparse.Namespace) -> int:
             say("\n".join(map(str, write_figures(options.directory, options.out))))
         case "readme":
             return update_readme(options.directory, options.readme, options.block, options.figures, options.check)
+        case "ranks":
+            return write_ranks(options.found, options.swept, options.page, options.check)
         case "ring":
             return write_ring(options.directory, options.out, options.note, options.check)
     return 0

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/hash.hpp"
 
@@ -84,6 +86,78 @@ TEST(Halving, ComesNearTheTopThroughNoise) {
     near += hill.height(find(hill, {0, 0, 0, 0}, 6, seed)) >= 70 ? 1 : 0;
   }
   EXPECT_GE(near, 90);
+}
+
+/// A variant's points of a sweep of an H200, by their settings: between them the nearest one answers.
+class Recorded {
+ public:
+  static constexpr std::array kAxes{"window", "batch", "producers", "workers", "streams", "block", "lanes", "pack"};
+  static constexpr std::array<double, 8> kDefaults{256, 64, 1, 1, 4, 256, 0, 1};
+
+  void add(const nlohmann::json& row) {
+    std::vector<double> settings;
+    for (const char* name : kAxes) settings.push_back(row["params"][name]);
+    points_.emplace_back(std::move(settings), row["throughput"]["messages_per_second"]);
+    peak_ = std::max(peak_, points_.back().second);
+  }
+  /// What a search within `budget` seconds reaches, as a share of the peak; a try varies by a tenth.
+  double reached(double budget, double set_up_seconds, std::uint64_t seed) const {
+    std::vector<std::vector<double>> grid(kAxes.size());
+    std::vector<std::size_t> sizes;
+    Candidate start;
+    for (std::size_t i = 0; i < grid.size(); ++i) {
+      std::set<double> values;
+      for (const auto& [settings, rate] : points_) values.insert(settings[i]);
+      grid[i].assign(values.begin(), values.end());
+      sizes.push_back(grid[i].size());
+      const auto nearest = std::min_element(grid[i].begin(), grid[i].end(), [&](double a, double b) {
+        return apart(a, kDefaults[i]) < apart(b, kDefaults[i]);
+      });
+      start.push_back(static_cast<std::size_t>(nearest - grid[i].begin()));
+    }
+    std::mt19937_64 random(seed);
+    const auto rate_at = [&](const Candidate& at) {
+      const auto distance = [&](const auto& point) {
+        double sum = 0;
+        for (std::size_t i = 0; i < grid.size(); ++i) sum += apart(point.first[i], grid[i][at[i]]);
+        return sum;
+      };
+      return std::min_element(points_.begin(), points_.end(),
+                              [&](const auto& a, const auto& b) { return distance(a) < distance(b); })
+          ->second;
+    };
+    const auto attempt = [&](const Candidate& at, unsigned rung) -> Halving::Trial {
+      std::normal_distribution<double> noise(0, 0.1 / std::sqrt(1u << rung));
+      return {rate_at(at) * std::exp(noise(random)), set_up_seconds + 0.03 * (1u << rung)};
+    };
+    return rate_at(Halving(sizes, start, budget, seed).find(attempt)) / peak_;
+  }
+
+ private:
+  static double apart(double a, double b) { return std::abs(std::log2((a + 1) / (b + 1))); }
+
+  std::vector<std::pair<std::vector<double>, double>> points_;
+  double peak_ = 0;
+};
+
+TEST(Halving, OnRecordedRowsComesNearThePeakOfEveryVariant) {
+  std::ifstream rows(FEEDRATE_SOURCE_DIR "/results/reference/h200/rows.jsonl");
+  if (!rows) GTEST_SKIP() << "no recorded rows here";
+  std::map<std::string, Recorded> variants;
+  for (std::string line; std::getline(rows, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (row["kind"] != "cell" || !row.contains("throughput") || row["params"]["payload_bytes"] != 64) continue;
+    const std::string queue = row["params"]["queue"], transfer = row["params"]["transfer"];
+    variants[queue + " " + transfer].add(row);
+  }
+  ASSERT_GE(variants.size(), 11u);
+  for (const auto& [name, recorded] : variants) {
+    constexpr unsigned kSeeds = 20;
+    const double set_up = name.starts_with("redis") ? 0.15 : 0.05;  // seconds, as these rows show
+    double sum = 0;
+    for (unsigned seed = 0; seed < kSeeds; ++seed) sum += recorded.reached(3, set_up, seed);
+    EXPECT_GE(sum / kSeeds, 0.75) << name;
+  }
 }
 
 TEST(Halving, WhatIsImpossibleCostsNothing) {
