@@ -7,6 +7,7 @@ namespace {
 
 constexpr double kDrawShare = 0.2;
 constexpr unsigned kClimbRung = 1;
+constexpr unsigned kMostRoundsWithoutStep = 3;
 constexpr std::size_t kLeastDraws = 3;
 constexpr std::size_t kKeepOneOf = 3;
 constexpr unsigned kMostRedraws = 50;  // a small grid may have nothing new left
@@ -70,8 +71,8 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     steps.push_back({axis, false});
   }
   std::set<Candidate> climbed{best.candidate};
-  for (bool moved = true; moved;) {
-    moved = false;
+  for (unsigned rounds_without_step = 0; rounds_without_step < kMostRoundsWithoutStep;) {
+    bool moved = false;
     std::shuffle(steps.begin(), steps.end(), random_);
     for (const auto& [axis, up] : steps) {
       // A step that was better is taken again, as long as it is.
@@ -87,6 +88,12 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
         moved = true;
       }
     }
+    if (climbed.size() == 1) return best.candidate;  // it has no neighbours
+    rounds_without_step = moved ? 0 : rounds_without_step + 1;
+    if (moved || spent_ >= budget_) continue;
+    // It may only look like the top because it was lucky: measured again, its neighbours have another chance.
+    best.score = attempt(trial, best.candidate, kClimbRung + rounds_without_step);
+    climbed = {best.candidate};
   }
   return best.candidate;
 }
