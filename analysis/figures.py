@@ -33,9 +33,7 @@ def inline_svg(drawing: Drawing, shape: str = "") -> str:
 
 
 def _save(drawing: Drawing, target, **options) -> None:
-    """Writes the figure, and keeps its layout: to find it takes as long as to draw it, and it is saved twice."""
-    drawing.figure.savefig(target, bbox_inches="tight", **options)
-    drawing.figure.set_layout_engine("none")
+    drawing.figure.savefig(target, bbox_inches=drawing.box, **options)
 
 
 def links(text: Path, pictures: list[tuple[str, Path]]) -> list[str]:

@@ -38,12 +38,15 @@ class Histogram:
 
     def percentile(self, percent: float) -> float:
         """The value, ns, below or at which `percent` of the samples lie; infinite where that rank overflowed."""
+        return float(self.percentiles(np.array([percent]))[0])
+
+    def percentiles(self, percents: np.ndarray) -> np.ndarray:
+        """`percentile` of each."""
         if self.total == 0:
-            return float("nan")
+            return np.full(len(percents), np.nan)
         # The epsilon keeps 99.9 % of 1000 samples at rank 999, though 0.999 * 1000 is a hair above it in binary.
-        rank = max(1, int(np.ceil(percent / 100 * self.total - 1e-9)))
-        at = int(np.searchsorted(np.cumsum(self.counts), rank))
-        return float(self.middles()[at]) if at < len(self.counts) else float("inf")
+        ranks = np.maximum(1, np.ceil(percents / 100 * self.total - 1e-9))
+        return np.append(self.middles(), np.inf)[np.searchsorted(np.cumsum(self.counts), ranks)]
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Points (1 / (1 - quantile), value in ns) for a percentile plot, which ends at the number of samples."""

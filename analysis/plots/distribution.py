@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from .. import stats, units
 from ..histogram import Histogram, merge
@@ -67,7 +67,7 @@ def band(axes, histograms: list[Histogram], colour: str, last: float = np.inf) -
         return
     end = min(last, *(histogram.total for histogram in histograms))
     x = np.geomspace(1, max(end, 1), BAND_STEPS)
-    y = np.array([[histogram.percentile(100 * (1 - 1 / one)) for one in x] for histogram in histograms])
+    y = np.array([histogram.percentiles(100 * (1 - 1 / x)) for histogram in histograms])
     axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=colour, alpha=0.18, linewidth=0)
 
 
@@ -76,7 +76,7 @@ def percentile_axis(axes, **limits) -> None:
     axes.set_xscale("log")
     axes.set_xlim(**limits)
     axes.set_xlabel("percentile of messages")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
 
     def label(value: float, _) -> str:
         step, steps = round(np.log10(value)), np.log10(axes.get_xlim()[1])

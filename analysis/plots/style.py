@@ -4,11 +4,13 @@ colour becomes on a dark screen stands in analysis/dark.py."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import Bbox
 
 from .. import units
 
@@ -22,6 +24,7 @@ QUEUES = {
 OTHER_QUEUES = (("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "*"), ("#8A7F00", "h"))
 TRANSFERS = {"none": ("-", "full"), "pinned": ("-", "full"), "pageable": ("--", "none"), "mapped": (":", "left")}
 OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
+MARGIN = 0.1  # inches around a figure
 NARROW = 5.0  # inches: on a phone's screen of 420 px the text keeps its size
 STACKED = 0.85  # of the height that a panel has beside others
 FLOOR_COLOUR = "#555555"
@@ -54,6 +57,14 @@ class Drawing:
     caption: str
     figure: Figure | None
     missing: str = ""
+
+    @cached_property
+    def box(self) -> Bbox:
+        """All that is drawn, in inches. Layout and box are found once: that takes as long as to draw, and a figure is
+        saved twice."""
+        self.figure.get_layout_engine().execute(self.figure)
+        self.figure.set_layout_engine("none")
+        return self.figure.get_tightbbox().padded(MARGIN)
 
 
 class Styles:
@@ -92,7 +103,9 @@ class Styles:
             return new_figure(width, height, rows, columns, **options)
         if options.get("sharey") == "row":
             del options["sharey"]  # its neighbours stand in other rows now
-        return new_figure(NARROW, height * columns * STACKED, rows * columns, **options)
+        figure, axes = new_figure(NARROW, height * columns * STACKED, rows * columns, **options)
+        figure.set_layout_engine("tight")  # enough for one column, and takes half as long
+        return figure, axes
 
     def legend(self, figure: Figure, axes: list[Axes], order: Iterable[str] = ()) -> None:
         shared_legend(figure, axes, order, below=self.narrow)
@@ -119,13 +132,15 @@ def log_axis(axis, formatter) -> None:
     """Decades on a logarithmic axis, written in the reader's units."""
     short = units.tick(formatter)
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_formatter(FuncFormatter(lambda value, _: short(value) if _named(axis, value) else ""))
+    axis.set_minor_formatter(FuncFormatter(lambda value, _: short(value) if _is_short(axis) else ""))
+    if axis.get_scale() == "log":
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))  # all of 2 to 9 would take longest of all that is drawn
 
 
-def _named(axis, value: float) -> bool:
-    """On an axis too short for two decades, which would name a single value, 2 and 5 have names, too."""
+def _is_short(axis) -> bool:
+    """Too short for two decades, so that it would name a single value: 2 and 5 have names, too."""
     low, high = axis.get_view_interval()
-    return high < 30 * low and f"{value:.0e}"[0] in "25"
+    return axis.get_scale() == "log" and high < 30 * low
 
 
 def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> None:
