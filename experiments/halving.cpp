@@ -10,6 +10,7 @@ constexpr unsigned kClimbRung = 1;
 constexpr unsigned kMostRoundsWithoutStep = 3;
 constexpr std::size_t kLeastDraws = 3;
 constexpr std::size_t kKeepOneOf = 3;
+constexpr unsigned kMostTries = 5000;  // what costs nothing must end, too
 constexpr unsigned kMostRedraws = 50;  // a small grid may have nothing new left
 
 }  // namespace
@@ -25,10 +26,13 @@ Halving::Candidate Halving::find(const Try& trial) {
 
 double Halving::attempt(const Try& trial, const Candidate& candidate, unsigned rung) {
   tried_.insert(candidate);
+  ++tries_;
   const auto [score, seconds] = trial(candidate, rung);
   spent_ += seconds;
   return score;
 }
+
+bool Halving::spent() const { return spent_ >= budget_ || tries_ >= kMostTries; }
 
 Halving::Candidate Halving::random_candidate() {
   Candidate candidate;
@@ -41,7 +45,7 @@ Halving::Candidate Halving::random_candidate() {
 std::vector<Halving::Scored> Halving::draw(const Try& trial) {
   std::vector<Scored> draws;
   Candidate next = start_;
-  for (unsigned redraws = 0; redraws < kMostRedraws;) {
+  for (unsigned redraws = 0; redraws < kMostRedraws && tries_ < kMostTries;) {
     if (const double score = attempt(trial, next, 0); score > 0) draws.push_back({next, score});
     if (spent_ >= kDrawShare * budget_ && draws.size() >= kLeastDraws) break;
     for (redraws = 0; redraws < kMostRedraws && tried_.contains(next); ++redraws) next = random_candidate();
@@ -52,7 +56,7 @@ std::vector<Halving::Scored> Halving::draw(const Try& trial) {
 Halving::Scored Halving::halve(const Try& trial, std::vector<Scored> left) {
   const auto better = [](const Scored& a, const Scored& b) { return a.score > b.score; };
   std::sort(left.begin(), left.end(), better);
-  for (unsigned rung = 1; left.size() > 1 && spent_ < budget_; ++rung) {
+  for (unsigned rung = 1; left.size() > 1 && !spent(); ++rung) {
     left.resize((left.size() + kKeepOneOf - 1) / kKeepOneOf);
     for (Scored& one : left) one.score = attempt(trial, one.candidate, rung);
     std::sort(left.begin(), left.end(), better);
@@ -77,7 +81,7 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     for (const auto& [axis, up] : steps) {
       // A step that was better is taken again, as long as it is.
       while (true) {
-        if (spent_ >= budget_) return best.candidate;
+        if (spent()) return best.candidate;
         Candidate next = best.candidate;
         if (up ? next[axis] + 1 == sizes_[axis] : next[axis] == 0) break;
         up ? ++next[axis] : --next[axis];
@@ -90,7 +94,7 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     }
     if (climbed.size() == 1) return best.candidate;  // it has no neighbours
     rounds_without_step = moved ? 0 : rounds_without_step + 1;
-    if (moved || spent_ >= budget_) continue;
+    if (moved) continue;
     // It may only look like the top because it was lucky: measured again, its neighbours have another chance.
     best.score = attempt(trial, best.candidate, kClimbRung + rounds_without_step);
     climbed = {best.candidate};

@@ -22,7 +22,7 @@ class Halving {
   using Candidate = std::vector<std::size_t>;  ///< an index on each axis
   struct Trial {
     double score = 0;    ///< more is better; 0: this candidate can't be
-    double seconds = 0;  ///< of the budget
+    double seconds = 0;  ///< of the budget; 0 where nothing had to be measured
   };
   /// Tries a candidate; `rung` r asks for 2^r times the shortest measurement.
   using Try = std::function<Trial(const Candidate&, unsigned rung)>;
@@ -38,6 +38,7 @@ class Halving {
     double score;
   };
   double attempt(const Try&, const Candidate&, unsigned rung);
+  bool spent() const;
   std::vector<Scored> draw(const Try&);
   Scored halve(const Try&, std::vector<Scored>);
   Candidate climb(const Try&, Scored);
@@ -46,6 +47,7 @@ class Halving {
   std::vector<std::size_t> sizes_;
   Candidate start_;
   double budget_, spent_ = 0;
+  unsigned tries_ = 0;
   std::mt19937_64 random_;
   std::set<Candidate> tried_;
 };

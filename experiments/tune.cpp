@@ -83,10 +83,10 @@ Tuner::Tuner(Session& session, Results& results, std::function<void()> restart)
   }
 }
 
-Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung, unsigned number) {
+Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung, unsigned times, unsigned number) {
   Json identity = params_of(cell.point);
-  identity["search"] = search.goal;
-  const std::string id = row_id(identity, rung);
+  identity["search"] = fmt::format("{} {}", search.goal, rung);
+  const std::string id = row_id(identity, times);
   if (const auto known = earlier_.find(id); known != earlier_.end()) return known->second;
   RunSettings brief = session_.settings();
   brief.seconds = kShortest * (1u << rung);
@@ -106,19 +106,25 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
 Point Tuner::find(const Search& search, const Tell& tell) {
   const unsigned cap = std::max(available_cores(), kLeastCap);
   const Grid grid(search, session_.device());
-  std::map<std::string, double> known;  // candidates may come to the same point
+  struct Known {
+    double score = 0;
+    unsigned times = 0;  // measured
+    std::set<Halving::Candidate> asked;
+  };
+  std::map<std::string, Known> all_known;  // by point and rung: candidates may come to the same point
   unsigned tries = 0;
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
     const Point asked = grid.point(search, candidate);
     const Resolution cell = resolve(asked, session_.device());
     if (!cell.impossible.empty() || spinning_threads(cell.point) > cap || !search.allowed(asked)) return {};
     if (interrupted()) return {0, search.seconds};
-    const std::string key = fmt::format("{} {}", params_of(cell.point).dump(), rung);
-    if (const auto same = known.find(key); same != known.end()) return {same->second, 0};
-    const Json row = measure(search, cell, rung, tries++);
-    const double score = known[key] = score_of(row, search.goal);
+    Known& known = all_known[fmt::format("{} {}", params_of(cell.point).dump(), rung)];
+    // Another candidate's point needs no measurement; the same candidate asked again wants one more.
+    if (known.asked.insert(candidate).second && known.times != 0) return {known.score, 0};
+    const Json row = measure(search, cell, rung, known.times++, tries++);
+    known.score = score_of(row, search.goal);
     tell(row, tries);
-    return {score, row["time"]["duration_seconds"]};
+    return {known.score, row["time"]["duration_seconds"]};
   };
   // Each variant draws its own numbers, whatever was searched before it.
   const std::uint64_t seed = session_.settings().seed ^ hash64(variant_of(search.start) + search.goal);

@@ -23,8 +23,8 @@ class Tuner {
   Point find(const Search&, const Tell&);
 
  private:
-  struct Axes;
-  Json measure(const Search&, const Resolution&, unsigned rung, unsigned number);
+  /// One try; `times`: how often the point was measured at this rung before, `number`: the try's in its search.
+  Json measure(const Search&, const Resolution&, unsigned rung, unsigned times, unsigned number);
 
   Session& session_;
   Results& results_;

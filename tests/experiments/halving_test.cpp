@@ -175,6 +175,17 @@ TEST(Halving, WhereNothingIsPossibleTheStartRemains) {
   EXPECT_EQ(Halving({3, 3}, {1, 2}, 5, 1).find(nothing), (Candidate{1, 2}));
 }
 
+TEST(Halving, EndsThoughNothingCostsAnything) {
+  std::mt19937_64 random(1);
+  unsigned tries = 0;
+  const auto free_and_random = [&](const Candidate&, unsigned) -> Halving::Trial {
+    ++tries;
+    return {1 + static_cast<double>(random() % 1000), 0};
+  };
+  Halving({6, 6, 6, 6}, {0, 0, 0, 0}, 1, 1).find(free_and_random);
+  EXPECT_LE(tries, 6000u);
+}
+
 TEST(Halving, AGridOfOnePointIsTriedOnce) {
   const Hill hill{{0}};
   EXPECT_EQ(Halving({1}, {0}, 5, 1).find(std::cref(hill)), Candidate{0});
