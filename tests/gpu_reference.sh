@@ -2,7 +2,8 @@
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
 # Parts: check (the gpu tests, and memcheck of the workloads that were added last), quick (twice, so that runs can be
-# compared), capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails does not stop the others.
+# compared), capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
+# PART_SECONDS, does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 feedrate=$here/bin/feedrate
@@ -19,7 +20,7 @@ failed=0
 part() {   # part NAME COMMAND…: times it, keeps its output
   local name=$1 started=$SECONDS status=0
   shift
-  "$@" >"$out/$name.log" 2>&1 || status=$?
+  timeout -s INT "${PART_SECONDS:-600}" "$@" >"$out/$name.log" 2>&1 || status=$?
   echo "$name: exit $status, $((SECONDS - started)) s"
   ((status == 0)) || { failed=1; tail -n 12 "$out/$name.log"; }
 }

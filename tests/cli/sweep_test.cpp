@@ -161,28 +161,29 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, double> best, spent;  // by variant
-  std::map<std::string, int> measured;        // by point
-  std::map<std::string, double> fastest;
+  std::map<std::string, double> spent;         // by variant
+  std::map<std::string, int> tried, measured;  // by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const std::string queue = row.at("params").at("queue");
-    const double rate = row.contains("throughput") ? row["throughput"]["messages_per_second"].get<double>() : 0;
     if (row.contains("search")) {
       EXPECT_EQ(row["search"]["goal"], "messages_per_second");
       EXPECT_EQ(row["params"]["producers"], 1) << "fixed by the part";
-      best[queue] = std::max(best[queue], rate);
+      ++tried[row.at("params").dump()];
       spent[queue] += row.at("time").at("duration_seconds").get<double>();
     } else {
       ++measured[row.at("params").dump()];
-      fastest[queue] = std::max(fastest[queue], rate);
     }
   }
   EXPECT_EQ(measured.size(), 4u) << "two winners and two lone points";
-  for (const auto& [params, times] : measured) EXPECT_EQ(times, 3) << params;
+  int winners = 0;
+  for (const auto& [params, times] : measured) {
+    EXPECT_EQ(times, 3) << params;
+    winners += tried.contains(params) ? 1 : 0;
+  }
+  EXPECT_GE(winners, 2) << "the winners are points that were tried";
   for (const char* queue : {"host_polled", "gpu_ring"}) {
     EXPECT_GE(spent[queue], 0.4) << "the whole budget";
     EXPECT_LT(spent[queue], 0.4 + 1) << "and a measurement more at most";
-    EXPECT_GT(fastest[queue], best[queue] / 10) << "the winner is what is measured afresh";
   }
   for (const char* said : {"NOT GPU results", "small, 64B", "lone, 64B", "then"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;

@@ -1,10 +1,12 @@
 #include "experiments/capacity.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "common/error.hpp"
+#include "common/units.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -26,7 +28,7 @@ TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
     EXPECT_GT(capacity.high, truth);
     EXPECT_LE(static_cast<double>(capacity.high), 1.06 * static_cast<double>(capacity.low) + 1) << truth;
     EXPECT_LE(capacity.probes.size(), 30) << truth;
-    EXPECT_EQ(capacity.limit, "too late");
+    EXPECT_EQ(capacity.limit, fmt::format("at {}msg/s too late", format_si(static_cast<double>(capacity.high))));
   }
 }
 
