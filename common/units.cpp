@@ -103,6 +103,12 @@ std::string format_si(double value) {
   return fmt::format("{:.3g} ", value);
 }
 
+std::string format_rate(double messages_per_second) {
+  std::string text = format_si(messages_per_second);
+  if (text.back() != ' ') text += ' ';
+  return text + "msg/s";
+}
+
 std::string format_ns(double nanoseconds) {
   if (nanoseconds >= 1e9) return fmt::format("{:.3g} s", nanoseconds / 1e9);
   if (nanoseconds >= 1e6) return fmt::format("{:.3g} ms", nanoseconds / 1e6);

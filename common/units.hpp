@@ -18,6 +18,8 @@ std::vector<std::string> expand_values(std::string_view option, std::string_view
 std::string format_count(std::uint64_t value);
 /// 1234567 → "1.23 M"
 std::string format_si(double value);
+/// 1234567 → "1.23 M msg/s"
+std::string format_rate(double messages_per_second);
 /// 12345 → "12.3 µs"
 std::string format_ns(double nanoseconds);
 

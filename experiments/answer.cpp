@@ -19,7 +19,7 @@ double mean(const std::vector<double>& values) {
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = place.at_least ? "at least " : "";
-  if (category == "small") text += format_si(place.value) + "msg/s";
+  if (category == "small") text += format_rate(place.value);
   if (category == "large") text += format_si(place.value) + "B/s";
   if (category == "lone") text += "p50 " + format_ns(place.value);
   if (place.half_width) text += fmt::format(" ± {:.0f} %", 100 * *place.half_width / place.value);

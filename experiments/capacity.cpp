@@ -31,7 +31,7 @@ void settle(Capacity& capacity) {
     }
   }
   if (lowest_bad == nullptr) return;
-  capacity.limit = fmt::format("at {}msg/s {}", format_si(static_cast<double>(lowest_bad->rate)), lowest_bad->why);
+  capacity.limit = fmt::format("at {} {}", format_rate(static_cast<double>(lowest_bad->rate)), lowest_bad->why);
 }
 
 std::uint64_t between(std::uint64_t low, std::uint64_t high) {

@@ -40,7 +40,7 @@ double messages_needed(const Slo& slo) {
   return kTails / kTail.at(slo.percentile);
 }
 
-std::string rate_text(std::uint64_t rate) { return format_si(static_cast<double>(rate)) + "msg/s"; }
+std::string rate_text(std::uint64_t rate) { return format_rate(static_cast<double>(rate)); }
 
 std::string answer_text(const Json& row) {
   if (row["status"] != "ok")

@@ -39,9 +39,8 @@ void print_table(const Json& row) {
                                counts["sent"].dump(), counts["received"].dump(), counts["lost"].dump(),
                                counts["duplicated"].dump(), counts["corrupted"].dump(), counts["reordered"].dump()));
   if (!row.contains("throughput")) return;
-  line("throughput",
-       fmt::format("{}msg/s, {}B/s of payload each way", format_si(row["throughput"]["messages_per_second"]),
-                   format_si(row["throughput"]["bytes_per_second"])));
+  line("throughput", fmt::format("{}, {}B/s of payload each way", format_rate(row["throughput"]["messages_per_second"]),
+                                 format_si(row["throughput"]["bytes_per_second"])));
   const Json& latency = row["latency_ns"];
   const bool open = row.contains("load");
   line(open ? "response" : "latency",
@@ -101,8 +100,7 @@ void print_summary(const std::vector<Json>& rows) {
     fmt::print("  {:<14}{} ({} to {}){}\n", name, text(median), text(values.front()), text(values.back()),
                spread_of(values) >= unstable ? ", unstable" : "");
   };
-  line(
-      "throughput", throughputs, [](double value) { return format_si(value) + "msg/s"; }, kUnstableThroughput);
+  line("throughput", throughputs, format_rate, kUnstableThroughput);
   line("p50", p50s, format_ns, kUnstableP50);
   line("p99", p99s, format_ns, kUnstableP99);
 }

@@ -51,8 +51,9 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   };
   if (needs_redis(spec, session->device())) reach_redis(*session);  // before a folder is made
   Results results = folder.open(directory, spec, *session);
-  fmt::print(stderr, "device {}: {}; results in {}\n", session->device().kind(), session->device().info().name,
-             directory.string());
+  const bool cpu = session->device().kind() == "cpu";
+  fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,
+             cpu ? " (these are not GPU results)" : "", directory.string());
   const int code = run_sweep(*session, spec, results, {options.profile_cell, start_again});
   fmt::print(stderr, "results in {}\n", directory.string());
   if (interrupted()) fmt::print(stderr, "{}\n", resume_text("sweep", directory));

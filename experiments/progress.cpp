@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "common/clock.hpp"
 #include "common/units.hpp"
@@ -24,7 +25,7 @@ std::size_t terminal_columns() {
 
 std::string figures_text(const Json& row) {
   if (!row.contains("throughput")) return row["status"];
-  return fmt::format("{:>9}msg/s  p50 {:>7}", format_si(row["throughput"]["messages_per_second"]),
+  return fmt::format("{:>12}  p50 {:>7}", format_rate(row["throughput"]["messages_per_second"]),
                      format_ns(row["latency_ns"]["p50"]));
 }
 
@@ -61,10 +62,12 @@ std::string crowded_text(const std::vector<Resolution>& points, unsigned cores) 
 
 Labels::Labels(const std::vector<Resolution>& points) {
   for (const Axis& a : axes()) {
-    const bool varies = std::any_of(points.begin(), points.end(), [&](const Resolution& each) {
-      return a.get(each.point) != a.get(points.front().point);
-    });
-    if (varies) varying_.push_back(a.name);
+    std::set<Json> values;  // of the points that it applies to
+    for (const Resolution& each : points) {
+      const Json value = a.get(each.point);
+      if (value != 0 && value != kNoTransfer) values.insert(value);
+    }
+    if (values.size() > 1) varying_.push_back(a.name);
   }
 }
 

@@ -85,19 +85,23 @@ void Results::provide_floors(Session& session, bool redis) {
 }
 
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
-                      const std::function<void()>& restart) {
+                      const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();
   // A phase counted in messages may take as long as it likes: while results come, the load's own watchdog is content.
   const double phases = settings.messages != 0 ? kLongestByMessages : 2 * settings.seconds + settings.warmup_seconds;
   const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
   const Deadman deadman(longest, [&] {
-    write(
-        session.failed_row(cell.point, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest)));
+    Json hung =
+        session.failed_row(cell.point, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
+    label(hung);
+    write(hung);
     spdlog::error("a cell hangs and can't be stopped; starting again behind it");
     if (restart) restart();
     _exit(1);
   });
-  return session.run_cell(cell, repetition);
+  Json row = session.run_cell(cell, repetition);
+  label(row);
+  return row;
 }
 
 bool any_uses_redis(const std::vector<Resolution>& points) {
@@ -125,7 +129,7 @@ std::string short_text(const Point& p) {
   if (p.block != 0) text += fmt::format(" block={}", p.block);
   if (p.pack > 1) text += fmt::format(" pack={}", p.pack);
   if (p.arrivals != "closed") text += " " + p.arrivals;
-  if (p.rate != 0) text += fmt::format(" {}msg/s", format_si(static_cast<double>(p.rate)));
+  if (p.rate != 0) text += " " + format_rate(static_cast<double>(p.rate));
   return text;
 }
 

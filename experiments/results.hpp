@@ -23,8 +23,10 @@ class Results {
   /// Gives the session its floors: from the rows of earlier runs, or measured now.
   void provide_floors(Session&, bool redis);
   /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
-  /// `restart` replaces the process, or the process ends.
-  Json measure(Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart);
+  /// `restart` replaces the process, or the process ends. `label` changes the row, whichever it is.
+  Json measure(
+      Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart,
+      const std::function<void(Json&)>& label = [](Json&) {});
 
  private:
   Recorder recorder_;

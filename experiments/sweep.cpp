@@ -106,8 +106,8 @@ std::vector<Resolution> search_points(Session& session, std::vector<Point> point
                                          format_count(search.start.payload));
     points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
       if (row.contains("throughput")) best = std::max(best, row["throughput"][search.goal].get<double>());
-      progress.show_now(fmt::format("{}: best {}{}/s of {} tries", head, format_si(best),
-                                    search.goal == "bytes_per_second" ? "B" : "msg", tries));
+      const std::string figure = search.goal == "bytes_per_second" ? format_si(best) + "B/s" : format_rate(best);
+      progress.show_now(fmt::format("{}: best {} of {} tries", head, figure, tries));
     }));
     progress.keep();
   }

@@ -95,10 +95,12 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   brief.no_stages = true;
   brief.compare_with_driver = false;
   const RunSettings usual = session_.exchange_settings(brief);
-  Json row = results_.measure(session_, cell, 0, restart_);
+  const Json mark{{"variant", variant_of(cell.point)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
+  Json row = results_.measure(session_, cell, 0, restart_, [&](Json& made) {
+    made["id"] = id;
+    made["search"] = mark;
+  });
   session_.exchange_settings(usual);
-  row["id"] = id;
-  row["search"] = {{"variant", variant_of(cell.point)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
   if (!interrupted()) results_.write(row);
   return row;
 }

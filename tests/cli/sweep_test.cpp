@@ -185,7 +185,7 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
     EXPECT_GE(spent[queue], 0.4) << "the whole budget";
     EXPECT_LT(spent[queue], 0.4 + 1) << "and a measurement more at most";
   }
-  for (const char* said : {"NOT GPU results", "small, 64B", "lone, 64B", "then"})
+  for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
 }
 

@@ -44,6 +44,8 @@ TEST(Units, Formats) {
   EXPECT_EQ(format_count(65536), "64Ki");
   EXPECT_EQ(format_count(100), "100");
   EXPECT_EQ(format_si(1.234e6), "1.23 M");
+  EXPECT_EQ(format_rate(1.234e6), "1.23 M msg/s");
+  EXPECT_EQ(format_rate(12), "12 msg/s");
   EXPECT_EQ(format_ns(12'340), "12.3 µs");
 }
 

@@ -84,7 +84,7 @@ TEST(Answer, LeavesOutWhatIsNoAnswer) {
   answer.add(row_of({.queue = "null", .messages = 9e9}));
   EXPECT_EQ(answer.text(), "");
   answer.add(row_of({.queue = "gpu_ring", .messages = 5e6, .status = "invalid", .reason = "driver-bound: 95 %"}));
-  EXPECT_NE(answer.text().find("at least 5 Mmsg/s"), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("at least 5 M msg/s"), std::string::npos) << answer.text();
 }
 
 TEST(Answer, OverlappingIntervalsAreNoDifference) {

@@ -1,6 +1,5 @@
 #include "experiments/capacity.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -28,7 +27,7 @@ TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
     EXPECT_GT(capacity.high, truth);
     EXPECT_LE(static_cast<double>(capacity.high), 1.06 * static_cast<double>(capacity.low) + 1) << truth;
     EXPECT_LE(capacity.probes.size(), 30) << truth;
-    EXPECT_EQ(capacity.limit, fmt::format("at {}msg/s too late", format_si(static_cast<double>(capacity.high))));
+    EXPECT_EQ(capacity.limit, "at " + format_rate(static_cast<double>(capacity.high)) + " too late");
   }
 }
 
