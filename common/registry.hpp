@@ -1,6 +1,5 @@
 #pragma once
 #include <map>
-#include <source_location>
 #include <string>
 #include <utility>
 
@@ -17,10 +16,10 @@ class Registry {
     static Registry registry;
     return registry;
   }
-  void add(std::string name, Entry entry, const std::source_location& where) {
-    const auto [known, fresh] = files_.emplace(name, where.file_name());
-    if (!fresh) doubles_ += (doubles_.empty() ? "" : "; ") + name + ": " + known->second + " and " + where.file_name();
-    entries_.emplace(std::move(name), std::move(entry));
+  void add(const std::string& name, Entry entry, const char* file) {
+    const auto [known, fresh] = files_.emplace(name, file);
+    if (!fresh) doubles_ += (doubles_.empty() ? "" : "; ") + name + ": " + known->second + " and " + file;
+    entries_.emplace(name, std::move(entry));
   }
   /// Throws BadInput naming the files when two members of this `axis` have one name: which of them would be measured is
   /// up to the linker. Registration happens before main, where nobody could catch it.
@@ -48,8 +47,9 @@ class Registry {
 
 template <class Entry>
 struct Registration {
-  Registration(std::string name, Entry entry, const std::source_location& where = std::source_location::current()) {
-    Registry<Entry>::instance().add(std::move(name), std::move(entry), where);
+  /// `file` is the one that registers: as a default it is the caller's. (std::source_location is what clang 14 lacks.)
+  Registration(const std::string& name, Entry entry, const char* file = __builtin_FILE()) {
+    Registry<Entry>::instance().add(name, std::move(entry), file);
   }
 };
 

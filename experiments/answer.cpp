@@ -99,12 +99,13 @@ std::vector<Answer::Category> Answer::categories() const {
 
 std::string Answer::text() const {
   std::string text;
-  for (const auto& [name, payload, places] : categories()) {
+  for (const Category& category : categories()) {
+    const auto& places = category.places;
     const auto line = [&](const std::string& head, const Place& place, const std::string& tail) {
-      text += fmt::format("  {:<16}{:<24}{}{}\n", head, place.variant, value_text(name, place),
+      text += fmt::format("  {:<16}{:<24}{}{}\n", head, place.variant, value_text(category.name, place),
                           tail.empty() ? "" : " (" + tail + ")");
     };
-    line(fmt::format("{}, {}B", name, format_count(payload)), places[0], "");
+    line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0], "");
     if (places.size() > 1) line("  then", places[1], against(places[0], places[1]));
   }
   if (text.empty()) return text;

@@ -23,7 +23,8 @@ std::string first_difference(const std::string& path, const Json& there, const J
     keys.erase("description");  // words for people, as names are
     keys.erase("name");
     for (const std::string& key : keys) {
-      std::string found = first_difference(path + "." + key, there.value(key, Json()), here.value(key, Json()));
+      std::string found =
+          first_difference(fmt::format("{}.{}", path, key), there.value(key, Json()), here.value(key, Json()));
       if (!found.empty()) return found;
     }
     return "";

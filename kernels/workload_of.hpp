@@ -141,11 +141,11 @@ class WorkloadOf final : public KernelOf<F, Workload> {
 /// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.
 template <class F>
 struct WorkloadRegistration : Registration<WorkloadEntry> {
-  explicit WorkloadRegistration(const std::source_location& where = std::source_location::current())
+  explicit WorkloadRegistration(const char* file = __builtin_FILE())
       : Registration(
             F::kName,
             {F::kDescription, [](const WorkloadOptions& options) { return std::make_unique<WorkloadOf<F>>(options); }},
-            where) {}
+            file) {}
 };
 
 }  // namespace feedrate
