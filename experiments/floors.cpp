@@ -128,11 +128,9 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
     double seconds = 0, elements = 0;
     while (seconds < kSeconds) {
       prepare(connection, key);
-      redis::expire(connection, key, settings.shared);
       drain(connection);
       const auto start = now_ns();
       work(connection, key);
-      redis::expire(connection, key, settings.shared);
       drain(connection);
       seconds += static_cast<double>(now_ns() - start) / 1e9;
       elements += static_cast<double>(kRuns * kElements);
@@ -147,7 +145,21 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
   return total;
 }
 
-void clear(redis::Connection& connection, const std::string& key) { connection.append({"DEL", key}); }
+/// An empty key that expires, whenever this process is killed; `create` makes it.
+void begin_anew(redis::Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
+  connection.append({"MULTI"});
+  connection.append({"DEL", key});
+  connection.append(create);
+  connection.append({"PEXPIRE", key, redis::kLifetimeMs});
+  connection.append({"EXEC"});
+}
+/// Not quite empty: an empty list is gone, and its expiry with it.
+void new_list(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"LPUSH", key, "x"});
+}
+void new_stream(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"XGROUP", "CREATE", key, "floor", "0", "MKSTREAM"});
+}
 void push(redis::Connection& connection, const std::string& key) {
   static const std::string element(kElement, 'x');
   for (unsigned run = 0; run < kRuns; ++run) {
@@ -239,19 +251,26 @@ std::vector<Floor> measure_redis_floors(const RedisSettings& settings) {
   const auto measure = [&](const char* name, const char* description, const Step& prepare, const Step& work) {
     floors.add(name, "1/s", description, [&] { return elements_per_second(settings, name, prepare, work); });
   };
-  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", clear, push);
-  measure("redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections", push, pop);
-  measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", clear, add);
+  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", new_list,
+          push);
+  measure(
+      "redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections",
+      [](redis::Connection& connection, const std::string& key) {
+        new_list(connection, key);
+        push(connection, key);
+      },
+      pop);
+  measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
   measure(
       "redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",
       [](redis::Connection& connection, const std::string& key) {
-        clear(connection, key);
+        new_stream(connection, key);
         add(connection, key);
       },
       read);
   floors.add("redis_bytes_per_second", "bytes/s",
              "64 KiB elements pushed to a list and popped, 4 pipelined connections", [&] {
-               const double elements = elements_per_second(settings, "bytes", clear, large_elements);
+               const double elements = elements_per_second(settings, "bytes", new_list, large_elements);
                return elements / (kRuns * kElements) * kLargeElements * (64 << 10);
              });
   return floors.take();

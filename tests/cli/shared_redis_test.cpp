@@ -8,17 +8,11 @@
 namespace feedrate::cli_test {
 namespace {
 
-class SharedRedis : public testing::TestWithParam<std::string> {
+class SharedServer : public testing::Test {
  protected:
   void SetUp() override {
     FEEDRATE_NEEDS_REDIS();
     server_.emplace();
-  }
-  bool stream() const { return GetParam() == "redis_stream"; }
-  Words run(Words more = {}) const {
-    Words words{"run", "--queue", GetParam(), "--device", "cpu", "--warmup", "0", "--redis", server_->url()};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
   }
   std::set<std::string> keys() {
     std::set<std::string> all;
@@ -40,21 +34,42 @@ class SharedRedis : public testing::TestWithParam<std::string> {
     server_->command({"SET", "feedrate:results:0", "somebody's text"});
     server_->command({"SET", "feedrate", "another"});
   }
-  /// Until keys of a run are there; these.
-  std::set<std::string> await_keys_of_a_run(const Process& process) {
+  /// Until there are keys of a run that are `wanted`; these.
+  std::set<std::string> await_keys(const Process& process, const std::function<bool(const std::string&)>& wanted) {
     std::set<std::string> found;
     const bool came = await([&] {
       found.clear();
       for (const std::string& key : keys()) {
-        if (key.starts_with("feedrate:{bench-") && key.find(":floor:") == key.npos) found.insert(key);
+        if (key.starts_with("feedrate:{bench-") && wanted(key)) found.insert(key);
       }
       return !found.empty();
     });
     EXPECT_TRUE(came) << process.err();
     return found;
   }
+  std::set<std::string> await_keys_of_a_run(const Process& process) {
+    return await_keys(process, [](const std::string& key) { return key.find(":floor:") == key.npos; });
+  }
+  /// Of keys but `others`: all are about to expire.
+  void expect_expiring(const std::map<std::string, std::string>& others = {}) {
+    for (const std::string& key : keys()) {
+      if (others.contains(key)) continue;
+      const long long left = server_->integer({"PTTL", key});
+      EXPECT_TRUE(left == -2 || (left > 0 && left <= 60'000)) << key << " expires in " << left << " ms";
+    }
+  }
   std::optional<RedisServer> server_;
   Workplace place_;
+};
+
+class SharedRedis : public SharedServer, public testing::WithParamInterface<std::string> {
+ protected:
+  bool stream() const { return GetParam() == "redis_stream"; }
+  Words run(Words more = {}) const {
+    Words words{"run", "--queue", GetParam(), "--device", "cpu", "--warmup", "0", "--redis", server_->url()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
 };
 
 TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
@@ -66,7 +81,7 @@ TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_P(SharedRedis, FloorsLeaveNothing) {
+TEST_F(SharedServer, FloorsLeaveNothing) {
   plant();
   const auto before = contents();
   const Outcome outcome = place_.run({"floors", "--device", "cpu", "--redis", server_->url()});
@@ -95,14 +110,21 @@ TEST_P(SharedRedis, WhatAKilledRunLeavesExpires) {
   await_keys_of_a_run(*process);
   process->signal(SIGKILL);
   process->wait();
-  for (const std::string& key : keys()) {
-    if (others.contains(key)) continue;
-    const long long left = server_->integer({"PTTL", key});
-    EXPECT_TRUE(left == -2 || (left > 0 && left <= 60'000)) << key << " expires in " << left << " ms";
-  }
+  expect_expiring(others);
   for (const auto& [key, value] : others) EXPECT_EQ(server_->integer({"PTTL", key}), -1) << key;
   // A run after it has keys of its own.
   EXPECT_EQ(place_.run(run({"--messages", "500"})).code, 0);
+}
+
+TEST_F(SharedServer, WhatKilledFloorsLeaveExpires) {
+  for (int wait_ms = 0; wait_ms < 150; wait_ms += 50) {
+    const auto process = place_.start({"floors", "--device", "cpu", "--redis", server_->url()});
+    await_keys(*process, [](const std::string& key) { return key.find(":floor:") != key.npos; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+    process->signal(SIGKILL);
+    process->wait();
+    expect_expiring();
+  }
 }
 
 TEST_P(SharedRedis, AFailedRunLeavesNothing) {

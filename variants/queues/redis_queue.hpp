@@ -332,12 +332,11 @@ class RedisQueue final : public Queue {
         control_(config.redis.url),
         keys_(config_.redis, keys(), config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {
     if (!config.external_worker) {
-      for (const std::string& key : keys()) Dialect::create(control_, key, kGroup);
+      for (const std::string& key : keys()) create(key);
       workers_.emplace(config_, config.point.workers, [this](unsigned index) {
         return std::make_unique<RedisBroker<Dialect>>(config_, fmt::format("worker-{}", index));
       });
     }
-    keys_.keep();
   }
   ~RedisQueue() override {
     workers_.reset();
@@ -371,6 +370,14 @@ class RedisQueue final : public Queue {
     if (!config_.external_worker) all.push_back(tasks_key(config_.redis.prefix));
     for (unsigned i = 0; i < config_.point.producers; ++i) all.push_back(results_key(config_.redis.prefix, i));
     return all;
+  }
+  /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
+  void create(const std::string& key) {
+    if (config_.redis.shared) control_.command({"MULTI"});
+    Dialect::create(control_, key, kGroup);
+    if (!config_.redis.shared) return;
+    control_.command({"PEXPIRE", key, redis::kLifetimeMs});
+    control_.command({"EXEC"});
   }
   /// Takes back from an external worker the tasks that nobody awaits any more.
   void withdraw() {
