@@ -124,9 +124,8 @@ class Capacities {
     }
     fmt::print(stderr, "Highest rates that keep the bound (up to, from where not):\n");
     for (const auto& [name, answers] : lines) {
-      for (std::size_t i = 0; i < answers.size(); ++i) {
-        fmt::print(stderr, "{}\n", shortened(fmt::format("  {:<34} {}", i == 0 ? name : "", answers[i]), kColumns));
-      }
+      fmt::print(stderr, "  {}\n", shortened(name, kColumns - 2));
+      for (const std::string& answer : answers) fmt::print(stderr, "    {}\n", shortened(answer, kColumns - 4));
     }
   }
 

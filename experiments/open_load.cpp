@@ -23,8 +23,8 @@ std::string why_unsustainable(const Point& point, const PassResult& result) {
   const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
   if (result.unsent == 0 && !grows) return "";
   const std::string evidence = fmt::format(
-      "the backlog grew by {}msg/s where {}msg/s were due; {:.0f} messages were behind at the end, {} were never sent",
-      format_si(backlog.per_second), format_si(due / result.seconds), backlog.end, result.unsent);
+      "the backlog grew by {} where {} were due; {:.0f} messages were behind at the end, {} were never sent",
+      format_rate(backlog.per_second), format_rate(due / result.seconds), backlog.end, result.unsent);
   // Where the queue always had room, it was not the queue.
   const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
                    result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);

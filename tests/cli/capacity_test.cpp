@@ -99,7 +99,13 @@ TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
   const std::string limit = answers().at(0).at("capacity").at("limit");
   EXPECT_TRUE(limit.starts_with("at ")) << limit;
   EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;
-  EXPECT_NE(outcome.err.find("Highest rates that keep the bound"), std::string::npos) << outcome.err;
+  const auto table = outcome.err.find("Highest rates that keep the bound");
+  ASSERT_NE(table, std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no answer below its point";
+  std::istringstream lines(outcome.err.substr(table, outcome.err.find("results in", table) - table));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }), 80) << line;
+  }
   EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
 }
 
