@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "common/statistics.hpp"
 #include "common/units.hpp"
@@ -18,7 +17,7 @@ double mean(const std::vector<double>& values) {
 }
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
-  std::string text = place.at_least ? "at least " : "";
+  std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";
   if (category == "small") text += format_rate(place.value);
   if (category == "large") text += format_si(place.value) + "B/s";
   if (category == "lone") text += "p50 " + format_ns(place.value);
@@ -31,7 +30,8 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
 std::string against(const Answer::Place& first, const Answer::Place& second) {
   const double apart = std::abs(first.value - second.value);
   if (!first.half_width || !second.half_width) return "one repetition: no interval";
-  if (apart <= *first.half_width + *second.half_width) return "no clear difference";
+  // What is only a bound on the second's figure may hide a better one.
+  if (second.limited || apart <= *first.half_width + *second.half_width) return "no clear difference";
   return fmt::format("{:.2g} x", std::max(first.value, second.value) / std::min(first.value, second.value));
 }
 
@@ -52,11 +52,12 @@ void Answer::add(const Json& row) {
   point.payload = params["payload_bytes"];
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
-  point.at_least |= driver_bound;
+  point.limited |= driver_bound;
   point.messages.push_back(row["throughput"]["messages_per_second"]);
   point.bytes.push_back(row["throughput"]["bytes_per_second"]);
   point.p50.push_back(row["latency_ns"]["p50"]);
-  if (row.contains("stop") && row["stop"].contains("unstable")) point.unstable |= !row["stop"]["unstable"].empty();
+  if (!row.contains("stop")) return;
+  for (const Json& metric : row["stop"].value("unstable", Json::array())) point.unstable.insert(metric);
 }
 
 Answer::Category Answer::best(const std::string& name, std::size_t payload) const {
@@ -65,7 +66,7 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
     const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    Place place{point.variant, mean(values), {}, point.at_least && !lone, point.unstable};
+    Place place{point.variant, mean(values), {}, point.limited, point.unstable.contains(lone ? "p50" : "throughput")};
     if (values.size() > 1) place.half_width = half_width_95(values);
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
     const double before = known->second.value;

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ class Answer {
     std::string variant;
     double value = 0;
     std::optional<double> half_width;  ///< of the 95 % interval; none of a single repetition
-    bool at_least = false, unstable = false;
+    bool limited = false;              ///< by the load generator: the queue itself may be better
+    bool unstable = false;
   };
   struct Category {
     std::string name;  ///< "small", "large" or "lone"
@@ -36,7 +38,8 @@ class Answer {
   struct Measured {
     std::string queue, variant;
     std::size_t payload = 0;
-    bool lone = false, at_least = false, unstable = false, cpu = false;
+    bool lone = false, limited = false, cpu = false;
+    std::set<std::string> unstable;  // metrics
     std::vector<double> messages, bytes, p50;
   };
   Category best(const std::string& name, std::size_t payload) const;

@@ -94,6 +94,26 @@ TEST(Answer, OverlappingIntervalsAreNoDifference) {
   EXPECT_NE(answer.text().find("no clear difference"), std::string::npos) << answer.text();
 }
 
+TEST(Answer, ARunnerUpThatTheGeneratorLimitedMayBeBetter) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 9e6});
+  add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .reason = "driver-bound: 95 %"});
+  EXPECT_NE(answer.text().find("at least 3 M msg/s"), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("no clear difference"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, IsUnstableByItsOwnMetricAlone) {
+  const auto text_of = [](const char* metric) {
+    Answer answer;
+    Json row = row_of({.queue = "gpu_ring"});
+    row["stop"]["unstable"] = Json::array({metric});
+    answer.add(row);
+    return answer.text();
+  };
+  EXPECT_NE(text_of("throughput").find("unstable"), std::string::npos);
+  EXPECT_EQ(text_of("p99").find("unstable"), std::string::npos) << "a rate is shown, no p99";
+}
+
 TEST(Answer, FitsATerminal) {
   Answer answer;
   for (const char* queue : {"redis_stream", "host_polled"}) {
