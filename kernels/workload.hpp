@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/device/device.hpp"
-#include "common/message.hpp"
+#include "common/message/message.hpp"
 #include "common/registry.hpp"
-#include "kernels/runs.hpp"
+#include "kernels/payload/runs.hpp"
 
 namespace feedrate {
 

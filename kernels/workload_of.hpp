@@ -6,12 +6,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/kernel_of.hpp"
-#include "kernels/payload.hpp"
-#include "kernels/runs.hpp"
+#include "kernels/serving/kernel_of.hpp"
+#include "kernels/payload/payload.hpp"
+#include "kernels/payload/runs.hpp"
 #include "kernels/workload.hpp"
 
-/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/kernel_of.hpp) and
+/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription;       explicit F(const WorkloadOptions&);
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""

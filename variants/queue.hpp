@@ -5,10 +5,10 @@
 #include <string>
 
 #include "common/device/device.hpp"
-#include "common/message.hpp"
+#include "common/message/message.hpp"
 #include "common/redis/settings.hpp"
 #include "common/registry.hpp"
-#include "common/stages.hpp"
+#include "common/message/stages.hpp"
 #include "kernels/workload.hpp"
 #include "variants/point.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
-#include "common/trace.hpp"
+#include "common/nvtx_range.hpp"
 
 namespace feedrate {
 
@@ -13,7 +13,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
   while (!abandon.stop_requested()) {
     bool worked = false;
     while (const auto finished = transfer_.poll()) {
-      const TraceRange range("complete");
+      const NvtxRange range("complete");
       note_finished(*finished);
       broker_.complete(*finished);
       served_ += finished->in.count;
@@ -28,7 +28,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
       if (waiting) note_fetched(*waiting);
     }
     if (waiting) {
-      const TraceRange range("submit");
+      const NvtxRange range("submit");
       if (transfer_.submit(*waiting)) {
         waiting.reset();
         ++out;

@@ -20,7 +20,7 @@ from ..histogram import Histogram
 from ..load import Results
 
 BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
-LARGEST = 1 << 40  # ns, where common/histogram.hpp ends
+LARGEST = 1 << 40  # ns, where experiments/measure/histogram.hpp ends
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 

@@ -9,7 +9,7 @@
 
 #include "common/device/device_clock.hpp"
 #include "common/ring/lane.hpp"
-#include "common/stage_marks.hpp"
+#include "common/message/stage_marks.hpp"
 
 namespace feedrate {
 

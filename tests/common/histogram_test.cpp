@@ -1,4 +1,4 @@
-#include "common/histogram.hpp"
+#include "experiments/measure/histogram.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "kernels/kernel_of.hpp"
+#include "kernels/serving/kernel_of.hpp"
 #include "variants/ring/gpu_ring.hpp"
 
 using namespace feedrate;

@@ -1,8 +1,8 @@
-#include "experiments/answer.hpp"
+#include "experiments/sweep/answer.hpp"
 
 #include <gtest/gtest.h>
 
-#include "experiments/progress.hpp"
+#include "experiments/cli/progress.hpp"
 
 namespace feedrate::test {
 namespace {

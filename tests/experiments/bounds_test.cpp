@@ -1,4 +1,4 @@
-#include "experiments/bounds.hpp"
+#include "experiments/feeding/bounds.hpp"
 
 #include <gtest/gtest.h>
 

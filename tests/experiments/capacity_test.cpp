@@ -1,4 +1,4 @@
-#include "experiments/capacity.hpp"
+#include "experiments/sweep/capacity.hpp"
 
 #include <gtest/gtest.h>
 

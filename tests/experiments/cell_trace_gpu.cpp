@@ -1,4 +1,4 @@
-#include "experiments/cell_trace.hpp"
+#include "experiments/timeline/cell_trace.hpp"
 
 #include <cstdio>
 #include <filesystem>

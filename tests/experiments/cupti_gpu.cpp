@@ -1,5 +1,5 @@
 // What CUPTI records of a real GPU.
-#include "experiments/cupti.hpp"
+#include "experiments/timeline/cupti.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/trace.hpp"
+#include "common/nvtx_range.hpp"
 #include "features.hpp"
 #include "kernels/workload.hpp"
 #include "tests/support/cupti.hpp"
@@ -194,10 +194,10 @@ TEST_F(ActivityOnGpu, RangesAreRecorded) {
   recorder->begin();
   const std::uint64_t before = now_ns();
   {
-    const TraceRange outer{"outer"};
-    const TraceRange inner{"inner"};
+    const NvtxRange outer{"outer"};
+    const NvtxRange inner{"inner"};
   }
-  std::thread([] { const TraceRange other{"other thread"}; }).join();
+  std::thread([] { const NvtxRange other{"other thread"}; }).join();
   const std::uint64_t after = now_ns();
   const auto ranges = of_kind(recorder->end(), Kind::range);
   ASSERT_EQ(ranges.size(), 3u);

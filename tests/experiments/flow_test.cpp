@@ -1,4 +1,4 @@
-#include "experiments/flow.hpp"
+#include "experiments/feeding/flow.hpp"
 
 #include <gtest/gtest.h>
 

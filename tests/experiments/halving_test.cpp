@@ -1,4 +1,4 @@
-#include "experiments/halving.hpp"
+#include "experiments/sweep/halving.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/host_use.hpp"
+#include "experiments/machine/host_use.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/machine_monitor.hpp"
+#include "experiments/machine/machine_monitor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/machine_state.hpp"
+#include "experiments/machine/machine_state.hpp"
 
 #include <gtest/gtest.h>
 

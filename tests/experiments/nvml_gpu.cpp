@@ -1,12 +1,12 @@
 // What NVML says of a real GPU. It needs no CUDA but for the device's address on the bus.
-#include "experiments/nvml.hpp"
+#include "experiments/machine/nvml.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "common/device/device.hpp"
-#include "experiments/machine_monitor.hpp"
+#include "experiments/machine/machine_monitor.hpp"
 
 namespace feedrate {
 namespace {

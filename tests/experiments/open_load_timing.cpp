@@ -3,7 +3,7 @@
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
-#include "experiments/open_load.hpp"
+#include "experiments/feeding/open_load.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/echo_like.hpp"
 #include "variants/queues/ring_memory.hpp"

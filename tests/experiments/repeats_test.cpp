@@ -1,10 +1,10 @@
-#include "experiments/repeats.hpp"
+#include "experiments/sweep/repeats.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "common/statistics.hpp"
+#include "experiments/measure/statistics.hpp"
 
 namespace feedrate::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/schedule.hpp"
+#include "experiments/feeding/schedule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "common/error.hpp"
-#include "experiments/axes.hpp"
-#include "experiments/mix.hpp"
-#include "experiments/trace_file.hpp"
+#include "experiments/feeding/axes.hpp"
+#include "experiments/feeding/mix.hpp"
+#include "experiments/feeding/trace_file.hpp"
 
 namespace feedrate::test {
 namespace {

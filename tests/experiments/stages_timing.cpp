@@ -1,7 +1,7 @@
-#include "common/stages.hpp"
+#include "common/message/stages.hpp"
 
 #include "common/clock.hpp"
-#include "experiments/stage_times.hpp"
+#include "experiments/feeding/stage_times.hpp"
 #include "tests/support/echo_like.hpp"
 #include "tests/support/stages.hpp"
 

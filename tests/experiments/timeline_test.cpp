@@ -1,4 +1,4 @@
-#include "experiments/timeline.hpp"
+#include "experiments/timeline/timeline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/tracker.hpp"
+#include "experiments/feeding/tracker.hpp"
 
 #include <gtest/gtest.h>
 

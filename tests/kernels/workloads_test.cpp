@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "kernels/payload.hpp"
+#include "kernels/payload/payload.hpp"
 #include "kernels/workload.hpp"
 
 namespace feedrate {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiments/flow.hpp"
+#include "experiments/feeding/flow.hpp"
 #include "tests/support/given_queue.hpp"
 
 /// What collecting a result of 64 bytes costs the driver, when the producer published `run` messages at a time to one

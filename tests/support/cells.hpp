@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/session.hpp"
+#include "experiments/measure/session.hpp"
 
 namespace feedrate::test {
 

@@ -4,7 +4,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "kernels/resident_limits.hpp"
+#include "kernels/serving/resident_limits.hpp"
 #include "variants/queues/lane_turn.hpp"
 #include "variants/queues/ring_memory.hpp"
 #include "variants/ring/gpu_ring.hpp"

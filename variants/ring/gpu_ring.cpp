@@ -11,7 +11,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "kernels/resident_limits.hpp"
+#include "kernels/serving/resident_limits.hpp"
 #include "variants/ring/lane_memory.hpp"
 
 namespace feedrate {

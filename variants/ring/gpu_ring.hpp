@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "common/device/device.hpp"
-#include "common/message.hpp"
+#include "common/message/message.hpp"
 
 /// The GPU ring as a library: messages go to a kernel that never ends and results come back, without a CUDA call for a
-/// message. The work is a functor of yours (kernels/kernel_of.hpp makes a Kernel from it);
+/// message. The work is a functor of yours (kernels/serving/kernel_of.hpp makes a Kernel from it);
 /// tests/example/ring_example.cu is a whole program. How it works: variants/queues/gpu_ring.md.
 ///
 /// While a ring runs, its kernel holds a part of the GPU and does not end. Calls that wait for the whole device then
