@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "common/device/device_clock.hpp"
-#include "common/ring/lane.hpp"
 #include "common/message/stage_marks.hpp"
+#include "common/ring/lane.hpp"
 
 namespace feedrate {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
+#include "common/message/stage_marks.hpp"
 #include "common/ring/flags.hpp"
 #include "common/ring/ring.hpp"
-#include "common/message/stage_marks.hpp"
 
 /// A lane: one ring served by several pollers at once (teams of GPU threads in one block, or host threads), that may
 /// leave when nothing comes and be called back.

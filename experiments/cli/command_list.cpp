@@ -1,73 +1,49 @@
 #include <fmt/format.h>
 
-#include "common/redis/private_server.hpp"
-#include "experiments/feeding/axes.hpp"
 #include "experiments/cli/commands.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
+#include "experiments/measure/catalogue.hpp"
 
 namespace feedrate {
 namespace {
 
-Json queues() {
-  const bool have_redis = !redis::find_redis_server().empty();
-  Json all = Json::array();
-  for (const auto& [name, entry] : Queues::instance().entries()) {
-    Json one{{"name", name},
-             {"description", entry.description},
-             {"delivery", entry.delivery},
-             {"order", entry.order},
-             {"durable", entry.durable},
-             {"uses_transfer", entry.uses_transfer},
-             {"external_worker", static_cast<bool>(entry.make_broker)},
-             {"unavailable", ""}};
-    if (entry.uses_redis && !have_redis) one["unavailable"] = "no redis-server on the PATH; give --redis URL";
-    all.push_back(std::move(one));
+void print_member(const Json& one) {
+  fmt::print("  {:<15} {}\n", one["name"].get<std::string>(), one["description"].get<std::string>());
+  if (one.contains("delivery")) {
+    fmt::print("  {:<15}   delivery {}; order {}{}\n", "", one["delivery"].get<std::string>(),
+               one["order"].get<std::string>(), one["durable"].get<bool>() ? "; durable" : "");
   }
-  return all;
+  if (const auto reason = one.value("unavailable", ""); !reason.empty()) {
+    fmt::print("  {:<15}   unavailable: {}\n", "", reason);
+  }
 }
 
-Json everything() {
-  Json transfers = Json::array(), workloads = Json::array(), axes_json = Json::array();
-  for (const auto& [name, entry] : Transfers::instance().entries()) {
-    transfers.push_back({{"name", name},
-                         {"description", entry.description},
-                         {"memory", entry.memory == HostMemory::pinned ? "pinned" : "pageable"},
-                         {"unavailable", ""}});
+/// An experiment's axes: its own, then each member's.
+void print_axes(const Json& axes, const std::string& experiment) {
+  std::string owner_before;
+  fmt::print("axes of {}\n", experiment);
+  for (const Json& axis : axes) {
+    if (axis["experiment"] != experiment) continue;
+    std::string owners;
+    for (const Json& owner : axis["owners"]) owners += (owners.empty() ? "" : ", ") + owner.get<std::string>();
+    if (owners != owner_before) fmt::print("  of {}\n", owners);
+    owner_before = owners;
+    fmt::print("  {}{:<15} {}\n", owners.empty() ? "" : "  ", axis["name"].get<std::string>(),
+               axis["description"].get<std::string>());
   }
-  for (const auto& [name, entry] : Workloads::instance().entries()) {
-    workloads.push_back({{"name", name}, {"description", entry.description}, {"unavailable", ""}});
-  }
-  for (const Axis& a : axes()) axes_json.push_back({{"name", a.name}, {"description", a.help}});
-  const std::string no_cuda = cuda_unavailable();
-  const std::string gpu = no_cuda.empty() ? open_device("cuda")->info().name : "NVIDIA GPU";
-  const Json devices = Json::array({{{"name", "cpu"}, {"description", cpu_model()}, {"unavailable", ""}},
-                                    {{"name", "cuda"}, {"description", gpu}, {"unavailable", no_cuda}}});
-  return {{"queues", queues()},
-          {"transfers", transfers},
-          {"workloads", workloads},
-          {"devices", devices},
-          {"axes", axes_json}};
 }
 
 int list(bool json) {
-  const Json all = everything();
+  const Json all = catalogue();
   if (json) {
     fmt::print("{}\n", all.dump(2));
     return 0;
   }
-  for (const char* kind : {"queues", "transfers", "workloads", "devices", "axes"}) {
+  for (const auto& [kind, members] : all.items()) {
+    if (!members.is_array() || kind == "axes" || kind == "floors") continue;
     fmt::print("{}\n", kind);
-    for (const Json& one : all[kind]) {
-      fmt::print("  {:<15} {}\n", one["name"].get<std::string>(), one["description"].get<std::string>());
-      if (one.contains("delivery")) {
-        fmt::print("  {:<15}   delivery {}; order {}{}\n", "", one["delivery"].get<std::string>(),
-                   one["order"].get<std::string>(), one["durable"].get<bool>() ? "; durable" : "");
-      }
-      if (const auto reason = one.value("unavailable", ""); !reason.empty())
-        fmt::print("  {:<15}   unavailable: {}\n", "", reason);
-    }
+    for (const Json& one : members) print_member(one);
   }
+  for (const Json& experiment : all["experiments"]) print_axes(all["axes"], experiment["name"]);
   return 0;
 }
 
@@ -75,8 +51,8 @@ int list(bool json) {
 
 void add_list(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "queues, transfers, workloads, devices and axes");
-  command->add_flag("--json", *json, "as JSON");
+  CLI::App* command = app.add_subcommand("list", "experiments, queues, transfers, workloads, devices and axes");
+  command->add_flag("--json", *json, "as JSON, with figures and floors");
   command->callback([json, &action] { action = [json] { return list(*json); }; });
 }
 

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "experiments/cli/commands.hpp"
-#include "experiments/sweep/folder.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/sweep.hpp"
 
 namespace feedrate {
@@ -43,13 +43,13 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   const Spec spec = folder.load(options.common, command);
   const auto directory = folder.directory(spec.name);
-  auto session = options.common.session(arguments, false);
+  auto session = options.common.session(spec.kind->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
   const auto start_again = [&] {
     session->stop_redis();
     restart(arguments, directory);
   };
-  if (needs_redis(spec, session->device())) reach_redis(*session);  // before a folder is made
+  session->experiment().connect(all_points(spec, *session));  // before a folder is made
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
   fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,

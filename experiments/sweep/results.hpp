@@ -2,11 +2,12 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "experiments/sweep/recorder.hpp"
 #include "experiments/measure/session.hpp"
+#include "experiments/sweep/recorder.hpp"
 
 namespace feedrate {
 
@@ -20,8 +21,9 @@ class Results {
   const std::vector<Json>& earlier() const { return recorder_.earlier(); }
   /// Ids of those of a kind, without cells that Ctrl-C cut short: these are no measurements yet.
   std::set<std::string> done(const std::string& kind) const;
-  /// Gives the session its floors: from the rows of earlier runs, or measured now.
-  void provide_floors(Session&, bool redis);
+  /// Gives the session its floors, from the rows of earlier runs or measured now for these points; then the run's row
+  /// is written, and the catalogue beside the rows.
+  void begin(Session&, std::span<const Resolution>);
   /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
   /// `restart` replaces the process, or the process ends. `label` changes the row, whichever it is.
   Json measure(
@@ -29,14 +31,11 @@ class Results {
       const std::function<void(Json&)>& label = [](Json&) {});
 
  private:
+  std::filesystem::path directory_;
   Recorder recorder_;
 };
 
-/// Whether any of the points needs a Redis server.
-bool any_uses_redis(const std::vector<Resolution>&);
 /// Points that come to the same measurement are measured once.
-std::vector<Resolution> distinct(const std::vector<Point>&, Device&);
-/// The point in a few words, for people who watch.
-std::string short_text(const Point&);
+std::vector<Resolution> distinct(const std::vector<Values>&, Session&);
 
 }  // namespace feedrate

@@ -19,8 +19,9 @@
 ///     then.
 ///                                                 Every thread of the group asks, and must get the same answer
 ///
-/// The functor is copied to the GPU by value. `group` (kernels/serving/group.hpp) are the threads that share the message. `in`
-/// and `out` are pieces of 16 bytes; reading and writing up to the next multiple of 16 behind `bytes` is allowed.
+/// The functor is copied to the GPU by value. `group` (kernels/serving/group.hpp) are the threads that share the
+/// message. `in` and `out` are pieces of 16 bytes; reading and writing up to the next multiple of 16 behind `bytes` is
+/// allowed.
 namespace feedrate {
 
 /// One message by one group: the functor, and the header that every result carries.

@@ -14,19 +14,18 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+#include "experiments/json.hpp"
 
 /// What the tests of the executable share: it is started as users start it, in a folder of its own and with an
 /// environment without settings, and whatever a test starts ends with the test.
 namespace feedrate::cli_test {
 
-using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 using Seconds = std::chrono::duration<double>;
 namespace fs = std::filesystem;

@@ -1,8 +1,8 @@
-#include "experiments/sweep/answer.hpp"
+#include "experiments/feeding/answer.hpp"
 
 #include <gtest/gtest.h>
 
-#include "experiments/cli/progress.hpp"
+#include "experiments/sweep/progress.hpp"
 
 namespace feedrate::test {
 namespace {

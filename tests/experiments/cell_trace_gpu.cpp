@@ -1,4 +1,4 @@
-#include "experiments/timeline/cell_trace.hpp"
+#include "experiments/timeline/cell_timeline.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace feedrate::test {
 namespace {
 
-class GpuCellTrace : public testing::Test {
+class GpuCellTimeline : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
@@ -20,7 +20,7 @@ class GpuCellTrace : public testing::Test {
   }
   /// Traces one run; returns its row.
   Json run(const Point& point) {
-    CellTrace trace(file, true);
+    CellTimeline trace(file, true);
     RunSettings settings = brief(20'000);
     Session session("cuda", 0, {}, "test", settings);
     const Json row = session.run_cell(resolve(point, session.device()), 0, &trace);
@@ -38,7 +38,7 @@ class GpuCellTrace : public testing::Test {
   std::string file = std::filesystem::temp_directory_path() / "feedrate-trace-test.json";
 };
 
-TEST_F(GpuCellTrace, ShowsCopiesAndKernels) {
+TEST_F(GpuCellTimeline, ShowsCopiesAndKernels) {
   const Json row = run(lone("host_polled", "cuda", "pinned"));
   const Json& use = row["gpu_use"];
   EXPECT_GT(use["kernel_share"], 0);
@@ -49,7 +49,7 @@ TEST_F(GpuCellTrace, ShowsCopiesAndKernels) {
   EXPECT_TRUE(categories().contains("producer 0"));
 }
 
-TEST_F(GpuCellTrace, ShowsTheResidentKernelWhenItHasEnded) {
+TEST_F(GpuCellTimeline, ShowsTheResidentKernelWhenItHasEnded) {
   const Json row = run(lone("gpu_ring", "cuda"));
   EXPECT_GT(row["gpu_use"]["kernel_share"], 0.99);
   EXPECT_EQ(row["gpu_use"]["copy_share"], 0);

@@ -80,7 +80,6 @@ const QueueRegistration prompt("test_prompt", reluctant({}));
 struct SlowToMake : EchoLike<SlowToMake> {
   static constexpr auto kName = "test_slow_to_make";
   static constexpr auto kDescription = "test: messages take 300 us to make";
-  explicit SlowToMake(const WorkloadOptions&) {}
   static void shape(std::byte*, std::size_t) {
     const std::uint64_t end = now_ns() + 300'000;
     while (now_ns() < end) {
@@ -97,7 +96,6 @@ const WorkloadRegistration<SlowToMake> slow_to_make;
 struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
   static constexpr auto kName = "test_once_slow_to_make";
   static constexpr auto kDescription = "test: one message takes 50 ms to make";
-  explicit OnceSlowToMake(const WorkloadOptions&) {}
   static void shape(std::byte*, std::size_t) {
     static std::atomic<int> made{0};
     if (++made != 2000) return;

@@ -149,7 +149,7 @@ TEST_F(TraceFile, RefusalsNameTheLine) {
 
 TEST_F(TraceFile, IsReplayedAsRecordedOrAtAnotherRate) {
   Point point = point_of("trace", 0);
-  point.trace = write("time\n0\n0.1\n0.4\n1\n");
+  point.trace_file = write("time\n0\n0.1\n0.4\n1\n");
   EXPECT_EQ(make_schedule(point, 10, 1).due_ns.back(), 1'000'000'000);
   EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 4.0 / 3) << "with the last one's gap";
   EXPECT_EQ(make_schedule(point, 0.4, 1).size(), 3) << "cut off by the seconds";
@@ -161,7 +161,7 @@ TEST_F(TraceFile, RaisesThePayloadAndMustBeOfTheWorkload) {
   const auto device = open_device("cpu", 0);
   Point point = point_of("trace", 0);
   point.payload = 16;
-  point.trace = write("time,payload,workload\n0,16,echo\n0.1,512,echo\n");
+  point.trace_file = write("time,payload,workload\n0,16,echo\n0.1,512,echo\n");
   EXPECT_EQ(resolve(point, *device).impossible, "");
   EXPECT_EQ(resolve(point, *device).point.payload, 512);
   point.workload = "vecadd";

@@ -13,7 +13,6 @@ namespace {
 struct SlowEcho : EchoLike<SlowEcho> {
   static constexpr auto kName = "test_slow_echo";
   static constexpr auto kDescription = "test: 300 us of work";
-  explicit SlowEcho(const WorkloadOptions&) {}
   FEEDRATE_HD void meddle(std::uint64_t, std::size_t i, Vec16&) const {
     const std::uint64_t end = now_ns() + (i == 0 ? 300'000 : 0);
     while (now_ns() < end) {

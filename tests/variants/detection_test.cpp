@@ -12,7 +12,6 @@ namespace {
 struct WrongEcho : EchoLike<WrongEcho> {
   static constexpr auto kName = "wrong_echo";
   static constexpr auto kDescription = "test: rarely wrong";
-  explicit WrongEcho(const WorkloadOptions&) {}
   FEEDRATE_HD void meddle(std::uint64_t id, std::size_t i, Vec16& piece) const {
     if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
   }

@@ -1,4 +1,4 @@
-#include "experiments/cli/progress.hpp"
+#include "experiments/sweep/progress.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -9,7 +9,6 @@
 
 #include "common/clock.hpp"
 #include "common/units.hpp"
-#include "experiments/sweep/tune.hpp"
 
 namespace feedrate {
 namespace {
@@ -23,10 +22,13 @@ std::size_t terminal_columns() {
   return std::clamp<std::size_t>(size.ws_col, kLeastColumns, kColumns);
 }
 
-std::string figures_text(const Json& row) {
-  if (!row.contains("throughput")) return row["status"];
-  return fmt::format("{:>12}  p50 {:>7}", format_rate(row["throughput"]["messages_per_second"]),
-                     format_ns(row["latency_ns"]["p50"]));
+std::string figures_text(const Kind& kind, const Json& row) {
+  const auto rate = figure_of(row, kind.entry().rate), time = figure_of(row, kind.entry().time + ".p50");
+  if (!rate && !time) return row["status"];
+  std::string text;
+  if (rate) text = fmt::format("{:>12}", kind.text(kind.entry().rate, *rate));
+  if (time) text += fmt::format("{}p50 {:>7}", text.empty() ? "" : "  ", kind.text(kind.entry().time, *time));
+  return text;
 }
 
 }  // namespace
@@ -45,13 +47,15 @@ std::string shortened(const std::string& text, std::size_t columns) {
   return text;
 }
 
-std::string crowded_text(const std::vector<Resolution>& points, unsigned cores) {
+std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points, unsigned cores) {
   std::size_t crowded = 0;
   unsigned most = 0;
-  for (const auto& [point, impossible] : points) {
-    if (!impossible.empty() || spinning_threads(point) <= cores) continue;
+  for (const Resolution& each : points) {
+    if (!each.impossible.empty()) continue;
+    const unsigned threads = kind.entry().threads(each.values);
+    if (threads <= cores) continue;
     ++crowded;
-    most = std::max(most, spinning_threads(point));
+    most = std::max(most, threads);
   }
   if (crowded == 0) return "";
   return fmt::format(
@@ -60,36 +64,38 @@ std::string crowded_text(const std::vector<Resolution>& points, unsigned cores) 
       crowded, points.size(), most, cores);
 }
 
-Labels::Labels(const std::vector<Resolution>& points) {
-  for (const Axis& a : axes()) {
-    std::set<Json> values;  // of the points that it applies to
+Labels::Labels(const Kind& kind, const std::vector<Resolution>& points) : kind_(kind) {
+  for (const auto& [axis, owners] : kind.axes().entries()) {
+    std::set<Value> values;  // of the points that it applies to
     for (const Resolution& each : points) {
-      const Json value = a.get(each.point);
-      if (value != 0 && value != kNoTransfer) values.insert(value);
+      const auto found = each.values.find(axis.name);
+      if (found != each.values.end() && !is_none(found->second)) values.insert(found->second);
     }
-    if (values.size() > 1) varying_.push_back(a.name);
+    if (values.size() > 1) varying_.push_back(axis.name);
   }
 }
 
-std::string Labels::of(const Point& point) const {
-  std::string text = variant_of(point);
+std::string Labels::of(const Values& point) const {
+  std::string text = kind_.variant(point);
+  const auto& variant = kind_.entry().variant;
   for (const std::string& name : varying_) {
-    if (name == "queue" || name == "transfer") continue;
-    const Json value = axis(name).get(point);
-    if (value == 0 || value == kNoTransfer) continue;
+    const auto found = point.find(name);
+    if (found == point.end() || is_none(found->second) || std::ranges::find(variant, name) != variant.end()) continue;
+    const auto* number = std::get_if<std::uint64_t>(&found->second);
     if (name == "payload") {
-      text += " " + format_count(point.payload) + "B";
-    } else if (value.is_string()) {
-      text += " " + value.get<std::string>();
+      text += " " + format_count(*number) + "B";
+    } else if (std::holds_alternative<std::string>(found->second)) {
+      text += " " + text_of(found->second);
     } else {
-      text += " " + name + "=" + (value.is_number_unsigned() ? format_count(value) : value.dump());
+      text += " " + name + "=" + (number != nullptr ? format_count(*number) : text_of(found->second));
     }
   }
   return text;
 }
 
-Progress::Progress(std::size_t cells, double seconds_per_cell)
-    : cells_(cells),
+Progress::Progress(const Kind& kind, std::size_t cells, double seconds_per_cell)
+    : kind_(kind),
+      cells_(cells),
       per_cell_(seconds_per_cell),
       start_(now_ns()),
       columns_(terminal_columns()),
@@ -118,7 +124,7 @@ void Progress::before(const std::string& label) {
 void Progress::after(const Json& row) {
   ++done_;
   const bool good = row["status"] == "ok";
-  show(fmt::format("{}  {}  {}", head_, figures_text(row), label_), !terminal_ || !good);
+  show(fmt::format("{}  {}  {}", head_, figures_text(kind_, row), label_), !terminal_ || !good);
   if (!good) {
     show(fmt::format("    {}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>()), true);
   }

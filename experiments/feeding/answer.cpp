@@ -1,12 +1,12 @@
-#include "experiments/sweep/answer.hpp"
+#include "experiments/feeding/answer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "experiments/measure/statistics.hpp"
 #include "common/units.hpp"
+#include "experiments/measure/statistics.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
@@ -38,13 +38,13 @@ std::string against(const Answer::Place& first, const Answer::Place& second) {
 }  // namespace
 
 void Answer::add(const Json& row) {
-  if (row.value("kind", "") != "cell" || row.contains("search") || !row.contains("throughput")) return;
+  if (row.value("kind", "") != "cell" || row.contains("search") || !row.contains("figures")) return;
   const Json& params = row["params"];
-  if (params.value("arrivals", "closed") != "closed" || row["run"].value("traced", false)) return;
-  const std::string queue = params["queue"], transfer = params["transfer"], reason = row["reason"];
+  if (params.value("arrivals", "closed") != "closed") return;
+  const std::string queue = params["queue"], transfer = params["transfer"];
   const auto& entries = Queues::instance().entries();
   if (const auto known = entries.find(queue); known == entries.end() || !known->second.works) return;
-  const bool driver_bound = reason.starts_with("driver-bound");
+  const bool driver_bound = row["cause"] == text_of(Cause::driver_bound);
   if (row["status"] != "ok" && !driver_bound) return;
   Measured& point = points_[params.dump()];
   point.queue = queue;
@@ -53,9 +53,9 @@ void Answer::add(const Json& row) {
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
   point.limited |= driver_bound;
-  point.messages.push_back(row["throughput"]["messages_per_second"]);
-  point.bytes.push_back(row["throughput"]["bytes_per_second"]);
-  point.p50.push_back(row["latency_ns"]["p50"]);
+  point.messages.push_back(row["figures"]["messages_per_second"]);
+  point.bytes.push_back(row["figures"]["bytes_per_second"]);
+  point.p50.push_back(row["figures"]["latency_ns"]["p50"]);
   if (!row.contains("stop")) return;
   for (const Json& metric : row["stop"].value("unstable", Json::array())) point.unstable.insert(metric);
 }
@@ -66,7 +66,11 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
     const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    Place place{point.variant, mean(values), {}, point.limited, point.unstable.contains(lone ? "p50" : "throughput")};
+    Place place{point.variant,
+                mean(values),
+                {},
+                point.limited,
+                point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     if (values.size() > 1) place.half_width = half_width_95(values);
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
     const double before = known->second.value;

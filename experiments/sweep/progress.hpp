@@ -10,10 +10,11 @@ namespace feedrate {
 /// What tells a point from the others of its sweep: the values of axes that vary among them.
 class Labels {
  public:
-  explicit Labels(const std::vector<Resolution>& points);
-  std::string of(const Point&) const;
+  Labels(const Kind&, const std::vector<Resolution>& points);
+  std::string of(const Values&) const;
 
  private:
+  const Kind& kind_;
   std::vector<std::string> varying_;  // names of axes
 };
 
@@ -21,7 +22,7 @@ class Labels {
 /// a cell is not ok. On a terminal the line of a good cell is overwritten by the next.
 class Progress {
  public:
-  Progress(std::size_t cells, double seconds_per_cell);
+  Progress(const Kind&, std::size_t cells, double seconds_per_cell);
   void before(const std::string& label);
   void after(const Json& row);
   /// A line that is none of a cell's: shown on a terminal until the next, and elsewhere once `keep` says that it stays.
@@ -32,6 +33,7 @@ class Progress {
  private:
   void show(const std::string& line, bool stays);
 
+  const Kind& kind_;
   std::size_t cells_, done_ = 0;
   double per_cell_;
   std::uint64_t start_;
@@ -46,6 +48,6 @@ inline constexpr std::size_t kColumns = 80;
 std::string shortened(const std::string& text, std::size_t columns);
 
 /// One line where some of the points spin more threads than there are cores; else empty.
-std::string crowded_text(const std::vector<Resolution>& points, unsigned cores);
+std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);
 
 }  // namespace feedrate

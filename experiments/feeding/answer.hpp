@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "experiments/feeding/axes.hpp"
+#include "experiments/measure/experiment.hpp"
 
 namespace feedrate {
 
 /// What a sweep's cells say at a glance: which variant moves most small messages, which most bytes in large ones, and
 /// which answers a lone message first; with the 95 % interval (Student's t over repetitions) and the runner-up.
-class Answer {
+class Answer final : public Summary {
  public:
   /// Takes in a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing don't
   /// count. Rows that the driver limited do, as a least.
-  void add(const Json& row);
+  void add(const Json& row) override;
   /// Lines of at most 80 columns for a terminal; empty when there is nothing to say.
-  std::string text() const;
+  std::string text() const override;
 
   /// A variant's best point.
   struct Place {
