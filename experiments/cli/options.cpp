@@ -233,7 +233,7 @@ void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::s
            [name = axis.name, read = axis.read, &point](const std::string& given) { point[name] = read(given); }, help)
         ->envname(variable_of(axis.name))
         ->type_name(text ? "NAME" : "N")
-        ->default_str(text_of(axis.standard))
+        ->default_str(text_of(table.value(point, axis.name)))
         ->group(owners.empty() ? "AXES" : fmt::format("AXES of {}", fmt::join(owners, ", ")));
   }
 }

@@ -87,6 +87,7 @@ const ExperimentRegistration registered(
                  {"send_lag_ns", "ns", Better::lower, true, false,
                   "open load: from when a message was due to its publish"}},
      .variant = {"queue", "transfer"},
+     .shown = {"payload", "batch", "window"},
      .rate = "messages_per_second",
      .time = "latency_ns",
      .make = [](Session& session) { return std::make_unique<Feeding>(session); },

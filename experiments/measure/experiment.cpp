@@ -25,10 +25,10 @@ std::string Kind::text(const Values& values) const {
   std::string text = variant(values);
   for (const auto& [axis, owners] : axes_.entries()) {
     const auto found = values.find(axis.name);
-    if (found == values.end() || is_none(found->second) || found->second == axis.standard || axis.name == "device" ||
-        std::ranges::find(entry_.variant, axis.name) != entry_.variant.end()) {
-      continue;
-    }
+    if (found == values.end() || is_none(found->second) || axis.name == "device") continue;
+    if (std::ranges::find(entry_.variant, axis.name) != entry_.variant.end()) continue;
+    const bool always = std::ranges::find(entry_.shown, axis.name) != entry_.shown.end();
+    if (!always && found->second == axis.standard) continue;
     const auto* number = std::get_if<std::uint64_t>(&found->second);
     text += fmt::format(" {}={}", axis.name, number != nullptr ? format_count(*number) : text_of(found->second));
   }

@@ -68,8 +68,9 @@ struct ExperimentEntry {
   std::string description;
   std::function<AxisTable()> axes;
   std::vector<Figure> figures;
-  std::vector<std::string> variant;  ///< axes that name what is compared
-  std::string rate, time;            ///< the figures that repetitions are judged by; `time` is a distribution
+  std::vector<std::string> variant;     ///< axes that name what is compared
+  std::vector<std::string> shown = {};  ///< axes that stand in a point's text whatever their value
+  std::string rate, time;               ///< the figures that repetitions are judged by; `time` is a distribution
   std::function<std::unique_ptr<Experiment>(Session&)> make;
   std::function<std::unique_ptr<Summary>()> summary = {};  ///< else the best variant of each headline figure
   /// What a row tells, for a terminal: name and text, line by line; else each figure.

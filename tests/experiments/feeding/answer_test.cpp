@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "experiments/feeding/axes.hpp"
 #include "experiments/sweep/progress.hpp"
 
 namespace feedrate::test {
@@ -11,14 +12,13 @@ struct Cell {
   std::string queue, transfer = "none";
   std::size_t payload = 64, window = 256;
   double messages = 1e6, p50 = 1000;
-  std::string status = "ok", reason = "";
+  std::string status = "ok", cause = "";
 };
 
 Json row_of(const Cell& cell) {
   return {{"kind", "cell"},
           {"status", cell.status},
-          {"reason", cell.reason},
-          {"run", Json::object()},
+          {"cause", cell.cause},
           {"params",
            {{"queue", cell.queue},
             {"transfer", cell.transfer},
@@ -27,10 +27,10 @@ Json row_of(const Cell& cell) {
             {"producers", 1},
             {"arrivals", "closed"},
             {"device", "cpu"}}},
-          {"throughput",
+          {"figures",
            {{"messages_per_second", cell.messages},
-            {"bytes_per_second", cell.messages * static_cast<double>(cell.payload)}}},
-          {"latency_ns", {{"p50", cell.p50}}}};
+            {"bytes_per_second", cell.messages * static_cast<double>(cell.payload)},
+            {"latency_ns", {{"p50", cell.p50}}}}}};
 }
 
 /// Three repetitions, one of them a percent less and one a percent more.
@@ -80,10 +80,10 @@ TEST(Answer, LeavesOutWhatIsNoAnswer) {
   Json try_row = row_of({.queue = "gpu_ring", .messages = 9e9});
   try_row["search"] = Json::object();
   answer.add(try_row);
-  answer.add(row_of({.queue = "gpu_ring", .messages = 9e9, .status = "invalid", .reason = "disturbed: cores shared"}));
+  answer.add(row_of({.queue = "gpu_ring", .messages = 9e9, .status = "invalid", .cause = "disturbed"}));
   answer.add(row_of({.queue = "null", .messages = 9e9}));
   EXPECT_EQ(answer.text(), "");
-  answer.add(row_of({.queue = "gpu_ring", .messages = 5e6, .status = "invalid", .reason = "driver-bound: 95 %"}));
+  answer.add(row_of({.queue = "gpu_ring", .messages = 5e6, .status = "invalid", .cause = "driver_bound"}));
   EXPECT_NE(answer.text().find("at least 5 M msg/s"), std::string::npos) << answer.text();
 }
 
@@ -97,7 +97,7 @@ TEST(Answer, OverlappingIntervalsAreNoDifference) {
 TEST(Answer, ARunnerUpThatTheGeneratorLimitedMayBeBetter) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 9e6});
-  add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .reason = "driver-bound: 95 %"});
+  add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .cause = "driver_bound"});
   EXPECT_NE(answer.text().find("at least 3 M msg/s"), std::string::npos) << answer.text();
   EXPECT_NE(answer.text().find("no clear difference"), std::string::npos) << answer.text();
 }
@@ -110,8 +110,8 @@ TEST(Answer, IsUnstableByItsOwnMetricAlone) {
     answer.add(row);
     return answer.text();
   };
-  EXPECT_NE(text_of("throughput").find("unstable"), std::string::npos);
-  EXPECT_EQ(text_of("p99").find("unstable"), std::string::npos) << "a rate is shown, no p99";
+  EXPECT_NE(text_of("messages_per_second").find("unstable"), std::string::npos);
+  EXPECT_EQ(text_of("latency_ns.p99").find("unstable"), std::string::npos) << "a rate is shown, no p99";
 }
 
 TEST(Answer, FitsATerminal) {
@@ -138,9 +138,10 @@ TEST(ProgressLine, NamesWhatVaries) {
   one.queue = two.queue = "null";
   two.payload = 4096;
   two.window = 1;
-  const Labels labels({{one, ""}, {two, ""}});
-  EXPECT_EQ(labels.of(one), "null + pinned 64B window=256");
-  EXPECT_EQ(labels.of(two), "null + pinned 4KiB window=1");
+  const Kind kind("feeding");
+  const Labels labels(kind, {{values_of(one), ""}, {values_of(two), ""}});
+  EXPECT_EQ(labels.of(values_of(one)), "null + pinned 64B window=256");
+  EXPECT_EQ(labels.of(values_of(two)), "null + pinned 4KiB window=1");
 }
 
 TEST(Crowding, IsSaidOnceAndOnlyWhereItIs) {
@@ -149,9 +150,10 @@ TEST(Crowding, IsSaidOnceAndOnlyWhereItIs) {
   fits.workers = 0;
   crowded.producers = 4;
   crowded.workers = 1;
-  EXPECT_EQ(crowded_text({{fits, ""}}, 2), "");
-  EXPECT_EQ(crowded_text({{crowded, "impossible"}}, 2), "");
-  const std::string said = crowded_text({{fits, ""}, {crowded, ""}}, 2);
+  const Kind kind("feeding");
+  EXPECT_EQ(crowded_text(kind, {{values_of(fits), ""}}, 2), "");
+  EXPECT_EQ(crowded_text(kind, {{values_of(crowded), "impossible"}}, 2), "");
+  const std::string said = crowded_text(kind, {{values_of(fits), ""}, {values_of(crowded), ""}}, 2);
   EXPECT_NE(said.find("1 of 2 points spin up to 9 threads on 2 cores"), std::string::npos) << said;
 }
 

@@ -1,4 +1,5 @@
 #include "tests/support/stages.hpp"
+#include "tests/support/points.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -15,16 +16,16 @@ const std::vector<std::string> kCopied{"sent",       "dequeued",   "copied_in", 
 
 void expect_stages(const Point& point, const std::vector<std::string>& names) {
   RunSettings settings = brief(20'000);
-  Session session("cuda", 0, {}, "test", settings);
+  Session session("feeding", "cuda", 0, {}, "test", settings);
   const Json row = run_cell(session, point);
   expect_clean(row);
-  std::puts(row["stages_ns"].dump().c_str());
-  std::puts(row["clock"].dump().c_str());
-  EXPECT_EQ(names_of(row["stages_ns"]), names);
-  const double whole = row["latency_ns"]["mean"];
-  EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.05 * whole);
-  EXPECT_LT(row["clock"]["within_ns"], 2000);
-  const Json& clock = row["clock"];
+  std::puts(row["details"]["stages_ns"].dump().c_str());
+  std::puts(row["details"]["clock"].dump().c_str());
+  EXPECT_EQ(names_of(row["details"]["stages_ns"]), names);
+  const double whole = row["figures"]["latency_ns"]["mean"];
+  EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.05 * whole);
+  EXPECT_LT(row["details"]["clock"]["within_ns"], 2000);
+  const Json& clock = row["details"]["clock"];
   EXPECT_LT(clock["events_within_ns"], 10'000);
   EXPECT_LE(clock["most_out_of_order_ns"].get<double>(),
             clock["within_ns"].get<double>() + clock["events_within_ns"].get<double>());
@@ -40,9 +41,9 @@ TEST_F(GpuStages, OfTransfers) {
 TEST_F(GpuStages, OfTheRing) {
   Point point = lone("gpu_ring", "cuda");
   expect_stages(point, {"sent", "kernel_start", "kernel_end", "returned", "collected"});
-  point.notify = "counter";
+  test::set(point, "notify", "counter");
   expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"});
-  point.slots = "vram";
+  test::set(point, "slots", "vram");
   expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"});
 }
 

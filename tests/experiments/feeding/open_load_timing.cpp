@@ -66,7 +66,6 @@ class ReluctantQueue final : public Queue {
 
 QueueEntry reluctant(ReluctantQueue::Manner manner) {
   return {.description = "test: reluctant",
-          .delivery = "exactly once in process",
           .order = "per producer",
           .make = [manner](const QueueConfig& config) { return std::make_unique<ReluctantQueue>(config, manner); }};
 }
@@ -124,7 +123,7 @@ Json run_open(const Point& point, double seconds, double warmup = 0) {
   settings.seconds = seconds;
   settings.warmup_seconds = warmup;
   settings.keep_disturbed = true;
-  Session session("cpu", 0, {}, "test", settings);
+  Session session("feeding", "cpu", 0, {}, "test", settings);
   return run_cell(session, point);
 }
 
@@ -152,14 +151,14 @@ TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
   bool seen = false;
   for (int tries = 0; tries < 3 && !seen; ++tries) {
     row = run_open(point, 10);
-    ASSERT_TRUE(row.contains("latency_ns")) << row.dump(1);
-    EXPECT_EQ(row["counts"]["received"], 100'000);
+    ASSERT_TRUE(row.contains("figures")) << row.dump(1);
+    EXPECT_EQ(row["details"]["counts"]["received"], 100'000);
     seen = near("latency_ns", 20e6, 0.008) && near("latency_ns", 50e6, 0.005) && near("send_lag_ns", 50e6, 0.005) &&
-           row["latency_ns"]["max"] > 95e6 && row["latency_ns"]["max"] < 130e6 &&
-           share_above(row["service_ns"], 20e6) < 0.0015;  // only the window was in flight
+           row["figures"]["latency_ns"]["max"] > 95e6 && row["figures"]["latency_ns"]["max"] < 130e6 &&
+           share_above(row["figures"]["service_ns"], 20e6) < 0.0015;  // only the window was in flight
   }
-  EXPECT_TRUE(seen) << "above 20 and 50 ms: " << share_above(row["latency_ns"], 20e6) << ", "
-                    << share_above(row["latency_ns"], 50e6) << "; at most " << row["latency_ns"]["max"];
+  EXPECT_TRUE(seen) << "above 20 and 50 ms: " << share_above(row["figures"]["latency_ns"], 20e6) << ", "
+                    << share_above(row["figures"]["latency_ns"], 50e6) << "; at most " << row["figures"]["latency_ns"]["max"];
   EXPECT_NE(row["status"], "unsustainable") << "it caught up: " << row["reason"];
 }
 
@@ -167,11 +166,11 @@ TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
   const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // it serves 5000 a second at most
   EXPECT_EQ(row["status"], "unsustainable") << row["reason"];
   EXPECT_NE(row["reason"].get<std::string>().find("never sent"), std::string::npos);
-  EXPECT_GT(row["load"]["backlog"]["per_second"], 10'000);
-  EXPECT_GT(row["load"]["blocked_share"], 0.5);
-  EXPECT_EQ(row["counts"]["lost"], 0);
-  EXPECT_EQ(row["load"]["due"], 10'000);
-  EXPECT_GT(row["load"]["unsent"], 0);
+  EXPECT_GT(row["details"]["load"]["backlog"]["per_second"], 10'000);
+  EXPECT_GT(row["details"]["load"]["blocked_share"], 0.5);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 0);
+  EXPECT_EQ(row["details"]["load"]["due"], 10'000);
+  EXPECT_GT(row["details"]["load"]["unsent"], 0);
 }
 
 TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
@@ -183,7 +182,7 @@ TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
   const Json row = run_open(point, 0.5);
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
-  EXPECT_LT(row["load"]["blocked_share"], 0.1);
+  EXPECT_LT(row["details"]["load"]["blocked_share"], 0.1);
 }
 
 TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
@@ -215,16 +214,16 @@ Json judged(const std::vector<Some>& some, double pause_ns = 0) {
   };
   for (const Some& these : some) record(these);
   record({rest, 0, 0});
-  Json row{{"status", "ok"}, {"reason", ""}, {"bound", Json::object()}};
-  describe_open_load(open_point("test_prompt", 10'000), pass, 1, pause_ns, row);
-  return row;
+  Measurement measured;
+  describe_open_load(open_point("test_prompt", 10'000), pass, 1, pause_ns, measured);
+  return {{"status", text_of(measured.status)}, {"reason", measured.reason}, {"details", measured.details}};
 }
 
 TEST(OpenLoad, TheGeneratorIsBlamedForWhatItAddsOnly) {
   const Json row = judged({{200, 80'000, 40'000}});
   EXPECT_EQ(row["status"], "invalid");
   EXPECT_NE(row["reason"].get<std::string>().find("without its own lag 44.9"), std::string::npos) << row["reason"];
-  EXPECT_NEAR(row["load"]["without_own_lag_ns"]["p99"], 45'000, 500);
+  EXPECT_NEAR(row["details"]["load"]["without_own_lag_ns"]["p99"], 45'000, 500);
   // It was late for other messages than those that make the percentile.
   EXPECT_EQ(judged({{90, 80'000, 0}, {310, 0, 40'000}})["status"], "ok");
 }
@@ -241,26 +240,26 @@ TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
   point.workload = "test_once_slow_to_make";
   const Json row = run_open(point, 0.5);
   EXPECT_EQ(row["status"], "invalid") << row["reason"];
-  const double lag = row["send_lag_ns"]["p99"];
+  const double lag = row["figures"]["send_lag_ns"]["p99"];
   EXPECT_GT(lag, 30e6);  // a tenth of the messages waited, up to 50 ms
   // The rest is the wait for room, when all that is late goes out at once.
-  EXPECT_GT(row["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
+  EXPECT_GT(row["details"]["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
 }
 
 TEST(OpenLoad, ALowRateIsTimedWhole) {
   Point point = open_point("gpu_ring", 20);
   point.arrivals = "poisson";
   const Json row = run_open(point, 1, 0.01);  // hardly anything is due in the warm-up
-  EXPECT_EQ(row["latency_ns"]["sampled_every"], 1);
-  EXPECT_EQ(row["latency_ns"]["samples"], row["load"]["due"]);
-  EXPECT_LT(row["counts"]["sent"], 60) << "no closed load before";
+  EXPECT_EQ(row["figures"]["latency_ns"]["sampled_every"], 1);
+  EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["details"]["load"]["due"]);
+  EXPECT_LT(row["details"]["counts"]["sent"], 60) << "no closed load before";
 }
 
 TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
   RunSettings settings = brief();
   settings.messages = 0;
   settings.seconds = 0.1;
-  Session session("cpu", 0, {}, "test", settings);
+  Session session("feeding", "cpu", 0, {}, "test", settings);
   Point point = open_point("gpu_ring", 10'000);
   point.arrivals = "poisson";
   const auto due = [&](unsigned repetition) { return run_cell(session, point, repetition)["load"]["due"]; };
@@ -273,13 +272,13 @@ TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
 
 TEST(OpenLoad, WhatItMeasuresAddsUp) {
   const Json row = run_open(open_point("gpu_ring", 5000), 1);
-  EXPECT_EQ(row["load"]["due"], 5000);
-  EXPECT_EQ(row["counts"]["sent"], 5000);
-  EXPECT_EQ(row["counts"]["received"], 5000);
-  EXPECT_NEAR(row["throughput"]["messages_per_second"].get<double>(), 5000, 100);
+  EXPECT_EQ(row["details"]["load"]["due"], 5000);
+  EXPECT_EQ(row["details"]["counts"]["sent"], 5000);
+  EXPECT_EQ(row["details"]["counts"]["received"], 5000);
+  EXPECT_NEAR(row["figures"]["messages_per_second"].get<double>(), 5000, 100);
   const auto mean = [&](const char* name) { return row[name]["mean"].get<double>(); };
   EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
-  EXPECT_EQ(row["latency_ns"]["samples"], row["service_ns"]["samples"]);
+  EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["figures"]["service_ns"]["samples"]);
 }
 
 TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
@@ -290,12 +289,12 @@ TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
     point.payload_mix = "0:1,64:5,100:1,4Ki:1";
     point.priority_mix = "0:0.2,3:0.8";
     const Json row = run_open(point, 0.4, 0.1);
-    for (const char* wrong : {"lost", "duplicated", "corrupted"}) EXPECT_EQ(row["counts"][wrong], 0) << queue << wrong;
+    for (const char* wrong : {"lost", "duplicated", "corrupted"}) EXPECT_EQ(row["details"]["counts"][wrong], 0) << queue << wrong;
     EXPECT_EQ(row["params"]["payload_bytes"], 4096);
     ASSERT_TRUE(row.contains("priorities_ns")) << row.dump(1);
-    const double high = row["priorities_ns"]["0"]["samples"], low = row["priorities_ns"]["3"]["samples"];
+    const double high = row["details"]["priorities_ns"]["0"]["samples"], low = row["details"]["priorities_ns"]["3"]["samples"];
     EXPECT_NEAR(high / (high + low), 0.2, 0.03) << queue;
-    const double bytes = row["throughput"]["bytes_per_second"], messages = row["throughput"]["messages_per_second"];
+    const double bytes = row["figures"]["bytes_per_second"], messages = row["figures"]["messages_per_second"];
     EXPECT_NEAR(bytes / messages, (5 * 64 + 100 + 4096) / 8.0, 60) << queue;
   }
 }

@@ -187,7 +187,7 @@ TEST(Load, AxesThatDoNotApplyDoNotTellPointsApart) {
   other.payload_mix = "64:1,128:1";
   other.rate = 7;
   other.burst_us = 5;
-  EXPECT_EQ(params_of(resolve(closed, *device).point), params_of(resolve(other, *device).point));
+  EXPECT_EQ(resolve(closed, *device).point, resolve(other, *device).point);
 }
 
 TEST(Schedule, TooManyArrivalsAreRefused) {

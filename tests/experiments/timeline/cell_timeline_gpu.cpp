@@ -22,8 +22,8 @@ class GpuCellTimeline : public testing::Test {
   Json run(const Point& point) {
     CellTimeline trace(file, true);
     RunSettings settings = brief(20'000);
-    Session session("cuda", 0, {}, "test", settings);
-    const Json row = session.run_cell(resolve(point, session.device()), 0, &trace);
+    Session session("feeding", "cuda", 0, {}, "test", settings);
+    const Json row = session.run_cell(session.resolve(values_of(point)), 0, &trace);
     expect_clean(row);
     std::puts(row["gpu_use"].dump().c_str());
     return row;

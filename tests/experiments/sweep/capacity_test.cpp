@@ -31,19 +31,20 @@ TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
   }
 }
 
-Json row_of(const char* status, const char* reason, double p99, double without_own_lag) {
+Json row_of(const char* status, const char* cause, double p99, double without_own_lag) {
   return {{"status", status},
-          {"reason", reason},
-          {"latency_ns", {{"p99", p99}}},
-          {"load", {{"without_own_lag_ns", {{"p99", without_own_lag}}}}}};
+          {"cause", cause},
+          {"reason", cause},
+          {"figures", {{"latency_ns", {{"p99", p99}}}}},
+          {"details", {{"load", {{"without_own_lag_ns", {{"p99", without_own_lag}}}}}}}};
 }
 
 TEST(Capacity, WhatAProbesRowSays) {
   const Slo slo = parse_slo("p99:20us");
   EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).sustained);
-  EXPECT_TRUE(judge(7, row_of("invalid", "generator: late", 19e3, 9e3), slo).sustained);
-  EXPECT_FALSE(judge(7, row_of("invalid", "disturbed: cores shared", 19e3, 19e3), slo).sustained);
-  EXPECT_FALSE(judge(7, row_of("unsustainable", "the backlog grew", 19e3, 19e3), slo).sustained);
+  EXPECT_TRUE(judge(7, row_of("invalid", "generator", 19e3, 9e3), slo).sustained);
+  EXPECT_FALSE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).sustained);
+  EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).sustained);
   EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).sustained);
   const Probe slow = judge(7, row_of("ok", "", 30e3, 25e3), slo);
   EXPECT_EQ(slow.rate, 7);
@@ -54,7 +55,7 @@ TEST(Capacity, WhatAProbesRowSays) {
 TEST(Capacity, TheGeneratorDecidesWhereOnlyItsLagMissesTheBound) {
   const Slo slo = parse_slo("p99:20us");
   EXPECT_TRUE(generator_decides(row_of("ok", "", 21e3, 15e3), slo));
-  EXPECT_TRUE(generator_decides(row_of("invalid", "generator: late", 90e3, 20e3), slo));
+  EXPECT_TRUE(generator_decides(row_of("invalid", "generator", 90e3, 20e3), slo));
   EXPECT_FALSE(generator_decides(row_of("ok", "", 30e3, 21e3), slo));
   EXPECT_FALSE(generator_decides(row_of("ok", "", 20e3, 15e3), slo));
   EXPECT_FALSE(generator_decides({{"status", "failed"}}, slo));

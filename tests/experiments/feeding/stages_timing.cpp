@@ -4,6 +4,7 @@
 #include "experiments/feeding/stage_times.hpp"
 #include "tests/support/echo_like.hpp"
 #include "tests/support/stages.hpp"
+#include "tests/support/points.hpp"
 
 /// Where a message's time goes: stages that are there add up to the whole, and a delay shows where it was made.
 namespace feedrate::test {
@@ -24,7 +25,7 @@ const WorkloadRegistration<SlowEcho> slow_echo;
 Json run_point(const Point& point, bool no_stages = false) {
   RunSettings settings = brief(2000);
   settings.no_stages = no_stages;
-  Session session("cpu", 0, {}, "test", settings);
+  Session session("feeding", "cpu", 0, {}, "test", settings);
   return run_cell(session, point);
 }
 
@@ -38,10 +39,10 @@ TEST(Stages, AddUpToTheWhole) {
   for (const auto& [transfer, names] : expected) {
     const Json row = run_point(lone("host_polled", "cpu", transfer));
     expect_clean(row);
-    EXPECT_EQ(names_of(row["stages_ns"]), names) << transfer;
-    EXPECT_EQ(row["stages_ns"]["collected"]["samples"], 2000);
-    const double whole = row["latency_ns"]["mean"];
-    EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole) << transfer;
+    EXPECT_EQ(names_of(row["details"]["stages_ns"]), names) << transfer;
+    EXPECT_EQ(row["details"]["stages_ns"]["collected"]["samples"], 2000);
+    const double whole = row["figures"]["latency_ns"]["mean"];
+    EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole) << transfer;
   }
 }
 
@@ -52,9 +53,9 @@ TEST(Stages, OfOpenLoadBeginWhenAMessageIsDue) {
   point.arrivals = "poisson";
   point.rate = 4000;
   const Json row = run_point(point);
-  const double whole = row["latency_ns"]["mean"];
-  EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole);
-  EXPECT_NEAR(row["stages_ns"]["sent"]["mean"].get<double>(), row["send_lag_ns"]["mean"].get<double>(), 0.02 * whole);
+  const double whole = row["figures"]["latency_ns"]["mean"];
+  EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole);
+  EXPECT_NEAR(row["details"]["stages_ns"]["sent"]["mean"].get<double>(), row["figures"]["send_lag_ns"]["mean"].get<double>(), 0.02 * whole);
 }
 
 TEST(Stages, ADelayShowsWhereItWasMade) {
@@ -70,15 +71,15 @@ TEST(Stages, ADelayShowsWhereItWasMade) {
 TEST(Stages, OfTheRingAreTheKernels) {
   for (const char* notify : {"counter", "flags"}) {
     Point point = lone("gpu_ring", "cpu");
-    point.notify = notify;
+    test::set(point, "notify", notify);
     const Json row = run_point(point);
     std::vector<std::string> names{"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"};
-    if (point.notify == "flags") names.erase(names.begin() + 1);  // a message is seen when it is whole
-    EXPECT_EQ(names_of(row["stages_ns"]), names);
-    const double whole = row["latency_ns"]["mean"];
-    EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole) << notify;
+    if (notify == std::string("flags")) names.erase(names.begin() + 1);  // a message is seen when it is whole
+    EXPECT_EQ(names_of(row["details"]["stages_ns"]), names);
+    const double whole = row["figures"]["latency_ns"]["mean"];
+    EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole) << notify;
   }
-  EXPECT_FALSE(run_point(lone("gpu_ring", "cpu"), true).contains("stages_ns"));
+  EXPECT_FALSE(run_point(lone("gpu_ring", "cpu"), true)["details"].contains("stages_ns"));
 }
 
 TEST(StageTimes, AreSetOnTheHostsClock) {
