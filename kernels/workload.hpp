@@ -6,6 +6,7 @@
 #include "common/axes.hpp"
 #include "common/device/device.hpp"
 #include "common/message/message.hpp"
+#include "common/message/stage_marks.hpp"
 #include "common/registry.hpp"
 #include "kernels/payload/runs.hpp"
 
@@ -15,6 +16,8 @@ namespace feedrate {
 /// id alone, so any thread can make a payload again and check its result without having kept it.
 class Workload : public Kernel {
  public:
+  using KernelMarks = StageMarks;
+
   virtual std::size_t result_bytes(std::size_t payload) const = 0;
   /// Why messages of this size can't be; empty when they can.
   virtual std::string refuse(std::size_t payload) const = 0;

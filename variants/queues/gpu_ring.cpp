@@ -4,10 +4,10 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "feedrate/ring.hpp"
 #include "kernels/serving/resident_limits.hpp"
 #include "variants/queues/lane_turn.hpp"
 #include "variants/queues/ring_memory.hpp"
-#include "variants/ring/gpu_ring.hpp"
 
 namespace feedrate {
 namespace {
@@ -175,7 +175,14 @@ class LanesOut final : public Collector {
   std::size_t at_ = 0;
 };
 
-/// The GPU ring (variants/ring/gpu_ring.hpp) under the driver: a producer spreads its batches over lanes of its own, so
+/// The library's ring; its kernel notes the times of sampled messages.
+struct MarkedRing final : GpuRing {
+  MarkedRing(const QueueConfig& config, const RingConfig& ring)
+      : GpuRing(config.device, config.workload, ring,
+                config.stages != nullptr ? config.stages->lasting_marks() : StageMarks()) {}
+};
+
+/// The GPU ring (feedrate/ring.hpp) under the driver: a producer spreads its batches over lanes of its own, so
 /// order is kept within a lane only.
 class GpuRingQueue final : public Queue {
  public:
@@ -183,8 +190,8 @@ class GpuRingQueue final : public Queue {
       : point_(config.point),
         on_gpu_(config.device.kind() == "cuda"),
         processors_(config.device.info().processors),
-        ring_config_(marked(config_of(point_, config.workload.result_bytes(point_.payload), config.floors), config)),
-        ring_(config.device, config.workload, ring_config_) {}
+        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.floors)),
+        ring_(config, ring_config_) {}
 
   std::unique_ptr<Producer> producer(unsigned index) override {
     constexpr std::size_t kTurnBytes = 4 << 10;
@@ -206,10 +213,6 @@ class GpuRingQueue final : public Queue {
   }
 
  private:
-  static RingConfig marked(RingConfig ring, const QueueConfig& config) {
-    if (config.stages != nullptr) ring.marks = config.stages->lasting_marks();
-    return ring;
-  }
   std::vector<RingLane*> lanes_of(unsigned producer) {
     const unsigned each = ring_config_.lanes / point_.producers;
     std::vector<RingLane*> lanes;
@@ -221,7 +224,7 @@ class GpuRingQueue final : public Queue {
   bool on_gpu_;
   unsigned processors_;
   RingConfig ring_config_;
-  GpuRing ring_;
+  MarkedRing ring_;
 };
 
 std::string fit_lanes(Point& point, Device& device, const Workload& workload) {

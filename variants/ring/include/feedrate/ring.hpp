@@ -1,24 +1,38 @@
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/device/device.hpp"
+#include "common/error.hpp"
+#include "common/export.hpp"
 #include "common/message/message.hpp"
+#include "common/ring/lane.hpp"
 
 /// The GPU ring as a library: messages go to a kernel that never ends and results come back, without a CUDA call for a
-/// message. The work is a functor of yours (kernels/serving/kernel_of.hpp makes a Kernel from it);
-/// tests/example/ring_example.cu is a whole program. How it works: variants/queues/gpu_ring.md.
+/// message. The work is a functor of yours; feedrate/kernel.hpp makes a Kernel from it.
+///
+///     const auto device = feedrate::open_device("auto");        // the GPU, or threads where there is none
+///     const auto work = make_work();                            // a KernelOf<YourFunctor>
+///     feedrate::GpuRing ring(*device, *work, {.message_bytes = 256, .result_bytes = 256});
+///     ring.start();
+///     const auto id = ring.try_submit(bytes);                   // nothing when the ring is full
+///     const feedrate::RingAnswer answer = ring.wait(*id, std::chrono::seconds(1));
+///
+/// Errors: BadInput for what the caller asked and cannot be, Failure for what broke (CUDA, memory); both are
+/// std::runtime_error. A message that the functor does not take fails alone, and its RingAnswer says why.
 ///
 /// While a ring runs, its kernel holds a part of the GPU and does not end. Calls that wait for the whole device then
 /// wait for ever, in this process: cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost, cudaDeviceSynchronize, anything
 /// on the legacy stream (cudaMemcpy, kernels launched without a stream), the first launch of a kernel that is not
 /// loaded (open_device has all of them loaded at once; CUDA_MODULE_LOADING=LAZY would undo that), and
-/// CUDA_LAUNCH_BLOCKING=1. Allocate before start(), use non-blocking streams. Debug builds throw where a Device is
-/// asked for memory in that time.
+/// CUDA_LAUNCH_BLOCKING=1. Allocate before start(), use non-blocking streams. A library built for debugging throws
+/// where a Device is asked for memory in that time.
 namespace feedrate {
 
 /// Where messages lie. `pinned`: in host memory, the GPU pulls them over the bus. `vram`: copy engines bring batches to
@@ -35,21 +49,21 @@ struct RingConfig {
   std::size_t capacity = 1024;     ///< messages a lane holds, results not yet released included; a power of two
   /// Most messages that one reserve or poll hands out. By flags 1 is the shortest way for messages that come alone.
   std::size_t batch = 64;
-  unsigned block = 256;  ///< threads that serve a lane: whole warps
-  unsigned pollers = 1;  ///< teams that these are split into: 1 to 16, whole warps each
-  unsigned mirrors = 1;  ///< copies of flagged slots for different pollers, 1 to `pollers`
-  Notify notify = Notify::counter;
+  unsigned block = 256;             ///< threads that serve a lane: whole warps, at most 1024
+  unsigned pollers = 1;             ///< teams that these are split into: 1 to 16, whole warps each
+  unsigned mirrors = 1;             ///< copies of flagged slots for different pollers, 1 to `pollers`
+  Notify notify = Notify::counter;  ///< `flags`: slots say themselves that they are full, for messages that come alone
+  /// `as_finished`: a result does not wait for those of earlier messages of its lane.
   ResultOrder results = ResultOrder::in_order;
-  Granularity granularity = Granularity::automatic;
+  Granularity granularity = Granularity::automatic;  ///< who works on one message
   Slots slots = Slots::pinned;
   RingIdle idle = RingIdle::spin;
-  StageMarks marks = {};                         ///< where the grid notes when it works on sampled messages
   std::chrono::microseconds park_after{10'000};  ///< idle time after which `park` leaves
 };
 
 /// Why a config can't be; empty when it can. The second also asks whether the device holds all lanes at once.
-std::string refuse(const RingConfig&);
-std::string refuse(const RingConfig&, Device&, const Kernel& work);
+FEEDRATE_EXPORT std::string refuse(const RingConfig&);
+FEEDRATE_EXPORT std::string refuse(const RingConfig&, Device&, const Kernel& work);
 
 enum class RingStop { drain, now };
 enum class RingStatus { ok, failed, timeout, stopped };
@@ -77,22 +91,26 @@ class RingLane {
   virtual Messages reserve(std::size_t n) = 0;
   /// Sends the first `n` of those reserved.
   virtual void publish(std::size_t n) = 0;
-  /// Results that have arrived, at most `n` and `batch`; may be empty, never blocks. They stay until released.
+  /// Results that have arrived, at most `n` and `batch`; may be empty, never blocks. They stay until released. A result
+  /// has its message's id; when the message failed, its length is kFailed | Fault, and there
+  /// is no payload (payload_bytes).
   virtual ConstMessages poll(std::size_t n) = 0;
   virtual void release(std::size_t n) = 0;
 };
 
-class GpuRing {
+class FEEDRATE_EXPORT GpuRing {
  public:
   /// Allocates everything. `device` and `work` must outlive it. Throws BadInput when the config can't be, Failure when
   /// memory can't be had.
   GpuRing(Device& device, const Kernel& work, const RingConfig& config);
   /// Stops at once, if that was not done.
   ~GpuRing();
+  GpuRing(const GpuRing&) = delete;
+  GpuRing& operator=(const GpuRing&) = delete;
 
-  /// Starts the grid. Once. Throws Failure.
+  /// Starts the grid. Once: throws BadInput when called twice, Failure when the device refuses.
   void start();
-  /// The ends of a lane; don't mix with try_submit on the same ring.
+  /// The ends of a lane; don't mix with try_submit on the same ring. Throws std::out_of_range from lanes() on.
   RingLane& lane(unsigned index);
   unsigned lanes() const;
 
@@ -100,7 +118,8 @@ class GpuRing {
   /// Throws BadInput for more than message_bytes.
   std::optional<std::uint64_t> try_submit(std::span<const std::byte> payload);
   /// The result of a submitted message, once; `timeout` when it has not come by then, and may still. `stopped`: it will
-  /// never come. Results that nobody waits for stay in memory. Any thread. Throws Failure when the grid broke.
+  /// never come. Results that nobody waits for stay in memory. Any thread. Throws BadInput for an id that no message
+  /// has, Failure when the grid broke.
   RingAnswer wait(std::uint64_t id, std::chrono::nanoseconds timeout);
 
   /// Calls back the pollers of lanes that left while messages wait there. poll() and wait() do this when they find
@@ -114,8 +133,12 @@ class GpuRing {
   /// `patience`; `now` at the next look. Producers must have stopped. Results that came can still be polled or waited
   /// for. Returns the ids of messages that were published and will have no result. Twice is harmless.
   std::vector<std::uint64_t> stop(RingStop how, std::chrono::nanoseconds patience = std::chrono::seconds(10));
-  /// Host threads (on the CPU device) or SMs (on a GPU) that the grid holds.
+  /// Host threads that the grid holds: on the CPU device those that serve, on a GPU none.
   unsigned host_threads() const;
+
+ protected:
+  /// For a harness whose kernels note when they work on messages (Kernel::KernelMarks): every lane carries `marks`.
+  GpuRing(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks);
 
  private:
   struct State;
