@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/sweep/folder.hpp"
@@ -42,6 +43,9 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   const Spec spec = folder.load(options.common, command);
+  if (spec.document.contains("capacity")) {
+    throw BadInput("SPEC", spec.name, "a sweep's; this one is for `feedrate capacity " + spec.name + "`");
+  }
   const auto directory = folder.directory(spec.name);
   auto session = options.common.session(spec.kind->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);

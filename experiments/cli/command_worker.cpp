@@ -17,6 +17,20 @@ struct WorkerOptions {
   std::string name = "worker-0";
 };
 
+/// What a worker can be told: nothing of loads, and of queues only what those have that it can serve.
+std::set<std::string> axes_of_workers() {
+  std::set<std::string> names{"queue", "transfer", "workload", "device", "payload", "batch", "block"};
+  const auto add = [&](const std::vector<Axis>& axes) {
+    for (const Axis& axis : axes) names.insert(axis.name);
+  };
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.make_broker) add(entry.axes);
+  }
+  for (const auto& [name, entry] : Transfers::instance().entries()) add(entry.axes);
+  for (const auto& [name, entry] : Workloads::instance().entries()) add(entry.axes);
+  return names;
+}
+
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
@@ -55,9 +69,7 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<WorkerOptions>();
   CLI::App* command = app.add_subcommand("worker", "serve a Redis queue until SIGTERM, then drain and end");
-  add_axes(
-      *command, feeding_axes(), options->point,
-      {"queue", "transfer", "workload", "device", "payload", "batch", "streams", "block", "pack", "flops-per-byte"});
+  add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_redis(*command);
   add_option(*command, "name", options->name,

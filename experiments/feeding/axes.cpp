@@ -62,11 +62,12 @@ Axes<Point> make_axes() {
   return axes;
 }
 
-/// Two cores for a worker and for all else, two for each producer and its collector.
-unsigned producers_that_fit() {
-  constexpr unsigned kMost = 8;
-  const unsigned cores = available_cores();
-  return cores < 4 ? 1 : std::min(kMost, (cores - 2) / 2);
+/// Two cores for a worker and for all else, those that a server's threads keep busy, and two for each producer and its
+/// collector.
+unsigned producers_that_fit(const QueueEntry& queue) {
+  constexpr unsigned kMost = 8, kServer = 5;  // the private server has four threads for its connections besides
+  const unsigned cores = available_cores(), others = 2 + (queue.uses_redis ? kServer : 0);
+  return cores < others + 2 ? 1 : std::min(kMost, (cores - others) / 2);
 }
 
 /// Of the members' axes those that this point's members have, each with a value.
@@ -96,7 +97,7 @@ void normalise(Resolved& made, const QueueEntry& queue) {
     without("workers", &Point::workers, 0u, itself);
   }
   if (point.device == "cpu" || !queue.works) without("block", &Point::block, 0u, "with --device cuda, and a GPU");
-  if (point.producers == 0) point.producers = producers_that_fit();
+  if (point.producers == 0) point.producers = producers_that_fit(queue);
   point.batch = std::min(point.batch, point.window);
   if (!is_open(point)) {
     const char* const open = "with --arrivals other than closed";

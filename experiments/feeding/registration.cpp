@@ -96,7 +96,8 @@ const ExperimentRegistration registered(
      .threads =
          [](const Values& values) {
            const Point point = point_of(values);
-           return 2 * point.producers + point.workers;
+           const bool served = point.device == "cpu" && Queues::instance().get("--queue", point.queue).resident;
+           return 2 * point.producers + point.workers + (served ? 1 : 0);
          },
      .search = search,
      .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals},

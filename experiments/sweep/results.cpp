@@ -9,6 +9,7 @@
 #include <fstream>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "common/error.hpp"
 #include "experiments/measure/catalogue.hpp"
@@ -79,18 +80,26 @@ std::set<std::string> Results::done(const std::string& kind) const {
   return ids;
 }
 
+void Results::write(const Json& row) {
+  if (!run_.is_null()) recorder_.write(std::exchange(run_, Json()));
+  recorder_.write(row);
+}
+
 void Results::begin(Session& session, std::span<const Resolution> points) {
   const auto floors = done("floor");
+  std::vector<Json> fresh;
   if (done("cell").empty()) {  // floors come first: a cell says that all of them have rows
-    for (const Json& row : session.measure_floors(points)) {
-      if (!floors.contains(row.at("id").get<std::string>())) write(row);
-    }
+    fresh = session.measure_floors(points);
+    std::erase_if(fresh, [&](const Json& row) { return floors.contains(row.at("id").get<std::string>()); });
   }
   for (const Json& row : earlier()) {
     if (row.value("kind", "") == "floor") session.add_floor_row(row);
   }
-  write(session.run_row());
-  write_whole(directory_ / "catalogue.json", catalogue());
+  run_ = session.run_row();
+  for (const Json& row : fresh) write(row);
+  if (!std::filesystem::exists(directory_ / "catalogue.json")) {
+    write_whole(directory_ / "catalogue.json", catalogue());
+  }
 }
 
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,

@@ -166,6 +166,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
     if (!done.contains(row.at("id").get<std::string>())) continue;
     repeats.try_emplace(row.at("params").dump(), settings, kind.entry()).first->second.add(row);
   }
+  std::set<std::string> measured = done;
   const Labels labels(kind, points);
   Progress progress(kind, plan.size() - count_done(plan, done),
                     settings.seconds + settings.warmup_seconds + kSetUpSeconds);
@@ -186,11 +187,15 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
       if (interrupted() && row["status"] != "ok") break;  // cut short: the next run measures it
       if (Json stop = so_far.add(row); !stop.empty()) row["stop"] = std::move(stop);
       results.write(row);
+      measured.insert(cell.id);
       answer->add(row);
       progress.after(row);
     }
   }
   progress.end();
+  if (interrupted()) {
+    fmt::print(stderr, "interrupted: of {} cells {} are measured\n", plan.size(), count_done(plan, measured));
+  }
   fmt::print(stderr, "{}", answer->text());
   return interrupted() ? 130 : 0;
 }

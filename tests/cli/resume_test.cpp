@@ -130,7 +130,9 @@ TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
   EXPECT_EQ(go_on()->wait(), 0);
   expect_complete(plan);
   for (const Json& row : rows_of(read_text(rows()))) {
-    if (row.at("kind") == "run") EXPECT_EQ(row.at("settings").at("seconds"), 0.04) << row;
+    if (row.at("kind") == "run") {
+      EXPECT_EQ(row.at("settings").at("seconds"), 0.04) << row;
+    }
   }
 }
 

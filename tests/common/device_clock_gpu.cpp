@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "common/clock.hpp"
+#include "common/message/stages.hpp"
 #include "kernels/workload.hpp"
 #include "tests/support/cells.hpp"
 

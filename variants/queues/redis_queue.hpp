@@ -265,6 +265,7 @@ class RedisBroker final : public Broker {
         pack_(pack_of(config.point)),
         source_(config.redis.url),
         sink_(config.redis.url),
+        source_id_(std::to_string(source_.command({"CLIENT", "ID"})->integer)),
         reader_(source_, tasks_key(prefix_), kGroup, consumer, std::max<std::size_t>(1, config.point.batch / pack_)),
         acks_(tasks_key(prefix_), kGroup) {
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
@@ -313,6 +314,10 @@ class RedisBroker final : public Broker {
     sink_.flush();
   }
   bool finish() override {
+    // What is asked for may be waited for by the server: it need not wait to the end. Where this comes too early, it
+    // does.
+    if (!finishing_) sink_.append_unanswered({"CLIENT", "UNBLOCK", source_id_});
+    finishing_ = true;
     const bool nothing_to_come = reader_.finish();
     return nothing_to_come && unacked_.empty() && sink_.unsent() == 0 && sink_.unanswered() == 0;
   }
@@ -326,6 +331,8 @@ class RedisBroker final : public Broker {
   bool shared_;
   std::size_t pack_, in_stride_ = 0, out_stride_ = 0;
   Connection source_, sink_;
+  std::string source_id_;
+  bool finishing_ = false;
   Reader<Dialect> reader_;
   typename Dialect::Acks acks_;
   struct Unacked {

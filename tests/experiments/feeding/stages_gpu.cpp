@@ -1,5 +1,5 @@
-#include "tests/support/stages.hpp"
 #include "tests/support/points.hpp"
+#include "tests/support/stages.hpp"
 
 namespace feedrate::test {
 namespace {
