@@ -8,7 +8,7 @@ from test_answer import cells
 
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.ranks import MEASURES, disagreements
+from analysis.feeding.ranks import MEASURES, disagreements
 
 H200 = Path(__file__).resolve().parents[2] / "results" / "reference" / "h200"
 
