@@ -45,4 +45,4 @@ def test_what_a_search_missed_is_named(tmp_path, capsys, found, said):
 def test_the_old_quick_was_wrong(capsys):
     """Windows and packing were not searched then: Redis stood above kernels that are three times faster."""
     assert main(["ranks", str(H200 / "aa" / "a"), str(H200)]) == 1
-    assert "host_polled + mapped is 3.4 × better than redis_list + pinned" in capsys.readouterr().out
+    assert "host_polled + mapped is 3.5 × better than redis_list + pinned" in capsys.readouterr().out
