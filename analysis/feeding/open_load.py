@@ -27,7 +27,7 @@ def points(results: Results) -> pd.DataFrame:
     lower rate of its curve."""
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     late = (cells["status"] == "invalid") & (cells["cause"] == "generator")
-    cells = cells[late | cells["status"].isin(["ok", "unsustainable"])].assign(late=late)
+    cells = cells.assign(late=late)[late | cells["status"].isin(["ok", "unsustainable"])]
     if cells.empty:
         return pd.DataFrame()
     keys = ["variant", "rank", "machine", "work", *[axis for axis in results.axes if axis != "rate"]]
