@@ -127,7 +127,8 @@ class Experiment:
     @cached_property
     def idle(self) -> set[str]:
         """The members that do no work, so they compete with none."""
-        return {one["name"] for axis in self.variant for one in self.members.get(axis, ()) if not one.get("works", True)}
+        known = [one for axis in self.variant for one in self.members.get(axis, ())]
+        return {one["name"] for one in known if not one.get("works", True)}
 
     def applies(self, axis: str, point) -> bool:
         """Whether a point has this axis of its own."""
@@ -200,7 +201,8 @@ def read(directory: Path, argument: str) -> dict:
         document = json.loads(file.read_bytes())
         Catalogue(_experiments([document]), _floors([document]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(argument, directory, f"{FILE} is no catalogue ({type(error).__name__}: {error})", allowed) from error
+        problem = f"{FILE} is no catalogue ({type(error).__name__}: {error})"
+        raise BadInput(argument, directory, problem, allowed) from error
     return document
 
 
@@ -224,9 +226,16 @@ def _experiments(documents: list[dict]) -> dict[str, Experiment]:
             new = _experiment(document, one)
             old = found.get(new.name, new)
             found[new.name] = Experiment(
-                old.name, old.description, old.variant, old.rate, old.time, old.figures | _new(new.figures, old.figures),
-                old.axes | _new(new.axes, old.axes), new.members | old.members, new.kinds | old.kinds,
-            )  # fmt: skip
+                old.name,
+                old.description,
+                old.variant,
+                old.rate,
+                old.time,
+                old.figures | _new(new.figures, old.figures),
+                old.axes | _new(new.axes, old.axes),
+                new.members | old.members,
+                new.kinds | old.kinds,
+            )
     return found
 
 

@@ -7,10 +7,10 @@ from .aa import write_aa
 from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
-from .files import say
 from .feeding.blocks import BLOCKS, update_readme, write_figures
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
+from .files import say
 from .gate import GRAMMAR, parse_margin
 from .report import write_report
 from .verdict import RUN_NOISE

@@ -82,10 +82,8 @@ def in_both(before: dict[str, Results], after: dict[str, Results]) -> dict[str, 
 
 
 def _only(sides: Sequence[dict[str, Results]], shared: dict) -> str:
-    said = [
-        f"Only {letter} holds rows of {name}." for letter, side in zip("AB", sides) for name in side if name not in shared
-    ]
-    return " ".join(said)
+    alone = [(letter, name) for letter, side in zip("AB", sides) for name in side if name not in shared]
+    return " ".join(f"Only {letter} holds rows of {name}." for letter, name in alone)
 
 
 def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -> Compared:
@@ -191,9 +189,9 @@ def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> di
     lacking = [axis for axis in axes if axis not in ok]
     ok = ok.assign(**{axis: [results.experiment.missing(axis, point) for point in points] for axis in lacking})
     ok = ok.assign(**{metric.column: np.nan for metric in metrics if metric.column not in ok})
+    columns = [metric.column for metric in metrics]
     return {
-        key if isinstance(key, tuple) else (key,): {metric.column: group[metric.column].to_numpy() for metric in metrics}
-        | {"repetitions": len(group)}
+        key: {column: group[column].to_numpy() for column in columns} | {"repetitions": len(group)}
         for key, group in ok.groupby(axes, sort=False)
     }
 

@@ -89,7 +89,9 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     return found
 
 
-def _results(known: Catalogue, name: str, paths: list[Path], mine: list[tuple[Path, dict]], notes: list[str]) -> Results:
+def _results(
+    known: Catalogue, name: str, paths: list[Path], mine: list[tuple[Path, dict]], notes: list[str]
+) -> Results:
     experiment, section = known.experiment(name), sections.of(name)
     # A try is measured briefly, to choose settings; what was chosen is measured afresh, in rows of its own.
     tries = [row for _, row in mine if row["kind"] == "cell" and "search" in row]
@@ -245,7 +247,8 @@ def _name_variants(experiment: Experiment, section: sections.Section, *frames: p
         return (*experiment.rank(cell), cell["device"], cell["machine"])
 
     def work(cell) -> str:
-        said = [section.said.get(axis, str)(cell[axis]) for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
+        told = [axis for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
+        said = [section.said.get(axis, str)(cell[axis]) for axis in told]
         return ", ".join([str(cell.get("workload", "")), *said])
 
     order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in known.to_dict("records")}))}

@@ -1,4 +1,5 @@
-"""The report: what was measured, told from the answer to the details. What an experiment tells besides is its section's."""
+"""The report: what was measured, told from the answer to the details. What an experiment tells besides is its
+section's."""
 
 from pathlib import Path
 

@@ -96,10 +96,12 @@ def _check(row: object, place: str, argument: str, directory: Path) -> None:
     version = row.get("schema") if isinstance(row, dict) else None
     if version == 1:
         raise BadInput(
-            argument, directory, f"{place} has schema version 1, which this release does not read",
-            f"{SCHEMA_VERSION}; release 0.1.0 (git checkout c0046d7) reads version 1, and this repository's history holds "
-            "results/convert_schema_1.py, which converts it",
-        )  # fmt: skip
+            argument,
+            directory,
+            f"{place} has schema version 1, which this release does not read",
+            f"{SCHEMA_VERSION}; release 0.1.0 (git checkout c0046d7) reads version 1, and "
+            "results/convert_schema_1.py in this repository's history converts it",
+        )
     if version != SCHEMA_VERSION:
         raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))
     kind = row.get("kind")

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pandas as pd
 
 from . import sections, units
@@ -55,8 +54,9 @@ def varying(*several: Results) -> list[str]:
     def varies(axis: str) -> bool:
         known = experiment.axes.get(axis)
         if known and known.owners:
-            own = np.array([experiment.applies(axis, cell) for cell in cells[list(experiment.member_axes)].to_dict("records")])
-            return cells.loc[own, axis].nunique() > 1 if own.any() else False
+            members = cells[[one for one in experiment.member_axes if one in cells]]
+            own = members.isin(known.owners).any(axis=1)
+            return cells.loc[own, axis].nunique() > 1
         if known and known.automatic:  # 0 is a value: it was chosen
             return cells[axis].nunique() > 1
         return len(set(cells[axis]) - DOES_NOT_APPLY) > 1
@@ -93,7 +93,8 @@ def floors(results: Results) -> Table:
     rows = []
     for (name, machine, device), group in found.groupby(["name", "machine", "device"], sort=False):
         ok = group[group["status"] == "ok"]
-        formatter = units.of_unit(group["unit"].iloc[0], results.experiment.kinds) if group["unit"].iloc[0] else units.unit_of(name)
+        unit = group["unit"].iloc[0]
+        formatter = units.of_unit(unit, results.experiment.kinds) if unit else units.unit_of(name)
         value = (
             units.spread(formatter, ok["value"].median(), ok["value"].min(), ok["value"].max())
             if len(ok)

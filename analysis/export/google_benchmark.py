@@ -1,9 +1,10 @@
 """Google Benchmark's JSON, which its `tools/compare.py` and the trackers built on it read.
 
-A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds that one of what is counted (a message,
-a launch) takes at the measured rate, and `<point>/p50`, `<point>/p99` and the like are times. `cpu_time` is no measured
-CPU time: it is `real_time` times the host threads that spin, which is how long one keeps host cores busy. `iterations`
-counts what was received, or sampled. Figures that are no times are counters; `items_per_second` is the rate.
+A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds that one of what is counted (a
+message, a launch) takes at the measured rate, and `<point>/p50`, `<point>/p99` and the like are times. `cpu_time` is no
+measured CPU time: it is `real_time` times the host threads that spin, which is how long one keeps host cores busy.
+`iterations` counts what was received, or sampled. Figures that are no times are counters; `items_per_second` is the
+rate.
 """
 
 import json

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from .. import stability, stats, units
-from . import capacity, open_load
 from ..document import Block, Heading, Link, Table, Text
 from ..load import Results
+from . import capacity, open_load
 
 TITLE = "Which should I use?"
 BOUNDS_NS = (20e3, 100e3, 1e6)  # on p99, where no search says which bounds matter

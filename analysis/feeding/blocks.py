@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from .. import stats
-from . import advice, open_load, questions, tails
 from ..document import Table, markdown, markdown_table, without_links
 from ..errors import BadInput
 from ..figures import links, pngs
 from ..files import write_all
 from ..load import Results, load
 from ..marked import rewrite
+from ..report import device_warning, told, where_line
+from . import advice, open_load, questions, tails
 from .headline import headline
 from .plots import ALL, capacities, draw_all, load_stages, offered
-from ..report import device_warning, told, where_line
 from .ring.block import ring_text
 from .ring.pair import pair_text
 from .story import headline_note

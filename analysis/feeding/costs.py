@@ -3,10 +3,10 @@
 import pandas as pd
 
 from .. import stability, stats, units
-from . import open_load
-from .advice import cost_cells
 from ..document import Block, Heading, Table, Text
 from ..load import Results
+from . import open_load
+from .advice import cost_cells
 
 TITLE = "What the peak costs"
 NOTE = (

@@ -67,7 +67,8 @@ def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[st
 
 
 def _of_floor(point: pd.Series) -> str:
-    return f"{units.percent(point['messages_per_second_ratio'])}\n{units.words(point['messages_per_second_floor'])}".strip()
+    ratio, floor = point["messages_per_second_ratio"], point["messages_per_second_floor"]
+    return f"{units.percent(ratio)}\n{units.words(floor)}".strip()
 
 
 def _alone(point: pd.Series | None) -> list[str]:

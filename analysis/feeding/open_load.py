@@ -48,7 +48,8 @@ def points(results: Results) -> pd.DataFrame:
         reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
         state=np.select([every["late"].mean() > 0.5, groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
     )  # fmt: skip
-    found = stability.judged(results.experiment, found, stats.ends(every)).reset_index().drop(columns="near").fillna({"reason": ""})
+    found = stability.judged(results.experiment, found, stats.ends(every)).reset_index()
+    found = found.drop(columns="near").fillna({"reason": ""})
     first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)
     return describe(found.assign(kept=(found["state"] == SUSTAINED) & (found["rate"] < first)), results)
 

@@ -13,8 +13,8 @@ DOT, MEAN = "#56B4E9", "#000000"
 
 
 def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str = "") -> Drawing:
-    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`. `experiment`: its
-    name where there are several."""
+    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`.
+    `experiment`: the name of theirs where there are several."""
     with looks():
         variants = list(overall["variant"])
         figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)

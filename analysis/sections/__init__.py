@@ -14,8 +14,8 @@ def _nothing(*_) -> list:
 
 @dataclass(frozen=True)
 class Section:
-    # Loading. `columns`: what a cell has besides, of its row; `numbers`: which of these have medians; `doubt`: why a row
-    # that says ok must not count all the same (cause and reason), or nothing.
+    # Loading. `columns`: what a cell has besides, of its row; `numbers`: which of these have medians; `doubt`: why a
+    # row that says ok must not count all the same (cause and reason), or nothing.
     columns: Callable[[dict], dict] = lambda row: {}
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None

@@ -48,7 +48,8 @@ def test_every_point_stands_in_a_table_with_range_ratio_and_cost(swept):
         *("host threads", "SMs"),
     ]
     table = text.partition("## Every point")[2].partition("## Floors")[0]
-    assert [line[0] for line in lines(table, "| ") if line[0] in launch.FORMS] == [*["plain"] * 2, *["graph"] * 3, *["streams"] * 2]
+    forms = [line[0] for line in lines(table, "| ") if line[0] in launch.FORMS]
+    assert forms == [*["plain"] * 2, *["graph"] * 3, *["streams"] * 2]
     (point,) = lines(table, "| graph | threads 1, nodes 64 |")
     assert point[2] == "5" and "(" in point[3] and "% of launches" in point[3] and "× launch sync" in point[4]
     assert point[6:] == ["1", "0"]
@@ -136,7 +137,9 @@ def test_exports_hold_its_figures(swept, tmp_path):
     assert all("Tag=round_trip_ns," in file.read_text() for file in (tmp_path / "logs").iterdir())
 
 
-@pytest.mark.parametrize("command", [["readme", "DIR", "PAGE"], ["figures", "DIR", "--out", "OUT"], ["ranks", "DIR", "DIR"]])
+@pytest.mark.parametrize(
+    "command", [["readme", "DIR", "PAGE"], ["figures", "DIR", "--out", "OUT"], ["ranks", "DIR", "DIR"]]
+)
 def test_feedings_own_commands_say_that_they_need_its_rows(swept, tmp_path, capsys, command):
     (page := tmp_path / "PAGE.md").write_text("<!-- figures:begin --><!-- figures:end -->")
     places = {"DIR": str(swept), "PAGE": str(page), "OUT": str(tmp_path / "out")}

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 
+import load_rows
 import pytest
 import rows
 from conftest import ROOT
@@ -19,7 +20,8 @@ CELLS = [rows.cell(rows.params(window=window), repetition) for window in (1, 64)
 def pack(directory, cut: int | None = None) -> None:
     """Compresses the rows of a folder; `cut`: all but so many bytes."""
     plain = directory / "rows.jsonl"
-    (directory / "rows.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes(), mtime=0)[: None if cut is None else -cut])
+    packed = gzip.compress(plain.read_bytes(), mtime=0)
+    (directory / "rows.jsonl.gz").write_bytes(packed[: None if cut is None else -cut])
     plain.unlink()
 
 
@@ -102,7 +104,10 @@ def test_buckets_by_steps_are_those_by_index(tmp_path):
     assert logs[0] == logs[1]
 
 
-@pytest.mark.parametrize("reason", ["", "driver-bound: 97 %", "generator: too late", "disturbed: a neighbour", "anything"])
+REASONS = ["", "driver-bound: 97 %", "generator: too late", "disturbed: a neighbour", "anything"]
+
+
+@pytest.mark.parametrize("reason", REASONS)
 def test_causes_count_and_reasons_are_only_shown(tmp_path, reason):
     """Each row as its cause says, whatever its reason begins with."""
     causes = ("driver_bound", "disturbed", "error")
@@ -116,8 +121,6 @@ def test_causes_count_and_reasons_are_only_shown(tmp_path, reason):
 
 
 def test_a_late_generator_is_known_by_its_cause(tmp_path):
-    import load_rows
-
     late = load_rows.late(load_rows.params()) | {"reason": "zu spät"}
     (point,) = open_load.points(load([with_rows(tmp_path, late)])).to_dict("records")
     assert point["state"] == open_load.GENERATOR

@@ -1,20 +1,9 @@
 """The report's figures. Each is drawn from the results by one function; a new figure is one file and one line here."""
 
 from ...load import Results
-from ...stats import points
-from . import (
-    capacities,
-    distribution,
-    headline,
-    heatmap,
-    load_stages,
-    offered,
-    percentiles,
-    stages,
-    throughput,
-    window,
-)
 from ...plots.style import Drawing, looks, mark_cpu
+from ...stats import points
+from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, stages, throughput, window
 from .styles import Styles
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full

@@ -5,9 +5,9 @@ import pandas as pd
 from matplotlib.ticker import FuncFormatter
 
 from ... import units
-from .. import capacity
 from ...load import Results
 from ...plots.style import Drawing
+from .. import capacity
 from .styles import Styles
 
 NAME, TITLE = "capacity", "Capacity under a bound"

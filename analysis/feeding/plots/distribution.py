@@ -5,10 +5,10 @@ import pandas as pd
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ... import stats, units
-from .. import choose
 from ...histogram import Histogram, merge
 from ...load import Results
 from ...plots.style import Drawing, log_axis
+from .. import choose
 from .styles import Styles
 
 NAME, TITLE = "latency_distribution", "Latency distribution"

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from ... import stats, units
-from .. import choose
 from ...load import Results
 from ...plots.style import Drawing, log_axis, whiskers
+from .. import choose
 from .styles import Styles
 
 NAME, TITLE = "headline", "At a glance"

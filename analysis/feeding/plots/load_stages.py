@@ -1,10 +1,10 @@
 """Where a message's time goes in an open load: the stages of all variants at one rate."""
 
 from ... import units
-from .. import open_load
 from ...load import Results
-from .stages import LABELS, bars, means_of, range_of
 from ...plots.style import Drawing
+from .. import open_load
+from .stages import LABELS, bars, means_of, range_of
 from .styles import Styles
 
 NAME, TITLE = "load_stages", "Where the time goes at one offered rate"

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from ... import units
-from .. import open_load
 from ...load import Results
 from ...plots.style import Drawing, log_axis
+from .. import open_load
 from .styles import Styles
 
 NAME, TITLE = "offered_load", "Latency against offered load up to saturation"

@@ -3,11 +3,11 @@
 import numpy as np
 
 from ... import units
-from .. import open_load
 from ...histogram import Histogram, merge
 from ...load import Results
-from .distribution import band, percentile_axis
 from ...plots.style import Drawing, log_axis
+from .. import open_load
+from .distribution import band, percentile_axis
 from .styles import Styles
 
 NAME, TITLE = "percentiles", "Percentiles at one offered rate"

@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ... import stats, units
-from .. import choose
 from ...load import Results
 from ...plots.style import Drawing
+from .. import choose
 from .styles import Styles
 
 NAME, TITLE = "stages", "Where a lone message's time goes"
