@@ -25,8 +25,12 @@ _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
 
-def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:
-    logs = {out / f"{_file_name(point)}.hlog": _log(point, group) for point, group in points.items()}
+def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path) -> list[Path]:
+    logs = {
+        out / f"{_file_name(point)}.hlog": _log(point, group)
+        for points, _ in experiments
+        for point, group in points.items()
+    }
     return write_all(logs)
 
 
