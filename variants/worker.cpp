@@ -1,8 +1,8 @@
 #include "variants/worker.hpp"
 
 #include "common/clock.hpp"
-#include "common/threads.hpp"
 #include "common/nvtx_range.hpp"
+#include "common/threads.hpp"
 
 namespace feedrate {
 
@@ -63,8 +63,8 @@ void Worker::note_finished(const Batch& batch) {
 }
 
 TransferConfig transfer_config(const QueueConfig& config) {
-  return {config.device,       config.workload,      config.point.batch, config.in_stride(),
-          config.out_stride(), config.point.streams, config.point.block};
+  return {config.device,       config.workload,    config.point.batch, config.in_stride(),
+          config.out_stride(), config.point.block, config.point.own};
 }
 
 WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make)

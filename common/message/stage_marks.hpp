@@ -1,7 +1,11 @@
 #pragma once
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
+#include "common/device/device_clock.hpp"
+#include "common/message/marks.hpp"
 #include "common/message/message.hpp"
 #include "common/ring/memory.hpp"
 
@@ -39,6 +43,15 @@ struct StageMarks {
   std::uint64_t between = 0;     ///< a message is sampled when these bits of its id are 0: every power-of-two-th
   std::uint64_t claimed_ns = 0;  ///< when those at hand were claimed, where somebody claims
 
+  StageMarks() = default;
+  /// From what a lane or a batch carries, and to that.
+  FEEDRATE_HD explicit StageMarks(const Marks& carried) : StageMarks(std::bit_cast<StageMarks>(carried)) {}
+  FEEDRATE_HD operator Marks() const {  // NOLINT(google-explicit-constructor): a view of the same
+    return std::bit_cast<Marks>(*this);
+  }
+
+  FEEDRATE_HD bool wanted() const { return slots != nullptr; }
+  FEEDRATE_HD void claimed(std::uint64_t ns) { claimed_ns = ns; }
   FEEDRATE_HD bool samples(std::uint64_t id) const { return slots != nullptr && (id & between) == 0; }
   FEEDRATE_HD Slot& slot_of(std::uint64_t id) const {
     const std::uint64_t sequence = id & kSequenceMask;
@@ -49,6 +62,13 @@ struct StageMarks {
     if ((id >> kSequenceBits) >= producers) return;
     SystemMemory::store_relaxed(slot_of(id).times[static_cast<unsigned>(stage)], ns);
   }
+  FEEDRATE_HD void begin(std::uint64_t id) const {
+    if (claimed_ns != 0) mark(id, Stage::claimed, claimed_ns);
+    mark(id, Stage::kernel_start, device_clock_ns());
+  }
+  FEEDRATE_HD void end(std::uint64_t id) const { mark(id, Stage::kernel_end, device_clock_ns()); }
 };
+static_assert(sizeof(StageMarks) == sizeof(Marks) && offsetof(StageMarks, slots) == 0 &&
+              offsetof(StageMarks, claimed_ns) == offsetof(Marks, claimed_ns));
 
 }  // namespace feedrate

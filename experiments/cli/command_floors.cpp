@@ -4,7 +4,9 @@
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/feeding/axes.hpp"
 #include "experiments/sweep/recorder.hpp"
+#include "variants/queue.hpp"
 
 namespace feedrate {
 namespace {
@@ -17,11 +19,22 @@ struct FloorOptions {
 
 int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
   const bool redis = !options.common.redis.url.empty() || !redis::find_redis_server().empty();
-  const auto session = options.common.session(arguments, redis);
+  const auto session = options.common.session(kStandardExperiment, arguments);
+  std::vector<Resolution> points;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    Point point;
+    point.queue = name;
+    if (!entry.uses_redis || redis) points.push_back(session->resolve(values_of(point)));
+  }
+  session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
   if (!redis) fmt::print(stderr, "no redis-server here: its floors are left out\n");
-  for (const Json& row : session->measure_floors(redis)) {
+  const std::vector<Json> rows = session->measure_floors(points);
+  const Json run = session->run_row();
+  if (recorder) recorder->write(run);
+  if (options.json) fmt::print("{}\n", run.dump());
+  for (const Json& row : rows) {
     if (recorder) recorder->write(row);
     const Json& floor = row["floor"];
     if (options.json) {

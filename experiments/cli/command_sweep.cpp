@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/sweep/folder.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/sweep.hpp"
 
 namespace feedrate {
@@ -42,14 +43,17 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   const Spec spec = folder.load(options.common, command);
+  if (spec.document.contains("capacity")) {
+    throw BadInput("SPEC", spec.name, "a sweep's; this one is for `feedrate capacity " + spec.name + "`");
+  }
   const auto directory = folder.directory(spec.name);
-  auto session = options.common.session(arguments, false);
+  auto session = options.common.session(spec.kind->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
   const auto start_again = [&] {
     session->stop_redis();
     restart(arguments, directory);
   };
-  if (needs_redis(spec, session->device())) reach_redis(*session);  // before a folder is made
+  session->experiment().connect(all_points(spec, *session));  // before a folder is made
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
   fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/feeding/feeding.hpp"
 #include "variants/worker.hpp"
 
 namespace feedrate {
@@ -12,27 +13,35 @@ namespace {
 
 struct WorkerOptions {
   CommonOptions common;
-  Point point;
+  Values point{{"queue", "redis_list"}};
   std::string name = "worker-0";
 };
 
-std::string queues_with_workers() {
-  std::string names;
+/// What a worker can be told: nothing of loads, and of queues only what those have that it can serve.
+std::set<std::string> axes_of_workers() {
+  std::set<std::string> names{"queue", "transfer", "workload", "device", "payload", "batch", "block"};
+  const auto add = [&](const std::vector<Axis>& axes) {
+    for (const Axis& axis : axes) names.insert(axis.name);
+  };
   for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.make_broker) names += (names.empty() ? "" : ", ") + name;
+    if (entry.make_broker) add(entry.axes);
   }
+  for (const auto& [name, entry] : Transfers::instance().entries()) add(entry.axes);
+  for (const auto& [name, entry] : Workloads::instance().entries()) add(entry.axes);
   return names;
 }
 
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
-  const auto& entry = Queues::instance().get("--queue", options.point.queue);
-  if (!entry.make_broker) throw BadInput("--queue", options.point.queue, queues_with_workers());
+  Point asked = point_of(options.point);
+  const auto& entry = Queues::instance().get("--queue", asked.queue);
+  if (!entry.make_broker) throw BadInput("--queue", asked.queue, queues_with_workers());
   if (options.common.redis.url.empty())
     throw BadInput("--redis", "", "redis://… or unix:///…: a worker and its clients share a server, so it starts none");
-  options.common.device = options.point.device;
-  options.point.window = std::max(options.point.window, options.point.batch);
-  auto session = options.common.session(arguments, true);
-  const Resolution resolution = resolve(options.point, session->device());
+  options.common.device = asked.device;
+  asked.window = std::max(asked.window, asked.batch);
+  auto session = options.common.session(kStandardExperiment, arguments);
+  reach_redis(*session);
+  const Resolved resolution = resolve(asked, session->device());
   if (!resolution.impossible.empty()) throw BadInput(resolution.impossible);
 
   const auto workload = make_workload(resolution.point);
@@ -59,11 +68,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
 
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<WorkerOptions>();
-  options->point.queue = "redis_list";
   CLI::App* command = app.add_subcommand("worker", "serve a Redis queue until SIGTERM, then drain and end");
-  add_axes(
-      *command, options->point,
-      {"queue", "transfer", "workload", "device", "payload", "batch", "streams", "block", "pack", "flops-per-byte"});
+  add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_redis(*command);
   add_option(*command, "name", options->name,

@@ -7,9 +7,9 @@
 #include "common/error.hpp"
 #include "common/threads.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/machine/environment.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
+#include "experiments/machine/environment.hpp"
 #include "kernels/workload.hpp"
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
@@ -56,6 +56,7 @@ void refuse_doubles() {
   feedrate::Queues::instance().refuse_doubles("queue");
   feedrate::Transfers::instance().refuse_doubles("transfer");
   feedrate::Workloads::instance().refuse_doubles("workload");
+  feedrate::Experiments::instance().refuse_doubles("experiment");
 }
 
 }  // namespace

@@ -215,34 +215,40 @@ void CommonOptions::add_run(CLI::App& app) {
   add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");
 }
 
-std::unique_ptr<Session> CommonOptions::session(const std::vector<std::string>& arguments, bool needs_redis) {
+std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
+                                                const std::vector<std::string>& arguments) {
   if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
-  std::vector<std::string> shown(arguments.size());  // in every row
+  std::vector<std::string> shown(arguments.size());  // in the run's row
   std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
-  auto made = std::make_unique<Session>(device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
-  if (needs_redis) reach_redis(*made);
-  return made;
+  return std::make_unique<Session>(experiment, device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
 }
 
-void reach_redis(Session& session) {
-  try {
-    redis::Connection probe(session.redis().url);
-  } catch (const Failure& failure) {
-    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
-  }
-}
-
-void add_axes(CLI::App& app, Point& point, const std::set<std::string>& names) {
-  for (const Axis& a : axes()) {
-    if (!names.empty() && !names.contains(a.name)) continue;
-    const Json value = a.get(point);
-    const std::string help = a.words ? fmt::format("{}: {}", a.help, fmt::join(a.words(), ", ")) : a.help;
+void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::set<std::string>& names) {
+  for (const auto& [axis, owners] : table.entries()) {
+    if (!names.empty() && !names.contains(axis.name)) continue;
+    const std::string help = axis.words ? fmt::format("{}: {}", axis.help, fmt::join(axis.words(), ", ")) : axis.help;
+    const bool text = std::holds_alternative<std::string>(axis.standard);
     app.add_option_function<std::string>(
-           "--" + a.name, [&a, &point](const std::string& text) { a.set(point, text); }, help)
-        ->envname(variable_of(a.name))
-        ->type_name(value.is_string() ? "NAME" : "N")
-        ->default_str(value.is_string() ? value.get<std::string>() : value.dump());
+           "--" + axis.name,
+           [name = axis.name, read = axis.read, &point](const std::string& given) { point[name] = read(given); }, help)
+        ->envname(variable_of(axis.name))
+        ->type_name(text ? "NAME" : "N")
+        ->default_str(text_of(table.value(point, axis.name)))
+        ->group(owners.empty() ? "AXES" : fmt::format("AXES of {}", fmt::join(owners, ", ")));
   }
+}
+
+std::string experiment_of(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with("--experiment=")) return arguments[i].substr(std::string("--experiment=").size());
+    if (arguments[i] == "--experiment" && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  const char* value = std::getenv(variable_of("experiment").c_str());
+  return value == nullptr || *value == '\0' ? kStandardExperiment : value;
+}
+
+void add_experiment(CLI::App& app, std::string& chosen) {
+  add_option(app, "experiment", chosen, "what is measured: " + Experiments::instance().names());
 }
 
 }  // namespace feedrate

@@ -21,15 +21,16 @@ struct CommonOptions {
   void add_device(CLI::App&);
   void add_redis(CLI::App&);
   void add_run(CLI::App&);
-  /// A session for these options. When `needs_redis`, Redis is reached now: BadInput if it can't be.
-  std::unique_ptr<Session> session(const std::vector<std::string>& arguments, bool needs_redis);
+  std::unique_ptr<Session> session(const std::string& experiment, const std::vector<std::string>& arguments);
 };
 
-/// Connects to Redis once, before anything else is done: BadInput if it can't be.
-void reach_redis(Session&);
-
-/// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty; values land in `point`.
-void add_axes(CLI::App&, Point& point, const std::set<std::string>& names = {});
+/// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty, grouped by their owners; values land
+/// in `point`.
+void add_axes(CLI::App&, const AxisTable&, Values& point, const std::set<std::string>& names = {});
+/// The value of `--experiment` before the command line is read: which axes there are hangs on it.
+std::string experiment_of(const std::vector<std::string>& arguments);
+/// Adds that option.
+void add_experiment(CLI::App&, std::string& chosen);
 
 /// `--name 2%` or 0.02, kept as a share above 0 and up to 1.
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);

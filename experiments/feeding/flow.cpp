@@ -7,8 +7,8 @@
 #include <span>
 
 #include "common/clock.hpp"
-#include "common/threads.hpp"
 #include "common/nvtx_range.hpp"
+#include "common/threads.hpp"
 
 namespace feedrate {
 namespace {

@@ -7,18 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/histogram.hpp"
+#include "experiments/feeding/counts.hpp"
 #include "experiments/feeding/schedule.hpp"
 #include "experiments/feeding/stage_times.hpp"
 #include "experiments/feeding/tracker.hpp"
+#include "experiments/measure/histogram.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
-
-struct Counts {
-  std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
-  bool clean() const { return lost == 0 && duplicated == 0 && corrupted == 0; }
-};
 
 /// One timed stretch of load: until `seconds` have passed, or exactly `messages` were sent when that is not 0, or by a
 /// schedule.

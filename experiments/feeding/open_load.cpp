@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/units.hpp"
-#include "experiments/feeding/row_json.hpp"
 
 namespace feedrate {
 namespace {
@@ -15,20 +14,25 @@ namespace {
 constexpr double kGrowth = 0.01;
 constexpr double kBatches = 8;
 
-std::string why_unsustainable(const Point& point, const PassResult& result) {
+struct Behind {
+  Cause cause;
+  std::string evidence;
+};
+
+std::optional<Behind> why_behind(const Point& point, const PassResult& result) {
   const Backlog& backlog = result.backlog;
   const auto due = static_cast<double>(result.due);
   const double grown = backlog.end - backlog.begin;
   const double balanced = kBatches * static_cast<double>(point.batch) * point.producers;
   const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
-  if (result.unsent == 0 && !grows) return "";
+  if (result.unsent == 0 && !grows) return std::nullopt;
   const std::string evidence = fmt::format(
       "the backlog grew by {} where {} were due; {:.0f} messages were behind at the end, {} were never sent",
       format_rate(backlog.per_second), format_rate(due / result.seconds), backlog.end, result.unsent);
   // Where the queue always had room, it was not the queue.
   const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
                    result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
-  return own ? "generator: " + evidence : evidence;
+  return own ? Behind{Cause::generator, "generator: " + evidence} : Behind{Cause::backlog, evidence};
 }
 
 /// A generator falls behind when its own lateness makes a tenth or more of what half of the messages take, or a quarter
@@ -57,15 +61,15 @@ std::string why_generator(const PassResult& result, double pause_ns) {
 }  // namespace
 
 void describe_open_load(const Point& point, const PassResult& result, unsigned sample_every, double pause_ns,
-                        Json& row) {
-  row["bound"].erase("throughput");  // the rate is what was asked for, not what the queue can do
-  row["service_ns"] = to_json(result.service, sample_every);
-  row["send_lag_ns"] = to_json(result.send_lag, sample_every);
+                        Measurement& measured) {
+  measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
+  measured.histograms["service_ns"] = {result.service, sample_every};
+  measured.histograms["send_lag_ns"] = {result.send_lag, sample_every};
   for (const auto& [priority, latency] : result.by_priority) {
-    row["priorities_ns"][std::to_string(priority)] = to_json(latency, sample_every);
+    measured.details["priorities_ns"][std::to_string(priority)] = to_json(latency, sample_every);
   }
   const Backlog& backlog = result.backlog;
-  row["load"] = {
+  measured.details["load"] = {
       {"due", result.due},
       {"unsent", result.unsent},
       {"due_per_second", static_cast<double>(result.due) / result.seconds},
@@ -81,12 +85,11 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
       {"blocked_share", result.blocked_share},
       {"backlog",
        {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
-  if (const std::string why = why_unsustainable(point, result); !why.empty()) {
-    row["status"] = why.starts_with("generator") ? "invalid" : "unsustainable";
-    row["reason"] = why;
+  if (const auto behind = why_behind(point, result)) {
+    const bool own = behind->cause == Cause::generator;
+    measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   } else if (const std::string late = why_generator(result, pause_ns); !late.empty()) {
-    row["status"] = "invalid";
-    row["reason"] = late;
+    measured.judge(Status::invalid, Cause::generator, late);
   }
 }
 

@@ -43,7 +43,7 @@ unsigned stages_sampling(double messages_per_second, double seconds, const Point
 std::uint64_t finest_sampling(double due_per_second, const Point& point) {
   constexpr std::size_t kFewMessages = 4;
   constexpr double kMarkedPerSecond = 20'000, kCoarsest = 1024, kBusBytesPerSecond = 40e9;
-  if (!Queues::instance().get("--queue", point.queue).uses_lanes || point.device == "cpu") return 1;
+  if (!Queues::instance().get("--queue", point.queue).resident || point.device == "cpu") return 1;
   if (due_per_second == 0 && point.window <= kFewMessages) return 16;
   const double most = kBusBytesPerSecond / static_cast<double>(stride_of(point.payload));
   const double rate = due_per_second != 0 ? due_per_second : most;

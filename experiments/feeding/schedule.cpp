@@ -94,7 +94,7 @@ Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
                                static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
   }
   if (point.arrivals == "trace") {
-    schedule = read_trace(point.trace).schedule;
+    schedule = read_trace(point.trace_file).schedule;
     const double length = static_cast<double>(schedule.due_ns.back()) * 1e-9;
     const double stretch = point.rate == 0 || length == 0 ? 1 : static_cast<double>(schedule.size()) / rate / length;
     for (auto& due : schedule.due_ns) due = static_cast<std::uint64_t>(static_cast<double>(due) * stretch);
@@ -131,12 +131,12 @@ Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
 std::string refuse_load(Point& point, const Workload& workload) {
   if (!is_open(point)) return "";
   const bool traced = point.arrivals == "trace";
-  if (traced && point.trace == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";
+  if (traced && point.trace_file == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";
   if (!traced && point.rate == 0) return fmt::format("--arrivals {} needs --rate, messages a second", point.arrivals);
   if (point.arrivals == "bursts" && point.burst_us == 0) return "--arrivals bursts needs --burst-us, a burst's length";
   std::vector<std::size_t> sizes;
   if (traced) {
-    const TraceFile trace = read_trace(point.trace);
+    const TraceFile trace = read_trace(point.trace_file);
     if (!trace.workload.empty() && trace.workload != point.workload) {
       return fmt::format("the trace is of workload {}, the point of {}", trace.workload, point.workload);
     }

@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "common/clock.hpp"
-#include "common/threads.hpp"
 #include "common/nvtx_range.hpp"
+#include "common/threads.hpp"
 #include "experiments/feeding/flow.hpp"
 
 namespace feedrate {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "common/device/device_clock.hpp"
-#include "experiments/measure/histogram.hpp"
 #include "common/message/stages.hpp"
+#include "experiments/measure/histogram.hpp"
 
 namespace feedrate {
 

@@ -1,12 +1,10 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/device/device.hpp"
+#include "experiments/json.hpp"
 
 namespace feedrate {
-
-using Json = nlohmann::json;
 
 /// A row's `environment`: host, CPU, GPU, versions, clocks, link, Redis, revision, command line. `redis_url` may be
 /// empty; a server that can't be asked is left out.

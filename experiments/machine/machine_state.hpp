@@ -1,15 +1,13 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/json.hpp"
 #include "experiments/machine/gpu_sample.hpp"
 #include "experiments/machine/host_use.hpp"
 
 namespace feedrate {
-
-using Json = nlohmann::json;
 
 /// What the machine did during a phase of a measurement.
 struct MachineState {

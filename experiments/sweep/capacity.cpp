@@ -57,24 +57,33 @@ Slo parse_slo(const std::string& text) {
   return slo;
 }
 
+namespace {
+
+/// What the percentile would be without the load generator's own lag, where the experiment tells.
+std::optional<double> without_own_lag(const Json& row, const Slo& slo) {
+  const Json load = row.value("details", Json::object()).value("load", Json::object());
+  if (!load.contains("without_own_lag_ns")) return std::nullopt;
+  return load["without_own_lag_ns"][slo.percentile].get<double>();
+}
+
+}  // namespace
+
 bool generator_decides(const Json& row, const Slo& slo) {
-  if (!row.contains("latency_ns") || !row.contains("load")) return false;
-  return row["latency_ns"][slo.percentile] > slo.bound_ns &&
-         row["load"]["without_own_lag_ns"][slo.percentile] <= slo.bound_ns;
+  const auto latency = slo.value_of(row), prompt = without_own_lag(row, slo);
+  return latency && prompt && *latency > slo.bound_ns && *prompt <= slo.bound_ns;
 }
 
 Probe judge(std::uint64_t rate, const Json& row, const Slo& slo) {
   Probe probe{rate, false, row["reason"], row.value("id", "")};
-  if (!row.contains("latency_ns")) return probe;  // nothing came back in time
-  const double latency = row["latency_ns"][slo.percentile];
+  const auto latency = slo.value_of(row);
+  if (!latency) return probe;  // nothing came back in time
   const bool ok = row["status"] == "ok";
-  probe.sustained = (ok || probe.why.starts_with("generator")) && latency <= slo.bound_ns;
+  probe.sustained = (ok || row["cause"] == text_of(Cause::generator)) && *latency <= slo.bound_ns;
   if (probe.sustained) probe.why.clear();
   if (ok && !probe.sustained) {
-    probe.why = fmt::format("{} {}", slo.percentile, format_ns(latency));
+    probe.why = fmt::format("{} {}", slo.percentile, format_ns(*latency));
     if (generator_decides(row, slo)) {
-      probe.why += fmt::format("; without the generator's own lag {}",
-                               format_ns(row["load"]["without_own_lag_ns"][slo.percentile]));
+      probe.why += fmt::format("; without the generator's own lag {}", format_ns(*without_own_lag(row, slo)));
     }
   }
   return probe;

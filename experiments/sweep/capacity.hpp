@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/feeding/axes.hpp"
+#include "experiments/measure/experiment.hpp"
 
 namespace feedrate {
 
@@ -14,6 +14,10 @@ struct Slo {
   std::string percentile;  ///< p50, p90, p99 or p999
   double bound_ns = 0;
   std::string text;
+  std::string figure = "latency_ns";  ///< whose percentile it is
+
+  /// The row's value; none where nothing was measured.
+  std::optional<double> value_of(const Json& row) const { return figure_of(row, figure + "." + percentile); }
 };
 /// Throws BadInput naming --slo.
 Slo parse_slo(const std::string& text);

@@ -15,8 +15,8 @@ namespace feedrate {
 /// for twice as long, of these again the better third for twice as long as that, until one is left. The rest of the
 /// budget goes to its neighbours, one axis and one step at a time: a better one takes its place. Where none is better,
 /// the best is measured again, for luck may have put it there. Of made-up hills and of recorded rows
-/// (tests/experiments/halving_test.cpp) more is found by climbing than by more draws. Everything follows from the seed
-/// and the outcomes.
+/// (tests/experiments/sweep/halving_test.cpp) more is found by climbing than by more draws. Everything follows from the
+/// seed and the outcomes.
 class Halving {
  public:
   using Candidate = std::vector<std::size_t>;  ///< an index on each axis

@@ -7,15 +7,20 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "common/error.hpp"
+#include "experiments/measure/row_schema.hpp"
+#include "experiments/sweep/row_lines.hpp"
 
 namespace feedrate {
 
 Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
+  const std::filesystem::path compressed = file_.string() + ".gz";
+  if (!std::filesystem::exists(file_) && std::filesystem::exists(compressed)) {
+    throw BadInput(
+        fmt::format("{}: is compressed; `gunzip {}` first, to add rows", file_.string(), compressed.string()));
+  }
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
   // The lock goes with the process, however it ends.
@@ -31,19 +36,18 @@ Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
 
 std::size_t Recorder::read_earlier() {
   std::size_t whole = 0;
-  if (std::ifstream existing(file_, std::ios::binary); existing) {
-    std::ostringstream all;
-    all << existing.rdbuf();
-    const std::string text = all.str();
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line) && !lines.eof();) {
-      try {
-        earlier_.push_back(Json::parse(line));
-      } catch (const Json::exception& error) {
-        throw BadInput(fmt::format("{}: line {} is no JSON: {}", file_.string(), earlier_.size() + 1, error.what()));
-      }
-      whole += line.size() + 1;
+  for (const std::string& line : read_lines(file_).whole) {
+    try {
+      earlier_.push_back(Json::parse(line));
+    } catch (const Json::exception& error) {
+      throw BadInput(fmt::format("{}: line {} is no JSON: {}", file_.string(), earlier_.size() + 1, error.what()));
     }
+    const int version = earlier_.back().value("schema", 0);
+    if (version != kRowSchemaVersion) {
+      throw BadInput(fmt::format("{}: its rows are of schema {}; this program writes schema {}", file_.string(),
+                                 version, kRowSchemaVersion));
+    }
+    whole += line.size() + 1;
   }
   return whole;
 }

@@ -1,12 +1,11 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace feedrate {
+#include "experiments/json.hpp"
 
-using Json = nlohmann::json;
+namespace feedrate {
 
 /// Appends rows to a JSONL file, one write(2) and one fsync a row, so that neither a crash nor a kill can lose a
 /// finished row or leave half of one behind a finished one.

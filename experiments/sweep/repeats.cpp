@@ -1,14 +1,13 @@
 #include "experiments/sweep/repeats.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "experiments/measure/statistics.hpp"
 
 namespace feedrate {
 
-bool is_disturbed(const Json& row) {
-  return row.value("status", "") == "invalid" && row.value("reason", "").starts_with("disturbed");
-}
+bool is_disturbed(const Json& row) { return row.value("cause", "") == text_of(Cause::disturbed); }
 
 double spread_of(const std::vector<double>& values) {
   if (values.empty()) return 1;
@@ -17,15 +16,19 @@ double spread_of(const std::vector<double>& values) {
 }
 
 bool Repeats::precise() const {
-  return relative_half_width_95(throughputs_) <= settings_.throughput_within &&
-         relative_half_width_95(latencies_) <= settings_.latency_within;
+  const auto within = [&](const std::string& figure, double share) {
+    const auto found = values_.find(figure);
+    return found != values_.end() && relative_half_width_95(found->second) <= share;
+  };
+  return (rate_.empty() || within(rate_, settings_.throughput_within)) &&
+         (time_.empty() || within(percentile(), settings_.latency_within));
 }
 
 std::string Repeats::why_enough() const {
   if (disturbed_ > settings_.repetitions) return "disturbed";
   if (undisturbed_ < settings_.repetitions) return "";
   if (!settings_.until_precise) return "repetitions";
-  if (throughputs_.empty()) return "not ok";
+  if (values_.empty()) return "not ok";
   if (precise()) return "precise";
   if (undisturbed_ + disturbed_ >= settings_.most_repetitions) return "most repetitions";
   return seconds_ >= settings_.time_limit ? "time limit" : "";
@@ -34,11 +37,11 @@ std::string Repeats::why_enough() const {
 Json Repeats::add(const Json& row) {
   ++(is_disturbed(row) ? disturbed_ : undisturbed_);
   seconds_ += row["time"]["duration_seconds"].get<double>();
+  const std::set<std::string> figures{rate_, time_ + ".p50", time_ + ".p99", percentile()};
   if (row["status"] == "ok") {
-    throughputs_.push_back(row["throughput"]["messages_per_second"]);
-    latencies_.push_back(row["latency_ns"][settings_.percentile]);
-    p50s_.push_back(row["latency_ns"]["p50"]);
-    p99s_.push_back(row["latency_ns"]["p99"]);
+    for (const std::string& figure : figures) {
+      if (const auto value = figure_of(row, figure)) values_[figure].push_back(*value);
+    }
   }
   if (row["status"] == "skipped") {
     stop_ = "not ok";
@@ -47,16 +50,14 @@ Json Repeats::add(const Json& row) {
   stop_ = why_enough();
   if (stop_.empty()) return {};
   Json stop{{"reason", stop_}, {"repetitions", undisturbed_}, {"disturbed", disturbed_}};
-  if (throughputs_.size() >= 2) {
-    stop["throughput_half_width"] = relative_half_width_95(throughputs_);
-    stop["latency_half_width"] = relative_half_width_95(latencies_);
-    stop["percentile"] = settings_.percentile;
-    stop["spread"] = {{"throughput", spread_of(throughputs_)}, {"p50", spread_of(p50s_)}, {"p99", spread_of(p99s_)}};
-    stop["unstable"] = Json::array();
-    for (const auto& [name, most] :
-         {std::pair{"throughput", kUnstableThroughput}, {"p50", kUnstableP50}, {"p99", kUnstableP99}}) {
-      if (stop["spread"][name] >= most) stop["unstable"].push_back(name);
-    }
+  for (const auto& [figure, values] : values_) {
+    if (values.size() < 2) continue;
+    if (figure == rate_ || figure == percentile()) stop["half_widths"][figure] = relative_half_width_95(values);
+    if (figure != rate_ && figure != time_ + ".p50" && figure != time_ + ".p99") continue;
+    const double spread = spread_of(values);
+    stop["spread"][figure] = spread;
+    if (!stop.contains("unstable")) stop["unstable"] = Json::array();
+    if (spread >= (figure.ends_with(".p99") ? kUnstableTail : kUnstable)) stop["unstable"].push_back(figure);
   }
   return stop;
 }

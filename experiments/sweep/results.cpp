@@ -9,10 +9,10 @@
 #include <fstream>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "common/error.hpp"
-#include "common/units.hpp"
-#include "variants/queue.hpp"
+#include "experiments/measure/catalogue.hpp"
 
 namespace feedrate {
 namespace {
@@ -37,20 +37,28 @@ class Deadman {
   std::jthread thread_;
 };
 
-/// Makes the directory with its spec.json, which is there whole or not at all: a resume must be able to read it,
-/// whenever this is killed.
-void make_results(const std::filesystem::path& directory, const Json& document) {
+/// Writes a file that is there whole or not at all, whenever this is killed.
+void write_whole(const std::filesystem::path& path, const Json& document) {
   try {
-    std::filesystem::create_directories(directory);
-    const auto partial = directory / "spec.json.partial";
+    const std::filesystem::path partial = path.string() + ".partial";
     std::ofstream file(partial);
     file.exceptions(std::ios::failbit | std::ios::badbit);
     file << document.dump(2) << "\n";
     file.close();
-    std::filesystem::rename(partial, directory / "spec.json");
+    std::filesystem::rename(partial, path);
   } catch (const std::system_error& error) {  // of the file system as of the stream
-    throw BadInput("--out", directory.string(), fmt::format("a directory to write to ({})", error.what()));
+    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", error.what()));
   }
+}
+
+/// Makes the directory with its spec.json: a resume must be able to read it.
+void make_results(const std::filesystem::path& directory, const Json& document) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) {
+    throw BadInput("--out", directory.string(), fmt::format("a directory to write to ({})", failed.message()));
+  }
+  write_whole(directory / "spec.json", document);
 }
 
 const std::filesystem::path& made(const std::filesystem::path& directory, const Json& document, bool resume) {
@@ -61,26 +69,36 @@ const std::filesystem::path& made(const std::filesystem::path& directory, const 
 }  // namespace
 
 Results::Results(const std::filesystem::path& directory, const Json& document, bool resume)
-    : recorder_(made(directory, document, resume) / "rows.jsonl") {}
+    : directory_(directory), recorder_(made(directory, document, resume) / "rows.jsonl") {}
 
 std::set<std::string> Results::done(const std::string& kind) const {
   std::set<std::string> ids;
   for (const Json& row : earlier()) {
-    if (row.value("status", "") == "invalid" && row.value("reason", "") == "interrupted") continue;
+    if (row.value("cause", "") == text_of(Cause::interrupted)) continue;
     if (row.value("kind", "") == kind) ids.insert(row.at("id").get<std::string>());
   }
   return ids;
 }
 
-void Results::provide_floors(Session& session, bool redis) {
+void Results::write(const Json& row) {
+  if (!run_.is_null()) recorder_.write(std::exchange(run_, Json()));
+  recorder_.write(row);
+}
+
+void Results::begin(Session& session, std::span<const Resolution> points) {
   const auto floors = done("floor");
+  std::vector<Json> fresh;
   if (done("cell").empty()) {  // floors come first: a cell says that all of them have rows
-    for (const Json& row : session.measure_floors(redis)) {
-      if (!floors.contains(row.at("id").get<std::string>())) write(row);
-    }
+    fresh = session.measure_floors(points);
+    std::erase_if(fresh, [&](const Json& row) { return floors.contains(row.at("id").get<std::string>()); });
   }
   for (const Json& row : earlier()) {
     if (row.value("kind", "") == "floor") session.add_floor_row(row);
+  }
+  run_ = session.run_row();
+  for (const Json& row : fresh) write(row);
+  if (!std::filesystem::exists(directory_ / "catalogue.json")) {
+    write_whole(directory_ / "catalogue.json", catalogue());
   }
 }
 
@@ -91,8 +109,7 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
   const double phases = settings.messages != 0 ? kLongestByMessages : 2 * settings.seconds + settings.warmup_seconds;
   const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
   const Deadman deadman(longest, [&] {
-    Json hung =
-        session.failed_row(cell.point, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
+    Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
     label(hung);
     write(hung);
     spdlog::error("a cell hangs and can't be stopped; starting again behind it");
@@ -104,33 +121,15 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
   return row;
 }
 
-bool any_uses_redis(const std::vector<Resolution>& points) {
-  return std::any_of(points.begin(), points.end(), [](const Resolution& r) {
-    return r.impossible.empty() && Queues::instance().get("--queue", r.point.queue).uses_redis;
-  });
-}
-
-std::vector<Resolution> distinct(const std::vector<Point>& points, Device& device) {
+std::vector<Resolution> distinct(const std::vector<Values>& points, Session& session) {
   std::vector<Resolution> all;
   std::set<std::string> seen;
-  for (const Point& point : points) {
-    Resolution resolution = resolve(point, device);
-    if (seen.insert(params_of(resolution.point).dump()).second) all.push_back(std::move(resolution));
+  for (const Values& point : points) {
+    Resolution resolution = session.resolve(point);
+    if (seen.insert(session.kind().axes().params(resolution.values).dump()).second)
+      all.push_back(std::move(resolution));
   }
   return all;
-}
-
-std::string short_text(const Point& p) {
-  std::string text = fmt::format("{} {} {} payload={} window={} batch={}", p.queue, p.transfer, p.workload,
-                                 format_count(p.payload), p.window, p.batch);
-  if (p.producers != 1) text += fmt::format(" producers={}", p.producers);
-  if (p.streams != 0) text += fmt::format(" streams={}", p.streams);
-  if (p.lanes != 0) text += fmt::format(" lanes={}", p.lanes);
-  if (p.block != 0) text += fmt::format(" block={}", p.block);
-  if (p.pack > 1) text += fmt::format(" pack={}", p.pack);
-  if (p.arrivals != "closed") text += " " + p.arrivals;
-  if (p.rate != 0) text += " " + format_rate(static_cast<double>(p.rate));
-  return text;
 }
 
 }  // namespace feedrate

@@ -45,11 +45,12 @@ std::string difference_from(const Json& spec_there, const std::vector<Json>& row
                             const Json& environment_here, const std::string& device_here) {
   if (std::string found = first_difference("spec", spec_there, spec_here); !found.empty() || rows_there.empty())
     return found;
-  const Json& last = rows_there.back();
-  const Json params = last.value("params", Json::object());
-  const Json device = last.value("device", params.value("device", Json()));  // of a floor, or of a cell
+  Json device, environment = Json::object();
+  for (const Json& row : rows_there) {
+    if (row.value("kind", "") == "run") environment = row.value("environment", Json::object());
+    device = row.value("device", row.value("params", Json::object()).value("device", device));  // of a floor, or a cell
+  }
   if (device.is_string() && device != device_here) return said("device", device, device_here);
-  const Json environment = last.value("environment", Json::object());
   for (const char* name : {"host", "cpu", "cores", "gpu", "version", "revision", "build_type"}) {
     if (!environment.contains(name)) continue;
     const Json here = environment_here.value(name, Json());

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/feeding/axes.hpp"
+#include "experiments/json.hpp"
 
 namespace feedrate {
 

@@ -1,24 +1,25 @@
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "experiments/measure/session.hpp"
+#include "experiments/measure/experiment.hpp"
 
 namespace feedrate {
 
 /// What to look for from one point on.
 struct Search {
-  Point start;
-  std::string goal;                           ///< messages_per_second or bytes_per_second
-  double seconds = 0;                         ///< of the clock on the wall
-  std::vector<AxisValues> free;               ///< the first value of each is not special: `start` is
-  std::function<bool(const Point&)> allowed;  ///< by the spec's constraints
+  Values start;
+  std::string goal;                            ///< a figure that is to be as high as it can
+  double seconds = 0;                          ///< of the clock on the wall
+  std::vector<AxisValues> free;                ///< the first value of each is not special: `start` is
+  std::function<bool(const Values&)> allowed;  ///< by the spec's constraints
 };
 
 /// A sweep, as its JSON file says:
 ///
-///     { "name": …, "description": …,
+///     { "name": …, "description": …, "experiment": …,                       feeding, when it says nothing
 ///       "run":   { "seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin" },   the options' values
 ///       "parts": [ { "axes": { "queue": ["a", "b"], "payload": "pow2:6..20:2", "window": [1, 256] },
 ///                    "zip": [ ["window", "batch"] ],
@@ -36,8 +37,9 @@ struct Search {
 /// but for the axes that the part itself fixes.
 struct Spec {
   std::string name, description;
-  Json document;              ///< what was read, overrides included: goes into the results' directory
-  std::vector<Point> points;  ///< in order, as written: not yet resolved for a device
+  std::shared_ptr<const Kind> kind;  ///< the experiment
+  Json document;                     ///< what was read, overrides included: goes into the results' directory
+  std::vector<Values> points;        ///< in order, as written: not yet resolved for a device
   std::vector<Search> searches;
 };
 

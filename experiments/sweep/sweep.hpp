@@ -12,7 +12,8 @@ struct SweepOptions {
   std::function<void()> restart = {};  ///< called when a cell can't be stopped: replaces the process, never returns
 };
 
-bool needs_redis(const Spec&, Device&);
+/// All that a sweep may measure.
+std::vector<Resolution> all_points(const Spec&, Session&);
 
 /// Searches the best settings where the spec asks for that, then measures every cell in a seeded shuffled order, a
 /// repetition after the other. Cells that have rows are not measured again. Returns the exit code.

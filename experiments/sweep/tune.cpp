@@ -8,7 +8,6 @@
 #include "common/hash.hpp"
 #include "common/threads.hpp"
 #include "experiments/sweep/halving.hpp"
-#include "variants/queue.hpp"
 
 namespace feedrate {
 namespace {
@@ -21,29 +20,30 @@ struct Grid {
   std::vector<AxisValues> axes;
   Halving::Candidate start;
 
-  Grid(const Search& search, Device& device) {
+  Grid(const Search& search, Session& session) : table_(session.kind().axes()) {
     for (AxisValues axis_values : search.free) {
-      const Axis& a = axis(axis_values.axis);
-      const std::string own = text_of(a, search.start);
+      const Axis& a = table_.axis(axis_values.axis);
+      const std::string own = text_of(table_.value(search.start, a.name));
       auto& values = axis_values.values;
       if (std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
-      std::stable_sort(values.begin(), values.end(), [&](const std::string& left, const std::string& right) {
-        return value_of(a, left) < value_of(a, right);
-      });
+      std::stable_sort(values.begin(), values.end(),
+                       [&](const std::string& left, const std::string& right) { return a.read(left) < a.read(right); });
       std::set<Json> seen;
       for (const std::string& value : values) {
-        Point point = search.start;
-        a.set(point, value);
-        seen.insert(params_of(resolve(point, device).point));
+        Values point = search.start;
+        point[a.name] = a.read(value);
+        seen.insert(table_.params(session.resolve(point).values));
       }
       if (seen.size() < 2) continue;
       start.push_back(static_cast<std::size_t>(std::find(values.begin(), values.end(), own) - values.begin()));
       axes.push_back(std::move(axis_values));
     }
   }
-  Point point(const Search& search, const Halving::Candidate& candidate) const {
-    Point point = search.start;
-    for (std::size_t i = 0; i < axes.size(); ++i) axis(axes[i].axis).set(point, axes[i].values[candidate[i]]);
+  Values point(const Search& search, const Halving::Candidate& candidate) const {
+    Values point = search.start;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      point[axes[i].axis] = table_.axis(axes[i].axis).read(axes[i].values[candidate[i]]);
+    }
     return point;
   }
   std::vector<std::size_t> sizes() const {
@@ -53,38 +53,20 @@ struct Grid {
   }
 
  private:
-  static Json value_of(const Axis& a, const std::string& text) {
-    Point scratch;
-    a.set(scratch, text);
-    return a.get(scratch);
-  }
-  static std::string text_of(const Axis& a, const Point& point) {
-    const Json value = a.get(point);
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  }
+  const AxisTable& table_;
 };
 
-double score_of(const Json& row, const std::string& goal) {
-  return row.contains("throughput") ? row["throughput"][goal].get<double>() : 0;
-}
-
 }  // namespace
-
-std::string variant_of(const Point& point) {
-  return point.transfer == kNoTransfer ? point.queue : point.queue + " + " + point.transfer;
-}
-
-unsigned spinning_threads(const Point& point) { return 2 * point.producers + point.workers; }
 
 Tuner::Tuner(Session& session, Results& results, std::function<void()> restart)
     : session_(session), results_(results), restart_(std::move(restart)) {
   for (const Json& row : results.earlier()) {
-    if (row.contains("search") && row.value("reason", "") != "interrupted") earlier_[row.at("id")] = row;
+    if (row.contains("search") && row.value("cause", "") != text_of(Cause::interrupted)) earlier_[row.at("id")] = row;
   }
 }
 
 Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung, unsigned times, unsigned number) {
-  Json identity = params_of(cell.point);
+  Json identity = session_.kind().axes().params(cell.values);
   identity["search"] = fmt::format("{} {}", search.goal, rung);
   const std::string id = row_id(identity, times);
   if (const auto known = earlier_.find(id); known != earlier_.end()) return known->second;
@@ -95,7 +77,8 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   brief.no_stages = true;
   brief.compare_with_driver = false;
   const RunSettings usual = session_.exchange_settings(brief);
-  const Json mark{{"variant", variant_of(cell.point)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
+  const Json mark{
+      {"variant", session_.kind().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
   Json row = results_.measure(session_, cell, 0, restart_, [&](Json& made) {
     made["id"] = id;
     made["search"] = mark;
@@ -105,9 +88,10 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   return row;
 }
 
-Point Tuner::find(const Search& search, const Tell& tell) {
+Values Tuner::find(const Search& search, const Tell& tell) {
   const unsigned cap = std::max(available_cores(), kLeastCap);
-  const Grid grid(search, session_.device());
+  const Grid grid(search, session_);
+  const Kind& kind = session_.kind();
   struct Known {
     double score = 0;
     unsigned times = 0;  // measured
@@ -116,20 +100,20 @@ Point Tuner::find(const Search& search, const Tell& tell) {
   std::map<std::string, Known> all_known;  // by point and rung: candidates may come to the same point
   unsigned tries = 0;
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
-    const Point asked = grid.point(search, candidate);
-    const Resolution cell = resolve(asked, session_.device());
-    if (!cell.impossible.empty() || spinning_threads(cell.point) > cap || !search.allowed(asked)) return {};
+    const Values asked = grid.point(search, candidate);
+    const Resolution cell = session_.resolve(asked);
+    if (!cell.impossible.empty() || kind.entry().threads(cell.values) > cap || !search.allowed(asked)) return {};
     if (interrupted()) return {0, search.seconds};
-    Known& known = all_known[fmt::format("{} {}", params_of(cell.point).dump(), rung)];
+    Known& known = all_known[fmt::format("{} {}", kind.axes().params(cell.values).dump(), rung)];
     // Another candidate's point needs no measurement; the same candidate asked again wants one more.
     if (known.asked.insert(candidate).second && known.times != 0) return {known.score, 0};
     const Json row = measure(search, cell, rung, known.times++, tries++);
-    known.score = score_of(row, search.goal);
+    known.score = figure_of(row, search.goal).value_or(0);
     tell(row, tries);
     return {known.score, row["time"]["duration_seconds"]};
   };
   // Each variant draws its own numbers, whatever was searched before it.
-  const std::uint64_t seed = session_.settings().seed ^ hash64(variant_of(search.start) + search.goal);
+  const std::uint64_t seed = session_.settings().seed ^ hash64(kind.variant(search.start) + search.goal);
   return grid.point(search, Halving(grid.sizes(), grid.start, search.seconds, seed).find(attempt));
 }
 

@@ -20,7 +20,7 @@ class Tuner {
   Tuner(Session&, Results&, std::function<void()> restart);
   /// The best settings that were found, or where the search started when nothing else could be measured. Ends early
   /// when the user interrupts.
-  Point find(const Search&, const Tell&);
+  Values find(const Search&, const Tell&);
 
  private:
   /// One try; `times`: how often the point was measured at this rung before, `number`: the try's in its search.
@@ -31,10 +31,5 @@ class Tuner {
   std::function<void()> restart_;
   std::map<std::string, Json> earlier_;  // rows by id
 };
-
-/// "gpu_ring", or "redis_list + pinned".
-std::string variant_of(const Point&);
-/// The most threads that spin at a point: producers, collectors and workers.
-unsigned spinning_threads(const Point&);
 
 }  // namespace feedrate

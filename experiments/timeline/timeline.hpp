@@ -1,13 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include "experiments/json.hpp"
 
 namespace feedrate {
-
-using Json = nlohmann::json;
 
 /// Something that the GPU, a CUDA call or an NVTX range was busy with; times are of the host's clock (now_ns()).
 struct Activity {

@@ -13,9 +13,9 @@
 /// requests into few large ones. Larger messages are worked on where they lie, by a warp or the whole team each.
 namespace feedrate {
 
-template <class F, class Group>
+template <class F, class Group, class Marks>
 FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
-                               std::size_t out_stride, const StageMarks&);
+                               std::size_t out_stride, const Marks&);
 
 inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
@@ -54,28 +54,29 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
 }
 
 /// All messages of a batch by this team, each by a thread, a warp, or the team (`block`).
-template <class F, class Group>
-__device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity) {
+template <class F, class Group, class Marks>
+__device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
+                           const Marks& marks) {
   const auto in = [&](unsigned i) { return batch.in + std::size_t{i} * batch.in_stride; };
   const auto out = [&](unsigned i) { return batch.out + std::size_t{i} * batch.out_stride; };
   if (granularity == Granularity::thread) {
     for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
-      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
+      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
     }
   } else if (granularity == Granularity::warp) {
     for (unsigned i = team.rank() / 32; i < batch.count; i += team.size() / 32) {
-      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
+      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
     }
   } else {
     for (unsigned i = 0; i < batch.count; ++i)
-      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, batch.marks);
+      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, marks);
   }
 }
 
 /// All messages of `batch` by this team, which has `staging` bytes of shared memory at `stage`.
-template <class F, class Group>
+template <class F, class Group, class Marks>
 __device__ void serve_by(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
-                         std::byte* stage, unsigned staging) {
+                         const Marks& marks, std::byte* stage, unsigned staging) {
   const unsigned at_once = staged_at_once(staging, batch.in_stride, batch.out_stride);
   if (granularity == Granularity::automatic) {
     if (at_once != 0) {
@@ -84,7 +85,7 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
       granularity = batch.count >= team.size() / 32 ? Granularity::warp : Granularity::block;
     }
   }
-  if (at_once == 0) return serve_each(functor, team, batch, granularity);
+  if (at_once == 0) return serve_each(functor, team, batch, granularity, marks);
   for (unsigned first = 0; first < batch.count; first += at_once) {
     const unsigned n = min(at_once, batch.count - first);
     std::byte* in = stage;
@@ -93,26 +94,27 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
     std::byte* const far_out = batch.out + std::size_t{first} * batch.out_stride;
     copy_by(team, in, far_in, std::size_t{n} * batch.in_stride, far_in);
     team.sync();
-    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n, batch.marks}, granularity);
+    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n}, granularity, marks);
     team.sync();
     copy_by(team, far_out, out, std::size_t{n} * batch.out_stride, far_out);
     team.sync();  // the staging may be overwritten
   }
 }
 
-template <class F>
-__global__ void __launch_bounds__(1024) batch_kernel(F functor, BatchView batch, unsigned per_block, unsigned staging) {
+template <class F, class Marks>
+__global__ void __launch_bounds__(1024)
+    batch_kernel(F functor, BatchView batch, Marks marks, unsigned per_block, unsigned staging) {
   extern __shared__ uint4 stage[];
   __shared__ TeamScratch scratch;
   const unsigned first = blockIdx.x * per_block;
   batch.in += std::size_t{first} * batch.in_stride;
   batch.out += std::size_t{first} * batch.out_stride;
   batch.count = min(per_block, batch.count - first);
-  serve_by(functor, Team(0, blockDim.x, &scratch), batch, Granularity::automatic, reinterpret_cast<std::byte*>(stage),
-           staging);
+  serve_by(functor, Team(0, blockDim.x, &scratch), batch, Granularity::automatic, marks,
+           reinterpret_cast<std::byte*>(stage), staging);
 }
 
-template <class F>
+template <class F, class Marks>
 void launch_batch(const F& functor, const BatchView& batch, unsigned block, cudaStream_t stream) {
   if (batch.count == 0) return;
   const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
@@ -122,7 +124,7 @@ void launch_batch(const F& functor, const BatchView& batch, unsigned block, cuda
   per_block = std::min(per_block, batch.count);
   const unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
   const unsigned grid = (batch.count + per_block - 1) / per_block;
-  batch_kernel<<<grid, block, staging, stream>>>(functor, batch, per_block, staging);
+  batch_kernel<<<grid, block, staging, stream>>>(functor, batch, Marks(batch.marks), per_block, staging);
   check(cudaGetLastError(), "launching a workload's kernel");
 }
 

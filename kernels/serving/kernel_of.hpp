@@ -9,30 +9,27 @@
 #include "kernels/serving/resident.cuh"
 #endif
 
-/// Makes a Kernel in all its forms (CPU, launched, resident) from one functor F:
+/// Makes a Kernel in all its forms (CPU, launched, resident) from one functor F. HD: for host and device (FEEDRATE_HD).
 ///
 ///     static bool accepts(bytes);                 HD: whether a message of this length can be worked on
-///     static size_t result_bytes(bytes);          HD: payload of its result
+///     static size_t result_bytes(bytes);          HD: payload bytes of its result
 ///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
 ///   and, if wanted,
-///     bool refuses(payload, bytes)                HD: whether this very message can't be worked on; it alone fails
-///     then.
+///     bool refuses(payload, bytes)                HD: whether this very message can't be worked on; it alone fails.
 ///                                                 Every thread of the group asks, and must get the same answer
 ///
-/// The functor is copied to the GPU by value. `group` (kernels/serving/group.hpp) are the threads that share the message. `in`
-/// and `out` are pieces of 16 bytes; reading and writing up to the next multiple of 16 behind `bytes` is allowed.
+/// The functor is copied to the GPU by value. `group` is the threads that share the message
+/// (kernels/serving/group.hpp). `in` and `out` are pieces of 16 bytes; reading and writing up to the next multiple of
+/// 16 behind `bytes` is allowed. A result's checksum is for whoever wants one; the ring does not look at it.
 namespace feedrate {
 
 /// One message by one group: the functor, and the header that every result carries.
-template <class F, class Group>
+template <class F, class Group, class Marks>
 FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
-                               std::byte* out, std::size_t out_stride, const StageMarks& marks) {
+                               std::byte* out, std::size_t out_stride, const Marks& marks) {
   Header header = *reinterpret_cast<const Header*>(in);
   const bool marked = group.rank() == 0 && marks.samples(header.id);
-  if (marked) {
-    if (marks.claimed_ns != 0) marks.mark(header.id, Stage::claimed, marks.claimed_ns);
-    marks.mark(header.id, Stage::kernel_start, device_clock_ns());
-  }
+  if (marked) marks.begin(header.id);
   const std::size_t length = header.length;
   Fault fault = Fault::none;
   if (length > in_stride - sizeof(Header)) {
@@ -53,7 +50,7 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     header.length = kFailed | static_cast<std::uint32_t>(fault);
   }
   if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
-  if (marked) marks.mark(header.id, Stage::kernel_end, device_clock_ns());
+  if (marked) marks.end(header.id);
 }
 
 /// `Base` is Kernel, or an interface that adds to it.
@@ -63,20 +60,23 @@ class KernelOf : public Base {
   explicit KernelOf(F functor = F()) : functor_(std::move(functor)) {}
 
   void run_on_cpu(const BatchView& batch) const override {
+    const typename Base::KernelMarks marks(batch.marks);
     for (std::uint32_t i = 0; i < batch.count; ++i) {
       serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,
-                    batch.out + std::size_t{i} * batch.out_stride, batch.out_stride, batch.marks);
+                    batch.out + std::size_t{i} * batch.out_stride, batch.out_stride, marks);
     }
   }
 #ifdef __CUDACC__
   void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
-    launch_batch(functor_, batch, block, static_cast<cudaStream_t>(stream));
+    launch_batch<F, typename Base::KernelMarks>(functor_, batch, block, static_cast<cudaStream_t>(stream));
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {
-    launch_resident(functor_, lanes, shape, static_cast<cudaStream_t>(stream));
+    launch_resident<F, typename Base::KernelMarks>(functor_, lanes, shape, static_cast<cudaStream_t>(stream));
   }
-  unsigned resident_blocks_that_fit(const ResidentShape& shape) const override { return resident_blocks<F>(shape); }
+  unsigned resident_blocks_that_fit(const ResidentShape& shape) const override {
+    return resident_blocks<F, typename Base::KernelMarks>(shape);
+  }
 #else
   void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("built without CUDA"); }
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {

@@ -43,9 +43,9 @@ class Idle {
 
 /// By counter: the team's first thread looks and claims, all work, the first hands over.
 /// `claimed_ns`: a word for the team.
-template <class F, class Group>
+template <class F, class Group, class Marks>
 __device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, std::uint64_t* claimed_ns, std::byte* stage,
+                              const ResidentShape& shape, Marks marks, std::uint64_t* claimed_ns, std::byte* stage,
                               unsigned staging) {
   const RingView& ring = lane.ring;
   // What is not staged is claimed in pieces that keep the bus busy and still come back before the rest is read.
@@ -56,7 +56,6 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   // ones are work, and are shared.
   const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
   LaneServer server(lane, state);  // its shadow is used by the first thread alone
-  StageMarks marks = lane.marks;
   Idle idle(shape.idle);
   while (true) {
     Claim claim;
@@ -68,21 +67,17 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
         look = server.look(most, sharing, claim);
       }
       idle.reset();
-      if (marks.slots != nullptr) *claimed_ns = device_clock_ns();
+      if (marks.wanted()) *claimed_ns = device_clock_ns();
     }
     // The first thread has acquired `published`; the barriers in here hand what that makes visible on to the team.
     constexpr unsigned kFirstBits = 48;
     const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
     claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
     if (claim.count == 0) break;
-    if (marks.slots != nullptr) marks.claimed_ns = *claimed_ns;
-    const BatchView batch{ring.in_slot(claim.first),
-                          ring.out_slot(claim.first),
-                          ring.in_stride,
-                          ring.out_stride,
-                          static_cast<std::uint32_t>(claim.count),
-                          marks};
-    serve_by(functor, team, batch, shape.granularity, stage, staging);
+    if (marks.wanted()) marks.claimed(*claimed_ns);
+    const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
+                          static_cast<std::uint32_t>(claim.count)};
+    serve_by(functor, team, batch, shape.granularity, marks, stage, staging);
     // The barrier puts every thread's results before the releases that follow, which are cumulative.
     team.sync();
     if (lane.results == ResultOrder::as_finished) {
@@ -106,9 +101,9 @@ inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const R
 
 /// By flags, message after message: each look takes in the whole next slot, kUnits units in each thread. In shared
 /// memory the team needs room for a message's units and a result's.
-template <unsigned kUnits, class F, class Group>
+template <unsigned kUnits, class F, class Group, class Marks>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, unsigned poller, std::byte* stage) {
+                              const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage) {
   std::byte* const in = stage;
   std::byte* const out = stage + lane.in_units * sizeof(Unit);
   const std::uint32_t mirror = poller % lane.mirrors;
@@ -149,7 +144,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
     // Whether another poller was faster, and the meeting after which all that is staged can be read.
     if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
     idle.reset();
-    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, lane.marks);
+    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, marks);
     team.sync();
     const Header& header = *reinterpret_cast<const Header*>(out);
     const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
@@ -166,9 +161,10 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// vain. A look reads the cursor beside the slots. What that says waits is claimed before the next look, unseen, so
 /// that teams don't read the same slots; when that is less than came to the last look, the next takes in more, which
 /// another team may see as well.
-template <class F, class Group>
+template <class F, class Group, class Marks>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                                   const ResidentShape& shape, unsigned poller, std::byte* stage, unsigned staging) {
+                                   const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage,
+                                   unsigned staging) {
   constexpr unsigned kEach = kUnitsPerThreadOfMany;
   const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
   const unsigned most = many_at_a_look(lane, shape, staging);
@@ -251,7 +247,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       const Granularity large = count >= team.size() / 32 ? Granularity::warp : Granularity::block;
       granularity = in_stride <= kLargestPerThread ? Granularity::thread : large;
     }
-    serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count, lane.marks}, granularity);
+    serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count}, granularity, marks);
     team.sync();
     for (unsigned i = team.rank(); i < count * lane.out_slot_units; i += team.size()) {
       const unsigned m = i / lane.out_slot_units, unit = i % lane.out_slot_units;
@@ -278,13 +274,14 @@ inline __device__ unsigned dynamic_shared_bytes() {
 /// through all of it once, and would wait for the L2 at every jump. `kUnits`: of a flagged slot in each thread; 0: by
 /// counter; kMany: by flags, several messages at a look.
 inline constexpr unsigned kMany = kUnitsPerThread + 1;
-template <class F, unsigned kUnits, bool by_warp>
+template <class F, class Marks, unsigned kUnits, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
   __shared__ TeamScratch scratch[kMostPollers];
   __shared__ std::uint64_t claimed_ns[kMostPollers];
   const LaneView lane = lanes[blockIdx.x];
+  const Marks marks(lane.marks);
   if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
   __syncthreads();
   const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
@@ -292,11 +289,11 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
   const auto serve = [&](const auto& team) {
     if constexpr (kUnits == kMany) {
-      serve_flagged_many(functor, team, lane, &state, shape, poller, mine, staging);
+      serve_flagged_many(functor, team, lane, &state, shape, marks, poller, mine, staging);
     } else if constexpr (kUnits != 0) {
-      serve_flagged<kUnits>(functor, team, lane, &state, shape, poller, mine);
+      serve_flagged<kUnits>(functor, team, lane, &state, shape, marks, poller, mine);
     } else {
-      serve_counted(functor, team, lane, &state, shape, &claimed_ns[poller], mine, staging);
+      serve_counted(functor, team, lane, &state, shape, marks, &claimed_ns[poller], mine, staging);
     }
     team.sync();
     if (team.rank() == 0) {
@@ -315,23 +312,24 @@ template <class F>
 using ResidentKernel = void (*)(F, const LaneView*, ResidentShape);
 
 /// The kernels for a shape: by counter, by flags for small and for larger slots, and for several of them.
-template <class F>
+template <class F, class Marks>
 std::array<ResidentKernel<F>, kMany + 1> resident_kernels(const ResidentShape& shape) {
   const auto kernels = [](auto by_warp) {
     return []<std::size_t... units>(std::index_sequence<units...>) {
-      return std::array<ResidentKernel<F>, sizeof...(units)>{resident_kernel<F, units, decltype(by_warp)::value>...};
+      return std::array<ResidentKernel<F>, sizeof...(units)>{
+          resident_kernel<F, Marks, units, decltype(by_warp)::value>...};
     }
     (std::make_index_sequence<kMany + 1>());
   };
   return shape.block == 32 * shape.pollers ? kernels(std::true_type()) : kernels(std::false_type());
 }
 
-template <class F>
+template <class F, class Marks>
 ResidentKernel<F> resident_kernel_for(const LaneView& lane, const ResidentShape& shape) {
   const unsigned team = shape.block / shape.pollers;
-  if (lane.notify == Notify::counter) return resident_kernels<F>(shape)[0];
+  if (lane.notify == Notify::counter) return resident_kernels<F, Marks>(shape)[0];
   const bool many = many_at_a_look(lane, shape, kStagingBytes / shape.pollers) > 1;
-  return resident_kernels<F>(shape)[many ? kMany : (lane.in_units + team - 1) / team];
+  return resident_kernels<F, Marks>(shape)[many ? kMany : (lane.in_units + team - 1) / team];
 }
 
 /// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
@@ -348,10 +346,10 @@ unsigned resident_staging(ResidentKernel<F> kernel) {
 }
 
 /// All lanes are of one kind.
-template <class F>
+template <class F, class Marks>
 void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
                      cudaStream_t stream) {
-  const ResidentKernel<F> kernel = resident_kernel_for<F>(lanes.front(), shape);
+  const ResidentKernel<F> kernel = resident_kernel_for<F, Marks>(lanes.front(), shape);
   const unsigned staging = resident_staging<F>(kernel);
   kernel<<<static_cast<unsigned>(lanes.size()), shape.block, staging, stream>>>(functor, lanes.data(), shape);
   check(cudaGetLastError(), "launching a workload's resident kernel");
@@ -359,12 +357,12 @@ void launch_resident(const F& functor, std::span<const LaneView> lanes, const Re
 
 /// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
 /// Asking loads the kernels, so that their first launch waits for nothing.
-template <class F>
+template <class F, class Marks>
 unsigned resident_blocks(const ResidentShape& shape) {
   int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  for (const ResidentKernel<F> kernel : resident_kernels<F>(shape)) {
+  for (const ResidentKernel<F> kernel : resident_kernels<F, Marks>(shape)) {
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
                                                         resident_staging<F>(kernel)),

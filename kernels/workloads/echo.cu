@@ -9,8 +9,6 @@ struct Echo {
   static constexpr auto kName = "echo";
   static constexpr auto kDescription = "every 32-bit word plus one, with checksum";
 
-  explicit Echo(const WorkloadOptions&) {}
-
   FEEDRATE_HD static bool accepts(std::size_t) { return true; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
   static std::string refuse(std::size_t) { return ""; }

@@ -13,12 +13,17 @@ struct FmaChain {
   static constexpr auto kDescription = "a chain of fused multiply-adds on every float, --flops-per-byte long";
   static constexpr float kA = 0.999f, kB = 0.001f;  // towards 1: no overflow, no denormals, however long the chain
 
-  explicit FmaChain(const WorkloadOptions& options)
-      : steps(static_cast<unsigned>(std::lround(options.flops_per_byte * sizeof(float) / 2))) {
-    if (options.flops_per_byte < 0.5 || options.flops_per_byte > 65536) {
-      throw BadInput("--flops-per-byte", std::to_string(options.flops_per_byte), "0.5 (one step a float) to 65536");
-    }
+  struct Options {
+    double flops_per_byte = 1;
+  };
+  static const Axes<Options>& axes() {
+    static const auto kAxes = Axes<Options>().number("flops-per-byte", &Options::flops_per_byte, {0.5, 65536},
+                                                     "floating-point operations per payload byte");
+    return kAxes;
   }
+
+  explicit FmaChain(const Options& options)
+      : steps(static_cast<unsigned>(std::lround(options.flops_per_byte * sizeof(float) / 2))) {}
 
   unsigned steps;
 

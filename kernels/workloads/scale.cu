@@ -12,8 +12,6 @@ struct Scale {
   static constexpr auto kDescription = "every 32-bit word times three; the template to copy; payload a multiple of 16";
   static constexpr std::uint32_t kFactor = 3;
 
-  explicit Scale(const WorkloadOptions&) {}
-
   /// Whether a message of so many bytes can be worked on. Here: whole pieces, so that none needs to be cut.
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % sizeof(Vec16) == 0; }
   /// How long its result is.

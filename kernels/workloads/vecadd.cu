@@ -9,8 +9,6 @@ struct VecAdd {
   static constexpr auto kName = "vecadd";
   static constexpr auto kDescription = "sum of the payload's two float arrays; payload a multiple of 32 bytes";
 
-  explicit VecAdd(const WorkloadOptions&) {}
-
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 32 == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload / 2; }
   static std::string refuse(std::size_t payload) {

@@ -11,7 +11,7 @@ class MachineRow : public testing::Test {
   Outcome validate(const Json& machine) {
     const Outcome run =
         place_.run({"run", "--device", "cpu", "--queue", "null", "--messages", "100", "--warmup", "0", "--json"});
-    Json row = rows_of(run.out).at(0);
+    Json row = measured_in(run.out).at(0);
     row["machine"] = machine;
     place_.write("rows.jsonl", row.dump() + "\n");
     return place_.run({"validate", "rows.jsonl"});
