@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from . import units
+from . import sections, units
 from .errors import BadInput
 from .verdict import BUCKET_NOISE, Metric
 
 FILE = "catalogue.json"
 PERCENTILES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
-JUDGED = ("p50", "p99")  # of a distribution, where the catalogue names no others
+JUDGED = ("p50", "p99")  # what `compare` judges of a distribution
 DOES_NOT_APPLY = {0, "none"}
 
 
@@ -50,7 +50,6 @@ class Figure:
     higher: bool = True
     distribution: bool = False
     headline: bool = False
-    compared: object = None  # True, False, or the percentiles; None: as `headline` says
     unstable_from: object = None  # a factor, or one for each percentile
     description: str = ""
 
@@ -58,12 +57,12 @@ class Figure:
     def stem(self) -> str:
         return self.name.removesuffix("_ns")
 
-    def percentiles(self) -> tuple[str, ...]:
-        """What `compare` judges of it; of a number the number itself, as ''."""
-        chosen = self.headline if self.compared is None else self.compared
-        if not chosen:
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """What `compare` judges of it: of a distribution percentiles, of a number the number itself, as ''."""
+        if not self.headline:
             return ()
-        return (JUDGED if chosen is True else tuple(chosen)) if self.distribution else ("",)
+        return JUDGED if self.distribution else ("",)
 
 
 @dataclass(frozen=True)
@@ -101,16 +100,21 @@ class Experiment:
 
     @cached_property
     def compared(self) -> tuple[Metric, ...]:
-        """What `compare` judges."""
-        figures = self.figures.values()
-        return tuple(self.metric(figure, percentile) for figure in figures for percentile in figure.percentiles())
+        """What `compare` judges: the headline figures, unless the experiment's section knows better."""
+        known = sections.of(self.name).compared
+        return tuple(
+            self.metric(figure, percentile)
+            for figure in self.figures.values()
+            for percentile in known.get(figure.name, figure.judged)
+        )
 
     @cached_property
     def judged(self) -> tuple[Metric, ...]:
-        """Whose repetitions may differ too much."""
+        """Whose repetitions may differ too much: the main rate's and time's, which `feedrate` judges, too."""
         found = [
             self.metric(figure, percentile)
             for figure in self.figures.values()
+            if figure.name in (self.rate, self.time)
             for percentile in (figure.unstable_from if isinstance(figure.unstable_from, dict) else ("",))
         ]
         return tuple(metric for metric in found if metric.unstable_from)
@@ -267,7 +271,6 @@ def _figure(one: dict) -> Figure:
         one["better"] == "higher",
         one.get("distribution", False),
         one.get("headline", False),
-        one.get("compared"),
         one.get("unstable_from"),
         one.get("description", ""),
     )

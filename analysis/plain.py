@@ -33,7 +33,11 @@ def table(results: Results, measured: pd.DataFrame) -> Table:
     several = [*(["workload"] if works else []), "point"]
     costs = [name for name in ("host_threads", "sms") if measured[name].notna().any()]
     rows = []
-    for _, point in measured.sort_values(["rank", "work"], kind="stable").iterrows():
+    in_order = sorted(
+        measured.to_dict("records"),
+        key=lambda point: [(isinstance(point[by], str), point[by]) for by in ("rank", "work", *shown)],
+    )
+    for point in in_order:
         rows.append(
             [
                 point["variant"],
@@ -50,7 +54,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table:
     return Table(columns, rows, set(range(1 + len(several), len(columns))))
 
 
-def _figure(results: Results, point: pd.Series, figure, percentile: str) -> str:
+def _figure(results: Results, point: dict, figure, percentile: str) -> str:
     metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
     column = metric.column
     told = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"])

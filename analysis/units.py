@@ -64,7 +64,7 @@ def _si(value, unit: str) -> str:
         return NOTHING
     text, prefix = _scaled(value, _SI)
     if unit.partition("/")[0] in _SYMBOLS:
-        return f"{text} {prefix}{unit}"
+        return f"{text} {prefix}{unit}".strip()
     return f"{text} {prefix} {unit}" if prefix else f"{text} {unit}"
 
 

@@ -6,6 +6,9 @@ NAN = float("nan")
 COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
 WRONG = ("lost", "duplicated", "corrupted")
 NUMBERS = ("driver_ratio",)
+# Bytes are messages times their size, so they are judged already; the service time has no headline, and its tail tells
+# the queue from the load.
+COMPARED = {"bytes_per_second": (), "service_ns": ("p99",)}
 NAMES = {"burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
 # How an axis is said beside a number; the rest are said by name.
 SAID = {

@@ -19,6 +19,8 @@ class Section:
     columns: Callable[[dict], dict] = lambda row: {}
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None
+    # Comparing. By figure the percentiles that are judged ('' of a number), where not those that every experiment has.
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Words. `names`: of axes whose own name says too little; `said`: how an axis is said with its value.
     names: Mapping[str, str] = field(default_factory=dict)
     said: Mapping[str, Callable] = field(default_factory=dict)

@@ -8,6 +8,7 @@ SECTION = Section(
     columns=details.columns,
     numbers=details.NUMBERS,
     doubt=details.doubt,
+    compared=details.COMPARED,
     names=details.NAMES,
     said=details.SAID,
     draw=draw_all,

@@ -61,8 +61,8 @@ def test_google_benchmark_holds_the_rows_numbers(google, directory):
     written = [json.loads(line) for line in Path(directory, "rows.jsonl").read_text().splitlines()]
     row = next(row for row in written if row.get("params") == POINTS[2] and row["repetition"] == 1)
     name = (
-        "redis_list+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:4/workers:1/streams:4/"
-        "block:128/pack:1"
+        "redis_list+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:4/workers:1/block:128/"
+        "pack:1/streams:4"
     )
     found = [one for one in google["benchmarks"] if one["name"] == name]
     assert [one["repetition_index"] for one in found] == [0, 1, 2]
