@@ -7,7 +7,7 @@ from .aa import write_aa
 from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
-from .feeding.blocks import BLOCKS, update_readme, write_figures
+from .blocks import BLOCKS, update_readme, write_figures
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
 from .files import say
@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
         "--block",
         choices=list(BLOCKS),
         default="figures",
-        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: what is best for which messages, the "
-        "figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
+        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the best of each figure and every "
+        "point (of any experiment); of feeding what is best for which messages, the figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
         "saturation, or which queue keeps which bound",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")

@@ -15,7 +15,7 @@ from analysis.histogram import Histogram
 from analysis.load import load
 from analysis.feeding.plots import load_stages, offered, percentiles
 from analysis.feeding.plots.styles import Styles
-from analysis.feeding.blocks import headline_text
+from analysis.blocks import headline_text
 from analysis.feeding.ring import points as ring
 
 

@@ -16,6 +16,7 @@ H200 = REFERENCE / "h200"
 MOST = 8_000_000  # bytes of all that is committed there, figures included
 FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
 PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
+LAUNCH = ROOT / "experiments/launch/README.md"
 NOTE = ROOT / "variants/queues/gpu_ring.md"
 BLOCKS = {
     "figures": ["readme", H200, PAGE, "--figures", H200 / "figures"],
@@ -27,6 +28,8 @@ BLOCKS = {
     "capacity": ["readme", H200 / "capacity", PAGE, "--block", "capacity", "--figures", H200 / "capacity/figures"],
     "aa": ["aa", H200 / "aa/a", H200 / "aa/b", "--readme", PAGE],
     "axes": ["ring", H200 / "ring", "--out", H200 / "ring/figures", "--note", NOTE],
+    "launch: best": ["readme", H200 / "launch", LAUNCH, "--block", "best"],
+    "launch: points": ["readme", H200 / "launch", LAUNCH, "--block", "points"],
     "quick: answer": ["readme", H200 / "quick/b", QUICK, "--block", "answer"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }

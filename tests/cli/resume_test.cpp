@@ -113,8 +113,9 @@ TEST_F(Resume, HalfALineIsCutOff) {
 TEST_F(Resume, FloorsCutShortAreCompleted) {
   ASSERT_EQ(begin()->wait(), 0);
   const std::string text = read_text(rows());
-  ASSERT_EQ(Json::parse(text.substr(0, text.find('\n'))).at("kind"), "floor");
-  write_text(rows(), text.substr(0, text.find('\n') + 1));
+  const auto run_end = text.find('\n') + 1, floor_end = text.find('\n', run_end) + 1;
+  ASSERT_EQ(Json::parse(text.substr(run_end, floor_end - run_end)).at("kind"), "floor");
+  write_text(rows(), text.substr(0, floor_end));
   EXPECT_EQ(go_on()->wait(), 0);
   expect_complete(planned());
 }

@@ -1,21 +1,21 @@
-"""README's figures: every number in README comes from result rows through here."""
+"""Generated blocks of pages: every number in a page comes from result rows through here."""
 
 from pathlib import Path
 
-from .. import stats
-from ..document import Table, markdown, markdown_table, without_links
-from ..errors import BadInput
-from ..figures import links, pngs
-from ..files import write_all
-from ..load import Results, load
-from ..marked import rewrite
-from ..report import device_warning, told, where_line
-from . import advice, open_load, questions, tails
-from .headline import headline
-from .plots import ALL, capacities, draw_all, load_stages, offered
-from .ring.block import ring_text
-from .ring.pair import pair_text
-from .story import headline_note
+from . import answer, plain, stats
+from .document import Table, markdown, markdown_table, without_links
+from .errors import BadInput
+from .figures import links, pngs
+from .files import write_all
+from .load import Results, load, load_all
+from .marked import rewrite
+from .report import device_warning, told, where_line
+from .feeding import advice, open_load, questions, tails
+from .feeding.headline import headline
+from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
+from .feeding.ring.block import ring_text
+from .feeding.ring.pair import pair_text
+from .feeding.story import headline_note
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -68,6 +68,18 @@ def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
     return told(results, [markdown(block) for block in questions.blocks(results)[1:]])
 
 
+def _best_block(directory: str, readme: Path, figures: str | None) -> str:
+    """The best variant of each headline figure, of the folder's first experiment."""
+    results = next(iter(load_all([directory]).values()))
+    return told(results, [markdown(block) for block in answer.blocks(results, answer.general(results.experiment))[1:]])
+
+
+def _points_block(directory: str, readme: Path, figures: str | None) -> str:
+    """Every point with its figures, of the folder's first experiment."""
+    results = next(iter(load_all([directory]).values()))
+    return told(results, [markdown(block) for block in plain.blocks(results)[1:]])
+
+
 def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
     return ring_text(load([directory]))
 
@@ -93,6 +105,8 @@ def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
 
 
 BLOCKS = {
+    "best": _best_block,
+    "points": _points_block,
     "answer": _answer_block,
     "figures": _figures_block,
     "ring": _ring_block,
