@@ -8,32 +8,37 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from . import units
-from .compare import Rules, explanation, match_some, measured_metrics, pairs
+from .compare import Rules, explanation, in_both, match_some, measured_metrics, metrics_of, pairs
 from .document import Table, markdown_table
 from .errors import BadInput
 from .files import say
-from .load import Results, load
+from .gate import noise_of, parse_noise
+from .load import Results, load_all
 from .marked import rewrite
 from .verdict import CONFIDENCE, FASTER, SLOWER, VERDICTS, Metric, ratio
 
 NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]  # tried in turn, in steps of 12 %
 
 
-def write_aa(before: str, after: str, rules: Rules, readme: str | None, check: bool) -> int:
+def write_aa(before: str, after: str, margin: float, noises: list[str], readme: str | None, check: bool) -> int:
     """Prints the table of false verdicts, or puts it into README's block `aa`. Returns the exit code."""
     if check and readme is None:
         raise BadInput("--check", "", "there is no block to check", "together with --readme README.md")
-    a, b = load([before], "A"), load([after], "B")
-    matched, _ = match_some(a, b, rules)
-    warning = _warning(a, b)
-    if warning:
-        print(f"warning: {warning}", file=sys.stderr)
+    shared = in_both(load_all([before], "A"), load_all([after], "B"))
+    noise = parse_noise(noises, [metric for sides in shared.values() for metric in metrics_of(*sides)])
+    texts = []
+    for name, (a, b) in shared.items():
+        rules = Rules(margin, noise_of(noise, metrics_of(a, b)))
+        matched, _ = match_some(a, b, rules)
+        warning = _warning(a, b)
+        if warning:
+            print(f"warning: {warning}", file=sys.stderr)
+        texts.append((f"Experiment {name}:\n\n" if len(shared) > 1 else "") + aa_text(a, b, matched, rules))
+    text = "\n\n".join(texts)
     if readme is None:
-        say(aa_text(a, b, matched, rules))
+        say(text)
         return 0
-    return rewrite(
-        readme, "--readme", "aa", lambda: aa_text(a, b, matched, rules), check, f"{Path(before)} and {Path(after)}"
-    )
+    return rewrite(readme, "--readme", "aa", lambda: text, check, f"{Path(before)} and {Path(after)}")
 
 
 def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
@@ -57,14 +62,14 @@ def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
     if not any(rules.run_noise.values()):
         return []
     matched, _ = match_some(a, b, Rules(rules.margin))
-    verdicts = [one.verdict for metric in measured_metrics(matched) for one in matched[metric.column] if one.verdict]
+    verdicts = [one.verdict for metric in measured_metrics(a, b, matched) for one in matched[metric.column] if one.verdict]
     false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
     share = units.percent(false / len(verdicts))
     return [f"With `--run-noise 0` {false} of the {len(verdicts)} would be false, {share}."]
 
 
 def _table(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> Table:
-    metrics = measured_metrics(matched)
+    metrics = measured_metrics(a, b, matched)
     verdicts = {metric: [one.verdict for one in matched[metric.column] if one.verdict] for metric in metrics}
     paired = [sides for _, sides in pairs(a, b) if all(sides)]
     rows = [_row(metric.name.replace("_", " "), found, run_noise(paired, metric)) for metric, found in verdicts.items()]

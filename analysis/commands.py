@@ -4,15 +4,15 @@ import argparse
 import sys
 
 from .aa import write_aa
-from .compare import METRICS, Rules, write_comparison
+from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
+from .blocks import BLOCKS, update_readme, write_figures
+from .feeding.ranks import write_ranks
+from .feeding.ring.note import write_ring
 from .files import say
-from .gate import GRAMMAR, parse_gate, parse_margin, parse_noise
-from .ranks import write_ranks
-from .readme import BLOCKS, update_readme, write_figures
+from .gate import GRAMMAR, parse_margin
 from .report import write_report
-from .ring.note import write_ring
 from .verdict import RUN_NOISE
 
 
@@ -27,14 +27,13 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--out", metavar="DIR", help="where to write (default: the first DIR)")
     report.add_argument("--title", help="the report's title (default: the directories' names)")
 
-    names = ", ".join(metric.name for metric in METRICS)
     compare = commands.add_parser(
         "compare",
         help="ratios B / A of equal points, each FASTER, SLOWER, SAME or UNCLEAR",
-        description="Compares B with A point by point, for each metric "
-        f"({names}): the ratio B / A, its 95 % interval, and a verdict. FASTER and SLOWER: B differs by the margin or "
-        "more, and not by chance even among so many points. SAME: the whole interval lies within the margin. UNCLEAR: "
-        "everything else.",
+        description="Compares B with A point by point, for each metric that the catalogue beside the rows names "
+        "(throughput, p50, p99 and others): the ratio B / A, its 95 % interval, and a verdict. FASTER and SLOWER: B "
+        "differs by the margin or more, and not by chance even among so many points. SAME: the whole interval lies "
+        "within the margin. UNCLEAR: everything else.",
         epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
     )
     compare.add_argument("before", metavar="A", help="the result directory to compare with")
@@ -103,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
         "--block",
         choices=list(BLOCKS),
         default="figures",
-        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: what is best for which messages, the "
-        "figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
+        help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the best of each figure and every "
+        "point (of any experiment); of feeding what is best for which messages, the figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
         "saturation, or which queue keeps which bound",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
@@ -135,10 +134,6 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _rules(options: argparse.Namespace) -> Rules:
-    return Rules(parse_margin(options.margin), parse_noise(options.run_noise, METRICS))
-
-
 def run(arguments: list[str]) -> int:
     """Runs one command; returns the exit code."""
     options = parser().parse_args(arguments)
@@ -159,10 +154,13 @@ def _run(options: argparse.Namespace) -> int:
         case "report":
             say(str(write_report(options.directories, options.out, options.title)))
         case "compare":
-            gates = [parse_gate(text, METRICS) for text in options.fail_on]
-            return write_comparison(options.before, options.after, options.out, _rules(options), gates)
+            margin = parse_margin(options.margin)
+            return write_comparison(
+                options.before, options.after, options.out, margin, options.run_noise, options.fail_on
+            )
         case "aa":
-            return write_aa(options.before, options.after, _rules(options), options.readme, options.check)
+            margin = parse_margin(options.margin)
+            return write_aa(options.before, options.after, margin, options.run_noise, options.readme, options.check)
         case "export":
             say("\n".join(map(str, export(options.directory, options.format, options.out))))
         case "figures":

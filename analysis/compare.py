@@ -9,21 +9,16 @@ import numpy as np
 import pandas as pd
 
 from . import stats, tables, units
-from .document import Block, Bullets, Heading, Picture, Table, Text, to_markdown
+from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
 from .figures import pngs
 from .files import say, write_all
-from .gate import Gate, failures
-from .load import Results, load, missing, variant_name
+from .gate import failures, noise_of, parse_gate, parse_noise
+from .load import Results, load_all
 from .plots import comparison
+from .plots.style import Drawing
 from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
 
-METRICS = (
-    Metric("messages_per_second", "throughput", True, resolution=0.0),
-    Metric("p50", "p50", False),  # of an open load the response time's: from when a message was due
-    Metric("p99", "p99", False),
-    Metric("service_p99", "service_p99", False),  # from when it was sent; only an open load has that apart
-)
 FEW = 5  # repetitions a side below which a change of one point among many is rarely found
 
 
@@ -36,36 +31,83 @@ class Rules:
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
 
 
-def write_comparison(before: str, after: str, out: str | None, rules: Rules, gates: Sequence[Gate]) -> int:
+@dataclass(frozen=True)
+class Compared:
+    """One experiment's part of a comparison."""
+
+    blocks: list[Block]
+    drawing: Drawing
+    stopped: list[str]
+
+
+def write_comparison(
+    before: str, after: str, out: str | None, margin: float, noises: Sequence[str], fail_on: Sequence[str]
+) -> int:
     """Writes compare.md and compare.png, prints the former, and names on stderr what the gates stop. Returns the exit
-    code: 1 where they stop anything."""
-    a, b = load([before], "A"), load([after], "B")
+    code: 1 where they stop anything. `noises` and `fail_on` are as the command line says them."""
+    sides = load_all([before], "A"), load_all([after], "B")
+    shared = in_both(*sides)
+    every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))
+    gates, noise = [parse_gate(text, every) for text in fail_on], parse_noise(noises, every)
+    target = Path(out) if out else Path(after)
+    found = [
+        _compare(a, b, Rules(margin, noise_of(noise, metrics_of(a, b))), gates, name if len(shared) > 1 else "")
+        for name, (a, b) in shared.items()
+    ]
+    said = f"A: {before}. B: {after}. {_only(sides, shared)}".strip()
+    blocks = [block for one in found for block in one.blocks]
+    if len(found) == 1:  # what is compared, and how to read it, in one paragraph
+        said, blocks = f"{said} {blocks[0].text}", blocks[1:]
+    text = to_markdown("Feedrate comparison", [Text(said), *blocks])
+    write_all(pngs([one.drawing for one in found], target) | {target / "compare.md": text})
+    say(f"{text}\n{target / 'compare.md'}")
+    stopped = [line for one in found for line in one.stopped]
+    for line in stopped:
+        print(line, file=sys.stderr)
+    return 1 if stopped else 0
+
+
+def in_both(before: dict[str, Results], after: dict[str, Results]) -> dict[str, tuple[Results, Results]]:
+    """By experiment; there must be one."""
+    shared = {name: (before[name], after[name]) for name in before if name in after}
+    if not shared:
+        first = next(iter(after.values()))
+        raise BadInput(
+            "B",
+            first.directories[0],
+            f"shares no experiment with A: rows of {', '.join(after)}",
+            f"rows of {', '.join(before)}",
+        )
+    return shared
+
+
+def _only(sides: Sequence[dict[str, Results]], shared: dict) -> str:
+    alone = [(letter, name) for letter, side in zip("AB", sides) for name in side if name not in shared]
+    return " ".join(f"Only {letter} holds rows of {name}." for letter, name in alone)
+
+
+def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -> Compared:
+    """`name`: of the experiment where there are several, else empty."""
     matched, lonely = match_some(a, b, rules)
-    metrics = measured_metrics(matched)
-    target = Path(out) if out else b.directories[0]
+    metrics = measured_metrics(a, b, matched)
     overall = summarise(matched, metrics)
-    drawing = comparison.draw(matched, overall, metrics)
+    drawing = comparison.draw(matched, overall, metrics, name)
     blocks: list[Block] = [
-        Text(f"A: {before}. B: {after}. {explanation(rules)}"),
+        *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
+        Text(explanation(rules)),
         Bullets(_summary(matched, lonely, metrics)),
-        Heading("By queue and transfer"),
-        _overall_table(overall, metrics),
+        Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
+        _overall_table(overall, metrics, a.experiment.what),
         Heading("Point by point"),
         _table(matched, metrics, a, b),
         Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
-        *_lonely(lonely),
+        *_lonely(lonely, a.experiment.what),
         Heading("What differs between the environments"),
         *_differences(a, b),
     ]
-    text = to_markdown("Feedrate comparison", blocks)
-    write_all(pngs([drawing], target) | {target / "compare.md": text})
-    say(f"{text}\n{target / 'compare.md'}")
-    varying = tables.varying(a, b)
-    stopped = failures(gates, matched, lonely, metrics, lambda point: _name(point, varying))
-    for line in stopped:
-        print(line, file=sys.stderr)
-    return 1 if stopped else 0
+    stopped = failures(gates, matched, lonely, metrics_of(a, b), lambda point: _name(a, point, tables.varying(a, b)))
+    return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
 def explanation(rules: Rules) -> str:
@@ -97,50 +139,59 @@ def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.D
     return matched, lonely
 
 
-def measured_metrics(matched: pd.DataFrame) -> list[Metric]:
+def metrics_of(a: Results, b: Results) -> tuple[Metric, ...]:
+    """What the catalogue of either side says is compared."""
+    return tuple({metric.column: metric for side in (b, a) for metric in side.experiment.compared}.values())
+
+
+def measured_metrics(a: Results, b: Results, matched: pd.DataFrame) -> list[Metric]:
     """Those that some point has on both sides."""
-    return [metric for metric in METRICS if any(one.verdict for one in matched[metric.column])]
+    return [metric for metric in metrics_of(a, b) if any(one.verdict for one in matched[metric.column])]
 
 
 def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points that are ok in both, with a judged Ratio for each metric; and the points that are ok in one only."""
-    rows, lonely = [], []
+    metrics, rows, lonely = metrics_of(a, b), [], []
     for point, sides in pairs(a, b):
         if all(sides):
             ratios = {
                 metric.column: ratio(
                     *(side[metric.column] for side in sides), metric.resolution, rules.run_noise.get(metric.name, 0.0)
                 )
-                for metric in METRICS
+                for metric in metrics
             }
-            rows.append(point | ratios | {"repetitions": [len(side["p50"]) for side in sides]})
+            rows.append(point | ratios | {"repetitions": [side["repetitions"] for side in sides]})
         else:
             there, absent = ("A", b) if sides[0] else ("B", a)
             lonely.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
     matched = pd.DataFrame(rows)
-    for metric in METRICS if rows else ():
+    for metric in metrics if rows else ():
         matched[metric.column] = judge(list(matched[metric.column]), metric, rules.margin)
     return matched, pd.DataFrame(lonely)
 
 
-def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict[str, np.ndarray] | None]]]:
-    """Every point that is ok on some side, and of either side the repetitions of each metric."""
+def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
+    """Every point that is ok on some side, and of either side the repetitions of each metric, and how many."""
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
-    sides = [_samples(results, axes) for results in (a, b)]
+    sides = [_samples(results, axes, metrics_of(a, b)) for results in (a, b)]
     found = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         point = dict(zip(axes, key))
-        point["variant"] = variant_name(point["queue"], point["transfer"])
+        point["variant"] = a.experiment.variant_name(point)
         found.append((point, [side.get(key) for side in sides]))
     return found
 
 
-def _samples(results: Results, axes: list[str]) -> dict[tuple, dict[str, np.ndarray]]:
+def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> dict[tuple, dict]:
     """For each point that is ok, the repetitions of each metric."""
     ok = results.cells[results.cells["status"] == "ok"]
-    ok = ok.assign(**{axis: [missing(axis, queue) for queue in ok["queue"]] for axis in axes if axis not in ok})
+    points = ok.to_dict("records")
+    lacking = [axis for axis in axes if axis not in ok]
+    ok = ok.assign(**{axis: [results.experiment.missing(axis, point) for point in points] for axis in lacking})
+    ok = ok.assign(**{metric.column: np.nan for metric in metrics if metric.column not in ok})
+    columns = [metric.column for metric in metrics]
     return {
-        key: {metric.column: group[metric.column].to_numpy() for metric in METRICS}
+        key: {column: group[column].to_numpy() for column in columns} | {"repetitions": len(group)}
         for key, group in ok.groupby(axes, sort=False)
     }
 
@@ -190,8 +241,8 @@ def _heading(metric: Metric) -> str:
     return metric.name.replace("_", " ")
 
 
-def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
-    columns = ["queue + transfer", "points", *map(_heading, metrics)]
+def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric], what: str) -> Table:
+    columns = [what, "points", *map(_heading, metrics)]
     return Table(
         columns,
         [
@@ -204,32 +255,34 @@ def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
 
 def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Results) -> Table:
     varying = tables.varying(a, b)
-    columns = ["queue + transfer", "workload", "point", "repetitions", *map(_heading, metrics)]
+    works = ["workload"] if "workload" in matched else []
+    columns = [a.experiment.what, *works, "point", "repetitions", *map(_heading, metrics)]
     rows = [
         [
             row["variant"],
-            row["workload"],
-            tables.place(row, varying),
+            *(row[work] for work in works),
+            tables.place(a, row, varying),
             " / ".join(map(str, row["repetitions"])),
             *(f"{row[metric.column]} {row[metric.column].verdict}".strip() for metric in metrics),
         ]
         for _, row in matched.iterrows()
     ]
-    return Table(columns, rows, set(range(3, len(columns))))
+    return Table(columns, rows, set(range(2 + len(works), len(columns))))
 
 
-def _name(point: pd.Series, varying: list[str]) -> str:
+def _name(results: Results, point: pd.Series, varying: list[str]) -> str:
     """A point in one line."""
-    return f"{point['variant']}, {point['workload']}, {tables.place(point, varying)}"
+    work = [point["workload"]] if "workload" in point else []
+    return ", ".join([point["variant"], *work, tables.place(results, point, varying)])
 
 
-def _lonely(lonely: pd.DataFrame) -> list[Block]:
+def _lonely(lonely: pd.DataFrame, what: str) -> list[Block]:
     if lonely.empty:
         return [Text("Every point is in both.")]
     rows = []
     for (where, variant, elsewhere), group in lonely.groupby(["ok in", "variant", "elsewhere"], sort=False):
         rows.append([where, variant, str(len(group)), elsewhere])
-    return [Table(["ok only in", "queue + transfer", "points", "on the other side"], rows, {2})]
+    return [Table(["ok only in", what, "points", "on the other side"], rows, {2})]
 
 
 def _differences(a: Results, b: Results) -> list[Block]:

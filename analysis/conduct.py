@@ -31,7 +31,7 @@ def _tries(seconds: list[float]) -> list[str]:
 
 
 def _disturbed(cells: pd.DataFrame) -> list[str]:
-    left_out = int(((cells["status"] == "invalid") & cells["reason"].str.startswith("disturbed")).sum())
+    left_out = int(((cells["status"] == "invalid") & (cells["cause"] == "disturbed")).sum())
     kept = int(((cells["status"] == "ok") & (cells["disturbances"].str.len() > 0)).sum())
     given_up = sum(stop.get("reason") == "disturbed" for stop in cells["stop"])
     said = []

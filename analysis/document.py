@@ -73,6 +73,14 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class Chapter:
+    """Begins the part of one experiment, where a report is about several."""
+
+    text: str
+    told: str = ""
+
+
+@dataclass(frozen=True)
 class Text:
     text: str
     kind: str = ""  # "", "note", "missing" or "warning"
@@ -124,7 +132,7 @@ class Picture:
     slim: str  # the same for a phone's
 
 
-Block = Heading | Text | Bullets | Table | Picture
+Block = Heading | Chapter | Text | Bullets | Table | Picture
 
 
 def to_html(title: str, blocks: list[Block]) -> str:
@@ -140,6 +148,8 @@ def _html(block: Block) -> str:
     match block:
         case Heading(text):
             return f"<h2>{escape(text)}</h2>"
+        case Chapter(text, told):
+            return f'<h1>{escape(text)}</h1>\n<p class="note">{escape(told)}</p>'
         case Text(text, kind):
             return f'<p class="{kind}">{escape(text)}</p>'
         case Bullets(items):
@@ -205,6 +215,8 @@ def markdown(block: Block) -> str:
     match block:
         case Heading(text):
             return f"## {text}"
+        case Chapter(text, told):
+            return f"# {text}\n\n{told}"
         case Text(text, kind):
             return f"> **{text}**" if kind == "warning" else text
         case Bullets(items):

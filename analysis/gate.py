@@ -34,14 +34,18 @@ def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
 
 
 def parse_noise(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, float]:
-    """`--run-noise 2%:p99` as a share for each metric; without a metric it holds for those not named. What nothing is
-    said of has RUN_NOISE."""
+    """`--run-noise 2%:p99` as a share for each metric that is named; '' for the others."""
     noise = {}
     for text in texts:
         amount, *metric = text.split(":")
         if len(metric) > 1:
             raise BadInput("--run-noise", text, "not understood", "PERCENT[:METRIC]")
         noise[_metric("--run-noise", text, metric, metrics)] = parse_percent("--run-noise", text, amount)
+    return noise
+
+
+def noise_of(noise: dict[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+    """The share of each metric. What nothing is said of has RUN_NOISE."""
     return {metric.name: noise.get(metric.name, noise.get("", RUN_NOISE)) for metric in metrics}
 
 
@@ -65,10 +69,11 @@ def parse_percent(option: str, text: str, amount: str) -> float:
 
 
 def _metric(option: str, text: str, named: list[str], metrics: Sequence[Metric]) -> str:
-    names = [metric.name for metric in metrics]
-    if named and named[0] not in names:
+    known = {name: metric.name for metric in metrics for name in (metric.key, metric.name)}
+    if named and named[0] not in known:
+        names = dict.fromkeys(metric.name for metric in metrics)
         raise BadInput(option, text, f"no such metric '{named[0]}'", ", ".join(names))
-    return named[0] if named else ""
+    return known[named[0]] if named else ""
 
 
 def failures(

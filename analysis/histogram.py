@@ -20,9 +20,12 @@ class Histogram:
 
     @staticmethod
     def from_row(histogram: dict) -> "Histogram":
+        """A row names the buckets by `index`, or by `steps`: each from the one before, which is shorter."""
+        told = histogram.get("index")
+        index = np.cumsum(histogram["steps"]) if told is None else told
         return _collect(
             histogram["sub_bucket_bits"],
-            np.asarray(histogram["index"], dtype=np.int64),
+            np.asarray(index, dtype=np.int64),
             np.asarray(histogram["counts"], dtype=np.int64),
             histogram.get("overflow", 0),
         )

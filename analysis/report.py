@@ -1,54 +1,53 @@
-"""The report: what was measured, told from the answer to the details."""
+"""The report: what was measured, told from the answer to the details. What an experiment tells besides is its
+section's."""
 
 from pathlib import Path
-from types import ModuleType
 
-import pandas as pd
-
-from . import advice, answer, capacity, conduct, costs, open_load, stability, stats, tables, tails, units
-from .document import Block, Bullets, Heading, Picture, Table, Text, evidence, to_html, to_markdown
+from . import answer, conduct, plain, sections, stability, stats, tables
+from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, evidence, to_html, to_markdown
 from .figures import inline_svg, pngs
 from .files import write_all
-from .load import COUNTS, STATUSES, Results, load, machine_letters
-from .plots import Drawing, capacities, draw_all, offered
+from .load import STATUSES, Results, load_all, machine_letters
+from .plots.style import Drawing
 
 CPU_WARNING = "CPU device: these are not GPU results."
 
 
 def write_report(directories: list[str], out: str | None, title: str | None) -> Path:
     """Writes report.html, report.md and the PNGs; returns the path of report.html."""
-    results = load(directories)
-    target = Path(out) if out else results.directories[0]
-    drawings, slim = draw_all(results), draw_all(results, narrow=True)
-    title = title or "Feedrate: " + ", ".join(path.resolve().name for path in results.directories)
-    blocks = _blocks(results, drawings, slim)
+    found = load_all(directories)
+    first = next(iter(found.values()))
+    target = Path(out) if out else first.directories[0]
+    title = title or "Feedrate: " + ", ".join(path.resolve().name for path in first.directories)
+    blocks: list[Block] = []
+    images: dict[Path, bytes] = {}
+    for results in found.values():
+        draw = sections.of(results.experiment.name).draw
+        drawings, slim = draw(results), draw(results, True)
+        if len(found) > 1:
+            blocks.append(Chapter(f"Experiment {results.experiment.name}", results.experiment.description))
+        blocks += _blocks(results, drawings, slim)
+        images |= pngs(drawings, target)
     blocks += evidence(blocks)
     page = target / "report.html"
     pages = {target / "report.md": to_markdown(title, blocks), page: to_html(title, blocks)}
-    write_all(pngs(drawings, target) | pages)
+    write_all(images | pages)
     return page
 
 
 def _blocks(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> list[Block]:
-    closed = results.closed
-    measured = stats.points(closed)
+    section = sections.of(results.experiment.name)
     environment, differing = tables.environment(results)
-    pictures = {both[0].name: _picture(*both) for both in zip(drawings, slim)}
-    for figure, block in _beside(results):
-        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(block)
-    glance = pictures.pop("headline", [])
+    general = lambda: answer.blocks(results, answer.general(results.experiment))  # noqa: E731
     return [
         Text(where_line(results), "note"),
         *_warnings(results, differing),
-        *answer.blocks(results),
+        *(section.answer(results) if section.answer else general()),
         Heading("What was measured"),
         Bullets(summary(results)),
         *conduct.blocks(results),
-        *advice.blocks(results),
-        *glance,
-        *(_headlines(closed, measured) if len(closed.cells) else []),
-        *costs.blocks(results, measured),
-        *(block for picture in pictures.values() for block in picture),
+        *section.body(results, drawings, slim),
+        *plain.blocks(results),
         Heading("Floors"),
         *_floors(results),
         Heading("Cells that are not ok"),
@@ -58,15 +57,6 @@ def _blocks(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> l
         tables.axes(results),
         environment,
     ]
-
-
-def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
-    """The tables that belong to figures, and what is said of them."""
-    loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
-    found = [(offered, open_load.saturation(loads))] if len(loads) else []
-    if limits := tails.table(results, loads):
-        found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
-    return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
 
 
 def where_line(results: Results) -> str:
@@ -102,12 +92,7 @@ def told(results: Results, parts: list[str]) -> str:
 
 def _warnings(results: Results, differing: list[str]) -> list[Text]:
     found = [device_warning(results)] if device_warning(results) else []
-    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
-    wrong = [f"{units.number(totals[name])} {name}" for name in ("lost", "duplicated", "corrupted") if totals[name]]
-    if wrong:
-        found.append(
-            f"Wrong answers: {', '.join(wrong)} messages. Their cells have no throughput and are listed below."
-        )
+    found += sections.of(results.experiment.name).warnings(results)
     if differing:
         found.append("The rows do not share one environment; these facts differ: " + ", ".join(differing) + ".")
     return [Text(text, "warning") for text in [*found, *results.notes]]
@@ -115,40 +100,16 @@ def _warnings(results: Results, differing: list[str]) -> list[Text]:
 
 def summary(results: Results) -> list[str]:
     """What was measured, and how much of it counts."""
-    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
     statuses = results.cells["status"].value_counts()
-    said = [
-        f"Verified {units.number(totals['received'])} of {units.number(totals['sent'])} messages sent: "
-        + ", ".join(f"{units.number(totals[name])} {name}" for name in COUNTS[2:])
-        + ".",
-        f"{len(results.cells)} rows: " + ", ".join(f"{statuses.get(name, 0)} {name}" for name in STATUSES) + ".",
+    counted = ", ".join(f"{statuses.get(name, 0)} {name}" for name in STATUSES)
+    return [
+        *sections.of(results.experiment.name).summary(results),
+        f"{len(results.cells)} rows: {counted}.",
+        *stability.summary(results.experiment, stats.points(results)),
     ]
-    return said + stability.summary(stats.points(results))
 
 
-def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
-    works = list(results.cells["work"].unique())
-    main = stats.main_work(measured) if len(measured) else works[0]
-    blocks: list[Block] = []
-    for work in sorted(works, key=lambda work: (work != main, work)):
-        blocks += [Heading(f"Headline: {work}"), tables.headline(results, measured, work)]
-    return [*blocks, Text(headline_note(results, measured), "note")]
-
-
-def headline_note(results: Results, measured: pd.DataFrame) -> str:
-    """How to read the headline table."""
-    note = (
-        "Medians over repetitions, in brackets least to greatest. Lone: one message in flight, one producer, smallest "
-        "payload. “Of floor”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
-        "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
-        "peak of messages."
-    )
-    if measured.empty or stats.lone(measured).empty:
-        note += " The sweep has no lone-message cell: add window 1 with producers 1."
-    return note
-
-
-def _picture(drawing: Drawing, slim: Drawing) -> list[Block]:
+def picture(drawing: Drawing, slim: Drawing) -> list[Block]:
     if drawing.figure is None:
         return [Heading(drawing.title), Text(drawing.missing, "missing")]
     shapes = inline_svg(drawing), inline_svg(slim, "slim")

@@ -3,27 +3,18 @@
 import numpy as np
 import pandas as pd
 
-from .load import Results
+from . import sections
+from .load import COST, MACHINE, Results
 from .stability import judged
 
-METRICS = (
-    "messages_per_second",
-    "bytes_per_second",
-    "p50",
-    "p90",
-    "p99",
-    "p999",
-    "max",
-    "throughput_ratio",
-    "latency_ratio",
-    "driver_ratio",
-    "host_threads",
-    "spinning_threads",
-    "sms",
-    "own_cores",
-    "power_w",
-)
 _SEED = 20250  # fixed, so that the same rows always give the same interval
+
+
+def numbers(results: Results) -> list[str]:
+    """The cells' columns that a point has a median of."""
+    experiment = results.experiment
+    ratios = [f"{figure}_ratio" for figure in experiment.figures]
+    return [*experiment.columns, *ratios, *COST, *MACHINE, *sections.of(experiment.name).numbers]
 
 
 def points(results: Results) -> pd.DataFrame:
@@ -34,12 +25,14 @@ def points(results: Results) -> pd.DataFrame:
     valid = results.cells[results.cells["status"] == "ok"].assign(row=lambda cells: cells.index)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
-    metrics = groups[list(METRICS)].agg(["median", "min", "max"])
-    metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
-    names = groups[["throughput_floor", "latency_floor", "delivery", "order"]].first()
+    columns = numbers(results)
+    metrics = groups[columns].agg(["median", "min", "max"])
+    metrics.columns = [f"{name}{suffix}" for name in columns for suffix in ("", "_low", "_high")]
+    names = groups[[*(f"{figure}_floor" for figure in results.experiment.figures), "delivery"]].first()
     members = groups["row"].agg(list).rename("members")
     found = pd.concat([metrics, names, groups.size().rename("repetitions"), members], axis=1)
-    return judged(found, ends(results.cells.groupby(keys, sort=False, dropna=False))).reset_index()
+    every = results.cells.groupby(keys, sort=False, dropna=False)
+    return judged(results.experiment, found, ends(every)).reset_index()
 
 
 def ends(groups) -> pd.DataFrame:
@@ -51,21 +44,6 @@ def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -
     """For each value of the column `by`, the point with the best median of `metric`, in the variants' order."""
     ranked = candidates.dropna(subset=[metric]).sort_values(metric, ascending=not largest, kind="stable")
     return ranked.drop_duplicates(by).sort_values("rank")
-
-
-def lone(measured: pd.DataFrame) -> pd.DataFrame:
-    """For each variant its lone-message point: one message in flight, one producer, smallest payload, least p50."""
-    alone = measured[(measured["window"] == 1) & (measured["producers"] == 1)]
-    smallest = alone[alone["payload_bytes"] == alone.groupby("variant")["payload_bytes"].transform("min")]
-    return best(smallest, "variant", "p50", largest=False)
-
-
-def knee(measured: pd.DataFrame) -> pd.DataFrame:
-    """For each variant the point of least p99 among those within 5 % of its most messages a second: deeper windows
-    often add latency and nothing else."""
-    rates = measured["messages_per_second"]
-    near_peak = measured[rates >= 0.95 * rates.groupby(measured["variant"]).transform("max")]
-    return best(near_peak, "variant", "p99", largest=False)
 
 
 def main_work(measured: pd.DataFrame) -> str:

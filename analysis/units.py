@@ -1,6 +1,8 @@
 """Numbers as people say them. Input is always in base units: nanoseconds, bytes, per second."""
 
 import math
+from collections.abc import Mapping
+from functools import partial
 
 NOTHING = "—"
 _SI = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
@@ -39,18 +41,39 @@ def number(value) -> str:
     return f"{text} {prefix}".strip()
 
 
-def messages_per_second(value) -> str:
+def of_unit(unit: str, kinds: Mapping[str, str] = {}):
+    """The formatter for a catalogue's unit; `kinds` says how units are written. One of no known kind follows the
+    number."""
+    kind = kinds.get(unit) or _KINDS.get(unit, "")
+    if kind == "time":
+        return nanoseconds
+    if kind == "binary":
+        return size
+    if kind == "ratio":
+        return ratio
+    return partial(_si, unit=_SPELT.get(unit, unit)) if kind == "si" else partial(_plain, unit=unit)
+
+
+_KINDS = {"ns": "time", "B/s": "si", "bytes/s": "si", "1/s": "si", "bytes": "binary", "B": "binary", "": "ratio"}
+_SPELT = {"bytes/s": "B/s", "1/s": "/s"}
+_SYMBOLS = ("", "B", "b", "FLOP", "W", "J", "Hz")  # these take a prefix: GB/s; words stand alone: M msg/s
+
+
+def _si(value, unit: str) -> str:
     if _missing(value):
         return NOTHING
     text, prefix = _scaled(value, _SI)
-    return f"{text} {prefix} msg/s" if prefix else f"{text} msg/s"
+    if unit.partition("/")[0] in _SYMBOLS:
+        return f"{text} {prefix}{unit}".strip()
+    return f"{text} {prefix} {unit}" if prefix else f"{text} {unit}"
 
 
-def bytes_per_second(value) -> str:
-    if _missing(value):
-        return NOTHING
-    text, prefix = _scaled(value, _SI)
-    return f"{text} {prefix}B/s"
+def _plain(value, unit: str) -> str:
+    return NOTHING if _missing(value) else f"{digits(value)} {unit}"
+
+
+messages_per_second = partial(_si, unit="msg/s")
+bytes_per_second = partial(_si, unit="B/s")
 
 
 def nanoseconds(value) -> str:
@@ -82,11 +105,6 @@ def percent(value) -> str:
         return NOTHING
     scaled = 100 * value
     return f"{scaled:.0f} %" if scaled >= 9.95 else f"{scaled:.2g} %"
-
-
-def quantity(name: str, value) -> str:
-    """A floor's value in the unit that its name ends with."""
-    return unit_of(name)(value)
 
 
 def spread(formatter, value, low, high) -> str:

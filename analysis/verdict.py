@@ -43,6 +43,8 @@ class Metric:
     name: str  # as the command line and the tables say it
     larger_is_better: bool
     resolution: float = BUCKET_NOISE  # standard deviation of what rounding adds to a value's logarithm
+    key: str = ""  # as a row's `stop` says it: the figure, or figure.percentile
+    unstable_from: float | None = None  # the factor between repetitions from which on they differ too much
 
 
 @dataclass(frozen=True)

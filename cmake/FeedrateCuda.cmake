@@ -1,4 +1,5 @@
-# Decides whether this build has CUDA, for which GPUs, and enables the language. Included once, by the top CMakeLists.txt.
+# Decides whether this build has CUDA, for which GPUs, and enables the language. Included once, by the
+# top CMakeLists.txt, or by variants/ring/CMakeLists.txt where that is built by itself.
 #
 # In:  FEEDRATE_CUDA = AUTO (CUDA where there is a compiler) | ON (it must be there) | OFF.
 # Out: FEEDRATE_HAVE_CUDA, and where it is OFF FEEDRATE_NO_CUDA_REASON, for the executable to tell.
@@ -18,7 +19,7 @@ macro(_feedrate_find_cuda reason)
   if(NOT CMAKE_CUDA_COMPILER)
     unset(CMAKE_CUDA_COMPILER CACHE)   # a check that failed is repeated: a toolkit may have come since
     if(NOT DEFINED ENV{CUDACXX})
-      find_program(FEEDRATE_NVCC nvcc PATHS /usr/local/cuda/bin "${CMAKE_SOURCE_DIR}/.cuda/bin" NO_CACHE)
+      find_program(FEEDRATE_NVCC nvcc PATHS /usr/local/cuda/bin "${CMAKE_CURRENT_LIST_DIR}/../.cuda/bin" NO_CACHE)
       if(FEEDRATE_NVCC)
         set(ENV{CUDACXX} "${FEEDRATE_NVCC}")
       endif()
@@ -75,7 +76,7 @@ else()
       if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
         add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
       endif()
-      find_package(CUDAToolkit REQUIRED)
+      find_package(CUDAToolkit REQUIRED GLOBAL)
       set(FEEDRATE_HAVE_CUDA ON)
     endif()
   endif()

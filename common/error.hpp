@@ -2,11 +2,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/export.hpp"
+
 namespace feedrate {
 
 /// The caller asked for something that cannot be: names the option, its value and what is allowed.
 /// The executable prints it and exits with code 2, before anything has run.
-class BadInput : public std::runtime_error {
+class FEEDRATE_EXPORT BadInput : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   BadInput(const std::string& option, const std::string& value, const std::string& allowed)
@@ -23,7 +25,7 @@ class BadInput : public std::runtime_error {
 };
 
 /// Something broke while running (CUDA, Redis, the system). Inside a sweep it becomes a `failed` row.
-struct Failure : std::runtime_error {
+struct FEEDRATE_EXPORT Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 

@@ -3,21 +3,21 @@
 #include <memory>
 #include <string>
 
+#include "common/axes.hpp"
 #include "common/device/device.hpp"
-#include "common/message.hpp"
+#include "common/message/message.hpp"
+#include "common/message/stage_marks.hpp"
 #include "common/registry.hpp"
-#include "kernels/runs.hpp"
+#include "kernels/payload/runs.hpp"
 
 namespace feedrate {
-
-struct WorkloadOptions {
-  double flops_per_byte = 1;  ///< `fma_chain`: floating-point operations per payload byte
-};
 
 /// What the GPU does with a message, and how the host knows that it did. Payloads follow from a seed and the message's
 /// id alone, so any thread can make a payload again and check its result without having kept it.
 class Workload : public Kernel {
  public:
+  using KernelMarks = StageMarks;
+
   virtual std::size_t result_bytes(std::size_t payload) const = 0;
   /// Why messages of this size can't be; empty when they can.
   virtual std::string refuse(std::size_t payload) const = 0;
@@ -40,7 +40,9 @@ class Workload : public Kernel {
 
 struct WorkloadEntry {
   std::string description;
-  std::function<std::unique_ptr<Workload>(const WorkloadOptions&)> make;
+  /// From the values of its own axes.
+  std::function<std::unique_ptr<Workload>(const Values&)> make;
+  std::vector<Axis> axes = {};  ///< of its own
 };
 using Workloads = Registry<WorkloadEntry>;
 

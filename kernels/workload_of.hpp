@@ -6,17 +6,18 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/kernel_of.hpp"
-#include "kernels/payload.hpp"
-#include "kernels/runs.hpp"
+#include "kernels/payload/payload.hpp"
+#include "kernels/payload/runs.hpp"
+#include "kernels/serving/kernel_of.hpp"
 #include "kernels/workload.hpp"
 
-/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/kernel_of.hpp) and
+/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
-///     static constexpr kName, kDescription;       explicit F(const WorkloadOptions&);
+///     static constexpr kName, kDescription;
 ///     static string refuse(payload);              host: why this payload can't be swept, or ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   and, if wanted,
+///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    axes of its own
 ///     check(seed, payload, results, ids)          host: Workload::check, faster than by reference and memcmp
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
@@ -53,7 +54,7 @@ inline void make_unit_floats(std::byte* payload, std::size_t bytes) {
 template <class F>
 class WorkloadOf final : public KernelOf<F, Workload> {
  public:
-  explicit WorkloadOf(const WorkloadOptions& options) : KernelOf<F, Workload>(F(options)) {}
+  explicit WorkloadOf(F functor = F()) : KernelOf<F, Workload>(std::move(functor)) {}
 
   std::size_t result_bytes(std::size_t payload) const override { return F::result_bytes(payload); }
   std::string refuse(std::size_t payload) const override { return F::refuse(payload); }
@@ -141,11 +142,17 @@ class WorkloadOf final : public KernelOf<F, Workload> {
 /// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.
 template <class F>
 struct WorkloadRegistration : Registration<WorkloadEntry> {
-  explicit WorkloadRegistration(const char* file = __builtin_FILE())
-      : Registration(
-            F::kName,
-            {F::kDescription, [](const WorkloadOptions& options) { return std::make_unique<WorkloadOf<F>>(options); }},
-            file) {}
+  explicit WorkloadRegistration(const char* file = __builtin_FILE()) : Registration(F::kName, entry(), file) {}
+
+ private:
+  static WorkloadEntry entry() {
+    if constexpr (requires { F::axes(); }) {
+      const auto make = [](const Values& values) { return std::make_unique<WorkloadOf<F>>(F(F::axes().of(values))); };
+      return {F::kDescription, make, F::axes().list()};
+    } else {
+      return {F::kDescription, [](const Values&) { return std::make_unique<WorkloadOf<F>>(); }};
+    }
+  }
 };
 
 }  // namespace feedrate

@@ -2,7 +2,7 @@
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
 # Parts: check (the gpu tests, and memcheck of the workloads that were added last), quick (twice, so that runs can be
-# compared), capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
+# compared), launch, capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
 # PART_SECONDS, does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -43,6 +43,12 @@ for wanted in "$@"; do
         keep $run
         sed -n '/^Best/,$p' "$out/$run.log"
       done
+      ;;
+    launch)
+      part launch "$feedrate" sweep launch --device cuda --out "$work/launch"
+      keep launch
+      part memcheck_launch "$sanitizer" --tool memcheck --error-exitcode 9 "$feedrate" run --experiment launch \
+        --device cuda --seconds 0.02 --form graph --kernels 4 --streams 2
       ;;
     capacity)
       part capacity "$feedrate" capacity --device cuda --out "$work/capacity"

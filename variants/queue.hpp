@@ -1,16 +1,16 @@
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "common/device/device.hpp"
-#include "common/message.hpp"
+#include "common/floor_list.hpp"
+#include "common/message/message.hpp"
+#include "common/message/stages.hpp"
 #include "common/redis/settings.hpp"
 #include "common/registry.hpp"
-#include "common/stages.hpp"
 #include "kernels/workload.hpp"
-#include "variants/point.hpp"
+#include "variants/limits.hpp"
 
 namespace feedrate {
 
@@ -41,11 +41,6 @@ struct Cost {
   unsigned host_threads = 0;  ///< that the queue itself runs; the driver adds its producers and collectors
   unsigned sms = 0;           ///< held all the time by resident blocks (at most one SM a block)
 };
-
-/// What a queue chose where the point said "auto" or 0, for the row; by axis.
-using Choices = std::map<std::string, std::string>;
-/// The machine's floors by name, as far as they were measured.
-using Floors = std::map<std::string, double>;
 
 /// Carries messages from producers to the device and results back. Built for one point; constructing it allocates
 /// everything, so that nothing needs to be allocated, loaded or connected while it runs.
@@ -81,18 +76,44 @@ struct QueueConfig {
 
 class Broker;  // variants/worker.hpp
 
+/// How often a message is served that was sent once, when something breaks on its way. What it allows is no failure of
+/// a cell: it is counted, and shown.
+enum class Delivery {
+  exactly_once,   ///< in process: nothing can break without ending the process
+  at_most_once,   ///< a message may be lost by a fault, none comes twice
+  at_least_once,  ///< a message may come twice, none is lost
+  none,           ///< nothing is delivered
+};
+constexpr const char* text_of(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::exactly_once:
+      return "exactly once in process";
+    case Delivery::at_most_once:
+      return "at most once";
+    case Delivery::at_least_once:
+      return "at least once";
+    default:
+      return "nothing is delivered";
+  }
+}
+
 struct QueueEntry {
   std::string description;
-  std::string delivery;  ///< "exactly once in process", "at most once", "at least once"
+  Delivery delivery = Delivery::exactly_once;
   std::string order;     ///< "per producer", "per producer with one worker", "per lane"
   bool durable = false;  ///< messages can outlive this process
   bool uses_transfer = false;
   bool uses_redis = false;
-  bool uses_lanes = false;
+  bool resident = false;  ///< served by a kernel that stays on the device
   bool works = true;  ///< false: no message travels; results have no ids and are compared without counting the outcome
+  std::vector<Axis> axes = {};  ///< of its own
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
   std::function<std::string(Point&, Device&, const Workload&)> fit = {};
+  /// Measures the floors that bind it and that no other part of the program knows of (a server's).
+  std::function<void(FloorList&, const RedisSettings&)> floors = {};
+  /// Names the floors that bind it at a point.
+  std::function<void(const Bounded&, Limits&)> limits = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
   /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
@@ -100,6 +121,9 @@ struct QueueEntry {
 };
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;
+
+/// Why so many slots for messages, and as many for results, can't be had; empty when they can.
+std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
 
 /// A `make` that constructs Q from its config.
 template <class Q>

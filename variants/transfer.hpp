@@ -7,7 +7,7 @@
 #include "common/device/device.hpp"
 #include "common/registry.hpp"
 #include "kernels/workload.hpp"
-#include "variants/point.hpp"
+#include "variants/limits.hpp"
 
 namespace feedrate {
 
@@ -39,15 +39,19 @@ struct TransferConfig {
   const Workload& workload;
   std::size_t most_messages;  ///< in one batch
   std::size_t in_stride, out_stride;
-  unsigned streams, block;
+  unsigned block;
+  Values own = {};  ///< of its own axes
 };
 
 struct TransferEntry {
   std::string description;
-  HostMemory memory;  ///< where its batches must lie
+  HostMemory memory;            ///< where its batches must lie
+  std::vector<Axis> axes = {};  ///< of its own
   /// Batches that may be in flight at once.
-  std::function<unsigned(unsigned streams)> depth;
+  std::function<unsigned(const Values& own)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
+  /// Names the floors of a GPU that bind it at a point.
+  std::function<void(const Bounded&, Limits&)> limits = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
 };

@@ -1,8 +1,8 @@
 #include "variants/worker.hpp"
 
 #include "common/clock.hpp"
+#include "common/nvtx_range.hpp"
 #include "common/threads.hpp"
-#include "common/trace.hpp"
 
 namespace feedrate {
 
@@ -13,7 +13,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
   while (!abandon.stop_requested()) {
     bool worked = false;
     while (const auto finished = transfer_.poll()) {
-      const TraceRange range("complete");
+      const NvtxRange range("complete");
       note_finished(*finished);
       broker_.complete(*finished);
       served_ += finished->in.count;
@@ -28,7 +28,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
       if (waiting) note_fetched(*waiting);
     }
     if (waiting) {
-      const TraceRange range("submit");
+      const NvtxRange range("submit");
       if (transfer_.submit(*waiting)) {
         waiting.reset();
         ++out;
@@ -63,8 +63,8 @@ void Worker::note_finished(const Batch& batch) {
 }
 
 TransferConfig transfer_config(const QueueConfig& config) {
-  return {config.device,       config.workload,      config.point.batch, config.in_stride(),
-          config.out_stride(), config.point.streams, config.point.block};
+  return {config.device,       config.workload,    config.point.batch, config.in_stride(),
+          config.out_stride(), config.point.block, config.point.own};
 }
 
 WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make)

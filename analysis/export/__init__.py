@@ -5,9 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import BadInput
-from ..load import load
+from ..load import Results, load_all
 from . import google_benchmark, hdr
 from .names import point_name
+
+Points = tuple[dict[str, pd.DataFrame], Results]
 
 FORMATS = {"google-benchmark": (google_benchmark.write, "file"), "hdr": (hdr.write, "directory")}  # what each writes
 
@@ -18,10 +20,15 @@ def export(directory: str, form: str, out: str) -> list[Path]:
     target = Path(out)
     if target.exists() and target.is_dir() != (kind == "directory"):
         raise BadInput("--out", out, f"is not a {kind}", f"for {form} a {kind}, or a new name")
-    results = load([directory])
-    cells = results.cells[results.cells["status"] == "ok"]
-    if cells.empty:
+    found = load_all([directory])
+    if not any((results.cells["status"] == "ok").any() for results in found.values()):
         raise BadInput("DIR", directory, "no row is ok", "a directory in which a sweep measured at least one cell")
-    names = pd.Series([point_name(cell, results.axes) for _, cell in cells.iterrows()], cells.index)
-    points = {name: group.sort_values("repetition") for name, group in cells.groupby(names, sort=False)}
-    return write(points, results, target)
+    return write([_points(results, len(found) > 1) for results in found.values()], target)
+
+
+def _points(results: Results, several: bool) -> Points:
+    """The points by name; where a folder holds several experiments, the name begins with the experiment's."""
+    cells = results.cells[results.cells["status"] == "ok"]
+    first = f"{results.experiment.name}/" if several else ""
+    names = pd.Series([first + point_name(cell, results) for _, cell in cells.iterrows()], cells.index, dtype=object)
+    return {name: group.sort_values("repetition") for name, group in cells.groupby(names, sort=False)}, results

@@ -1,19 +1,23 @@
 """Google Benchmark's JSON, which its `tools/compare.py` and the trackers built on it read.
 
-A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds a message takes at the measured
-throughput, and `<point>/p50`, `<point>/p99` and `<point>/service_p99` are latencies. `cpu_time` is no measured CPU
-time: it is `real_time` times the host threads that spin, which is how long a message keeps host cores busy.
-`iterations` counts the messages received.
+A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds that one of what is counted (a
+message, a launch) takes at the measured rate, and `<point>/p50`, `<point>/p99` and the like are times. `cpu_time` is no
+measured CPU time: it is `real_time` times the host threads that spin, which is how long one keeps host cores busy.
+`iterations` counts what was received, or sampled. Figures that are no times are counters; `items_per_second` is the
+rate.
 """
 
 import json
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..catalogue import Experiment
 from ..files import write_all
 from ..load import Results
+from ..verdict import Metric
 
 _STATISTICS = {
     "mean": ("time", np.mean),
@@ -21,25 +25,32 @@ _STATISTICS = {
     "stddev": ("time", lambda values: np.std(values, ddof=1)),
     "cv": ("percentage", lambda values: np.std(values, ddof=1) / np.mean(values)),
 }
-_SERIES = ("", "p50", "p99", "service_p99")
 
 
-def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:
-    benchmarks = [
-        entry
-        for family, (point, group) in enumerate(points.items())
-        for place, series in enumerate(_SERIES)
-        for entry in _entries(point, series, group, {"family_index": family, "per_family_instance_index": place})
-    ]
-    document = {"context": _context(points, results), "benchmarks": benchmarks}
+def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path) -> list[Path]:
+    benchmarks, families = [], count()
+    for points, results in experiments:
+        for point, group in points.items():
+            family = next(families)
+            for place, metric in enumerate(_series(results.experiment)):
+                where = {"family_index": family, "per_family_instance_index": place}
+                benchmarks += _entries(results.experiment, point, metric, group, where)
+    document = {"context": _context(experiments), "benchmarks": benchmarks}
     return write_all({out: json.dumps(document, indent=1) + "\n"})
 
 
-def _context(points: dict[str, pd.DataFrame], results: Results) -> dict:
+def _series(experiment: Experiment) -> list[Metric | None]:
+    """None: the rate and all that is no time; then the times that are compared."""
+    times = {figure.name for figure in experiment.figures.values() if experiment.kinds.get(figure.unit) == "time"}
+    return [None, *(metric for metric in experiment.compared if metric.key.partition(".")[0] in times)]
+
+
+def _context(experiments: list[tuple[dict[str, pd.DataFrame], Results]]) -> dict:
     """Google Benchmark's own keys, then the facts it has no key for, as its custom context."""
-    first = results.environments[0]
+    first = experiments[0][1].environments[0]
     facts = ("gpu", "driver_version", "cuda_runtime", "revision", "compiler", "build_type")
-    started = [time["started"] for group in points.values() for time in group["time"] if "started" in time]
+    groups = [group for points, _ in experiments for group in points.values()]
+    started = [time["started"] for group in groups for time in group["time"] if "started" in time]
     return {
         "date": min(started, default=""),
         "host_name": str(first.get("host", "")),
@@ -54,21 +65,24 @@ def _context(points: dict[str, pd.DataFrame], results: Results) -> dict:
     } | {name: str(first[name]) for name in facts if first.get(name) is not None}
 
 
-def _entries(point: str, series: str, group: pd.DataFrame, place: dict) -> list[dict]:
+def _entries(experiment: Experiment, point: str, metric: Metric | None, group: pd.DataFrame, place: dict) -> list[dict]:
     """The repetitions of one series, and their statistics where there are several."""
-    real = 1e9 / group["messages_per_second"] if series == "" else group[series]
+    real = _time_of_one(experiment, group) if metric is None else group[metric.column]
     group = group[real.notna()]
-    run_name = f"{point}/{series}" if series else point
+    run_name = f"{point}/{metric.name}" if metric else point
+    threads = group["producers"] if "producers" in group else group["host_threads"].fillna(1)
     common = place | {
         "run_name": run_name,
         "repetitions": len(group),
-        "threads": int(group["producers"].iloc[0]) if len(group) else 0,
+        "threads": int(threads.iloc[0]) if len(group) else 0,
         "time_unit": "ns",
     }
     times = pd.DataFrame({"real_time": real, "cpu_time": real * group["spinning_threads"].fillna(0)}).loc[group.index]
-    if series == "":
-        times["items_per_second"] = group["messages_per_second"]
-        times["bytes_per_second"] = group["bytes_per_second"]
+    if metric is None:
+        for figure in _counters(experiment):
+            if group[figure].notna().all():
+                times["items_per_second" if figure == experiment.rate else figure] = group[figure]
+    done = group["received"] if "received" in group else group["samples"]
     entries = [
         common
         | {
@@ -78,7 +92,7 @@ def _entries(point: str, series: str, group: pd.DataFrame, place: dict) -> list[
             "iterations": int(received),
         }
         | {name: float(value) for name, value in row.items()}
-        for place_in_group, (received, (_, row)) in enumerate(zip(group["received"], times.iterrows()))
+        for place_in_group, (received, (_, row)) in enumerate(zip(done, times.iterrows()))
     ]
     for statistic, (unit, of) in _STATISTICS.items() if len(group) > 1 else ():
         entries.append(
@@ -94,3 +108,16 @@ def _entries(point: str, series: str, group: pd.DataFrame, place: dict) -> list[
             | {name: float(of(values)) if values.any() else 0.0 for name, values in times.items()}
         )
     return entries
+
+
+def _time_of_one(experiment: Experiment, group: pd.DataFrame) -> pd.Series:
+    """At the rate; where an experiment has none, the median of its main time."""
+    if experiment.rate:
+        return 1e9 / group[experiment.rate]
+    return group["p50"] if experiment.time else pd.Series(np.nan, group.index)
+
+
+def _counters(experiment: Experiment) -> list[str]:
+    """The figures that are numbers and no times, the rate first."""
+    numbers = [figure.name for figure in experiment.figures.values() if not figure.distribution]
+    return sorted(numbers, key=lambda name: name != experiment.rate)

@@ -20,13 +20,17 @@ from ..histogram import Histogram
 from ..load import Results
 
 BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
-LARGEST = 1 << 40  # ns, where common/histogram.hpp ends
+LARGEST = 1 << 40  # ns, where experiments/measure/histogram.hpp ends
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
 
-def write(points: dict[str, pd.DataFrame], results: Results, out: Path) -> list[Path]:
-    logs = {out / f"{_file_name(point)}.hlog": _log(point, group) for point, group in points.items()}
+def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path) -> list[Path]:
+    logs = {
+        out / f"{_file_name(point)}.hlog": _log(point, group)
+        for points, _ in experiments
+        for point, group in points.items()
+    }
     return write_all(logs)
 
 

@@ -1,17 +1,23 @@
 """A point's name in other tools: the same for the same point, whatever else its directory holds."""
 
-from ..load import missing
-
-_FIRST = ("queue", "transfer", "workload", "device")
+from ..load import Results
 
 
-def point_name(cell, axes: list[str]) -> str:
-    """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: every axis that applies, unless it has the value that rows
-    from before the axis would have, so that those rows match."""
-    queue = cell["queue"] if cell["transfer"] == "none" else f"{cell['queue']}+{cell['transfer']}"
+def point_name(cell, results: Results) -> str:
+    """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: every axis that applies, unless its value is what rows from
+    before the axis would have, so that those rows match."""
+    experiment = results.experiment
+    variant = "+".join(value for axis in experiment.variant if (value := str(cell[axis])) != "none")
+    first = [variant or experiment.name, *(str(cell[axis]) for axis in ("workload", "device") if axis in results.axes)]
     rest = [
         f"{axis}:{cell[axis]}"
-        for axis in axes
-        if axis not in _FIRST and cell[axis] not in (missing(axis, cell["queue"]), "none")
+        for axis in results.axes
+        if axis not in (*experiment.variant, "workload", "device") and _says_something(experiment, axis, cell)
     ]
-    return "/".join([queue, cell["workload"], cell["device"], *rest])
+    return "/".join([*first, *rest])
+
+
+def _says_something(experiment, axis: str, cell) -> bool:
+    known = experiment.axes.get(axis)
+    unasked = known.default if known and known.kind == "word" else 0
+    return cell[axis] not in (unasked, 0, "none")

@@ -12,8 +12,9 @@ TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 4, 8, 16, 64, 256, 1024)
 DOT, MEAN = "#56B4E9", "#000000"
 
 
-def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics) -> Drawing:
-    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`."""
+def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str = "") -> Drawing:
+    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`.
+    `experiment`: the name of theirs where there are several."""
     with looks():
         variants = list(overall["variant"])
         figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)
@@ -32,7 +33,7 @@ def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics) -> Drawing:
         panels[0].set_yticks(range(len(variants)), variants)
         panels[0].invert_yaxis()
     return Drawing(
-        NAME,
+        f"{NAME}_{experiment}" if experiment else NAME,
         TITLE,
         "Circles: points of equal parameters. Diamonds: geometric mean over the points, with its 95 % "
         "bootstrap interval. At 1 nothing changed.",

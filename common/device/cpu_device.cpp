@@ -165,8 +165,8 @@ class CpuResident final : public Resident {
     Claim claim;
     const Look look = poller.server.look(kMostAtOnce, shape_.pollers, claim);
     if (look != Look::claimed) return look;
-    StageMarks marks = lane.marks;
-    if (marks.slots != nullptr) marks.claimed_ns = device_clock_ns();
+    Marks marks = lane.marks;
+    if (marks.wanted()) marks.claimed_ns = device_clock_ns();
     kernel_.run_on_cpu({ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
                         static_cast<std::uint32_t>(claim.count), marks});
     if (lane.results == ResultOrder::in_order) {

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "common/device/device_clock.hpp"
+#include "common/export.hpp"
+#include "common/message/marks.hpp"
 #include "common/ring/lane.hpp"
-#include "common/stage_marks.hpp"
 
 namespace feedrate {
 
@@ -20,7 +21,7 @@ struct BatchView {
   std::uint32_t in_stride = 0;
   std::uint32_t out_stride = 0;
   std::uint32_t count = 0;
-  StageMarks marks = {};  ///< where whoever works on a sampled message notes when
+  Marks marks = {};  ///< where whoever works on a sampled message notes when
 };
 
 /// Who works on one message of a lane; `automatic` chooses by the messages' size.
@@ -47,6 +48,9 @@ inline constexpr unsigned kMostPollers = 16;  // a block's named barriers
 /// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
 class Kernel {
  public:
+  using KernelMarks =
+      NoMarks;  ///< what its kernels note of messages; an interface that adds to Kernel may have another
+
   virtual ~Kernel() = default;
   virtual void run_on_cpu(const BatchView&) const = 0;
   /// `stream` is a cudaStream_t. Throws Failure.
@@ -142,12 +146,12 @@ class Device {
 };
 
 /// Why the `cuda` device can't be used here (no driver, no GPU, a build without CUDA); empty when it can.
-std::string cuda_unavailable();
+FEEDRATE_EXPORT std::string cuda_unavailable();
 /// `kind` is `cuda`, `cpu` or `auto` (cuda where there is a GPU). Throws BadInput, naming `--device`.
-std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
+FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
 std::string cpu_model();
 
-std::unique_ptr<Device> open_cpu_device();
-std::unique_ptr<Device> open_cuda_device(unsigned index);
+FEEDRATE_EXPORT std::unique_ptr<Device> open_cpu_device();
+FEEDRATE_EXPORT std::unique_ptr<Device> open_cuda_device(unsigned index);
 
 }  // namespace feedrate

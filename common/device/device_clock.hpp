@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "common/clock.hpp"
-#include "common/message.hpp"
+#include "common/message/message.hpp"
 
 namespace feedrate {
 

@@ -4,9 +4,9 @@
 namespace feedrate {
 
 /// How a poller on the host looks for messages by flags: it does slot after slot what a team of GPU threads does side
-/// by side (serve_flagged_many of kernels/resident.cuh). It looks at the slots themselves, and, where a look takes in
-/// several, at the cursor beside them: what that says waits is claimed before the next look, so that pollers don't all
-/// read the same slots.
+/// by side (serve_flagged_many of kernels/serving/resident.cuh). It looks at the slots themselves, and, where a look
+/// takes in several, at the cursor beside them: what that says waits is claimed before the next look, so that pollers
+/// don't all read the same slots.
 template <class Memory = SystemMemory>
 class BasicFlaggedLook {
  public:

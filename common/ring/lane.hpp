@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
+#include "common/message/marks.hpp"
 #include "common/ring/flags.hpp"
 #include "common/ring/ring.hpp"
-#include "common/stage_marks.hpp"
 
 /// A lane: one ring served by several pollers at once (teams of GPU threads in one block, or host threads), that may
 /// leave when nothing comes and be called back.
@@ -48,7 +48,7 @@ struct LaneView {
   std::uint32_t mirror_units = 0;  ///< from one copy to the next
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
-  StageMarks marks = {};  ///< where the pollers note when they work on sampled messages
+  Marks marks = {};  ///< where the pollers note when they work on sampled messages
 
   FEEDRATE_HD Unit* unit_in(std::uint64_t number, std::uint32_t mirror) const {
     return flagged_in + std::size_t{mirror} * mirror_units + ring.slot(number) * in_slot_units;

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "common/message.hpp"
+#include "common/message/message.hpp"
 #ifdef __CUDACC__
 #include <cuda/atomic>
 #else

@@ -34,8 +34,34 @@ def run(tmp_path, sweep) -> Path:
     return rows.write(tmp_path / "run", sweep)
 
 
+class Schemas:
+    """A row's schema, and that of what `feeding` says in `details`."""
+
+    def __init__(self):
+        self._row, self._details = (
+            self._read(ROOT / name)
+            for name in ("common/results/row.schema.json", "experiments/feeding/details.schema.json")
+        )
+
+    @staticmethod
+    def _read(file: Path) -> jsonschema.Draft7Validator:
+        document = json.loads(file.read_text())
+        jsonschema.Draft7Validator.check_schema(document)
+        return jsonschema.Draft7Validator(document)
+
+    def validate(self, row: dict) -> None:
+        self._row.validate(row)
+        if row.get("experiment") == "feeding" and "details" in row:
+            self._details.validate(row["details"])
+
+    def is_valid(self, row: dict) -> bool:
+        try:
+            self.validate(row)
+        except jsonschema.ValidationError:
+            return False
+        return True
+
+
 @pytest.fixture(scope="session")
-def schema() -> jsonschema.Draft7Validator:
-    document = json.loads((ROOT / "common/results/row.schema.json").read_text())
-    jsonschema.Draft7Validator.check_schema(document)
-    return jsonschema.Draft7Validator(document)
+def schema() -> Schemas:
+    return Schemas()

@@ -28,14 +28,17 @@ def cell(coordinates: dict, repetition: int = 0, samples: int = 20_000, slowness
     )
     back = min(rate, most)
     row = rows.cell(coordinates, repetition, **options)
-    del row["bound"]["throughput"]
-    row["clock"] = {"within_ns": 640.0, "drift_ppm": 4.1}
-    row |= {
-        "throughput": {"messages_per_second": back, "bytes_per_second": back * coordinates["payload_bytes"]},
-        "machine": rows.machine(),
+    del row["bounds"]["messages_per_second"]
+    row["machine"] = rows.machine()
+    row["figures"] = {
+        "messages_per_second": back,
+        "bytes_per_second": back * coordinates["payload_bytes"],
         "latency_ns": rows.latency((service + wait).astype(np.int64)),
         "service_ns": rows.latency(service.astype(np.int64)),
         "send_lag_ns": rows.latency(wait.astype(np.int64)),
+    }
+    row["details"] |= {
+        "clock": {"within_ns": 640.0, "drift_ppm": 4.1},
         "load": {
             "due": int(rate * SECONDS),
             "unsent": 0,
@@ -48,14 +51,14 @@ def cell(coordinates: dict, repetition: int = 0, samples: int = 20_000, slowness
         },
     }
     if busy >= 1:
-        row |= {"status": "unsustainable", "reason": f"the backlog grew by {rate - back:.0f} msg/s"}
+        return rows.spoilt(row, "backlog", f"the backlog grew by {rate - back:.0f} msg/s", "unsustainable")
     return row
 
 
 def late(coordinates: dict, repetition: int = 0) -> dict:
     """A row in which the generator was too late."""
     why = "generator: 1 % of the messages were sent 15.5 µs or more too late by its own fault"
-    return cell(coordinates, repetition) | {"status": "invalid", "reason": why}
+    return rows.spoilt(cell(coordinates, repetition), "generator", why)
 
 
 def capacity(
@@ -67,11 +70,12 @@ def capacity(
     why = "p99 2.22 ms"
     point = coordinates | {"rate": 1}
     told = rows.cell(point, samples=10)
-    return {name: told[name] for name in ("schema", "run", "environment", "cost", "time")} | {
+    return {name: told[name] for name in ("schema", "experiment", "run", "cost", "time")} | {
         "kind": "capacity",
         "id": rows.row_id(point | {"slo": slo}, repetition),
         "repetition": repetition,
         "status": "ok",
+        "cause": "",
         "reason": "",
         "params": point,
         "slo": {"percentile": percentile, "bound_ns": float(time.rstrip("ums")) * scale, "text": slo},

@@ -13,7 +13,6 @@ OWN = {
     "slot_bytes": 0,
     "capacity": 0,
 }
-NOT_OWN = {axis: "none" if isinstance(value, str) else 0 for axis, value in OWN.items()}
 CHOSEN = {"mirrors": "1", "notify": "counter", "pollers": "2", "slots": "pinned"}
 BOTH = 50e9
 FLOORS = rows.FLOORS | {"lone_message_ns": 2100.0, "copy_engine_both_bytes_per_second": BOTH}
@@ -22,16 +21,16 @@ FLOORS = rows.FLOORS | {"lone_message_ns": 2100.0, "copy_engine_both_bytes_per_s
 def point(queue="gpu_ring", repetition=0, rate=None, p50=None, p99=None, where=None, **changes) -> dict:
     """An ok row; `rate` in messages a second, p50 and p99 in ns. What the ring chose follows what was asked for."""
     transfer = changes.pop("transfer", "none" if queue == "gpu_ring" else "pinned")
-    own = OWN if queue == "gpu_ring" else NOT_OWN
+    own = OWN if queue == "gpu_ring" else {"capacity": 0}
     row = rows.cell(rows.params(queue, transfer, **(own | changes)), repetition, samples=50, where=where)
     if queue == "gpu_ring":
         row["chosen"] = {axis: str(row["params"][axis]) for axis in CHOSEN} | {
             axis: value for axis, value in CHOSEN.items() if row["params"][axis] in (0, "auto")
         }
-    row["floors"] = FLOORS
+    rows.rerun(row, floors=FLOORS)
     if rate:
-        row["throughput"] |= {"messages_per_second": rate, "bytes_per_second": rate * row["params"]["payload_bytes"]}
-    row["latency_ns"] |= {name: value for name, value in (("p50", p50), ("p99", p99)) if value}
+        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * row["params"]["payload_bytes"]}
+    row["figures"]["latency_ns"] |= {name: value for name, value in (("p50", p50), ("p99", p99)) if value}
     return row
 
 

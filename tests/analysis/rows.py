@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis import catalogue
 from analysis.histogram import bucket_index
 
 PAYLOADS = (64, 1024, 16384, 262144, 1048576)
@@ -40,6 +41,18 @@ QUEUES = {
     "redis_stream": (61000.0, 2.2e5, 0.6e9, "redis_stream_add_per_second", "redis_round_trip_ns", 3, 0),
     "null": (180.0, 42e6, 90e9, "host_copy_bytes_per_second", "thread_round_trip_ns", 2, 0),
 }
+SETTINGS = {
+    "seconds": 0.5,
+    "warmup_seconds": 0.1,
+    "messages": 0,
+    "seed": 1,
+    "repetitions": 3,
+    "pinned_threads": False,
+}
+# What `feedrate list --json` tells: the catalogue beside the committed rows.
+CATALOGUE = json.loads((Path(__file__).parents[2] / "results/reference/h200/catalogue.json").read_text())
+METRICS = catalogue.merged([CATALOGUE]).experiment("feeding").compared
+RUNS: dict[str, dict] = {}  # every run that some row names; `write` puts those of its rows into the file
 TRANSFERS = {"pinned": 1.0, "pageable": 0.45, "mapped": 0.8, "none": 1.0}
 
 
@@ -71,6 +84,7 @@ def environment(gpu: str | None = "NVIDIA H200", **changes) -> dict:
 
 
 def params(queue="host_polled", transfer="pinned", **changes) -> dict:
+    """A point: the shared axes, and those of the members that it is made of."""
     base = {
         "queue": queue,
         "transfer": transfer,
@@ -81,16 +95,13 @@ def params(queue="host_polled", transfer="pinned", **changes) -> dict:
         "window": 256,
         "producers": 1,
         "workers": 1,
-        "streams": 4,
         "block": 128,
-        "pack": 1,
-        "lanes": 0,
-        "flops_per_byte": 0,
     }
     if queue in ("null", "gpu_ring"):
-        base |= {"transfer": "none", "streams": 0, "workers": 0}
-    if queue == "gpu_ring":
-        base |= {"lanes": 16}
+        base |= {"transfer": "none", "workers": 0}
+    base |= {"streams": 4} if base["transfer"] in ("pinned", "mapped") else {}
+    base |= {"pack": 1} if queue.startswith("redis") else {}
+    base |= {"lanes": 16} if queue == "gpu_ring" else {}
     return base | changes
 
 
@@ -174,7 +185,7 @@ def cell(
     share = TRANSFERS[coordinates["transfer"]]
     payload, window = coordinates["payload_bytes"], coordinates["window"]
     by_shape = (1 - 0.15 * abs(np.log2(max(coordinates["block"], 1) / 256)) / 3) * (
-        1 - 0.6 / (1 + (coordinates["streams"] or 4))
+        1 - 0.6 / (1 + coordinates.get("streams", 4))
     )
     peak = share * by_shape / (1 / most_messages + payload / most_bytes)
     rate = speed * min(window * 1e9 / alone, peak) * generator.normal(1, 0.01)
@@ -186,38 +197,37 @@ def cell(
     stage_names = ("sent", "dequeued", "copied_in", "kernel_end", "copied_out", "collected")
     stages = dict(zip(stage_names, (0.05, 0.2, 0.2, 0.25, 0.2, 0.1)))
     return {
-        "schema": 1,
+        "schema": 2,
         "kind": "cell",
+        "experiment": "feeding",
+        "run": run(where),
         "id": row_id(coordinates, repetition),
         "repetition": repetition,
         "status": "ok",
+        "cause": "",
         "reason": "",
         "params": coordinates,
-        "run": {
-            "seconds": 0.5,
-            "warmup_seconds": 0.1,
-            "messages": 0,
-            "seed": 1,
-            "repetitions": 3,
-            "pinned_threads": False,
+        "figures": {
+            "messages_per_second": rate,
+            "bytes_per_second": rate * payload,
+            "latency_ns": measured,
         },
-        "environment": where or environment(),
-        "floors": FLOORS,
-        "bound": {
-            "throughput": {"floor": floor, "value_messages_per_second": floor_rate, "ratio": rate / floor_rate},
-            "latency": {
+        "bounds": {
+            "messages_per_second": {"floor": floor, "value": floor_rate, "ratio": rate / floor_rate},
+            "latency_ns": {
                 "floor": latency_floor,
-                "value_ns": FLOORS.get(latency_floor, 160.0),
+                "value": FLOORS.get(latency_floor, 160.0),
                 "ratio": measured["p50"] / FLOORS.get(latency_floor, 160.0),
             },
-            "driver": {"messages_per_second": 42e6, "ratio": rate / 42e6},
         },
-        "counts": {"sent": sent, "received": sent, "lost": 0, "duplicated": 0, "corrupted": 0, "reordered": 0},
-        "throughput": {"messages_per_second": rate, "bytes_per_second": rate * payload, "seconds": 0.5},
-        "latency_ns": measured,
-        "stages_ns": {
-            name: {"p50": part * measured["p50"], "p99": part * measured["p99"], "mean": part * measured["mean"]}
-            for name, part in stages.items()
+        "details": {
+            "counts": {"sent": sent, "received": sent, "lost": 0, "duplicated": 0, "corrupted": 0, "reordered": 0},
+            "throughput_seconds": 0.5,
+            "driver": {"messages_per_second": 42e6, "ratio": rate / 42e6},
+            "stages_ns": {
+                name: {"p50": part * measured["p50"], "p99": part * measured["p99"], "mean": part * measured["mean"]}
+                for name, part in stages.items()
+            },
         },
         "cost": {
             "host_threads": threads,
@@ -233,29 +243,42 @@ def cell(
     }
 
 
-def not_ok(coordinates: dict, status: str, reason: str, where: dict | None = None, **counts) -> dict:
+CAUSES = {"failed": "error", "skipped": "impossible", "unsustainable": "backlog"}
+
+
+def spoilt(row: dict, cause: str, reason: str, status: str = "invalid") -> dict:
+    """The row as it would be had it gone wrong in this way, with all that it measured."""
+    return row | {"status": status, "cause": cause, "reason": reason}
+
+
+def not_ok(
+    coordinates: dict, status: str, reason: str, where: dict | None = None, cause: str = "wrong_results", **counts
+) -> dict:
     """A row that did not make it: nothing ran (skipped), broke off (failed), or ran and does not count (invalid)."""
-    row = cell(coordinates, where=where) | {"status": status, "reason": reason}
-    for name in ("throughput", "bound") if counts else ("throughput", "bound", "latency_ns", "stages_ns", "counts"):
-        del row[name]
+    row = spoilt(cell(coordinates, where=where), CAUSES.get(status, cause), reason, status)
+    del row["bounds"]
     if counts:
-        row["counts"] = row["counts"] | counts
+        row["figures"] = {"latency_ns": row["figures"]["latency_ns"]}
+        row["details"]["counts"] |= counts
+    else:
+        del row["figures"], row["details"]
     return row
 
 
 def attempt(coordinates: dict, number: int = 0, **changes) -> dict:
     """One try of a search for the best settings: far better than any row, so that it shows wherever it counts."""
     row = cell(coordinates, 1000 + number, speed=1e6)
-    row["latency_ns"] |= {"p50": 1.0, "p99": 1.0}
+    row["figures"]["latency_ns"] |= {"p50": 1.0, "p99": 1.0}
     search = {"variant": "host_polled + pinned", "goal": "messages_per_second", "rung": 2, "try": number}
     return row | {"search": search | changes, "time": row["time"] | {"duration_seconds": 0.25}}
 
 
 def floor(name: str, value: float, device: str = "cuda", where: dict | None = None) -> dict:
-    unit = "ns" if name.endswith("_ns") else "bytes/s" if "bytes" in name else "1/s"
+    unit = "ns" if name.endswith("_ns") else "B/s" if "bytes" in name else "1/s"
     return {
-        "schema": 1,
+        "schema": 2,
         "kind": "floor",
+        "run": run(where),
         "id": row_id({"floor": name}, 0),
         "status": "ok",
         "reason": "",
@@ -268,9 +291,31 @@ def floor(name: str, value: float, device: str = "cuda", where: dict | None = No
             "p99": value * 1.3,
         },
         "device": device,
-        "environment": where or environment(),
         "time": {"started": "2026-11-21T08:00:00Z", "duration_seconds": 0.2},
     }
+
+
+def run(
+    where: dict | None = None, floors: dict | None = None, settings: dict | None = None, experiment: str = "feeding"
+) -> str:
+    """The id of the run with this environment, these floors and settings."""
+    facts = {
+        "experiment": experiment,
+        "settings": SETTINGS if settings is None else settings,
+        "environment": environment() if where is None else where,
+        "floors": FLOORS if floors is None else floors,
+        "time": {"started": "2026-11-21T07:59:58Z"},
+    }
+    name = row_id(facts, 0)
+    RUNS[name] = {"schema": 2, "kind": "run", "id": name} | facts
+    return name
+
+
+def rerun(row: dict, **changes) -> None:
+    """The row as if of another run: `where`, `floors` or `settings` as they are given."""
+    old = RUNS[row["run"]]
+    known = {"where": old["environment"], "floors": old["floors"], "settings": old["settings"]}
+    row["run"] = run(**known | changes)
 
 
 def sweep_points(device: str = "cuda") -> list[dict]:
@@ -308,7 +353,16 @@ def sweep(repetitions: int = 3, device: str = "cuda", gpu: str | None = "NVIDIA 
     return rows
 
 
-def write(directory: Path, rows: list[dict]) -> Path:
+def with_runs(rows: list[dict]) -> list[dict]:
+    """The rows after the runs that they name."""
+    runs = dict.fromkeys(row["run"] for row in rows if isinstance(row, dict) and row.get("run") in RUNS)
+    return [*(RUNS[name] for name in runs), *rows]
+
+
+def write(directory: Path, rows: list[dict], told: dict | None = CATALOGUE) -> Path:
+    """A result folder; without a catalogue where that is None."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in with_runs(rows)))
+    if told is not None:
+        (directory / "catalogue.json").write_text(json.dumps(told))
     return directory

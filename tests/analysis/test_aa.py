@@ -6,7 +6,6 @@ import rows
 
 from analysis.__main__ import main
 from analysis.aa import run_noise, upper_bound
-from analysis.compare import METRICS
 
 TEXT = "# Feedrate\n\n<!-- aa:begin -->\nold\n<!-- aa:end -->\n\nThe rest.\n"
 
@@ -19,7 +18,7 @@ def run_of(points: int, factor: float = 1.0, wrong: int = 0, repetitions: int = 
         for repetition in range(repetitions)
     ]
     for row in some:
-        row["throughput"]["messages_per_second"] *= 4 / 3 if row["params"]["window"] <= wrong else factor
+        row["figures"]["messages_per_second"] *= 4 / 3 if row["params"]["window"] <= wrong else factor
     return some
 
 
@@ -47,7 +46,7 @@ def test_upper_bound_is_clopper_and_pearsons():
 
 
 def test_noise_between_runs_is_found():
-    throughput = METRICS[0]
+    throughput = rows.METRICS[0]
 
     def pairs(between: float) -> list[dict]:
         generator = np.random.default_rng(6)
@@ -72,7 +71,7 @@ def test_the_noise_it_tells_makes_compare_honest(tmp_path, capsys):
             factor = np.exp(generator.normal(0, 0.05))
             for row in some:
                 if row["params"]["window"] == window:
-                    row["throughput"]["messages_per_second"] *= factor
+                    row["figures"]["messages_per_second"] *= factor
         sides.append(str(rows.write(tmp_path / name, some)))
     main(["aa", *sides, "--run-noise", "0"])
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput"))

@@ -5,7 +5,8 @@ import pytest
 import rows
 from test_report import with_rows
 
-from analysis import advice, conduct, costs, stats
+from analysis import conduct, stats
+from analysis.feeding import advice, costs
 from analysis.document import Table
 from analysis.load import load
 
@@ -23,7 +24,7 @@ def advised(tmp_path, *some) -> dict[str, dict]:
 
 def open_cell(queue: str, rate: int, p99: float, **changes) -> dict:
     row = load_rows.cell(load_rows.params(queue, rate, **changes), samples=100)
-    row["latency_ns"]["p99"] = p99
+    row["figures"]["latency_ns"]["p99"] = p99
     return row
 
 
@@ -69,7 +70,7 @@ def test_without_searches_the_highest_rate_that_was_sustained_within_the_bound_w
         open_cell("gpu_ring", 1000, 15e3),
         open_cell("gpu_ring", 2000, 90e3),
         open_cell("host_polled", 4000, 90e3),
-        open_cell("host_polled", 8000, 10e3) | {"status": "unsustainable", "reason": "the backlog grew"},
+        rows.spoilt(open_cell("host_polled", 8000, 10e3), "backlog", "the backlog grew", "unsustainable"),
         open_cell("null", 9000, 1e3),  # does no work
     ]
     lines = advised(tmp_path, *some)
@@ -90,7 +91,7 @@ def test_nothing_within_the_bound_is_said(tmp_path):
 def test_closed_loads_answer_where_there_are_no_others_and_are_named(tmp_path):
     fast, slow = rows.cell(rows.params("gpu_ring")), rows.cell(rows.params("host_polled"))
     for row, rate, p99 in ((fast, 8e6, 500e3), (slow, 5e6, 50e3)):
-        row["throughput"]["messages_per_second"], row["latency_ns"]["p99"] = rate, p99
+        row["figures"]["messages_per_second"], row["figures"]["latency_ns"]["p99"] = rate, p99
     found = advice.blocks(load([with_rows(tmp_path, fast, slow)]))
     lines = {line["bound"]: line["use"].partition("\n")[0] for line in table(found)}
     assert lines == {
@@ -127,7 +128,7 @@ def said(tmp_path, *some) -> str:
 
 
 def test_disturbed_repetitions_are_counted(tmp_path):
-    lost = rows.cell(rows.params(), 0) | {"status": "invalid", "reason": "disturbed: 2 other cores were busy"}
+    lost = rows.spoilt(rows.cell(rows.params(), 0), "disturbed", "disturbed: 2 other cores were busy")
     kept = rows.cell(rows.params(), 1) | {"machine": rows.machine() | {"disturbances": ["2 other cores were busy"]}}
     text = said(tmp_path, lost, kept, rows.cell(rows.params(), 2))
     assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed and are counted" in text

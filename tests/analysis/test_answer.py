@@ -6,6 +6,7 @@ import rows
 from test_report import report, with_rows
 
 from analysis import answer
+from analysis.feeding import questions
 from analysis.load import load
 
 SMALL, LARGE, LONE = "small messages", "large messages", "lone messages"
@@ -16,18 +17,19 @@ def cells(queue, rates, p50=1e4, **changes) -> list[dict]:
     some = [rows.cell(rows.params(queue, **changes), repetition) for repetition in range(len(rates))]
     for row, rate in zip(some, rates):
         size = row["params"]["payload_bytes"]
-        row["throughput"] = {"messages_per_second": rate, "bytes_per_second": rate * size}
-        row["latency_ns"]["p50"] = p50
+        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * size}
+        row["figures"]["latency_ns"]["p50"] = p50
     return some
 
 
 def limited(some: list[dict]) -> list[dict]:
     why = "driver-bound: 97 % of what the driver alone reaches"
-    return [row | {"status": "invalid", "reason": why} for row in some]
+    return [rows.spoilt(row, "driver_bound", why) for row in some]
 
 
 def answers(tmp_path, *groups) -> dict[str, dict]:
-    found = answer.table(load([with_rows(tmp_path, *(row for group in groups for row in group))]))
+    results = load([with_rows(tmp_path, *(row for group in groups for row in group))]).closed
+    found = answer.table(results, questions.questions(results))
     return {" ".join(row[0].split()[:2]): dict(zip(found.columns, row)) for row in found.rows}
 
 
@@ -78,7 +80,7 @@ def test_a_runner_up_that_is_at_least_so_fast_may_be_faster(tmp_path):
 
 
 def test_other_invalid_rows_count_nowhere(tmp_path):
-    wrong = [row | {"status": "invalid", "reason": "disturbed: a neighbour"} for row in cells("gpu_ring", (9e6, 9e6))]
+    wrong = [rows.spoilt(row, "disturbed", "disturbed: a neighbour") for row in cells("gpu_ring", (9e6, 9e6))]
     assert answers(tmp_path, wrong, cells("host_polled", (1e6, 1e6)))[SMALL]["best"].startswith("host_polled")
 
 
@@ -129,4 +131,4 @@ def test_the_answer_comes_before_every_other_table(reported):
 
 def test_without_closed_loads_there_is_no_answer(tmp_path):
     failed = rows.not_ok(rows.params(), "failed", "the device fell off the bus")
-    assert answer.blocks(load([with_rows(tmp_path, failed)])) == []
+    assert questions.blocks(load([with_rows(tmp_path, failed)])) == []

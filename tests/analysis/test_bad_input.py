@@ -20,15 +20,21 @@ def place(tmp_path):
         "good": [GOOD],
         "no-rows": [],
         "floors-only": [rows.floor("launch_sync_ns", 6200.0)],
-        "version-2": [GOOD, GOOD | {"schema": 2}],
+        "version-1": [GOOD, GOOD | {"schema": 1}],
+        "version-3": [GOOD, GOOD | {"schema": 3}],
         "no-version": [{"kind": "cell"}],
         "no-object": [[1, 2]],
+        "no-experiment": [{key: value for key, value in GOOD.items() if key != "experiment"}],
         "other-kind": [GOOD | {"kind": "cel"}],
         "no-params": [{key: value for key, value in GOOD.items() if key != "params"}],
         "other-status": [GOOD | {"status": "fine"}],
         "other-points": [rows.cell(rows.params(window=3))],
     }.items():
         rows.write(tmp_path / name, some)
+    rows.write(tmp_path / "bare", [GOOD], None)
+    rows.write(tmp_path / "odd-catalogue", [GOOD], {"experiments": [{"figures": 1}]})
+    (tmp_path / "not-packed").mkdir()
+    (tmp_path / "not-packed/rows.jsonl.gz").write_text("{}")
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/rows.jsonl").write_text(json.dumps(GOOD)[:100])
@@ -48,10 +54,16 @@ def place(tmp_path):
         (["report", "no-rows"], ["DIR", "no-rows", "no complete row"]),
         (["report", "cut"], ["DIR", "cut", "no complete row"]),
         (["report", "floors-only"], ["DIR", "floors-only", "no cell row"]),
-        (["report", "version-2"], ["DIR", "version-2", "rows.jsonl:2", "schema version 2", "allowed: 1"]),
-        (["report", "no-version"], ["DIR", "no-version", "schema version None", "allowed: 1"]),
+        (["report", "version-1"], ["DIR", "version-1", "rows.jsonl:3", "schema version 1", "allowed: 2", "c0046d7"]),
+        (["report", "version-3"], ["DIR", "version-3", "rows.jsonl:3", "schema version 3", "allowed: 2"]),
+        (["report", "bare"], ["DIR", "bare", "no catalogue.json", "feedrate list --json"]),
+        (["compare", "good", "bare"], ["B", "bare", "no catalogue.json", "feedrate list --json"]),
+        (["report", "odd-catalogue"], ["DIR", "odd-catalogue", "catalogue.json is no catalogue", "feedrate list --json"]),
+        (["report", "no-experiment"], ["DIR", "no-experiment", "names no experiment"]),
+        (["report", "not-packed"], ["DIR", "not-packed", "rows.jsonl.gz is not compressed"]),
+        (["report", "no-version"], ["DIR", "no-version", "schema version None", "allowed: 2"]),
         (["report", "no-object"], ["DIR", "no-object", "schema version None"]),
-        (["report", "other-kind"], ["DIR", "other-kind", "kind 'cel'", "allowed: cell, floor"]),
+        (["report", "other-kind"], ["DIR", "other-kind", "kind 'cel'", "allowed: run, cell, floor"]),
         (["report", "no-params"], ["DIR", "no-params", "no params"]),
         (["report", "other-status"], ["DIR", "status 'fine'", "allowed: ok, invalid, unsustainable, failed, skipped"]),
         (["compare", "missing", "good"], ["A", "missing", "no such directory"]),

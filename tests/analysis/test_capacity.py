@@ -5,11 +5,11 @@ import pytest
 import rows
 from test_report import report, with_rows
 
-from analysis import capacity
+from analysis.feeding import capacity
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.plots import capacities
-from analysis.plots.style import Styles
+from analysis.feeding.plots import capacities
+from analysis.feeding.plots.styles import Styles
 
 POINT = load_rows.params("gpu_ring")
 
@@ -52,7 +52,7 @@ def test_an_interval_in_words(low, high, said):
 
 def test_the_table_tells_every_search_and_why_the_next_rate_failed(tmp_path):
     failed = load_rows.capacity(load_rows.params("redis_list"), 1, 2, "p999:50us")
-    failed |= {"status": "failed", "reason": "Redis: OOM command not allowed"}
+    failed = rows.spoilt(failed, "error", "Redis: OOM command not allowed", "failed")
     del failed["capacity"], failed["cost"]
     both = [load_rows.capacity(POINT, 1000, 1200), load_rows.capacity(POINT, 1100, 1300, repetition=1)]
     text = report(with_rows(tmp_path, load_rows.cell(POINT), *both, failed))
@@ -63,7 +63,7 @@ def test_the_table_tells_every_search_and_why_the_next_rate_failed(tmp_path):
 
 
 def test_only_failed_searches_are_still_told(tmp_path):
-    failed = load_rows.capacity(POINT, 1, 2) | {"status": "failed", "reason": "it hung"}
+    failed = rows.spoilt(load_rows.capacity(POINT, 1, 2), "hung", "it hung", "failed")
     del failed["capacity"]
     text = report(with_rows(tmp_path, load_rows.cell(POINT), failed))
     assert "failed: it hung" in text and not (tmp_path / "some/capacity.png").exists()
@@ -87,7 +87,7 @@ def test_the_search_with_the_median_capacity_stands_for_all(tmp_path, lows, medi
 
 def test_what_a_capacity_costs_is_that_of_its_highest_rate_kept(tmp_path):
     probes = [load_rows.cell(POINT | {"rate": rate}) for rate in (1000, 2000, 4000)]
-    probes[2] |= {"status": "unsustainable", "reason": "the backlog grew"}
+    probes[2] = rows.spoilt(probes[2], "backlog", "the backlog grew", "unsustainable")
     for row, cores in zip(probes, (1.0, 2.0, 3.0)):
         row["machine"]["host"]["own_cores"] = cores
     answer = load_rows.capacity(POINT, 2000, 4000, probes=probes)

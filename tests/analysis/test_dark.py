@@ -9,9 +9,9 @@ import rows
 from conftest import ROOT
 
 from analysis import dark
-from analysis.plots import heatmap
-from analysis.plots.stages import LOOKS
-from analysis.plots.style import OTHER_QUEUES
+from analysis.feeding.plots import heatmap
+from analysis.feeding.plots.stages import LOOKS
+from analysis.feeding.plots.styles import OTHER_QUEUES
 from analysis.report import write_report
 
 COLOUR = r"#[0-9A-Fa-f]{6}\b"

@@ -29,7 +29,7 @@ def directory(tmp_path):
         row["time"]["started"] = f"2026-11-21T08:00:{10 * row['repetition']:02}Z"
         if row["params"] == POINTS[0]:
             for name, factor in (("service_ns", 1), ("send_lag_ns", 2)):
-                row[name] = rows.latency(np.random.default_rng(factor).lognormal(9 + factor, 1, 3000).astype(np.int64))
+                row["figures"][name] = rows.latency(np.random.default_rng(factor).lognormal(9 + factor, 1, 3000).astype(np.int64))
     return str(rows.write(tmp_path / "run", [*some, rows.not_ok(rows.params(window=2), "failed", "it hung")]))
 
 
@@ -59,19 +59,19 @@ def test_google_benchmark_has_every_field_its_tools_read(google):
 
 def test_google_benchmark_holds_the_rows_numbers(google, directory):
     written = [json.loads(line) for line in Path(directory, "rows.jsonl").read_text().splitlines()]
-    row = next(row for row in written if row["params"] == POINTS[2] and row["repetition"] == 1)
+    row = next(row for row in written if row.get("params") == POINTS[2] and row["repetition"] == 1)
     name = (
-        "redis_list+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:4/workers:1/streams:4/"
-        "block:128/pack:1"
+        "redis_list+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:4/workers:1/block:128/"
+        "pack:1/streams:4"
     )
     found = [one for one in google["benchmarks"] if one["name"] == name]
     assert [one["repetition_index"] for one in found] == [0, 1, 2]
-    one, rate = found[1], row["throughput"]["messages_per_second"]
+    one, rate = found[1], row["figures"]["messages_per_second"]
     assert one["items_per_second"] == rate and one["bytes_per_second"] == rate * 64
     assert one["real_time"] == pytest.approx(1e9 / rate) and one["cpu_time"] == pytest.approx(3e9 / rate)  # 3 threads
-    assert one["threads"] == 4 and one["iterations"] == row["counts"]["received"]
+    assert one["threads"] == 4 and one["iterations"] == row["details"]["counts"]["received"]
     tail = [one for one in google["benchmarks"] if one["name"] == f"{name}/p99"]
-    assert tail[1]["real_time"] == row["latency_ns"]["p99"] and "items_per_second" not in tail[1]
+    assert tail[1]["real_time"] == row["figures"]["latency_ns"]["p99"] and "items_per_second" not in tail[1]
     times = [one["real_time"] for one in found]
     aggregates = {
         one["aggregate_name"]: one
@@ -143,11 +143,11 @@ def test_the_package_reads_back_every_count(logs, directory):
     for name, point in zip(("host_polled+pinned", "gpu_ring", "redis_list+pinned"), POINTS):
         reader = log.HistogramLogReader(str(logs[name]), histogram.HdrHistogram(1, 1 << 40, 2))
         for repetition in range(3):
-            row = next(row for row in written if row["params"] == point and row["repetition"] == repetition)
+            row = next(row for row in written if row.get("params") == point and row["repetition"] == repetition)
             for tag in ("latency_ns", "service_ns", "send_lag_ns"):
-                if tag in row:
+                if tag in row["figures"]:
                     interval = reader.get_next_interval_histogram()
-                    expected = Histogram.from_row(row[tag]["histogram"])
+                    expected = Histogram.from_row(row["figures"][tag]["histogram"])
                     assert interval.get_tag() == tag and interval.get_total_count() == expected.total
                     counts = {index: interval.get_count_at_index(index) for index in range(interval.counts_len)}
                     assert {index: count for index, count in counts.items() if count} == dict(
@@ -161,7 +161,7 @@ def test_the_package_reads_back_every_count(logs, directory):
 
 def test_samples_beyond_the_range_are_said(tmp_path):
     row = rows.cell(rows.params())
-    row["latency_ns"]["histogram"]["overflow"] = 7
+    row["figures"]["latency_ns"]["histogram"]["overflow"] = 7
     a = rows.write(tmp_path / "a", [row])
     main(["export", str(a), "--format", "hdr", "--out", str(tmp_path / "logs")])
     (log,) = (tmp_path / "logs").iterdir()
@@ -170,7 +170,7 @@ def test_samples_beyond_the_range_are_said(tmp_path):
 
 def test_bad_input(tmp_path, directory, capsys):
     row = rows.cell(rows.params())
-    row["latency_ns"]["histogram"]["sub_bucket_bits"] = 7
+    row["figures"]["latency_ns"]["histogram"]["sub_bucket_bits"] = 7
     coarse = rows.write(tmp_path / "coarse", [row])
     none = rows.write(tmp_path / "none", [rows.not_ok(rows.params(), "failed", "it hung")])
     for source, form, said in (

@@ -20,8 +20,8 @@ def runs(tmp_path):
     after = [rows.cell(point, repetition) for repetition in range(8) for point in (slow, same)]
     for row in after:
         if row["params"] == slow:
-            row["throughput"]["messages_per_second"] *= 0.92
-            row["latency_ns"]["p99"] *= 1.2
+            row["figures"]["messages_per_second"] *= 0.92
+            row["figures"]["latency_ns"]["p99"] *= 1.2
     before += [rows.cell(alone), rows.cell(gone)]
     after += [rows.cell(alone), rows.not_ok(gone, "failed", "the ring hung")]
     return [str(rows.write(tmp_path / "a", before)), str(rows.write(tmp_path / "b", after))]

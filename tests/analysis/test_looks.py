@@ -11,7 +11,7 @@ from test_report import with_rows
 from analysis import units
 from analysis.document import Link, Table, evidence, markdown_table, to_html, without_links
 from analysis.load import load
-from analysis.plots import draw_all
+from analysis.feeding.plots import draw_all
 from analysis.plots.style import NARROW
 from analysis.report import write_report
 
@@ -21,8 +21,8 @@ def page(tmp_path_factory) -> str:
     """A report with every figure."""
     some = [*rows.sweep(1), *load_rows.sweep(2), load_rows.capacity(load_rows.params("gpu_ring"), 1000, 1100)]
     for row in some:
-        if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bound" in row:
-            row["bound"]["latency"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
+        if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bounds" in row:
+            row["bounds"]["latency_ns"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
     directory = rows.write(tmp_path_factory.mktemp("looks") / "run", some)
     write_report([str(directory)], None, None)
     return (directory / "report.html").read_text()
@@ -142,7 +142,7 @@ def test_labels_do_not_collide(tmp_path, narrow):
     """Tails of a million and more samples need many steps on the percentiles' axis."""
     some = [rows.cell(rows.params(window=window), samples=2_000) for window in (1, 64, 4096)]
     for row in some:
-        row["latency_ns"]["histogram"]["counts"][0] += 20_000_000
+        row["figures"]["latency_ns"]["histogram"]["counts"][0] += 20_000_000
     for drawing in draw_all(load([with_rows(tmp_path, *some)]), narrow):
         if drawing.figure:
             for boxes in drawn_labels(drawing.figure):

@@ -5,8 +5,8 @@ import rows
 
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.ring import pair
-from analysis.ring import points as ring
+from analysis.feeding.ring import pair
+from analysis.feeding.ring import points as ring
 
 
 def table(tmp_path, *some):

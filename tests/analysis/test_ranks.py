@@ -1,5 +1,6 @@
 """A search must find what a long sweep found. On made-up rows, and on the rows recorded on an H200."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from test_answer import cells
 
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.ranks import MEASURES, disagreements
+from analysis.feeding.ranks import MEASURES, disagreements
 
 H200 = Path(__file__).resolve().parents[2] / "results" / "reference" / "h200"
 
@@ -45,4 +46,30 @@ def test_what_a_search_missed_is_named(tmp_path, capsys, found, said):
 def test_the_old_quick_was_wrong(capsys):
     """Windows and packing were not searched then: Redis stood above kernels that are three times faster."""
     assert main(["ranks", str(H200 / "aa" / "a"), str(H200)]) == 1
-    assert "host_polled + mapped is 3.4 × better than redis_list + pinned" in capsys.readouterr().out
+    assert "host_polled + mapped is 3.5 × better than redis_list + pinned" in capsys.readouterr().out
+
+
+# What is known of the rows of an H200, and why: results/reference/h200/README.md. `feeding` measures host_polled +
+# pageable with one producer only, so there the sweep is too low. A search of Redis has half as many tries as others and
+# misses peaks. The ring's large messages were missed in one of two runs.
+KNOWN = (r"× better than host_polled \+ pageable,", r": redis_\w+ \+ \w+ reaches \d+%", "^peak bytes: gpu_ring reaches")
+
+
+def unknown_differences(run: Path) -> list[str]:
+    """From `feeding` on an H200."""
+    problems = [each for measure in MEASURES for each in disagreements(measure, load([run]), load([H200]))]
+    return [each for each in problems if not any(re.search(known, each) for known in KNOWN)]
+
+
+@pytest.mark.parametrize("run", ["a", "b"])
+def test_quick_ranks_an_h200_like_feeding_but_for_what_is_known(run):
+    assert unknown_differences(H200 / "quick" / run) == []
+
+
+@pytest.mark.parametrize("run", ["a", "b"])
+def test_the_old_quick_does_not(run):
+    """On rows of the same machine: the test above can fail."""
+    found = unknown_differences(H200 / "aa" / run)
+    assert any("host_polled + pinned is 2 × better than redis_list + pinned" in each for each in found)
+    assert any("gpu_ring reaches 12%" in each for each in found)
+    assert any("redis_list + mapped was not searched" in each for each in found)

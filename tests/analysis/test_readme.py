@@ -6,7 +6,7 @@ import pytest
 import rows
 
 from analysis.__main__ import main
-from analysis.plots import CLOSED
+from analysis.feeding.plots import CLOSED
 
 TEXT = "# Feedrate\n\n<!-- figures:begin -->\nold\n<!-- figures:end -->\n\nThe rest.\n"
 

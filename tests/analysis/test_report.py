@@ -11,7 +11,8 @@ import rows
 
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.stats import best, knee, lone, points
+from analysis.feeding.choose import knee, lone
+from analysis.stats import best, points
 
 FIGURES = {"headline", "throughput", "latency_distribution", "latency_window", "block_streams", "stages"}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -59,10 +60,10 @@ def test_headline_holds_the_planted_numbers(tmp_path):
     fast, slow = (rows.cell(rows.params(window=window)) for window in (256, 16))
     alone = rows.cell(rows.params(window=1))
     for row, rate in ((fast, 8e6), (slow, 5e6), (alone, 1e5)):
-        row["throughput"] = {"messages_per_second": rate, "bytes_per_second": rate * 64}
-    alone["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
-    alone["bound"]["latency"]["ratio"] = 1.23
-    fast["bound"]["throughput"]["ratio"] = 0.77
+        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * 64}
+    alone["figures"]["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
+    alone["bounds"]["latency_ns"]["ratio"] = 1.23
+    fast["bounds"]["messages_per_second"]["ratio"] = 0.77
     text = report(with_rows(tmp_path, fast, slow, alone))
     line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 8.00 M msg/s"))
     assert all(
@@ -74,7 +75,7 @@ def test_headline_holds_the_planted_numbers(tmp_path):
 def test_a_repetition_is_a_median_not_a_mean(tmp_path):
     some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
     for row, rate in zip(some, (1e6, 2e6, 90e6)):
-        row["throughput"]["messages_per_second"] = rate
+        row["figures"]["messages_per_second"] = rate
     point = points(load([with_rows(tmp_path, *some)])).iloc[0]
     assert (point.messages_per_second, point.messages_per_second_low, point.messages_per_second_high) == (
         2e6,
@@ -93,7 +94,7 @@ def test_lone_is_one_message_in_flight_at_the_smallest_payload(run):
 def test_knee_prefers_the_shallower_window_of_equal_throughput(tmp_path):
     shallow, deep = (rows.cell(rows.params(window=window)) for window in (64, 4096))
     for row, rate, p99 in ((shallow, 0.97e6, 5e4), (deep, 1e6, 5e6)):
-        row["throughput"]["messages_per_second"], row["latency_ns"]["p99"] = rate, p99
+        row["figures"]["messages_per_second"], row["figures"]["latency_ns"]["p99"] = rate, p99
     measured = points(load([with_rows(tmp_path, shallow, deep)]))
     assert knee(measured)["window"].tolist() == [64]
     assert best(measured, "variant", "messages_per_second")["window"].tolist() == [4096]
@@ -116,7 +117,7 @@ def test_a_variant_without_an_ok_cell_stays_in_the_headline(tmp_path):
 
 def test_a_row_with_wrong_answers_has_no_figure_whatever_it_claims(tmp_path):
     liar = rows.cell(rows.params("gpu_ring"))
-    liar["counts"]["corrupted"] = 7
+    liar["details"]["counts"]["corrupted"] = 7
     text = report(with_rows(tmp_path, rows.cell(rows.params()), liar))
     assert "Wrong answers: 7 corrupted" in text
     assert "| gpu_ring | no ok cell (invalid) |" in text
@@ -130,7 +131,7 @@ def test_nothing_ok_is_still_a_report(tmp_path):
 
 def test_missing_axes_are_named_instead_of_drawn(tmp_path):
     row = rows.cell(rows.params())
-    del row["stages_ns"]
+    del row["details"]["stages_ns"]
     directory = with_rows(tmp_path, row)
     text = report(directory)
     assert {file.stem for file in directory.glob("*.png")} == {"headline", "latency_distribution"}
@@ -157,10 +158,13 @@ def test_several_workloads_have_a_headline_each(tmp_path):
 
 def test_optional_parts_may_be_missing(tmp_path):
     some = [rows.cell(rows.params(window=window, payload_bytes=size)) for window in (1, 64) for size in (64, 4096)]
+    where = rows.environment()
+    del where["redis"], where["driver_version"]
     for row in some:
-        for name in ("bound", "stages_ns", "run", "floors", "time"):
+        rows.rerun(row, where=where, floors={}, settings={})
+        for name in ("bounds", "time", "cost"):
             del row[name]
-        del row["cost"], row["environment"]["redis"], row["environment"]["driver_version"]
+        del row["details"]["stages_ns"]
     directory = with_rows(tmp_path, *some)
     assert "No floor rows" in report(directory)
     assert {"throughput", "latency_window"} <= {file.stem for file in directory.glob("*.png")}
@@ -206,7 +210,7 @@ def test_another_command_is_no_difference(tmp_path):
 
 def test_sampled_latency_is_said(tmp_path):
     row = rows.cell(rows.params())
-    row["latency_ns"]["sampled_every"] = 16
+    row["figures"]["latency_ns"]["sampled_every"] = 16
     assert "Latency was taken of one message in 16" in report(with_rows(tmp_path, row))
 
 
@@ -221,14 +225,14 @@ def test_a_line_cut_off_is_told_and_the_rest_read(tmp_path):
     with (directory / "rows.jsonl").open("a") as file:
         file.write(json.dumps(rows.cell(rows.params(window=2)))[:300])
     text = report(directory)
-    assert "rows.jsonl:4: the last line is cut off (an interrupted run); left out" in text
+    assert "rows.jsonl:5: the last line is cut off (an interrupted run); left out" in text
     assert "3 rows: 3 ok" in text
 
 
 def test_a_broken_line_in_the_middle_is_told(tmp_path):
     directory = with_rows(tmp_path, rows.cell(rows.params()))
     file = directory / "rows.jsonl"
-    file.write_text('{"schema": 1, "ki\n' + file.read_text())
+    file.write_text('{"schema": 2, "ki\n' + file.read_text())
     assert "rows.jsonl:1: not JSON; left out" in report(directory)
 
 
@@ -282,7 +286,7 @@ def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
 
 def test_traced_rows_are_left_out(tmp_path):
     clean, traced = (rows.cell(rows.params("gpu_ring"), repetition) for repetition in (0, 1))
-    traced["run"]["traced"] = True
+    rows.rerun(traced, settings=rows.SETTINGS | {"traced": True})
     results = load([with_rows(tmp_path, clean, traced)])
     assert len(results.cells) == 1
     assert any("--trace" in note for note in results.notes)

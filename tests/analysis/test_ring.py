@@ -7,9 +7,9 @@ import rows
 from analysis.__main__ import main
 from analysis.load import load
 from analysis.report import write_report
-from analysis.ring import axes, plots
-from analysis.ring import points as ring
-from analysis.ring.block import ring_text
+from analysis.feeding.ring import axes, plots
+from analysis.feeding.ring import points as ring
+from analysis.feeding.ring.block import ring_text
 
 MARKED = "# Text\n\n<!-- {0}:begin -->\nold\n<!-- {0}:end -->\n\nThe rest.\n"
 
@@ -81,8 +81,8 @@ def test_lone_messages_beside_the_floors_of_their_run(swept):
 
 
 def test_driver_bound_rows_are_counted_and_not_used(tmp_path):
-    bound = ring_rows.point(rate=999e6, lanes=99) | {"status": "invalid", "reason": "driver-bound: 97 % of what"}
-    again = ring_rows.point(repetition=1) | {"status": "invalid", "reason": "driver-bound: 96 % of what"}
+    bound = rows.spoilt(ring_rows.point(rate=999e6, lanes=99), "driver_bound", "driver-bound: 97 % of what")
+    again = rows.spoilt(ring_rows.point(repetition=1), "driver_bound", "driver-bound: 96 % of what")
     skipped = rows.not_ok(rows.params("gpu_ring", lanes=2), "skipped", "8 mirrors for 2 pollers")
     text = of(tmp_path, ring_rows.point(rate=10e6), again, bound, skipped)
     assert "999" not in text
@@ -106,7 +106,7 @@ def test_floors_that_a_cpu_lacks_have_no_column(tmp_path):
         ring_rows.point(where=rows.environment(None), device="cpu", window=window, batch=1) for window in (1, 64)
     ]
     for row in some:
-        row["floors"] = {"thread_round_trip_ns": 600.0}
+        rows.rerun(row, floors={"thread_round_trip_ns": 600.0})
     text = of(tmp_path, *some)
     assert "copy engines |" not in text and "floor: a word" not in text
     assert text.startswith("**CPU device: these are not GPU results.**")
@@ -199,7 +199,7 @@ def test_rows_from_before_the_axes_are_what_the_ring_did_unasked(tmp_path, capsy
 def test_report_tells_the_axes_only_where_they_say_something(swept, tmp_path):
     write_report([str(swept)], str(tmp_path), None)
     text = (tmp_path / "report.md").read_text()
-    (peak,) = lines(text, "| gpu_ring |")
+    peak, *_ = lines(text, "| gpu_ring |")  # the headline; every point follows below
     assert "lanes 16" in peak[1]
     assert not any(word in " ".join(peak[:9]) for word in ("auto", "none", "spin", "in order", "pollers"))
     assert "| idling | backoff, park, spin |" in text and "| slot size | 64 B, 256 B |" in text

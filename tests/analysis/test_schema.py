@@ -7,24 +7,35 @@ import rows
 
 
 def test_every_row_of_a_run_is_valid(schema, sweep):
-    for row in sweep + rows.sweep(1, "cpu", None):
+    for row in rows.with_runs(sweep + rows.sweep(1, "cpu", None)):
         schema.validate(row)
 
 
 def test_optional_parts_may_be_absent(schema):
     row = rows.cell(rows.params())
-    for name in ("bound", "stages_ns"):
-        del row[name]
-    del row["cost"]["spinning_threads"], row["latency_ns"]["mean"], row["throughput"]["seconds"]
+    del row["bounds"], row["details"]["stages_ns"], row["details"]["throughput_seconds"]
+    del row["cost"]["spinning_threads"], row["figures"]["latency_ns"]["mean"]
     schema.validate(row)
 
 
 def test_open_parts_take_what_a_new_member_adds(schema):
     row = rows.cell(rows.params(doorbells=4))
-    row["environment"]["nvlink"] = 18
     row["cost"]["watts"] = 410.5
-    row["floors"] = row["floors"] | {"nvlink_bytes_per_second": 4e11}
+    row["figures"]["watts"] = 231.0
+    rows.rerun(row, where=rows.environment(nvlink=18), floors=rows.FLOORS | {"nvlink_bytes_per_second": 4e11})
+    for one in rows.with_runs([row]):
+        schema.validate(one)
+
+
+def test_a_histogram_tells_its_buckets_in_one_of_two_ways(schema):
+    row = rows.cell(rows.params())
+    told = row["figures"]["latency_ns"]["histogram"]
+    told["steps"] = [1] * len(told["counts"])
+    assert not schema.is_valid(row)
+    del told["index"]
     schema.validate(row)
+    del told["steps"]
+    assert not schema.is_valid(row)
 
 
 def test_wrong_answers_without_throughput_are_valid(schema):
@@ -65,47 +76,45 @@ def drop(*path):
 
 
 CELL_MUTATIONS = {
-    "another schema version": change("schema", to=2),
+    "another schema version": change("schema", to=1),
     "no schema version": drop("schema"),
     "unknown kind": change("kind", to="cells"),
+    "no experiment": drop("experiment"),
+    "no run": drop("run"),
+    "run that is no hash": change("run", to="the last one"),
     "id that is no hash": change("id", to="redis_list-64"),
     "unknown status": change("status", to="fine"),
+    "no cause": drop("cause"),
+    "unknown cause": lambda row: row.update(status="invalid", cause="bad luck", reason="bad luck"),
+    "ok with a cause": change("cause", to="disturbed"),
     "negative repetition": change("repetition", to=-1),
     "skipped without a reason": change("status", to="skipped"),
     "invalid without a reason": change("status", to="invalid"),
-    "failed with throughput": lambda row: row.update(status="failed", reason="the worker died"),
-    "ok without counts": drop("counts"),
-    "ok without throughput": drop("throughput"),
-    "ok without latency": drop("latency_ns"),
+    "failed with figures": lambda row: row.update(status="failed", cause="error", reason="the worker died"),
+    "details without counts": drop("details", "counts"),
+    "ok without figures": drop("figures"),
     "ok without cost": drop("cost"),
-    "ok without floors": drop("floors"),
-    "lost messages and throughput": change("counts", "lost", to=1),
-    "duplicated messages and throughput": change("counts", "duplicated", to=1),
-    "corrupted messages and throughput": change("counts", "corrupted", to=1),
-    "corrupted, invalid, yet with throughput": lambda row: (
-        row.update(status="invalid", reason="wrong"),
-        row["counts"].update(corrupted=1),
-    ),
-    "negative count": change("counts", "received", to=-5),
-    "fractional count": change("counts", "sent", to=1.5),
-    "no count of reordered": drop("counts", "reordered"),
-    "no queue": drop("params", "queue"),
+    "negative count": change("details", "counts", "received", to=-5),
+    "fractional count": change("details", "counts", "sent", to=1.5),
+    "no count of reordered": drop("details", "counts", "reordered"),
+    "no device": drop("params", "device"),
     "empty transfer": change("params", "transfer", to=""),
-    "payload as text": change("params", "payload_bytes", to="64"),
     "unknown device": change("params", "device", to="rocm"),
     "nested parameter": change("params", "extra", to={"a": 1}),
-    "negative throughput": change("throughput", "messages_per_second", to=-1.0),
-    "throughput as null": change("throughput", "bytes_per_second", to=None),
-    "no p99": drop("latency_ns", "p99"),
-    "no histogram": drop("latency_ns", "histogram"),
-    "histogram without overflow": drop("latency_ns", "histogram", "overflow"),
-    "negative bucket": lambda row: row["latency_ns"]["histogram"]["counts"].append(-1),
-    "no environment": drop("environment"),
-    "gpu as a number": change("environment", "gpu", to=1),
-    "no command line": drop("environment", "command"),
-    "floor as text": lambda row: row.update(floors={"launch_sync_ns": "6 us"}),
-    "bound without its floor": drop("bound", "throughput", "floor"),
-    "misspelt key": lambda row: row.update(stage_ns=row.pop("stages_ns")),
+    "negative throughput": change("figures", "messages_per_second", to=-1.0),
+    "throughput as null": change("figures", "bytes_per_second", to=None),
+    "throughput as text": change("figures", "bytes_per_second", to="64"),
+    "no p99": drop("figures", "latency_ns", "p99"),
+    "no histogram": drop("figures", "latency_ns", "histogram"),
+    "histogram without overflow": drop("figures", "latency_ns", "histogram", "overflow"),
+    "negative bucket": lambda row: row["figures"]["latency_ns"]["histogram"]["counts"].append(-1),
+    "bound without its floor": drop("bounds", "messages_per_second", "floor"),
+    "bound without its value": drop("bounds", "latency_ns", "value"),
+    "driver without its ratio": drop("details", "driver", "ratio"),
+    "misspelt key": lambda row: row.update(figure=row.pop("figures")),
+    "misspelt detail": lambda row: row["details"].update(stage_ns=row["details"].pop("stages_ns")),
+    "an environment of its own": lambda row: row.update(environment=rows.environment()),
+    "floors of its own": lambda row: row.update(floors=rows.FLOORS),
     "time that is no date": change("time", "started", to="yesterday"),
 }
 
@@ -113,6 +122,29 @@ CELL_MUTATIONS = {
 @pytest.mark.parametrize("mutate", CELL_MUTATIONS.values(), ids=CELL_MUTATIONS.keys())
 def test_wrong_cell_is_refused(schema, mutate):
     row = copy.deepcopy(rows.cell(rows.params()))
+    schema.validate(row)
+    mutate(row)
+    assert not schema.is_valid(row)
+
+
+RUN_MUTATIONS = {
+    "no id": drop("id"),
+    "no experiment": drop("experiment"),
+    "no environment": drop("environment"),
+    "no floors": drop("floors"),
+    "no settings": drop("settings"),
+    "gpu as a number": change("environment", "gpu", to=1),
+    "no command line": drop("environment", "command"),
+    "floor as text": change("floors", "launch_sync_ns", to="6 us"),
+    "negative seconds": change("settings", "seconds", to=-1),
+    "figures": change("figures", to={}),
+    "time that is no date": change("time", "started", to="yesterday"),
+}
+
+
+@pytest.mark.parametrize("mutate", RUN_MUTATIONS.values(), ids=RUN_MUTATIONS.keys())
+def test_wrong_run_is_refused(schema, mutate):
+    row = copy.deepcopy(rows.RUNS[rows.run()])
     schema.validate(row)
     mutate(row)
     assert not schema.is_valid(row)
@@ -154,6 +186,7 @@ FLOOR_MUTATIONS = {
     "negative value": change("floor", "value", to=-1),
     "failed without a reason": change("status", to="failed"),
     "no device": drop("device"),
+    "no run": drop("run"),
     "a cell's params": change("params", to={}),
 }
 

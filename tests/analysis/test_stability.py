@@ -5,9 +5,12 @@ import pytest
 import rows
 from test_report import report, with_rows
 
-from analysis import open_load, stability, stats
+from analysis import catalogue, stability, stats
+from analysis.feeding import open_load
 from analysis.load import load
-from analysis.plots import distribution, draw_all, heatmap, stages
+from analysis.feeding.plots import distribution, draw_all, heatmap, stages
+
+RATE, P50, P99 = "messages_per_second", "latency_ns.p50", "latency_ns.p99"
 
 
 def repeated(throughputs=(1e6,), p50s=(1e4,), p99s=(2e4,), **changes) -> list[dict]:
@@ -16,8 +19,8 @@ def repeated(throughputs=(1e6,), p50s=(1e4,), p99s=(2e4,), **changes) -> list[di
     some = [rows.cell(rows.params(**changes), repetition) for repetition in range(count)]
     for place, row in enumerate(some):
         rate, p50, p99 = (values[min(place, len(values) - 1)] for values in (throughputs, p50s, p99s))
-        row["throughput"] = {"messages_per_second": rate, "bytes_per_second": rate * row["params"]["payload_bytes"]}
-        row["latency_ns"] |= {"p50": p50, "p99": p99}
+        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * row["params"]["payload_bytes"]}
+        row["figures"]["latency_ns"] |= {"p50": p50, "p99": p99}
     return some
 
 
@@ -49,8 +52,8 @@ def test_the_spread_is_the_largest_over_the_smallest(tmp_path):
 
 def test_what_the_rows_say_counts(tmp_path):
     some = repeated(throughputs=(1e6, 9e6))
-    stop = {"reason": "repetitions", "repetitions": 2, "spread": {"throughput": 1.0, "p50": 1.6, "p99": 1.0}}
-    some[-1]["stop"] = stop | {"unstable": ["p50"]}
+    stop = {"reason": "repetitions", "repetitions": 2, "spread": {RATE: 1.0, P50: 1.6, P99: 1.0}}
+    some[-1]["stop"] = stop | {"unstable": [P50]}
     point = judged(tmp_path, some)
     assert point["unstable"] == ["p50"] and point["spread"]["p50"] == 1.6
 
@@ -88,7 +91,7 @@ def test_a_steady_run_says_so(tmp_path):
 def test_open_loads_are_judged_too(tmp_path):
     some = [load_rows.cell(load_rows.params(), repetition) for repetition in range(2)]
     for row, p99 in zip(some, (1e4, 4e4)):
-        row["latency_ns"]["p99"] = p99
+        row["figures"]["latency_ns"]["p99"] = p99
     found = open_load.points(load([with_rows(tmp_path, *some)]))
     assert found["unstable"].tolist() == [["p99"]]
     assert "unstable: 4 times" in open_load.saturation(open_load.curves(found)).rows[0][4]
@@ -126,7 +129,7 @@ def test_distributions_are_shaded_over_the_repetitions(tmp_path):
 def test_stages_tell_the_range_of_their_sum(tmp_path):
     some = repeated(throughputs=(1e6, 1e6), window=1)
     for row, factor in zip(some, (1, 3)):
-        row["stages_ns"] = {name: {"mean": 1000 * factor, "p50": 1, "p99": 1} for name in ("sent", "collected")}
+        row["details"]["stages_ns"] = {name: {"mean": 1000 * factor, "p50": 1, "p99": 1} for name in ("sent", "collected")}
     (axes,) = figures(tmp_path, some)[stages.NAME].figure.axes
     assert [text.get_text() for text in axes.texts] == ["4.00 µs\n(2.00–6.00)"]
 
@@ -146,12 +149,15 @@ def test_a_heat_map_names_its_unstable_cells(tmp_path):
 
 def test_rows_with_spread_are_valid(schema):
     row = rows.cell(rows.params())
-    stop = {"reason": "repetitions", "repetitions": 3, "spread": {"throughput": 6.1, "p50": 1.0, "p99": 63.2}}
-    schema.validate(row | {"stop": stop | {"unstable": ["throughput", "p99"]}})
-    for wrong in ({"unstable": ["p90"]}, {"unstable": ["p50", "p50"]}, {"spread": {"p50": 0.5}}, {"spread": {"p9": 2}}):
+    stop = {"reason": "repetitions", "repetitions": 3, "spread": {RATE: 6.1, P50: 1.0, P99: 63.2}}
+    schema.validate(row | {"stop": stop | {"unstable": [RATE, P99]}})
+    for wrong in ({"unstable": [""]}, {"unstable": [P50, P50]}, {"spread": {P50: 0.5}}, {"spread": {P99: "2"}}):
         assert not schema.is_valid(row | {"stop": stop | wrong})
 
 
 def test_the_rule_in_words_is_the_rule():
-    said = [str(factor).removesuffix(".0") for _, factor in stability.METRICS.values()]
-    assert all(f"by {factor} times" in stability.RULE for factor in said)
+    experiment = catalogue.merged([rows.CATALOGUE]).experiment("feeding")
+    rule = "throughput or p50 differ by 1.5 times or more between repetitions, or p99 by 3 times or more"
+    assert stability.rule(experiment) == rule
+    factors = {metric.name: metric.unstable_from for metric in experiment.judged}
+    assert factors == {"throughput": 1.5, "p50": 1.5, "p99": 3}

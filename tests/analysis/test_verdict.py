@@ -6,11 +6,12 @@ only slow down, and drift within a run.
 
 import numpy as np
 import pytest
+import rows
 
-from analysis.compare import METRICS, Rules
+from analysis.compare import Rules
 from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Metric, Ratio, discoveries, judge, ratio
 
-THROUGHPUT, P50, P99, _ = METRICS
+THROUGHPUT, P50, P99, _ = rows.METRICS
 RULES = Rules()
 
 

@@ -14,7 +14,6 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -22,11 +21,12 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/json.hpp"
+
 /// What the tests of the executable share: it is started as users start it, in a folder of its own and with an
 /// environment without settings, and whatever a test starts ends with the test.
 namespace feedrate::cli_test {
 
-using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 using Seconds = std::chrono::duration<double>;
 namespace fs = std::filesystem;
@@ -212,6 +212,17 @@ inline std::vector<Json> rows_of(const std::string& text) {
   for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
   return rows;
 }
+/// The same without the rows of runs.
+inline std::vector<Json> measured_in(const std::string& text) {
+  std::vector<Json> rows = rows_of(text);
+  std::erase_if(rows, [](const Json& row) { return row.at("kind") == "run"; });
+  return rows;
+}
+/// Of the last of these rows that is a run's.
+inline Json run_in(const std::vector<Json>& rows) {
+  const auto run = std::find_if(rows.rbegin(), rows.rend(), [](const Json& row) { return row.at("kind") == "run"; });
+  return run == rows.rend() ? Json::object() : *run;
+}
 inline std::vector<Json> cells_of(const fs::path& file) {
   std::vector<Json> cells;
   for (Json& row : rows_of(read_text(file))) {
@@ -222,7 +233,7 @@ inline std::vector<Json> cells_of(const fs::path& file) {
 
 /// One message more or less, and the row would not be clean.
 inline void expect_clean(const Json& row) {
-  const Json& counts = row.at("counts");
+  const Json& counts = row.at("details").at("counts");
   EXPECT_GT(counts.at("sent"), 0) << row.at("params");
   EXPECT_EQ(counts.at("sent"), counts.at("received")) << row.at("params");
   for (const char* wrong : {"lost", "duplicated", "corrupted"})

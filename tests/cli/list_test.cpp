@@ -7,10 +7,13 @@ namespace feedrate::cli_test {
 namespace {
 
 std::set<std::string> names(const Json& entries) {
-  std::set<std::string> all;
+  std::set<std::string> all, seen;
   for (const Json& entry : entries) {
     EXPECT_FALSE(entry.at("description").get<std::string>().empty()) << entry;
-    EXPECT_TRUE(all.insert(entry.at("name")).second) << entry;
+    const std::string name = entry.at("name");
+    // Two experiments may have an axis of one name.
+    EXPECT_TRUE(seen.insert(entry.value("experiment", "") + " " + name).second) << entry;
+    all.insert(name);
   }
   return all;
 }
@@ -52,6 +55,7 @@ TEST(List, TextHasTheSameNames) {
   const Outcome json = place.run({"list", "--json"}), text = place.run({"list"});
   EXPECT_EQ(text.code, 0);
   for (const auto& [kind, entries] : Json::parse(json.out).items()) {
+    if (!entries.is_array() || kind == "floors") continue;
     EXPECT_NE(text.out.find(kind), std::string::npos) << kind;
     for (const auto& name : names(entries)) EXPECT_NE(text.out.find(name), std::string::npos) << name;
   }
@@ -95,8 +99,10 @@ TEST(Help, WorkerShowsItsOwnDefaults) {
 
 TEST(Help, RunHasEveryAxisWithItsVariable) {
   Workplace place;
-  const std::string help = place.run({"run", "--help"}).out;
-  for (const auto& axis : names(Json::parse(place.run({"list", "--json"}).out).at("axes"))) {
+  const Json all_axes = Json::parse(place.run({"list", "--json"}).out).at("axes");
+  for (const Json& entry : all_axes) {
+    const std::string axis = entry.at("name");
+    const std::string help = place.run({"run", "--experiment", entry.at("experiment"), "--help"}).out;
     std::string variable = "FEEDRATE_" + axis;
     for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     EXPECT_NE(help.find("--" + axis + " "), std::string::npos) << axis;

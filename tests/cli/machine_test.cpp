@@ -1,5 +1,5 @@
 // What the monitor writes is what the schema takes, and `validate` looks at it.
-#include "experiments/machine_monitor.hpp"
+#include "experiments/machine/machine_monitor.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -11,7 +11,7 @@ class MachineRow : public testing::Test {
   Outcome validate(const Json& machine) {
     const Outcome run =
         place_.run({"run", "--device", "cpu", "--queue", "null", "--messages", "100", "--warmup", "0", "--json"});
-    Json row = rows_of(run.out).at(0);
+    Json row = measured_in(run.out).at(0);
     row["machine"] = machine;
     place_.write("rows.jsonl", row.dump() + "\n");
     return place_.run({"validate", "rows.jsonl"});

@@ -19,13 +19,13 @@ bool await_cell(RedisServer& server) {
 
 /// The one row that `run --json` printed.
 Json row_of(const Process& process) {
-  const auto rows = rows_of(process.out());
+  const auto rows = measured_in(process.out());
   EXPECT_EQ(rows.size(), 1u) << process.err();
   return rows.empty() ? Json{{"status", ""}, {"reason", ""}} : rows.front();
 }
 void expect_failed(const Json& row, const Words& said) {
   EXPECT_EQ(row.at("status"), "failed");
-  EXPECT_FALSE(row.contains("throughput"));
+  EXPECT_FALSE(row.contains("figures"));
   const std::string reason = row.at("reason");
   for (const auto& word : said) EXPECT_NE(reason.find(word), std::string::npos) << word << " in: " << reason;
 }
@@ -186,7 +186,7 @@ TEST_F(RedisFailures, TheRightPasswordServesAndIsNotShown) {
   const Outcome outcome = place.run({"run", "--queue", "redis_list", "--device", "cpu", "--json", "--messages", "1000",
                                      "--redis", server.url(), "--out", "rows.jsonl"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  expect_clean(rows_of(outcome.out).at(0));
+  expect_clean(measured_in(outcome.out).at(0));
   EXPECT_EQ((outcome.out + outcome.err + read_text(place / "rows.jsonl")).find("sesame"), std::string::npos)
       << "shows the password";
 }

@@ -39,7 +39,7 @@ class Resume : public testing::Test {
   void expect_complete(const std::set<std::string>& plan) {
     EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
     std::map<std::string, int> cells, floors;
-    for (const Json& row : rows_of(read_text(rows()))) {
+    for (const Json& row : measured_in(read_text(rows()))) {
       if (row.at("kind") == "floor") {
         ++floors[row.at("floor").at("name")];
       } else {
@@ -113,8 +113,9 @@ TEST_F(Resume, HalfALineIsCutOff) {
 TEST_F(Resume, FloorsCutShortAreCompleted) {
   ASSERT_EQ(begin()->wait(), 0);
   const std::string text = read_text(rows());
-  ASSERT_EQ(Json::parse(text.substr(0, text.find('\n'))).at("kind"), "floor");
-  write_text(rows(), text.substr(0, text.find('\n') + 1));
+  const auto run_end = text.find('\n') + 1, floor_end = text.find('\n', run_end) + 1;
+  ASSERT_EQ(Json::parse(text.substr(run_end, floor_end - run_end)).at("kind"), "floor");
+  write_text(rows(), text.substr(0, floor_end));
   EXPECT_EQ(go_on()->wait(), 0);
   expect_complete(planned());
 }
@@ -129,7 +130,11 @@ TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
   EXPECT_EQ(process->wait(), 130);
   EXPECT_EQ(go_on()->wait(), 0);
   expect_complete(plan);
-  for (const Json& cell : cells_of(rows())) EXPECT_EQ(cell.at("run").at("seconds"), 0.04) << cell.at("id");
+  for (const Json& row : rows_of(read_text(rows()))) {
+    if (row.at("kind") == "run") {
+      EXPECT_EQ(row.at("settings").at("seconds"), 0.04) << row;
+    }
+  }
 }
 
 /// A finished folder that is resumed with something else.
@@ -182,13 +187,13 @@ TEST_F(OtherResume, AnotherDeviceIsRefused) {
 }
 
 TEST_F(OtherResume, AnotherMachineIsRefused) {
-  const std::string cpu = rows_of(before_).back().at("environment").at("cpu").dump();
+  const std::string cpu = run_in(rows_of(before_)).at("environment").at("cpu").dump();
   doctor("\"cpu\":" + cpu, R"("cpu":"Z80")");
   expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"cpu", "Z80", cpu});
 }
 
 TEST_F(OtherResume, AnotherBuildIsRefused) {
-  const std::string revision = rows_of(before_).back().at("environment").at("revision").dump();
+  const std::string revision = run_in(rows_of(before_)).at("environment").at("revision").dump();
   doctor("\"revision\":" + revision, R"("revision":"0123456789ab")");
   expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
 }

@@ -20,7 +20,7 @@ class Run : public testing::Test {
     return outcome;
   }
   Json params(const Words& more, const Environment& environment = {}) {
-    return rows_of(run(more, environment).out).at(0).at("params");
+    return measured_in(run(more, environment).out).at(0).at("params");
   }
   Words before_;  ///< words ahead of the subcommand
   Workplace place_;
@@ -28,21 +28,21 @@ class Run : public testing::Test {
 
 TEST_F(Run, JsonRowsAreValid) {
   const Outcome outcome = run({"--queue", "host_polled", "--repetitions", "2"});
-  const auto rows = rows_of(outcome.out);
+  const auto rows = measured_in(outcome.out);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_NE(rows[0].at("id"), rows[1].at("id"));
   for (const Json& row : rows) expect_clean(row);
   place_.write("rows.jsonl", outcome.out);
   const Outcome validation = place_.run({"validate", "rows.jsonl"});
   EXPECT_EQ(validation.code, 0) << validation.err;
-  EXPECT_NE(validation.out.find("2 rows, 0 wrong"), std::string::npos) << validation.out;
+  EXPECT_NE(validation.out.find("3 rows, 0 wrong"), std::string::npos) << validation.out;
 }
 
 TEST_F(Run, EveryMessageOfAllProducersIsCounted) {
   for (const char* queue : {"null", "host_polled", "gpu_ring"}) {
-    const auto row = rows_of(run({"--queue", queue, "--producers", "2", "--messages", "10001"}).out).at(0);
+    const auto row = measured_in(run({"--queue", queue, "--producers", "2", "--messages", "10001"}).out).at(0);
     expect_clean(row);
-    EXPECT_EQ(row.at("counts").at("sent"), 10001) << queue;
+    EXPECT_EQ(row.at("details").at("counts").at("sent"), 10001) << queue;
   }
 }
 
@@ -52,7 +52,7 @@ TEST_F(Run, OutAppendsTheSameRow) {
 }
 
 TEST_F(Run, TraceShowsEverySampledMessagesStages) {
-  const auto row = rows_of(run({"--queue", "host_polled", "--window", "1", "--trace", "trace.json"}).out).at(0);
+  const auto row = measured_in(run({"--queue", "host_polled", "--window", "1", "--trace", "trace.json"}).out).at(0);
   expect_clean(row);
   const Json trace = Json::parse(read_text(place_ / "trace.json"));
   std::map<std::string, std::uint64_t> begun;
@@ -63,9 +63,9 @@ TEST_F(Run, TraceShowsEverySampledMessagesStages) {
     if (phase == "b" || phase == "e") total_us += (phase == "e" ? 1 : -1) * event.at("ts").get<double>();
   }
   for (const char* stage : {"kernel_end", "collected"}) {
-    EXPECT_EQ(begun[stage], row.at("stages_ns").at(stage).at("samples")) << stage;
+    EXPECT_EQ(begun[stage], row.at("details").at("stages_ns").at(stage).at("samples")) << stage;
   }
-  const Json& latency = row.at("latency_ns");
+  const Json& latency = row.at("figures").at("latency_ns");
   const double whole_us = latency.at("mean").get<double>() * latency.at("samples").get<double>() / 1e3;
   EXPECT_NEAR(total_us, whole_us, 0.05 * whole_us);  // stages of different messages overlap, those of one don't
   EXPECT_EQ(trace.at("otherData").at("params"), row.at("params"));
@@ -96,10 +96,10 @@ TEST_F(Run, InterruptEndsItWithItsRow) {
   ASSERT_TRUE(await([&] { return server.calls_of("brpop") > 0; })) << process->err();
   process->signal(SIGINT);
   EXPECT_EQ(process->wait(Seconds(10)), 130) << process->err();
-  const auto rows = rows_of(read_text(place_ / "rows.jsonl"));
+  const auto rows = cells_of(place_ / "rows.jsonl");
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].at("status"), "invalid");
-  EXPECT_EQ(rows[0].at("reason"), "interrupted");
+  EXPECT_EQ(rows[0].at("cause"), "interrupted");
   EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
 }
 
@@ -131,11 +131,11 @@ TEST_F(Run, SweepsSettingsComeFromTheEnvironmentToo) {
   place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "seed": 1, "warmup": 0}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "o", "--device", "cpu"}, {{"FEEDRATE_SEED", "5"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(cells_of(place_ / "o" / "rows.jsonl").at(0).at("run").at("seed"), 5);
+  EXPECT_EQ(run_in(rows_of(read_text(place_ / "o" / "rows.jsonl"))).at("settings").at("seed"), 5);
 }
 
 TEST_F(Run, ValidateNamesTheWrongLine) {
-  Json row = rows_of(run({}).out).at(0);
+  Json row = measured_in(run({}).out).at(0);
   const std::string good = row.dump() + "\n";
   row["status"] = "splendid";
   const std::string wrong = row.dump() + "\n";

@@ -77,7 +77,7 @@ TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
   const auto before = contents();
   const Outcome outcome = place_.run(run({"--messages", "3000", "--producers", "2", "--json"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  expect_clean(rows_of(outcome.out).at(0));
+  expect_clean(measured_in(outcome.out).at(0));
   EXPECT_EQ(contents(), before);
 }
 
@@ -139,7 +139,7 @@ TEST_P(SharedRedis, AReplyListOfOthersIsRefused) {
   server_->command({"SET", "feedrate:results:1", "somebody's result"});
   const Outcome outcome = place_.run(run({"--messages", "100", "--producers", "2", "--external-worker", "--json"}));
   EXPECT_EQ(outcome.code, 1);
-  const std::string reason = rows_of(outcome.out).at(0).at("reason");
+  const std::string reason = measured_in(outcome.out).at(0).at("reason");
   for (const char* said : {"feedrate:results:1", "not this run's", "--prefix"})
     EXPECT_NE(reason.find(said), std::string::npos) << reason;
   EXPECT_EQ(server_->integer({"EXISTS", "feedrate:results:1"}), 1);
@@ -157,7 +157,7 @@ TEST_P(SharedRedis, TasksThatNoWorkerTookAreTakenBack) {
   const Outcome outcome =
       place_.run(run({"--external-worker", "--watchdog", "0.5", "--producers", "2", "--json", "--window", "300"}));
   EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_NE(std::string(rows_of(outcome.out).at(0).at("reason")).find("watchdog"), std::string::npos);
+  EXPECT_NE(std::string(measured_in(outcome.out).at(0).at("reason")).find("watchdog"), std::string::npos);
   EXPECT_EQ(server_->integer({stream() ? "XLEN" : "LLEN", "feedrate:tasks"}), 1);
   const Reply reply = stream() ? server_->command({"XRANGE", "feedrate:tasks", "-", "+"})
                                : server_->command({"LRANGE", "feedrate:tasks", "0", "-1"});

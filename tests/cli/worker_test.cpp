@@ -97,9 +97,9 @@ TEST_P(WorkerTest, ServesAnotherProcess) {
   const auto worker = start();
   const Outcome outcome = load({"--messages", "20000", "--producers", "2"});
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
-  const Json row = rows_of(outcome.out).at(0);
+  const Json row = measured_in(outcome.out).at(0);
   expect_clean(row);
-  EXPECT_EQ(row.at("counts").at("sent"), 20000);
+  EXPECT_EQ(row.at("details").at("counts").at("sent"), 20000);
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(Seconds(10)), 0) << worker->err();
   EXPECT_NE(worker->err().find("20000 messages served"), std::string::npos) << worker->err();
@@ -109,13 +109,13 @@ TEST_P(WorkerTest, TwoShareTheLoad) {
   const auto one = start({"--name", "one"}), two = start({"--name", "two"});
   const Outcome outcome = load({"--messages", "20000", "--pack", "4", "--window", "512"});
   EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
-  expect_clean(rows_of(outcome.out).at(0));
+  expect_clean(measured_in(outcome.out).at(0));
 }
 
 TEST_P(WorkerTest, NobodyServingEndsByTheWatchdog) {
   const Outcome outcome = load({"--watchdog", "0.5"});
   EXPECT_EQ(outcome.code, 1);
-  const Json row = rows_of(outcome.out).at(0);
+  const Json row = measured_in(outcome.out).at(0);
   EXPECT_EQ(row.at("status"), "failed");
   EXPECT_NE(std::string(row.at("reason")).find("watchdog"), std::string::npos) << row.at("reason");
 }

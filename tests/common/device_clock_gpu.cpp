@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "common/clock.hpp"
+#include "common/message/stages.hpp"
 #include "kernels/workload.hpp"
 #include "tests/support/cells.hpp"
 
@@ -37,8 +39,7 @@ TEST_F(GpuClock, IsKnownWithinAMicrosecondOrTwo) {
 
 /// The times of events and of kernels are of one clock, in the order in which things were queued.
 TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
-  WorkloadOptions options;
-  const auto echo = Workloads::instance().get("--workload", "echo").make(options);
+  const auto echo = Workloads::instance().get("--workload", "echo").make({});
   StageClock stages(*device, 1, 1);
   stages.sample(1);
   const auto stream = device->stream();

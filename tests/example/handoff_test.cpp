@@ -20,7 +20,7 @@ std::string source_file(const std::string& name) {
 class ExampleQueue : public testing::TestWithParam<Case> {};
 
 TEST_P(ExampleQueue, BringsEveryMessageBackOnceAndRight) {
-  Session session("cpu", 0, {}, "test", brief(GetParam().messages));
+  Session session("feeding", "cpu", 0, {}, "test", brief(GetParam().messages));
   expect_clean(run_cell(session, GetParam().point));
 }
 
@@ -28,7 +28,7 @@ TEST_P(ExampleQueue, BringsEveryMessageBackOnceAndRight) {
 INSTANTIATE_TEST_SUITE_P(Handoff, ExampleQueue, testing::ValuesIn(cases_for("handoff", "cpu")), case_name);
 
 TEST(Example, RestartsInOneSession) {
-  Session session("cpu", 0, {}, "test", brief(2'000));
+  Session session("feeding", "cpu", 0, {}, "test", brief(2'000));
   Point point;
   point.queue = "handoff";
   point.producers = 2;
@@ -36,7 +36,7 @@ TEST(Example, RestartsInOneSession) {
 }
 
 TEST(Example, RowSaysWhatItCost) {
-  Session session("cpu", 0, {}, "test", brief(1'000));
+  Session session("feeding", "cpu", 0, {}, "test", brief(1'000));
   Point point;
   point.queue = "handoff";
   point.producers = 3;

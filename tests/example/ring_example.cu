@@ -5,9 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "common/error.hpp"
-#include "kernels/kernel_of.hpp"
-#include "variants/ring/gpu_ring.hpp"
+#include "feedrate/kernel.hpp"
+#include "feedrate/ring.hpp"
 
 using namespace feedrate;
 using namespace std::chrono_literals;

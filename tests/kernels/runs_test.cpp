@@ -1,4 +1,4 @@
-#include "kernels/runs.hpp"
+#include "kernels/payload/runs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/payload.hpp"
+#include "kernels/payload/payload.hpp"
 
 /// Every version of the vector code that this CPU can run, against the definitions of payload, echo and checksum
 /// written out byte by byte.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "kernels/payload.hpp"
+#include "kernels/payload/payload.hpp"
 #include "kernels/workload.hpp"
 
 namespace feedrate {
@@ -167,9 +167,10 @@ TEST(VecAdd, RefusesWhatIsNoPairOfArrays) {
 
 TEST(FmaChain, IntensityIsBounded) {
   const auto& entry = Workloads::instance().get("--workload", "fma_chain");
-  WorkloadOptions options;
-  options.flops_per_byte = 0;
-  EXPECT_THROW(entry.make(options), BadInput);
+  ASSERT_EQ(entry.axes.size(), 1u);
+  EXPECT_THROW(entry.axes[0].read("0"), BadInput);
+  EXPECT_THROW(entry.axes[0].read("65537"), BadInput);
+  EXPECT_EQ(entry.axes[0].read("0.5"), Value(0.5));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "common/histogram.hpp"
+#include "experiments/measure/histogram.hpp"
 
 namespace feedrate {
 namespace {

@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include "common/error.hpp"
-#include "experiments/tracker.hpp"
+#include "experiments/feeding/tracker.hpp"
 
 namespace feedrate {
 namespace {

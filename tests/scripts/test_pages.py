@@ -125,8 +125,9 @@ def test_examples_are_quoted_as_they_are(page, quoted):
     assert f"\n{example}```" in (ROOT / page).read_text(encoding="utf-8")
 
 
-def test_figures_in_readme_stand_in_the_generated_blocks():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "results/reference/h200/README.md"])
+def test_quoted_figures_stand_in_the_generated_blocks(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"<!-- quoted: (\S+) -->(.*?)<!-- /quoted -->", text, flags=re.DOTALL)
     assert blocks
     for source, block in blocks:

@@ -2,6 +2,7 @@
 
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
+#include "tests/support/points.hpp"
 
 namespace feedrate::test {
 
@@ -51,7 +52,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   add("odd_batches", messages, [](Point& p) {
     p.window = 100;
     p.batch = 33;
-    p.streams = 3;
+    test::set(p, "streams", 3);
   });
   add("vecadd", messages / 4, [](Point& p) {
     p.workload = "vecadd";
@@ -64,7 +65,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   add("fma_chain", messages / 10, [](Point& p) {
     p.workload = "fma_chain";
     p.payload = 1004;
-    p.flops_per_byte = 4;
+    test::set(p, "flops-per-byte", 4);
   });
   add("three_producers", messages, [](Point& p) { p.producers = 3; });
   add("small_capacity", messages, [](Point& p) {  // full most of the time: pushes back, loses nothing
@@ -82,21 +83,21 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   }
   if (redis) {
     add("pack_64", messages * 4, [](Point& p) {
-      p.pack = 64;
+      test::set(p, "pack", 64);
       p.window = 1024;
       p.batch = 256;
     });
     add("pack_uneven", messages, [](Point& p) {
-      p.pack = 5;
+      test::set(p, "pack", 5);
       p.batch = 12;
       p.payload = 7;
     });
   }
   if (queue == "gpu_ring") {
-    add("eight_lanes", messages, [](Point& p) { p.lanes = 8; });
+    add("eight_lanes", messages, [](Point& p) { test::set(p, "lanes", 8); });
     add("lanes_of_producers", messages, [](Point& p) {
       p.producers = 2;
-      p.lanes = 6;
+      test::set(p, "lanes", 6);
     });
     for (const char* notify : {"counter", "flags"}) {
       for (const char* results : {"in_order", "as_finished"}) {
@@ -106,10 +107,10 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
             std::string name = std::string(notify) + "_" + results + "_" + std::to_string(pollers) + "_pollers_" +
                                std::to_string(mirrors) + "_mirrors";
             add(std::move(name), messages / 2, [=](Point& p) {
-              p.notify = notify;
-              p.results = results;
-              p.pollers = pollers;
-              p.mirrors = mirrors;
+              test::set(p, "notify", notify);
+              test::set(p, "results", results);
+              test::set(p, "pollers", pollers);
+              test::set(p, "mirrors", mirrors);
               p.payload = 100;
               p.batch = 8;
             });
@@ -118,20 +119,20 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
       }
     }
     add("sixteen_pollers", messages / 4, [](Point& p) {
-      p.pollers = 16;
+      test::set(p, "pollers", 16);
       p.block = 512;
       p.batch = 3;
     });
     add("two_pollers_of_a_warp", messages / 4, [](Point& p) {
-      p.pollers = 2;
+      test::set(p, "pollers", 2);
       p.block = 64;
-      p.notify = "flags";
+      test::set(p, "notify", "flags");
     });
     for (const char* granularity : {"thread", "warp", "block"}) {
       for (const unsigned pollers : {1u, 2u}) {
         add(std::string("by_") + granularity + "_" + std::to_string(pollers) + "_pollers", messages / 2, [=](Point& p) {
-          p.granularity = granularity;
-          p.pollers = pollers;
+          test::set(p, "granularity", granularity);
+          test::set(p, "pollers", pollers);
           p.payload = 1000;
         });
       }
@@ -139,25 +140,25 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
     for (const char* slots : {"pinned", "vram"}) {
       for (const std::size_t payload : {64u, 65536u}) {
         add(std::string(slots) + "_slots_" + std::to_string(payload), payload > 64 ? 500 : messages, [=](Point& p) {
-          p.slots = slots;
+          test::set(p, "slots", slots);
           p.payload = payload;
           p.window = payload > 64 ? 32 : 256;
           p.batch = 8;
-          p.pollers = 2;
+          test::set(p, "pollers", 2);
         });
       }
     }
     add("vram_small_capacity", messages / 4, [](Point& p) {
-      p.slots = "vram";
+      test::set(p, "slots", "vram");
       p.capacity = 8;
       p.batch = 3;
     });
     for (const char* idle : {"backoff", "park"}) {
       for (const char* notify : {"counter", "flags"}) {
         add(std::string("idle_") + idle + "_" + notify, messages / 4, [=](Point& p) {
-          p.ring_idle = idle;
-          p.notify = notify;
-          p.pollers = 2;
+          test::set(p, "ring-idle", idle);
+          test::set(p, "notify", notify);
+          test::set(p, "pollers", 2);
           p.window = 8;
           p.batch = 2;
         });
@@ -165,16 +166,17 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
     }
     for (const char* notify : {"counter", "flags"}) {  // slots that are longer than what they hold
       add(std::string("slack_slots_") + notify, messages / 2, [=](Point& p) {
-        p.notify = notify;
-        p.slot_bytes = 500;
+        test::set(p, "notify", notify);
+        test::set(p, "slot-bytes", 500);
         p.payload = 33;
-        p.pollers = 2;
+        test::set(p, "pollers", 2);
       });
     }
     add("flags_small_capacity_as_finished", messages / 4, [](Point& p) {
-      p.notify = "flags";
-      p.results = "as_finished";
-      p.pollers = p.mirrors = 3;
+      test::set(p, "notify", "flags");
+      test::set(p, "results", "as_finished");
+      test::set(p, "pollers", 3);
+      test::set(p, "mirrors", 3);
       p.block = 192;
       p.capacity = 4;
       p.batch = 4;

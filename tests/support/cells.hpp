@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/session.hpp"
+#include "experiments/feeding/axes.hpp"
+#include "experiments/measure/session.hpp"
 
 namespace feedrate::test {
 
@@ -19,20 +20,20 @@ inline RunSettings brief(std::uint64_t messages = 20'000) {
 }
 
 inline Json run_cell(Session& session, const Point& point, unsigned repetition = 0) {
-  return session.run_cell(resolve(point, session.device()), repetition);
+  return session.run_cell(session.resolve(values_of(point)), repetition);
 }
 
 /// The row's messages all came back once, right, and made a throughput.
 inline void expect_clean(const Json& row) {
   // Near the driver's own limit a row is invalid, which says nothing against its messages.
-  EXPECT_TRUE(row["status"] == "ok" || row["reason"].get<std::string>().starts_with("driver-bound")) << row.dump(1);
-  const Json& counts = row["counts"];
+  EXPECT_TRUE(row["status"] == "ok" || row["cause"] == "driver_bound") << row.dump(1);
+  const Json& counts = row["details"]["counts"];
   EXPECT_GT(counts["sent"], 0);
   EXPECT_EQ(counts["sent"], counts["received"]);
   for (const char* wrong : {"lost", "duplicated", "corrupted"}) EXPECT_EQ(counts[wrong], 0) << wrong;
-  ASSERT_TRUE(row.contains("throughput")) << row.dump(1);
-  EXPECT_GT(row["throughput"]["messages_per_second"], 0);
-  EXPECT_GT(row["latency_ns"]["samples"], 0);
+  ASSERT_TRUE(row.contains("figures")) << row.dump(1);
+  EXPECT_GT(row["figures"]["messages_per_second"], 0);
+  EXPECT_GT(row["figures"]["latency_ns"]["samples"], 0);
 }
 
 struct Case {

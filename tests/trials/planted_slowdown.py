@@ -10,17 +10,18 @@ part of the tests. Exit code 1 where less than 95 % of B are SLOWER, or more tha
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from analysis.compare import METRICS, match  # noqa: E402
+from analysis.compare import match  # noqa: E402
 from analysis.load import load  # noqa: E402
 
+RATE = "messages_per_second"
 ARITHMETIC = {"a": 128.0, "again": 128.01, "b": 128.0 / 0.95}  # floating-point operations a byte
-THROUGHPUT = METRICS[0]
 
 
 def sweep(feedrate: str, points: int, repetitions: int, folder: Path) -> None:
@@ -64,9 +65,12 @@ def tell_apart(folder: Path) -> None:
         (folder / name).mkdir(exist_ok=True)
         with (folder / name / "rows.jsonl").open("w") as out:
             for row in rows:
+                if row["kind"] == "run":
+                    print(json.dumps(row), file=out)
                 if row["kind"] == "cell" and abs(row["params"]["flops_per_byte"] - amount) < 1e-3:
                     row["params"]["flops_per_byte"] = ARITHMETIC["a"]
                     print(json.dumps(row), file=out)
+        shutil.copy(folder / "all" / "catalogue.json", folder / name)
 
 
 def main() -> int:
@@ -82,7 +86,7 @@ def main() -> int:
     a, again, b = (load([str(folder / name)]) for name in ARITHMETIC)
     shares = {}
     for name, other, wanted in (("again", again, ("FASTER", "SLOWER")), ("b", b, ("SLOWER",))):
-        judged = list(match(a, other)[0][THROUGHPUT.column])
+        judged = list(match(a, other)[0][RATE])
         hits = sum(one.verdict in wanted for one in judged)
         ratios = sorted(one.value for one in judged)
         shares[name] = hits / len(judged)

@@ -40,18 +40,19 @@ def main() -> int:
         count = write_trace(trace, options.rate, seconds)
         command = [options.feedrate, "run", "--json", "--queue", options.queue, "--keep-disturbed"]
         command += ["--arrivals", "trace", "--trace-file", str(trace), "--seconds", str(seconds), "--window", "4096"]
-        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    row = json.loads(lines[-1])
     if options.out:
         with options.out.open("a") as out:
-            out.write(json.dumps(row) + "\n")
-    if "load" not in row:
+            out.write("".join(f"{line}\n" for line in lines))  # the run, and the row that names it
+    if "load" not in row.get("details", {}):
         print(f"{options.queue}: {row['status']} {row['reason']}")
         return 1
-    lag, load = row["send_lag_ns"], row["load"]
-    off = row["throughput"]["messages_per_second"] / (count / seconds) - 1
+    lag, load = row["figures"]["send_lag_ns"], row["details"]["load"]
+    off = row["figures"]["messages_per_second"] / (count / seconds) - 1
     print(
         f"{options.queue}: {row['status']} {row['reason']}\n"
-        f"  {row['throughput']['messages_per_second']:.0f} messages/s, {off:+.3%} of the trace's rate\n"
+        f"  {row['figures']['messages_per_second']:.0f} messages/s, {off:+.3%} of the trace's rate\n"
         f"  sent behind their times by p50 {lag['p50']:.0f} ns, p99 {lag['p99']:.0f} ns, at most {lag['max']:.0f} ns;"
         f" the sender's own lag p50 {load['own_lag_ns']['p50']:.0f} ns, p99 {load['own_lag_ns']['p99']:.0f} ns"
     )

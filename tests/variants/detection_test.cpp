@@ -12,7 +12,6 @@ namespace {
 struct WrongEcho : EchoLike<WrongEcho> {
   static constexpr auto kName = "wrong_echo";
   static constexpr auto kDescription = "test: rarely wrong";
-  explicit WrongEcho(const WorkloadOptions&) {}
   FEEDRATE_HD void meddle(std::uint64_t id, std::size_t i, Vec16& piece) const {
     if (id % 1000 == 999 && i == 0) piece.word[1] ^= 64;
   }
@@ -79,7 +78,7 @@ class FaultyQueue final : public Queue {
 
 QueueRegistration faulty(const char* name, Fault100 fault) {
   return {name,
-          {.description = "test", .delivery = "faulty", .order = "none", .make = [fault](const QueueConfig& config) {
+          {.description = "test", .order = "none", .make = [fault](const QueueConfig& config) {
              return std::make_unique<FaultyQueue>(config, fault);
            }}};
 }
@@ -91,7 +90,7 @@ const QueueRegistration foreign = faulty("foreign", Fault100::foreign_id);
 Json run_faulty(const std::string& queue) {
   RunSettings settings = brief(2000);
   settings.watchdog_seconds = 0.3;
-  Session session("cpu", 0, {}, "test", settings);
+  Session session("feeding", "cpu", 0, {}, "test", settings);
   Point point;
   point.queue = queue;
   return run_cell(session, point);
@@ -99,15 +98,15 @@ Json run_faulty(const std::string& queue) {
 
 TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
   for (const char* queue : {"gpu_ring", "host_polled"}) {
-    Session session("cpu", 0, {}, "test", brief(5000));
+    Session session("feeding", "cpu", 0, {}, "test", brief(5000));
     Point point;
     point.queue = queue;
     point.workload = "wrong_echo";
     const Json row = run_cell(session, point);
     EXPECT_EQ(row["status"], "failed");
-    EXPECT_EQ(row["counts"]["corrupted"], 5);
-    EXPECT_EQ(row["counts"]["lost"], 0);
-    EXPECT_FALSE(row.contains("throughput"));
+    EXPECT_EQ(row["details"]["counts"]["corrupted"], 5);
+    EXPECT_EQ(row["details"]["counts"]["lost"], 0);
+    EXPECT_FALSE(row.contains("figures"));
     const std::string reason = row["reason"];
     EXPECT_NE(reason.find("5 corrupted"), std::string::npos) << reason;
     // The first wrong one, and what was expected and found: one bit of its second word.
@@ -123,31 +122,31 @@ TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
 TEST(Detection, ALostMessageIsCountedAndEndsByTheWatchdog) {
   const Json row = run_faulty("loses");
   EXPECT_EQ(row["status"], "failed");
-  EXPECT_EQ(row["counts"]["lost"], 1);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 1);
   EXPECT_NE(row["reason"].get<std::string>().find("watchdog"), std::string::npos);
-  EXPECT_FALSE(row.contains("throughput"));
+  EXPECT_FALSE(row.contains("figures"));
 }
 
 TEST(Detection, ADuplicatedMessageIsCounted) {
   const Json row = run_faulty("duplicates");
   EXPECT_EQ(row["status"], "failed");
-  EXPECT_EQ(row["counts"]["duplicated"], 1);
-  EXPECT_EQ(row["counts"]["lost"], 0);
-  EXPECT_FALSE(row.contains("throughput"));
+  EXPECT_EQ(row["details"]["counts"]["duplicated"], 1);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 0);
+  EXPECT_FALSE(row.contains("figures"));
 }
 
 TEST(Detection, AReorderedMessageIsCountedAndNotWrong) {
   const Json row = run_faulty("swaps");
-  EXPECT_EQ(row["counts"]["reordered"], 1);
-  EXPECT_EQ(row["counts"]["corrupted"], 0);
-  EXPECT_TRUE(row.contains("throughput"));
+  EXPECT_EQ(row["details"]["counts"]["reordered"], 1);
+  EXPECT_EQ(row["details"]["counts"]["corrupted"], 0);
+  EXPECT_TRUE(row.contains("figures"));
 }
 
 TEST(Detection, AnIdThatNobodySentIsCorruptAndItsMessageLost) {
   const Json row = run_faulty("foreign");
-  EXPECT_EQ(row["counts"]["corrupted"], 1);
-  EXPECT_EQ(row["counts"]["lost"], 1);
-  EXPECT_FALSE(row.contains("throughput"));
+  EXPECT_EQ(row["details"]["counts"]["corrupted"], 1);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 1);
+  EXPECT_FALSE(row.contains("figures"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "common/clock.hpp"
 #include "tests/support/cells.hpp"
 #include "variants/ring/lane_memory.hpp"
+#include "tests/support/points.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -73,12 +74,12 @@ INSTANTIATE_TEST_SUITE_P(AtALook, RingOfUnits, testing::Values(1u, 4u));
 
 TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
   for (const char* mix : {"none", "0:0.2,64:0.5,200:0.3"}) {
-    Session session("cuda", 0, {}, "test", brief(mix == std::string("none") ? 20'000'000 : 200'000));
+    Session session("feeding", "cuda", 0, {}, "test", brief(mix == std::string("none") ? 20'000'000 : 200'000));
     Point point;
-    point.notify = "flags";
+    test::set(point, "notify", "flags");
     point.producers = 2;
-    point.lanes = 8;
-    point.pollers = 2;
+    test::set(point, "lanes", 8);
+    test::set(point, "pollers", 2);
     point.window = 1024;
     point.batch = 128;
     point.block = 512;
@@ -97,32 +98,32 @@ TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
 }
 
 TEST_F(RingOnGpu, ABillionMessagesManyLaps) {
-  Session session("cuda", 0, {}, "test", brief(1'000'000'000));
+  Session session("feeding", "cuda", 0, {}, "test", brief(1'000'000'000));
   Point point;
   point.producers = 4;
-  point.lanes = 32;
+  test::set(point, "lanes", 32);
   point.window = 8192;
   point.batch = 512;
   point.block = 512;
   const Json row = run_cell(session, point);
   expect_clean(row);
-  EXPECT_EQ(row["counts"]["received"], 1'000'000'000);
+  EXPECT_EQ(row["details"]["counts"]["received"], 1'000'000'000);
 }
 
 TEST_F(RingOnGpu, AThousandLapsOfLoneMessagesAndOfCopies) {
   for (const char* slots : {"pinned", "vram"}) {
     for (const unsigned pollers : {1u, 4u}) {
-      Session session("cuda", 0, {}, "test", brief(200'000));
+      Session session("feeding", "cuda", 0, {}, "test", brief(200'000));
       Point point;
       point.window = 64;
       point.batch = pollers == 1 ? 64 : 7;
-      point.lanes = 1;  // among several there is no order
+      test::set(point, "lanes", 1);  // among several there is no order
       point.capacity = 128;
-      point.pollers = pollers;
-      point.slots = slots;
+      test::set(point, "pollers", pollers);
+      test::set(point, "slots", slots);
       const Json row = run_cell(session, point);
       expect_clean(row);
-      EXPECT_EQ(row["counts"]["reordered"], 0) << "one lane";
+      EXPECT_EQ(row["details"]["counts"]["reordered"], 0) << "one lane";
       EXPECT_EQ(row["chosen"]["slots"], slots);
     }
   }
@@ -150,9 +151,7 @@ TEST_F(RingOnGpu, ParkedLanesLeaveTheGpuAndComeBack) {
 
 TEST_F(RingOnGpu, StopNamesWhatHasNoResult) {
   const auto device = open_device("cuda");
-  WorkloadOptions heavy;
-  heavy.flops_per_byte = 65536;
-  const auto work = Workloads::instance().get("--workload", "fma_chain").make(heavy);
+  const auto work = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", 65536.0}});
   RingConfig config;
   config.block = 32;
   config.notify = Notify::flags;

@@ -1,4 +1,4 @@
-#include "variants/ring/gpu_ring.hpp"
+#include "feedrate/ring.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/message/stages.hpp"
 #include "common/threads.hpp"
 #include "kernels/workload.hpp"
 
@@ -116,6 +117,34 @@ TEST_P(EveryRing, AnswersSeveralThreads) {
   }
   threads.clear();
   EXPECT_EQ(ring.stats().released, kThreads * kEach);
+}
+
+/// As the benchmark has it: a kernel that notes when it works on sampled messages.
+struct MarkedRing : GpuRing {
+  MarkedRing(Device& device, const Kernel& work, const RingConfig& config, const StageMarks& marks)
+      : GpuRing(device, work, config, marks) {}
+};
+
+TEST_P(EveryRing, CarriesMarksToItsKernel) {
+  StageClock clock(*device, 1, 16, 4);
+  MarkedRing ring(*device, *echo, config(), clock.lasting_marks());
+  ring.start();
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    const std::uint64_t before = now_ns(), id = ring.try_submit(words({i})).value();
+    ASSERT_EQ(ring.wait(id, kLong).status, RingStatus::ok);
+    const StageTimes times = clock.times(id);
+    const auto at = [&](Stage stage) { return times[static_cast<unsigned>(stage)]; };
+    if (i % 4 == 0) {
+      EXPECT_GE(at(Stage::kernel_start), before);
+      EXPECT_GE(at(Stage::kernel_end), at(Stage::kernel_start));
+      EXPECT_LE(at(Stage::kernel_end), now_ns());
+      EXPECT_LE(at(Stage::claimed), at(Stage::kernel_start));
+      EXPECT_EQ(at(Stage::claimed) != 0, config().notify == Notify::counter) << "by flags the claim is not noted";
+    } else {
+      EXPECT_EQ(times, StageTimes{});
+    }
+    clock.forget(id);
+  }
 }
 
 TEST_P(EveryRing, AnswersInAnyOrderOfAsking) {

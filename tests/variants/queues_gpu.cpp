@@ -1,4 +1,5 @@
 #include "tests/support/cells.hpp"
+#include "tests/support/points.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -11,7 +12,7 @@ class GpuQueue : public testing::TestWithParam<Case> {
 };
 
 TEST_P(GpuQueue, BringsEveryMessageBackOnceAndRight) {
-  Session session("cuda", 0, {}, "test", brief(10 * GetParam().messages));
+  Session session("feeding", "cuda", 0, {}, "test", brief(10 * GetParam().messages));
   expect_clean(run_cell(session, GetParam().point));
 }
 
@@ -21,15 +22,15 @@ INSTANTIATE_TEST_SUITE_P(List, GpuQueue, testing::ValuesIn(cases_for("redis_list
 INSTANTIATE_TEST_SUITE_P(Stream, GpuQueue, testing::ValuesIn(cases_for("redis_stream", "cuda")), case_name);
 
 TEST_F(GpuQueue, RingRestartsManyTimesInOneProcess) {
-  Session session("cuda", 0, {}, "test", brief(1000));
+  Session session("feeding", "cuda", 0, {}, "test", brief(1000));
   Point point;
   for (unsigned i = 0; i < 100; ++i) expect_clean(run_cell(session, point, i));
 }
 
 TEST_F(GpuQueue, MoreLanesThanFitAreRefusedAndNeverStarted) {
-  Session session("cuda", 0, {}, "test", brief());
+  Session session("feeding", "cuda", 0, {}, "test", brief());
   Point point;
-  point.lanes = 4096;
+  test::set(point, "lanes", 4096);
   point.block = 1024;
   const Json row = run_cell(session, point);
   EXPECT_EQ(row["status"], "skipped");

@@ -1,4 +1,5 @@
 #include "tests/support/cells.hpp"
+#include "variants/queue.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -6,18 +7,18 @@ namespace {
 class CpuQueue : public testing::TestWithParam<Case> {};
 
 TEST_P(CpuQueue, BringsEveryMessageBackOnceAndRight) {
-  Session session("cpu", 0, {}, "test", brief(GetParam().messages));
+  Session session("feeding", "cpu", 0, {}, "test", brief(GetParam().messages));
   expect_clean(run_cell(session, GetParam().point));
 }
 
 // It would not be the driver's limit if its slots were as many as the window, and missed the caches.
 TEST(NullQueue, UsesOneBatchOfSlotsAgainAndAgain) {
-  Session session("cpu", 0, {}, "test", brief());
+  Session session("feeding", "cpu", 0, {}, "test", brief());
   Point point;
   point.queue = "null";
   point.window = 1024;
   point.batch = 16;
-  const Resolution resolved = resolve(point, session.device());
+  const Resolved resolved = resolve(point, session.device());
   const auto workload = Workloads::instance().get("--workload", point.workload).make({});
   const auto& entry = Queues::instance().get("--queue", "null");
   const auto queue = entry.make({.point = resolved.point, .device = session.device(), .workload = *workload});

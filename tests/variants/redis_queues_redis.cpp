@@ -9,7 +9,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
   static Session& session(std::uint64_t messages) {
     static std::unique_ptr<Session> with_server;
     if (!with_server || with_server->settings().messages != messages) {
-      with_server = std::make_unique<Session>("cpu", 0, RedisSettings{}, "test", brief(messages));
+      with_server = std::make_unique<Session>("feeding", "cpu", 0, RedisSettings{}, "test", brief(messages));
     }
     return *with_server;
   }
@@ -23,15 +23,15 @@ INSTANTIATE_TEST_SUITE_P(List, RedisQueue, testing::ValuesIn(cases_for("redis_li
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(cases_for("redis_stream", "cpu")), case_name);
 
 TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
-  Session session("cpu", 0, {}, "test", brief(500));
+  Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_list", "redis_stream"}) {
     const Json row = run_cell(session, lone(queue, "cpu"));
     expect_clean(row);
-    EXPECT_EQ(names_of(row["stages_ns"]),
+    EXPECT_EQ(names_of(row["details"]["stages_ns"]),
               (std::vector<std::string>{"sent", "brokered", "dequeued", "copied_in", "kernel_start", "kernel_end",
                                         "copied_out", "returned", "collected"}));
-    const double whole = row["latency_ns"]["mean"];
-    EXPECT_NEAR(sum_of_means(row["stages_ns"]), whole, 0.02 * whole);
+    const double whole = row["figures"]["latency_ns"]["mean"];
+    EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole);
   }
 }
 

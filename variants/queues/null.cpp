@@ -61,7 +61,7 @@ class NullQueue final : public Queue {
 };
 
 const QueueRegistration registered("null", {.description = "delivers nothing; measures the load generator's ceiling",
-                                            .delivery = "nothing is delivered",
+                                            .delivery = Delivery::none,
                                             .order = "per producer",
                                             .works = false,
                                             .make = make_queue<NullQueue>});

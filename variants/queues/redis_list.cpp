@@ -7,6 +7,7 @@ namespace {
 /// other. A reader that found less than it asked for waits in BRPOP, so that a lone message is handed over by the
 /// server itself. A message is gone from the server once popped: at most once.
 struct ListDialect {
+  static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
   static constexpr bool kVanishes = true;
   // LREM from the head finds what was pushed last at once.
   static constexpr auto kWithdraw = R"lua(
@@ -71,7 +72,7 @@ struct ListDialect {
 
 const QueueRegistration registered("redis_list",
                                    entry_of<ListDialect>("Redis lists: LPUSH, RPOP with a count, BRPOP when idle",
-                                                         "at most once"));
+                                                         Delivery::at_most_once));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

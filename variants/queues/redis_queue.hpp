@@ -8,12 +8,14 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/redis/own_keys.hpp"
+#include "variants/queues/redis_floors.hpp"
 #include "variants/worker.hpp"
 
 /// What `redis_list` and `redis_stream` share: both carry *elements*, each one or more messages back to back (a header
 /// and its payload, padded to 16 bytes), from `<prefix>:tasks` to workers, and results the same way through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
 ///
+///     static constexpr const char* kAddFloor, kTakeFloor    the floors of its commands (redis_floors.cpp)
 ///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
 ///     static void create(Connection&, key, group)           before the key is used
 ///     static void push(Connection&, key, messages, pack)    appends the commands that add messages
@@ -34,6 +36,17 @@ using redis::Reply;
 inline constexpr int kBlockMs = 50;                       // a blocking read returns at least this often
 inline constexpr std::size_t kMostUnsent = 8 << 20;       // bytes waiting in this process before producers are held up
 inline constexpr std::size_t kMostUnanswered = 64 << 10;  // replies the server owes us before producers are held up
+
+/// The axes of these queues themselves.
+struct Options {
+  std::size_t pack = 1;
+};
+inline const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>().number("pack", &Options::pack, {1, 1 << 16}, "messages per list element or stream entry");
+  return kAxes;
+}
+inline std::size_t pack_of(const Point& point) { return own_axes().of(point.own).pack; }
 
 struct Element {
   std::string_view bytes;
@@ -163,7 +176,7 @@ class RedisProducer final : public Producer {
       : connection_(config.redis.url),
         key_(tasks_key(config.redis.prefix)),
         stride_(config.in_stride()),
-        pack_(config.point.pack),
+        pack_(pack_of(config.point)),
         most_elements_(config.point.capacity),
         shared_(config.redis.shared),
         slots_(config.point.batch * stride_),
@@ -220,7 +233,7 @@ class RedisCollector final : public Collector {
   RedisCollector(const QueueConfig& config, unsigned index)
       : connection_(config.redis.url),
         reader_(connection_, results_key(config.redis.prefix, index), "", "",
-                std::max<std::size_t>(1, config.point.batch / config.point.pack)),
+                std::max<std::size_t>(1, config.point.batch / pack_of(config.point))),
         stride_(config.out_stride()),
         slots_(config.point.batch * stride_) {}
 
@@ -249,13 +262,14 @@ class RedisBroker final : public Broker {
   RedisBroker(const QueueConfig& config, const std::string& consumer)
       : prefix_(config.redis.prefix),
         shared_(config.redis.shared),
-        pack_(config.point.pack),
+        pack_(pack_of(config.point)),
         source_(config.redis.url),
         sink_(config.redis.url),
+        source_id_(std::to_string(source_.command({"CLIENT", "ID"})->integer)),
         reader_(source_, tasks_key(prefix_), kGroup, consumer, std::max<std::size_t>(1, config.point.batch / pack_)),
         acks_(tasks_key(prefix_), kGroup) {
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
-    for (unsigned i = 0; i < transfer.depth(config.point.streams) + 1; ++i) {
+    for (unsigned i = 0; i < transfer.depth(config.point.own) + 1; ++i) {
       staging_.push_back({config.device.allocate_host(config.point.batch * config.in_stride(), transfer.memory),
                           config.device.allocate_host(config.point.batch * config.out_stride(), transfer.memory),
                           {}});
@@ -300,6 +314,10 @@ class RedisBroker final : public Broker {
     sink_.flush();
   }
   bool finish() override {
+    // What is asked for may be waited for by the server: it need not wait to the end. Where this comes too early, it
+    // does.
+    if (!finishing_) sink_.append_unanswered({"CLIENT", "UNBLOCK", source_id_});
+    finishing_ = true;
     const bool nothing_to_come = reader_.finish();
     return nothing_to_come && unacked_.empty() && sink_.unsent() == 0 && sink_.unanswered() == 0;
   }
@@ -313,6 +331,8 @@ class RedisBroker final : public Broker {
   bool shared_;
   std::size_t pack_, in_stride_ = 0, out_stride_ = 0;
   Connection source_, sink_;
+  std::string source_id_;
+  bool finishing_ = false;
   Reader<Dialect> reader_;
   typename Dialect::Acks acks_;
   struct Unacked {
@@ -396,16 +416,39 @@ class RedisQueue final : public Queue {
   std::optional<WorkerPool> workers_;
 };
 
-/// Fills in the parts of a registration that follow from the Dialect.
+inline std::string fit(Point& point, Device&, const Workload&) {
+  const std::size_t pack = pack_of(point);
+  return pack <= point.batch ? ""
+                             : fmt::format("pack {} needs a batch and a window of at least as many messages", pack);
+}
+
+/// Fills in the parts of a registration that follow from the Dialect, which names the floors of its commands:
+/// `kAddFloor`, `kTakeFloor`.
 template <class Dialect>
-QueueEntry entry_of(const std::string& description, const std::string& delivery) {
+QueueEntry entry_of(const std::string& description, Delivery delivery) {
+  const auto limits = [](const Bounded& bounded, Limits& limits) {
+    // A task and a result each pass the server: half a round trip in, half a round trip out.
+    const auto trip = limits.floor("redis_round_trip_ns");
+    limits.time("2*redis_round_trip_ns", trip ? std::optional(2 * *trip) : std::nullopt);
+    // And each is added and taken.
+    if (const auto add = limits.floor(Dialect::kAddFloor), take = limits.floor(Dialect::kTakeFloor); add && take) {
+      limits.rate(std::string(Dialect::kAddFloor) + "+" + Dialect::kTakeFloor,
+                  static_cast<double>(pack_of(bounded.point)) / (2 / *add + 2 / *take));
+    }
+    limits.bytes("redis_bytes_per_second",
+                 static_cast<double>(stride_of(bounded.in - sizeof(Header)) + stride_of(bounded.out - sizeof(Header))));
+  };
   return {.description = description,
           .delivery = delivery,
           .order = "per producer with one worker",
           .durable = true,
           .uses_transfer = true,
           .uses_redis = true,
+          .axes = own_axes().list(),
           .make = make_queue<RedisQueue<Dialect>>,
+          .fit = fit,
+          .floors = add_redis_floors,
+          .limits = limits,
           .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
           .make_broker = [](const QueueConfig& config, const std::string& consumer) -> std::unique_ptr<Broker> {
             Connection control(config.redis.url);

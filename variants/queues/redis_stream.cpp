@@ -11,6 +11,7 @@ constexpr auto kField = "m";  // the one field of every entry
 /// after the result is on its way, so a worker that died gets its entries again under its old name: at least once.
 /// Collectors read their stream alone, by XREAD. What all have done with is trimmed.
 struct StreamDialect {
+  static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
   static constexpr auto kWithdraw = R"lua(
     local removed, from = 0, '-'
@@ -112,7 +113,7 @@ struct StreamDialect {
 
 const QueueRegistration registered("redis_stream",
                                    entry_of<StreamDialect>("Redis streams: XADD, consumer group, XACK, trimming",
-                                                           "at least once"));
+                                                           Delivery::at_least_once));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

@@ -1,21 +1,28 @@
-#include "variants/ring/gpu_ring.hpp"
-
-#include <fmt/format.h>
+#include "feedrate/ring.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <mutex>
+#include <sstream>
 #include <unordered_map>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "kernels/resident_limits.hpp"
+#include "kernels/serving/resident_limits.hpp"
 #include "variants/ring/lane_memory.hpp"
 
 namespace feedrate {
 namespace {
+
+/// The parts side by side. (std::format is what g++ 12 lacks.)
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
 
 ResidentShape shape_of(const RingConfig& config) {
   constexpr std::size_t kMostFlagged = 128;
@@ -58,7 +65,7 @@ struct Desk {
 }  // namespace
 
 struct GpuRing::State {
-  State(Device& device, const Kernel& work, const RingConfig& config)
+  State(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks)
       : device(device),
         work(work),
         config(config),
@@ -67,7 +74,7 @@ struct GpuRing::State {
         views(reinterpret_cast<LaneView*>(views_memory.data()), config.lanes),
         desks(config.lanes) {
     for (LaneView& view : views) {
-      lanes.push_back(make_lane(device, config));
+      lanes.push_back(make_lane(device, config, marks));
       view = lanes.back()->view();
     }
   }
@@ -92,16 +99,16 @@ struct GpuRing::State {
 
 std::string refuse(const RingConfig& config) {
   if (!std::has_single_bit(config.capacity) || config.capacity > (1u << 24)) {
-    return fmt::format("a lane's capacity is a power of two up to 2^24, not {}", config.capacity);
+    return text("a lane's capacity is a power of two up to 2^24, not ", config.capacity);
   }
   if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane, and a batch of at least one";
   if (config.pollers == 0 || config.pollers > kMostPollers || config.block % (32 * config.pollers) != 0 ||
       config.block > 1024) {
-    return fmt::format("{} threads can't be split into {} pollers of whole warps (at most {} pollers, 1024 threads)",
-                       config.block, config.pollers, kMostPollers);
+    return text(config.block, " threads can't be split into ", config.pollers, " pollers of whole warps (at most ",
+                kMostPollers, " pollers, 1024 threads)");
   }
   if (config.mirrors == 0 || config.mirrors > config.pollers) {
-    return fmt::format("{} mirrors for {} pollers: each mirror needs a poller", config.mirrors, config.pollers);
+    return text(config.mirrors, " mirrors for ", config.pollers, " pollers: each mirror needs a poller");
   }
   if (config.notify == Notify::counter) {
     if (config.mirrors != 1) return "mirrors are copies of flagged slots, and notification is by counter";
@@ -114,11 +121,10 @@ std::string refuse(const RingConfig& config) {
   const unsigned threads = config.block / config.pollers;
   const unsigned units = std::max(units_of(stride_of(config.message_bytes)), units_of(stride_of(config.result_bytes)));
   if (units > kUnitsPerThread * threads) {
-    return fmt::format("a flagged slot of {} units is more than a poller of {} threads reads at a look", units,
-                       threads);
+    return text("a flagged slot of ", units, " units is more than a poller of ", threads, " threads reads at a look");
   }
   if (2 * sizeof(Unit) * units > kStagingBytes / config.pollers) {
-    return fmt::format("flagged slots of {} units don't fit the shared memory of {} pollers", units, config.pollers);
+    return text("flagged slots of ", units, " units don't fit the shared memory of ", config.pollers, " pollers");
   }
   return "";
 }
@@ -128,13 +134,15 @@ std::string refuse(const RingConfig& config, Device& device, const Kernel& work)
   // A block that does not fit waits for ever for the others to end.
   const unsigned most = device.most_lanes(work, shape_of(config));
   if (config.lanes <= most) return "";
-  return fmt::format("{} lanes of {} threads can't be resident at once; this device holds {}", config.lanes,
-                     config.block, most);
+  if (most == 0) return "this work has no kernel for a GPU: it was not compiled by nvcc";
+  return text(config.lanes, " lanes of ", config.block, " threads can't be resident at once; this device holds ", most);
 }
 
-GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) {
+GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) : GpuRing(device, work, config, {}) {}
+
+GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks) {
   if (const std::string reason = refuse(config, device, work); !reason.empty()) throw BadInput("gpu_ring: " + reason);
-  state_ = std::make_unique<State>(device, work, config);
+  state_ = std::make_unique<State>(device, work, config, marks);
   for (auto& lane : state_->lanes) state_->ends.emplace_back(*lane, *this);
 }
 
@@ -157,8 +165,8 @@ unsigned GpuRing::lanes() const { return state_->config.lanes; }
 
 std::optional<std::uint64_t> GpuRing::try_submit(std::span<const std::byte> payload) {
   if (payload.size() > state_->config.message_bytes) {
-    throw BadInput(fmt::format("gpu_ring: a message of {} bytes; message_bytes is {}", payload.size(),
-                               state_->config.message_bytes));
+    throw BadInput(
+        text("gpu_ring: a message of ", payload.size(), " bytes; message_bytes is ", state_->config.message_bytes));
   }
   const unsigned from = state_->next_lane.fetch_add(1, std::memory_order_relaxed);
   for (unsigned tried = 0; tried < lanes(); ++tried) {
@@ -178,7 +186,7 @@ std::optional<std::uint64_t> GpuRing::try_submit(std::span<const std::byte> payl
 
 RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
   const unsigned index = producer_of(id);
-  if (index >= lanes()) throw BadInput(fmt::format("gpu_ring: no message has the id {}", id));
+  if (index >= lanes()) throw BadInput(text("gpu_ring: no message has the id ", id));
   Desk& desk = state_->desks[index];
   const std::uint64_t deadline = now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(timeout.count(), 0));
   Backoff backoff;
@@ -186,7 +194,7 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
     bool found_any = false;
     {
       const std::lock_guard lock(desk.mutex);
-      if (sequence_of(id) >= desk.submitted) throw BadInput(fmt::format("gpu_ring: no message has the id {}", id));
+      if (sequence_of(id) >= desk.submitted) throw BadInput(text("gpu_ring: no message has the id ", id));
       RingLane& lane = state_->ends[index];
       const ConstMessages results = lane.poll(state_->config.batch);
       for (std::size_t i = 0; i < results.count; ++i) {

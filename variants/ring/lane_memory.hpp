@@ -2,7 +2,7 @@
 #include <deque>
 #include <vector>
 
-#include "variants/ring/gpu_ring.hpp"
+#include "feedrate/ring.hpp"
 
 /// A lane with its memory, as the host has it: both ends, and what stopping and restarting need.
 namespace feedrate {
@@ -30,6 +30,7 @@ class HostLane : public RingLane {
   bool served(std::uint64_t number) const;
 };
 
-std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&);
+/// `marks`: where the pollers note when they work on sampled messages.
+std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&, const Marks& marks = {});
 
 }  // namespace feedrate

@@ -12,8 +12,17 @@ namespace feedrate {
 class InFlight {
  public:
   static constexpr unsigned kBatchesPerStream = 2;
-  static unsigned depth(unsigned streams) { return streams * kBatchesPerStream; }
-  /// Axes of what uses this, for a search.
+  struct Options {
+    unsigned streams = 4;
+  };
+  /// The axes of what uses this.
+  static const Axes<Options>& axes() {
+    static const auto kAxes =
+        Axes<Options>().number("streams", &Options::streams, {1, 128}, "device streams per worker");
+    return kAxes;
+  }
+  static unsigned depth(const Values& own) { return axes().of(own).streams * kBatchesPerStream; }
+  /// What a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}}, {"block", {"128", "256", "512", "1024"}}};
   }
@@ -28,10 +37,11 @@ class InFlight {
 
   /// `device_memory`: give each place buffers for a whole batch.
   InFlight(const TransferConfig& config, bool device_memory) {
-    for (unsigned s = 0; s < config.streams; ++s) streams_.push_back(config.device.stream());
-    places_.resize(depth(config.streams));
+    const unsigned streams = axes().of(config.own).streams;
+    for (unsigned s = 0; s < streams; ++s) streams_.push_back(config.device.stream());
+    places_.resize(depth(config.own));
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      places_[i].stream = streams_[i % config.streams].get();
+      places_[i].stream = streams_[i % streams].get();
       places_[i].done = config.device.event();
       if (!device_memory) continue;
       places_[i].copied_in = config.device.event(true);
@@ -70,6 +80,13 @@ class InFlight {
   std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they wait for work that uses the places
   std::uint64_t begun_ = 0, ended_ = 0;
 };
+
+/// One worker thread queues a batch's work on a GPU no faster than so many launches a second.
+inline void limit_by_launches(const Bounded& bounded, Limits& limits) {
+  const auto launches = limits.floor("launch_per_second");
+  const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
+  limits.rate("batch*launch_per_second", launches ? std::optional(at_once * *launches) : std::nullopt);
+}
 
 inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
   return {in,

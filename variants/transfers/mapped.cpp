@@ -27,8 +27,15 @@ class Mapped final : public Transfer {
 const TransferRegistration registered(
     "mapped", {.description = "the kernel reads and writes pinned host memory itself, no copies",
                .memory = HostMemory::pinned,
+               .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Mapped>,
+               .limits =
+                   [](const Bounded& bounded, Limits& limits) {
+                     limits.time("mapped_launch_sync_ns");
+                     limits.bytes("sm_echo_bytes_per_second", bounded.slot());
+                     limit_by_launches(bounded, limits);
+                   },
                .search = InFlight::search()});
 
 }  // namespace

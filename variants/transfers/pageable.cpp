@@ -44,8 +44,18 @@ class Pageable final : public Transfer {
 const TransferRegistration registered(
     "pageable", {.description = "synchronous copies from and to ordinary memory, one batch at a time",
                  .memory = HostMemory::pageable,
-                 .depth = [](unsigned) { return 1u; },
+                 .depth = [](const Values&) { return 1u; },
                  .make = make_transfer<Pageable>,
+                 .limits =
+                     [](const Bounded& bounded, Limits& limits) {
+                       limits.time("copy_launch_copy_ns");
+                       limits.bytes("copy_engine_both_bytes_per_second", bounded.slot());
+                       // Each batch takes the whole way before the next begins.
+                       if (const auto way = limits.floor("copy_launch_copy_ns")) {
+                         const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
+                         limits.rate("batch/copy_launch_copy_ns", at_once / *way * 1e9);
+                       }
+                     },
                  .search = {{"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace

@@ -30,8 +30,15 @@ class Pinned final : public Transfer {
 const TransferRegistration registered(
     "pinned", {.description = "asynchronous copies from and to pinned memory over several streams",
                .memory = HostMemory::pinned,
+               .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Pinned>,
+               .limits =
+                   [](const Bounded& bounded, Limits& limits) {
+                     limits.time("copy_launch_copy_ns");
+                     limits.bytes("copy_engine_both_bytes_per_second", bounded.slot());
+                     limit_by_launches(bounded, limits);
+                   },
                .search = InFlight::search()});
 
 }  // namespace

@@ -1,0 +1,116 @@
+"""Generated blocks of pages: every number in a page comes from result rows through here."""
+
+from pathlib import Path
+
+from . import answer, plain, stats
+from .document import Table, markdown, markdown_table, without_links
+from .errors import BadInput
+from .figures import links, pngs
+from .files import write_all
+from .load import Results, load, load_all
+from .marked import rewrite
+from .report import device_warning, told, where_line
+from .feeding import advice, open_load, questions, tails
+from .feeding.headline import headline
+from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
+from .feeding.ring.block import ring_text
+from .feeding.ring.pair import pair_text
+from .feeding.story import headline_note
+
+
+def write_figures(directory: str, out: str) -> list[Path]:
+    """Writes the PNGs and headline.md; returns their paths."""
+    results = load([directory])
+    target = Path(out)
+    headline = {target / "headline.md": headline_text(results) + "\n"}
+    return write_all(pngs(draw_all(results), target) | headline)
+
+
+def headline_text(results: Results) -> str:
+    """The headline table of each workload in Markdown, with what was measured where."""
+    warning, where = device_warning(results), where_line(results)
+    results = results.closed
+    measured = stats.points(results)
+    parts = [f"**{warning}**"] if warning else []
+    for work in sorted(results.cells["work"].unique(), key=lambda work: (work != "echo", work)):
+        parts += [f"Workload {work}:", markdown_table(headline(results, measured, work))]
+    return "\n\n".join([*parts, headline_note(measured), where])
+
+
+def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
+    """Rewrites one of the blocks of `BLOCKS`, or with `check` only says whether it would. Returns the exit code."""
+    make = BLOCKS[block]
+    return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
+
+
+def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -> list[str]:
+    """Links to those of the figures that were exported."""
+    folder = Path(figures or directory)
+    pictures = [
+        (figure.TITLE, folder / f"{figure.NAME}.png") for figure in drawn if (folder / f"{figure.NAME}.png").is_file()
+    ]
+    if not pictures:
+        raise BadInput(
+            "--figures",
+            folder,
+            "holds no figure",
+            f"a folder that `python -m analysis figures {directory} --out {folder}` has filled",
+        )
+    return links(readme, pictures)
+
+
+def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
+    return "\n\n".join([headline_text(load([directory])), *_pictures(directory, readme, figures, ALL)])
+
+
+def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    return told(results, [markdown(block) for block in questions.blocks(results)[1:]])
+
+
+def _best_block(directory: str, readme: Path, figures: str | None) -> str:
+    """The best variant of each headline figure, of the folder's first experiment."""
+    results = next(iter(load_all([directory]).values()))
+    return told(results, [markdown(block) for block in answer.blocks(results, answer.general(results.experiment))[1:]])
+
+
+def _points_block(directory: str, readme: Path, figures: str | None) -> str:
+    """Every point with its figures, of the folder's first experiment."""
+    results = next(iter(load_all([directory]).values()))
+    return told(results, [markdown(block) for block in plain.blocks(results)[1:]])
+
+
+def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
+    return ring_text(load([directory]))
+
+
+def _pair_block(directory: str, readme: Path, figures: str | None) -> str:
+    return pair_text(load([directory]))
+
+
+def _load_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    curves = open_load.curves(open_load.points(results))
+    found = [open_load.saturation(curves), tails.table(results, curves)]
+    pictures = _pictures(directory, readme, figures, (offered, load_stages))
+    return told(results, [*(markdown_table(table) for table in found if table), *pictures])
+
+
+def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    advised = [
+        markdown(without_links(block) if isinstance(block, Table) else block) for block in advice.blocks(results)[1:]
+    ]
+    return told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
+
+
+BLOCKS = {
+    "best": _best_block,
+    "points": _points_block,
+    "answer": _answer_block,
+    "figures": _figures_block,
+    "ring": _ring_block,
+    "one_pair": _pair_block,
+    "load": _load_block,
+    "capacity": _capacity_block,
+}

@@ -1,0 +1,290 @@
+"""The catalogue that a run keeps beside its rows (`feedrate list --json`): experiments, their figures and axes, the
+members of the axes, floors, units. All that the analysis knows of an experiment stands there."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from . import sections, units
+from .errors import BadInput
+from .verdict import BUCKET_NOISE, Metric
+
+FILE = "catalogue.json"
+PERCENTILES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+JUDGED = ("p50", "p99")  # what `compare` judges of a distribution
+DOES_NOT_APPLY = {0, "none"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A coordinate of a point. `owners`: the members that have it; none: every point has it."""
+
+    key: str
+    name: str
+    owners: tuple[str, ...] = ()
+    kind: str = "number"
+    default: object = 0
+    values: tuple[str, ...] = ()
+    automatic: bool = False  # 0 is a value: the member chooses
+    description: str = ""
+
+    @property
+    def nothing(self) -> object:
+        """Its value at a point to which it does not apply."""
+        return 0 if self.kind == "number" else "none"
+
+    @property
+    def unasked(self) -> set:
+        """What needs no words: it does not apply, or the member does what it does unasked."""
+        return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a cell measures: a number, or a distribution."""
+
+    name: str
+    unit: str = ""
+    higher: bool = True
+    distribution: bool = False
+    headline: bool = False
+    unstable_from: object = None  # a factor, or one for each percentile
+    description: str = ""
+
+    @property
+    def stem(self) -> str:
+        return self.name.removesuffix("_ns")
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """What `compare` judges of it: of a distribution percentiles, of a number the number itself, as ''."""
+        if not self.headline:
+            return ()
+        return JUDGED if self.distribution else ("",)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    description: str = ""
+    variant: tuple[str, ...] = ()  # the axes that name what is compared
+    rate: str = ""  # the figure of throughput
+    time: str = ""  # the figure of latency
+    figures: dict[str, Figure] = field(default_factory=dict)
+    axes: dict[str, Axis] = field(default_factory=dict)  # by key, in the catalogue's order
+    members: dict[str, list[dict]] = field(default_factory=dict)  # of an axis
+    kinds: dict[str, str] = field(default_factory=dict)  # unit -> how it is written
+
+    def formatter(self, figure: str):
+        return units.of_unit(self.figures[figure].unit, self.kinds)
+
+    def column(self, figure: str, percentile: str = "") -> str:
+        """Where the cells hold a figure. Percentiles of the main time are said without its name."""
+        if not percentile:
+            return figure
+        return percentile if figure == self.time else f"{self.figures[figure].stem}_{percentile}"
+
+    def metric(self, figure: Figure, percentile: str = "") -> Metric:
+        column = self.column(figure.name, percentile)
+        bounds = figure.unstable_from
+        return Metric(
+            column,
+            "throughput" if figure.name == self.rate else column,
+            figure.higher,
+            BUCKET_NOISE if percentile else 0.0,
+            f"{figure.name}.{percentile}" if percentile else figure.name,
+            bounds.get(percentile) if isinstance(bounds, dict) else bounds,
+        )
+
+    @cached_property
+    def compared(self) -> tuple[Metric, ...]:
+        """What `compare` judges: the headline figures, unless the experiment's section knows better."""
+        known = sections.of(self.name).compared
+        return tuple(
+            self.metric(figure, percentile)
+            for figure in self.figures.values()
+            for percentile in known.get(figure.name, figure.judged)
+        )
+
+    @cached_property
+    def judged(self) -> tuple[Metric, ...]:
+        """Whose repetitions may differ too much: the main rate's and time's, which `feedrate` judges, too."""
+        found = [
+            self.metric(figure, percentile)
+            for figure in self.figures.values()
+            if figure.name in (self.rate, self.time)
+            for percentile in (figure.unstable_from if isinstance(figure.unstable_from, dict) else ("",))
+        ]
+        return tuple(metric for metric in found if metric.unstable_from)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The cells' columns of all figures."""
+        return tuple(
+            self.column(figure.name, percentile)
+            for figure in self.figures.values()
+            for percentile in (PERCENTILES if figure.distribution else ("",))
+        )
+
+    @cached_property
+    def idle(self) -> set[str]:
+        """The members that do no work, so they compete with none."""
+        known = [one for axis in self.variant for one in self.members.get(axis, ())]
+        return {one["name"] for one in known if not one.get("works", True)}
+
+    def applies(self, axis: str, point) -> bool:
+        """Whether a point has this axis of its own."""
+        owners = self.axes[axis].owners if axis in self.axes else ()
+        return not owners or any(point.get(one) in owners for one in self.member_axes)
+
+    @cached_property
+    def member_axes(self) -> tuple[str, ...]:
+        """The axes whose values are members, which may own axes."""
+        return tuple(dict.fromkeys([*self.variant, *(axis for axis in self.axes if axis in self.members)]))
+
+    @cached_property
+    def who(self) -> tuple[str, ...]:
+        """The axes that a point's variant and its work tell already."""
+        works = [one["name"] for one in self.members.get("workload", ())]
+        own = [key for key, axis in self.axes.items() if axis.owners and set(axis.owners) <= set(works)]
+        return (*self.variant, "workload", "device", *own)
+
+    def missing(self, axis: str, point) -> object:
+        """The value of an axis that a row does not tell: it did not exist yet, or does not apply."""
+        known = self.axes.get(axis)
+        if known is None:
+            return 0
+        return known.default if self.applies(axis, point) else known.nothing
+
+    def variant_name(self, point) -> str:
+        """What is compared, in words."""
+        values = [str(point[axis]) for axis in self.variant]
+        if any(value in self.idle for value in values):
+            return f"{values[0]} (driver alone)"
+        return " + ".join(value for value in values if value != "none") or self.name
+
+    def rank(self, point) -> tuple:
+        """A stable order of variants: the first axis as the catalogue has it, those without work last."""
+        values = [str(point[axis]) for axis in self.variant]
+        first = list(self.axes[self.variant[0]].values) if values and self.variant[0] in self.axes else []
+        place = first.index(values[0]) if values and values[0] in first else len(first)
+        return (any(value in self.idle for value in values), place, *values)
+
+    @property
+    def what(self) -> str:
+        """The heading of a column of variants."""
+        return " + ".join(self.axes[axis].name if axis in self.axes else axis for axis in self.variant) or "variant"
+
+
+@dataclass(frozen=True)
+class Floor:
+    name: str
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    experiments: dict[str, Experiment]
+    floors: dict[str, Floor]
+
+    def experiment(self, name: str) -> Experiment:
+        """One that the catalogue lacks has no figures: only its rows' fates can be told."""
+        return self.experiments.get(name) or Experiment(name)
+
+
+def read(directory: Path, argument: str) -> dict:
+    """The document beside the rows."""
+    file = directory / FILE
+    allowed = f"what `feedrate list --json` prints, from the executable that wrote the rows, as {file}"
+    if not file.is_file():
+        raise BadInput(argument, directory, f"has rows and no {FILE}, so nothing tells what they mean", allowed)
+    try:
+        document = json.loads(file.read_bytes())
+        Catalogue(_experiments([document]), _floors([document]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"{FILE} is no catalogue ({type(error).__name__}: {error})"
+        raise BadInput(argument, directory, problem, allowed) from error
+    return document
+
+
+def merged(documents: Iterable[dict]) -> Catalogue:
+    """Of several folders: what a later one knows besides is added to what the first one says."""
+    known = list(documents)
+    return Catalogue(_experiments(known), _floors(known))
+
+
+def _floors(documents: list[dict]) -> dict[str, Floor]:
+    found: dict[str, Floor] = {}
+    for one in (floor for document in documents for floor in document.get("floors", ())):
+        found.setdefault(one["name"], Floor(one["name"], one.get("unit", ""), one.get("description", "")))
+    return found
+
+
+def _experiments(documents: list[dict]) -> dict[str, Experiment]:
+    found: dict[str, Experiment] = {}
+    for document in documents:
+        for one in document["experiments"]:
+            new = _experiment(document, one)
+            old = found.get(new.name, new)
+            found[new.name] = Experiment(
+                old.name,
+                old.description,
+                old.variant,
+                old.rate,
+                old.time,
+                old.figures | _new(new.figures, old.figures),
+                old.axes | _new(new.axes, old.axes),
+                new.members | old.members,
+                new.kinds | old.kinds,
+            )
+    return found
+
+
+def _new(later: dict, first: dict) -> dict:
+    return {name: value for name, value in later.items() if name not in first}
+
+
+def _experiment(document: dict, one: dict) -> Experiment:
+    axes = [axis for axis in document.get("axes", ()) if axis.get("experiment", one["name"]) == one["name"]]
+    keys = {axis["name"]: axis["key"] for axis in axes}
+    names = [name for name in document if isinstance(document[name], list) and name.endswith("s")]
+    return Experiment(
+        one["name"],
+        one.get("description", ""),
+        tuple(keys.get(name, name) for name in one.get("variant", ())),
+        one.get("rate") or "",
+        one.get("time") or "",
+        {figure["name"]: _figure(figure) for figure in one["figures"]},
+        {axis["key"]: _axis(axis) for axis in axes},
+        {name.removesuffix("s"): document[name] for name in names if name.removesuffix("s") in keys},
+        document.get("units", {}),
+    )
+
+
+def _figure(one: dict) -> Figure:
+    return Figure(
+        one["name"],
+        one.get("unit", ""),
+        one["better"] == "higher",
+        one.get("distribution", False),
+        one.get("headline", False),
+        one.get("unstable_from"),
+        one.get("description", ""),
+    )
+
+
+def _axis(one: dict) -> Axis:
+    kind = "number" if one.get("kind", "number") == "number" else "word"
+    return Axis(
+        one["key"],
+        one["name"],
+        tuple(one.get("owners", ())),
+        kind,
+        one.get("default", 0 if kind == "number" else "none"),
+        tuple(map(str, one.get("values", ()))),
+        "automatic" in one,
+        one.get("description", ""),
+    )

@@ -1,0 +1,1 @@
+"""The experiment `feeding`: what its report says beyond every experiment's."""

@@ -1,0 +1,40 @@
+"""What a cell of `feeding` tells besides its figures: counts, stages, and how an open load went."""
+
+from .. import units
+
+NAN = float("nan")
+COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
+WRONG = ("lost", "duplicated", "corrupted")
+NUMBERS = ("driver_ratio",)
+# Bytes are messages times their size, so they are judged already; the service time has no headline, and its tail tells
+# the queue from the load.
+COMPARED = {"bytes_per_second": (), "service_ns": ("p99",)}
+NAMES = {"burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
+# How an axis is said beside a number; the rest are said by name.
+SAID = {
+    "payload_bytes": units.size,
+    "flops_per_byte": lambda value: f"{value:g} FLOP/B",
+    "slot_bytes": lambda value: f"slots of {units.size(value)}",
+    "burst_us": lambda value: f"bursts of {value:g} µs",
+    "pause_us": lambda value: f"pauses of {value:g} µs",
+}
+
+
+def columns(row: dict) -> dict:
+    details = row.get("details") or {}
+    counts, load = details.get("counts") or {}, details.get("load") or {}
+    flat = {name: counts.get(name, 0) for name in COUNTS}
+    flat["open"] = row["params"].get("arrivals", "closed") != "closed"
+    flat["stages"] = details.get("stages_ns") or None
+    flat["driver_ratio"] = details.get("driver", {}).get("ratio", NAN)
+    flat["due_per_second"] = load.get("due_per_second", NAN)
+    # Rows older than this have none.
+    flat["p99_without_own_lag"] = load.get("without_own_lag_ns", {}).get("p99", NAN)
+    return flat
+
+
+def doubt(row: dict) -> tuple[str, str] | None:
+    counts = row.get("details", {}).get("counts", {})
+    if any(counts.get(name, 0) for name in WRONG):
+        return "wrong_results", "messages were lost, duplicated or corrupted"
+    return None

@@ -1,0 +1,149 @@
+"""Open loads: messages that are due at a rate which the queue does not set. Rows into points, points into curves.
+
+A point is sustained where every repetition that counts was ok. Those in which the generator itself was late say nothing
+about the queue: they count nowhere, and are only shown and counted as such.
+"""
+
+import numpy as np
+import pandas as pd
+
+from .. import stability, stats, tables, units
+from ..document import Table
+from ..load import Results
+
+SAME_RATE = 1.05  # rates no further apart stand together: those of repeated searches differ by a little
+SUSTAINED, UNSUSTAINABLE, GENERATOR = "sustained", "unsustainable", "generator"
+METRICS = (
+    *("p50", "p99", "p99_without_own_lag", "messages_per_second"),
+    *("host_threads", "sms", "own_cores", "power_w"),
+)
+# What is asked of a queue, beside the rate; the other axes are how it is set to do it.
+_ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "priority_mix", "trace_file")
+
+
+def points(results: Results) -> pd.DataFrame:
+    """One line for each variant, task, setting and rate: medians over its repetitions, and their range. Where the
+    generator was too late for most of them, a rate says nothing of the queue. `kept`: it was sustained, and so was every
+    lower rate of its curve."""
+    cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
+    late = (cells["status"] == "invalid") & (cells["cause"] == "generator")
+    cells = cells.assign(late=late)[late | cells["status"].isin(["ok", "unsustainable"])]
+    if cells.empty:
+        return pd.DataFrame()
+    keys = ["variant", "rank", "machine", "work", *[axis for axis in results.axes if axis != "rate"]]
+    cells = cells.assign(
+        curve=cells.groupby(keys, sort=False, dropna=False).ngroup(), beyond=cells["status"] == "unsustainable"
+    )
+    cells["near"] = cells.groupby("curve")["due_per_second"].transform(same_rates)
+    every = cells.groupby(["curve", "near"])
+    shown = cells[~cells["late"] | every["late"].transform("all")]
+    groups = shown.assign(row=shown.index, rate=shown["due_per_second"]).groupby(["curve", "near"])
+    metrics = groups[list(METRICS)].agg(["median", "min", "max"])
+    metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
+    found = groups[[*keys, "delivery"]].first().join(metrics).assign(
+        rate=groups["rate"].median(),
+        repetitions=groups.size(),
+        generator=every["late"].sum(),
+        members=groups["row"].agg(list),
+        reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
+        state=np.select([every["late"].mean() > 0.5, groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
+    )  # fmt: skip
+    found = stability.judged(results.experiment, found, stats.ends(every)).reset_index()
+    found = found.drop(columns="near").fillna({"reason": ""})
+    first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)
+    return describe(found.assign(kept=(found["state"] == SUSTAINED) & (found["rate"] < first)), results)
+
+
+def same_rates(rates: pd.Series) -> np.ndarray:
+    """For each rate the number of its group: a group begins at a rate that is SAME_RATE times the last one's first."""
+    order = np.argsort(rates.to_numpy(), kind="stable")
+    numbers, number, first = np.empty(len(rates), dtype=int), -1, -np.inf
+    for at in order:
+        if number < 0 or rates.iloc[at] > SAME_RATE * first:
+            number, first = number + 1, rates.iloc[at]
+        numbers[at] = number
+    return numbers
+
+
+def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """Adds what a line's queue was asked (`task`, in words) and how it was set (`setting`, in words, of the axes that
+    vary), and orders the lines by task: the main workload first, then by payload."""
+    lines = lines if "arrivals" in lines else lines.assign(arrivals="closed")
+    main = stats.main_work(lines)
+    several = lines["work"].nunique() > 1
+    shown = [axis for axis in tables.varying(results) if axis not in (*_ASKED, "rate")]
+    order = pd.DataFrame(
+        {"other": lines["work"] != main, "work": lines["work"], "arrivals": lines["arrivals"] != "poisson"}
+        | {axis: lines[axis] for axis in ("payload_bytes", "rank")}
+    ).sort_values(["other", "work", "arrivals", "payload_bytes", "rank"], kind="stable")
+    return lines.assign(
+        task=[_task(results, line, several) for _, line in lines.iterrows()],
+        setting=[tables.place(results, line, shown) for _, line in lines.iterrows()],
+    ).loc[order.index]
+
+
+def _task(results: Results, line: pd.Series, several_works: bool) -> str:
+    """What was asked, in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
+    unsaid = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # its length says it
+    arrivals = "" if line["arrivals"] in unsaid else line["arrivals"]
+    rest = [axis for axis in _ASKED[2:] if line.get(axis, 0) not in (0, "none")]
+    parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]
+    return ", ".join(part for part in [*parts, tables.place(results, line, rest)] if part)
+
+
+def curves(measured: pd.DataFrame) -> pd.DataFrame:
+    """The points of one setting for each task and variant: of several the one that sustained the highest rate."""
+    if measured.empty:
+        return measured
+    best = measured.assign(top=measured["rate"].where(measured["kept"], 0)).sort_values(
+        ["top", "p99"], ascending=[False, True], kind="stable"
+    )
+    return measured[measured["curve"].isin(best.drop_duplicates(["task", "variant"])["curve"])]
+
+
+def comparable(task: pd.DataFrame) -> pd.DataFrame:
+    """Of one task's curves the points at one rate: the highest of those that the most variants sustain."""
+    kept = task[task["kept"]]
+    if kept.empty:
+        return kept
+    kept = kept.assign(group=same_rates(kept["rate"]))
+    groups = [group.drop_duplicates("variant") for _, group in kept.groupby("group")]
+    return max(groups, key=lambda group: (len(group), group["rate"].median()))
+
+
+def plateau(curve: pd.DataFrame) -> pd.Series | None:
+    """Of one curve the point of the least rate that was not sustained: what came back there is all there is."""
+    beyond = curve[curve["state"] == UNSUSTAINABLE]
+    return beyond.loc[beyond["rate"].idxmin()] if len(beyond) else None
+
+
+def saturation(measured: pd.DataFrame) -> Table:
+    """For each curve the highest rate that was sustained, and what happened at the first that was not."""
+    rows = []
+    for (task, variant), curve in measured.groupby(["task", "variant"], sort=False):
+        first = plateau(curve)
+        top = curve.loc[curve["rate"].where(curve["kept"]).idxmax()] if curve["kept"].any() else None
+        line = [task, f"{variant}\n{curve['setting'].iloc[0]}".strip()]
+        line += [units.NOTHING] * 3 if top is None else [units.messages_per_second(top["rate"]), *latencies(top)]
+        line += [units.NOTHING] * 3 if first is None else [units.messages_per_second(first["rate"]), *_there(first)]
+        rows.append([*line, units.number(int(curve["generator"].sum()))])
+    columns = ["task", "queue + transfer", "sustained up to", "p50 there", "p99 there", "first not sustained"]
+    columns += ["came back there", "why", "generator too late (rows)"]
+    return Table(columns, rows, {2, 3, 4, 5, 6, 8})
+
+
+def latencies(point: pd.Series) -> list[str]:
+    """p50 and p99 with their spread, and the latter without the generator's own lag where that makes it shorter."""
+    said = [_said(point, name, units.nanoseconds) + stability.mark(point, name) for name in ("p50", "p99")]
+    if point["p99_without_own_lag"] < 0.95 * point["p99"]:
+        said[1] += f"\nwithout the generator's lag {units.nanoseconds(point['p99_without_own_lag'])}"
+    return said
+
+
+def _there(point: pd.Series) -> list[str]:
+    back = _said(point, "messages_per_second", units.messages_per_second)
+    return [back + stability.mark(point, "throughput"), point["reason"]]
+
+
+def _said(point: pd.Series, metric: str, formatter) -> str:
+    return units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])

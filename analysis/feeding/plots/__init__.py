@@ -1,0 +1,25 @@
+"""The report's figures. Each is drawn from the results by one function; a new figure is one file and one line here."""
+
+from ...load import Results
+from ...plots.style import Drawing, looks, mark_cpu
+from ...stats import points
+from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, stages, throughput, window
+from .styles import Styles
+
+CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
+OPEN = (offered, capacities, percentiles, load_stages)  # of loads at a given rate
+ALL = (*CLOSED, *OPEN)
+
+
+def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
+    """Every figure in the report's order. Of a sweep with closed loads, a figure without data says what the sweep
+    lacks; what needs open loads is left out where there are none. Narrow: for a phone's screen."""
+    closed, styles = results.closed, Styles(results.cells, narrow)
+    measured = points(closed)
+    with looks():
+        drawings = [figure.draw(closed, measured, styles) for figure in CLOSED] if len(closed.cells) else []
+        drawings += [drawing for figure in OPEN if (drawing := figure.draw(results, styles))]
+        for drawing in drawings:
+            if drawing.figure:
+                mark_cpu(drawing.figure, results.devices)
+    return drawings

@@ -1,0 +1,73 @@
+"""Capacity under a bound on latency: an interval for each search."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import FuncFormatter
+
+from ... import units
+from ...load import Results
+from ...plots.style import Drawing
+from .. import capacity
+from .styles import Styles
+
+NAME, TITLE = "capacity", "Capacity under a bound"
+SPACE = 0.6  # of a line's height that its searches share
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    found = capacity.best_settings(capacity.answers(results))
+    if found.empty:
+        return None
+    tasks = list(found["task"].unique())
+    bounds = list(found.sort_values("bound_ns", kind="stable")["slo"].unique())
+    said = {line["slo"]: capacity.bound(line) for _, line in found.iterrows()}
+    variants = list(found.sort_values("rank")["variant"].unique())
+    figure, panels = styles.figure(
+        3 + 3.4 * len(bounds),
+        0.8 + len(tasks) * (1.1 + 0.5 * len(variants)),
+        rows=len(tasks),
+        columns=len(bounds),
+        sharex=True,
+        sharey=True,
+    )
+    ends = np.array([end for line in found["intervals"] for one in line for end in one])
+    ends = ends[np.isfinite(ends) & (ends > 0)]
+    limits = (ends.min() / 2, ends.max() * 2) if len(ends) else (1, 10)
+    for place, axes in enumerate(panels):
+        task, bound = tasks[place // len(bounds)], bounds[place % len(bounds)]
+        axes.set_xscale("log")
+        axes.set_xlim(*limits)
+        for _, line in found[(found["task"] == task) & (found["slo"] == bound)].iterrows():
+            _line(axes, variants.index(line["variant"]), line, styles.line(line["variant"])["color"], limits)
+        axes.set_title(f"{task}, {said[bound]}", loc="left")
+        axes.grid(axis="y", visible=False)
+        axes.minorticks_off()
+    for axes in panels[-1:] if styles.narrow else panels[-len(bounds) :]:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.tick(units.number)(value)))
+        axes.set_xlabel("messages due per second")
+    panels[0].set_yticks(range(len(variants)), variants)
+    panels[0].set_ylim(len(variants) - 0.4, -0.6)
+    return Drawing(
+        NAME,
+        TITLE,
+        "Each bar is one search: up to its left end all rates that were tried kept the bound, from its right end on "
+        "none did; between them chance decides. An arrow: no such rate was found. At the "
+        "right: the median of the left ends, of two the lower; none: not even the least rate kept the bound. Of "
+        "several settings of a variant the one of the highest capacity.",
+        figure,
+    )
+
+
+def _line(axes, place: int, line: pd.Series, colour: str, limits: tuple[float, float]) -> None:
+    """The searches of one variant below each other; a bar too narrow to see is still as wide as its ends' ticks."""
+    height = SPACE / len(line["intervals"])
+    for number, (low, high) in enumerate(line["intervals"]):
+        y = place - SPACE / 2 + (number + 0.5) * height
+        left, right = low or limits[0], high if np.isfinite(high) else limits[1]
+        axes.barh(y, right - left, left=left, height=0.7 * height, color=colour, alpha=0.55)
+        axes.plot([left], [y], marker="|" if low else "<", color=colour, markersize=7)
+        axes.plot([right], [y], marker="|" if np.isfinite(high) else ">", color=colour, markersize=7, clip_on=False)
+    text = units.number(line["low"]) if line["low"] else "none"
+    axes.annotate(
+        text, (1, place), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points", va="center"
+    )

@@ -1,0 +1,73 @@
+"""One glance: per variant, the most verified messages a second and the latency of a lone message."""
+
+import pandas as pd
+
+from ... import stats, units
+from ...load import Results
+from ...plots.style import Drawing, log_axis, whiskers
+from .. import choose
+from .styles import Styles
+
+NAME, TITLE = "headline", "At a glance"
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    if measured.empty:
+        return Drawing(NAME, TITLE, "", None, "No cell is ok, so there is nothing to compare.")
+    work = stats.main_work(measured)
+    chosen = measured[measured["work"] == work]
+    peak, alone = stats.best(chosen, "variant", "messages_per_second"), choose.lone(chosen)
+    order = list(peak.sort_values("messages_per_second")["variant"])
+    columns = 1 + bool(len(alone))
+    figure, panels = styles.figure(1 + 5 * columns, 1.6 + 0.42 * len(order), columns=columns, sharey=True)
+    left, right = panels[0], panels[-1]
+    for place, variant in enumerate(order):
+        point = peak[peak["variant"] == variant].iloc[0]
+        _peak(left, place, point, styles)
+        for _, lone_point in alone[alone["variant"] == variant].iterrows():
+            _alone(right, place, lone_point, styles)
+    left.set_yticks(range(len(order)), order)
+    left.set_ylim(-0.6, len(order) - 0.3)
+    rates = peak[["messages_per_second_low", "messages_per_second"]].stack()
+    _finish(left, "peak verified messages per second", units.number, rates)
+    if len(alone):
+        right.tick_params(axis="y", length=0)
+        times = alone[["p50_low", "p99_high"]].stack()
+        _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
+    caption = (
+        f"Workload {work}, medians of the repetitions, thin whiskers from the least to the greatest. First panel: the "
+        "best point of each; more is better."
+    )
+    if len(alone):
+        caption += " Second panel: one message in flight, smallest payload; a line joins p50 and p99; less is better."
+    return Drawing(NAME, TITLE, caption, figure)
+
+
+def _peak(axes, place: int, point, styles: Styles) -> None:
+    value = point["messages_per_second"]
+    whiskers(axes, point, "messages_per_second", place, styles.line(point["variant"])["color"])
+    axes.plot([value], [place], **styles.marker(point["variant"]))
+    _number(axes, units.number(value), point["messages_per_second_high"], place)
+
+
+def _alone(axes, place: int, point, styles: Styles) -> None:
+    colour = styles.line(point["variant"])["color"]
+    axes.plot([point["p50"], point["p99"]], [place, place], color=colour, linewidth=2)
+    for metric in ("p50", "p99"):
+        whiskers(axes, point, metric, place, colour)
+    axes.plot([point["p99"]], [place], marker="|", markersize=11, color=colour)
+    axes.plot([point["p50"]], [place], **styles.marker(point["variant"]))
+    _number(axes, units.nanoseconds(point["p50"]), point["p99_high"], place)
+
+
+def _number(axes, text: str, end: float, place: int) -> None:
+    """To the right of where the whiskers end."""
+    axes.annotate(text, (end, place), xytext=(9, 0), textcoords="offset points", va="center")
+
+
+def _finish(axes, label: str, formatter, values: pd.Series) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(values.min() / 1.6, values.max() * 4)  # room for the numbers at the right
+    log_axis(axes.xaxis, formatter)
+    axes.set_xlabel(label)
+    axes.grid(axis="y", visible=False)

@@ -1,0 +1,42 @@
+"""Where a message's time goes in an open load: the stages of all variants at one rate."""
+
+from ... import units
+from ...load import Results
+from ...plots.style import Drawing
+from .. import open_load
+from .stages import LABELS, bars, means_of, range_of
+from .styles import Styles
+
+NAME, TITLE = "load_stages", "Where the time goes at one offered rate"
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    curves = open_load.curves(open_load.points(results))
+    chosen = {}
+    for task, of_task in curves.groupby("task", sort=False) if len(curves) else ():
+        points = open_load.comparable(of_task)
+        means = {
+            point.variant: found
+            for point in points.sort_values("rank").itertuples()
+            if (found := means_of(results, point.members))
+        }
+        if means:
+            ranges = {point.variant: range_of(results, point.members) for point in points.itertuples()}
+            chosen[f"{task}\n{units.messages_per_second(points['rate'].median())} due"] = means, ranges
+    if not chosen:
+        return None
+    heights = [1.2 + 0.45 * len(means) for means, _ in chosen.values()]
+    figure, panels = styles.figure(10, 0.5 + sum(heights), rows=len(chosen), height_ratios=heights)
+    for axes, (title, found) in zip(panels, chosen.items()):
+        bars(axes, *found)
+        axes.set_title(title, loc="left", fontsize=10.5)
+        axes.set_xlabel("" if axes is not panels[-1] else axes.get_xlabel())
+    styles.legend(figure, panels, LABELS.values())
+    return Drawing(
+        NAME,
+        TITLE,
+        "Mean (not median) of each stage over sampled messages and repetitions, in the order of a message's way, from "
+        "when it was due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
+        "sustain. At the right: the sum of the means, and below it that of the least and the greatest repetition.",
+        figure,
+    )

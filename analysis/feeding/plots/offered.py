@@ -1,0 +1,69 @@
+"""Latency against offered load, up to where a queue saturates."""
+
+import pandas as pd
+
+from ... import units
+from ...load import Results
+from ...plots.style import Drawing, log_axis
+from .. import open_load
+from .styles import Styles
+
+NAME, TITLE = "offered_load", "Latency against offered load up to saturation"
+LATE = "#B0B0B0"  # points in which the generator was late
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    measured = open_load.curves(open_load.points(results))
+    if measured.empty:
+        return None
+    tasks = list(measured["task"].unique())
+    figure, panels = styles.figure(12, 0.6 + 4.3 * len(tasks), rows=len(tasks), columns=2, sharey="row")
+    for row, task in enumerate(tasks):
+        chosen = measured[measured["task"] == task]
+        for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
+            axes.set(xscale="log", yscale="log", xlabel="messages due per second")
+            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room around a single rate, too
+            for variant in chosen.sort_values("rank")["variant"].unique():
+                _curve(axes, chosen[chosen["variant"] == variant].sort_values("rate"), metric, styles.line(variant))
+            log_axis(axes.xaxis, units.number)
+            log_axis(axes.yaxis, units.nanoseconds)
+            axes.set_title(f"{task}: {metric}", loc="left")
+        panels[2 * row].set_ylabel("response time")
+    styles.legend(figure, panels)
+    return Drawing(NAME, TITLE, _caption(measured), figure)
+
+
+def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
+    counted = curve[curve["state"] != open_load.GENERATOR]
+    kept, beyond = (counted[counted["state"] == state] for state in (open_load.SUSTAINED, open_load.UNSUSTAINABLE))
+    late = curve[curve["state"] == open_load.GENERATOR]
+    axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=1)
+    bare = {name: style[name] for name in ("color", "alpha")}
+    axes.plot(counted["rate"], counted[metric], linestyle=style["linestyle"], linewidth=1.5, **bare)
+    for some, face in ((kept, style["color"]), (beyond, "white")):
+        x, y, low, high = (some[name].to_numpy() for name in ("rate", metric, f"{metric}_low", f"{metric}_high"))
+        axes.errorbar(
+            x, y, yerr=[y - low, high - y], fmt="none", color=style["color"], elinewidth=1, capsize=2, alpha=0.6
+        )
+        axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
+    axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, whatever states there are
+    first = open_load.plateau(curve)
+    if first is not None:
+        axes.axvline(first["messages_per_second"], linestyle=(0, (9, 2, 1, 2)), linewidth=0.9, zorder=0, **bare)
+
+
+def _caption(measured: pd.DataFrame) -> str:
+    late = int(measured["generator"].sum())
+    greyed = (
+        f" Of {late} rows the generator itself was late: they count nowhere, and rates that have no others are grey "
+        "crosses."
+        if late
+        else ""
+    )
+    return (
+        "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
+        "queue is in it (no coordinated omission). Median of the repetitions, whiskers from the least to the greatest. "
+        "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
+        "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. "
+        "Of several settings of a variant the one that sustains the highest rate." + greyed
+    )

@@ -1,0 +1,93 @@
+"""Where a lone message's time goes: the mean of each stage, which add up to the mean of the whole."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ... import stats, units
+from ...load import Results
+from ...plots.style import Drawing
+from .. import choose
+from .styles import Styles
+
+NAME, TITLE = "stages", "Where a lone message's time goes"
+# In the order of a message's way; a stage looks the same in every figure. Okabe and Ito's eight, light next to dark;
+# hatches tell neighbours apart in black and white, and what only brokers and only resident kernels have from the rest.
+LOOKS = {
+    "sent": ("#999999", "xx"),
+    "brokered": ("#56B4E9", "oo"),
+    "dequeued": ("#0072B2", ""),
+    "claimed": ("#0072B2", "--"),
+    "copied_in": ("#E69F00", "//"),
+    "kernel_start": ("#009E73", ""),
+    "kernel_end": ("#F0E442", ".."),
+    "copied_out": ("#D55E00", ""),
+    "returned": ("#56B4E9", "\\\\"),
+    "collected": ("#CC79A7", ""),
+}
+LABELS = {stage: stage.replace("_", " ") for stage in LOOKS}
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    alone = choose.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
+    means = {point.variant: found for point in alone.itertuples() if (found := means_of(results, point.members))}
+    if not means:
+        return Drawing(
+            NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
+        )
+    figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(means))
+    bars(axes, means, {point.variant: range_of(results, point.members) for point in alone.itertuples()})
+    styles.legend(figure, [axes])
+    return Drawing(
+        NAME,
+        TITLE,
+        "One message in flight, smallest payload; mean (not median) of each stage over the repetitions, in the order "
+        "of a message's way. At the right: their sum, and below it that of the least and the greatest repetition.",
+        figure,
+    )
+
+
+def bars(axes: Axes, means: dict[str, dict[str, float]], ranges: dict[str, tuple[float, float]]) -> None:
+    """A bar for each variant: the shares of its stages, and how long they take together. `means`: ns by stage;
+    `ranges`: the least and the greatest time of its repetitions, ns."""
+    table = pd.DataFrame(means).T.fillna(0)
+    table = table[[name for name in LOOKS if name in table]]
+    shares = table.div(table.sum(axis=1), axis=0) * 100
+    start = pd.Series(0.0, index=table.index)
+    for stage in table.columns:
+        fill, hatch = LOOKS[stage]
+        axes.barh(
+            table.index,
+            shares[stage],
+            left=start,
+            color=fill,
+            edgecolor="#333333",
+            linewidth=0.5,
+            height=0.6,
+            hatch=hatch,
+            label=LABELS[stage],
+        )
+        start += shares[stage]
+    for place, (variant, total) in enumerate(table.sum(axis=1).items()):
+        text = units.spread(units.nanoseconds, total, *ranges[variant]).replace(" (", "\n(")
+        axes.annotate(text, (100, place), xytext=(5, 0), textcoords="offset points", va="center",
+                      fontsize=9.5)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 109)
+    axes.set_xlabel("share of the mean time (%), and that time")
+    axes.grid(axis="y", visible=False)
+
+
+def means_of(results: Results, members: list[int]) -> dict[str, float]:
+    """Mean time of each stage, ns, over the repetitions that carry stages."""
+    rows = _rows(results, members)
+    return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}
+
+
+def range_of(results: Results, members: list[int]) -> tuple[float, float]:
+    """The least and the greatest repetition's sum of all stages, ns."""
+    sums = [sum(stage["mean"] for stage in row.values()) for row in _rows(results, members)]
+    return min(sums, default=float("nan")), max(sums, default=float("nan"))
+
+
+def _rows(results: Results, members: list[int]) -> list[dict]:
+    return [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]

@@ -1,0 +1,90 @@
+"""Throughput against payload, in messages and in bytes, below the floors that bind it."""
+
+import numpy as np
+import pandas as pd
+
+from ... import stats, units
+from ...load import Results
+from ...plots.style import FLOOR_COLOUR, Drawing, log_axis, value_axis
+from .styles import Styles
+
+NAME, TITLE = "throughput", "Throughput against payload"
+SIDES = (
+    ("messages_per_second", "verified messages per second", units.number),
+    ("bytes_per_second", "payload bytes per second, one way", units.bytes_per_second),
+)
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    if measured["payload_bytes"].nunique() < 2:
+        return Drawing(
+            NAME,
+            TITLE,
+            "",
+            None,
+            "The sweep has one payload size only: sweep several payloads "
+            "(for example 64,1Ki,64Ki,1Mi) to see throughput against payload.",
+        )
+    works = sorted(measured["work"].unique(), key=lambda work: (work != stats.main_work(measured), work))
+    figure, panels = styles.figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
+    floors = _binding_floors(results)
+    for row, work in enumerate(works):
+        chosen = measured[measured["work"] == work]
+        for axes, (metric, label, formatter) in zip(panels[2 * row :], SIDES):
+            _lines(axes, chosen, metric, styles)
+            axes.set_yscale("log")
+            _floors(axes, floors, metric)
+            log_axis(axes.yaxis, formatter)
+            axes.set_ylabel(label)
+            axes.set_title(work, loc="left")
+            value_axis(axes, chosen["payload_bytes"], units.size, "payload")
+    styles.legend(figure, panels)
+    return Drawing(
+        NAME,
+        TITLE,
+        "At each payload the best point over the other axes: median of the repetitions, whiskers from the "
+        "least to the greatest. Thin lines with a name are floors: what the hardware or Redis "
+        "alone allows.",
+        figure,
+    )
+
+
+def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
+    for variant in chosen.sort_values("rank")["variant"].unique():
+        line = stats.best(chosen[chosen["variant"] == variant], "payload_bytes", metric).sort_values("payload_bytes")
+        low, high = line[metric] - line[f"{metric}_low"], line[f"{metric}_high"] - line[metric]
+        axes.errorbar(
+            line["payload_bytes"].to_numpy(),
+            line[metric].to_numpy(),
+            yerr=[low.to_numpy(), high.to_numpy()],
+            capsize=2,
+            elinewidth=1,
+            **styles.line(variant),
+        )
+
+
+def _binding_floors(results: Results) -> dict[str, float]:
+    """Only the floors that bind some cell (name -> median value): all of them at once would hide the measurements."""
+    ok = results.cells[results.cells["status"] == "ok"]
+    names = {name for name in ok["messages_per_second_floor"] if name.endswith("_per_second")}
+    values = {name: [floors[name] for floors in ok["floors"] if name in floors] for name in names}
+    return {name: float(pd.Series(found).median()) for name, found in sorted(values.items()) if found}
+
+
+def _floors(axes, floors: dict[str, float], metric: str) -> None:
+    """A floor is a horizontal line on the axis of its own unit, named at the right edge."""
+    mine = sorted(
+        (value, name)
+        for name, value in floors.items()
+        if name.endswith("_bytes_per_second") == (metric == "bytes_per_second") and value > 0
+    )
+    for value, _ in mine:
+        axes.axhline(value, color=FLOOR_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)), zorder=1)
+    low, high = np.log(axes.get_ylim())
+    lowest = -1.0
+    for value, name in mine:
+        # Names of floors that lie close are pushed apart; each still begins where its line ends, or just above.
+        lowest = max((np.log(value) - low) / (high - low), lowest + 0.04)
+        axes.text(
+            1.005, lowest, units.words(name), transform=axes.transAxes, va="center", fontsize=8.5, color=FLOOR_COLOUR
+        )

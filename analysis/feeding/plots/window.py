@@ -1,0 +1,65 @@
+"""What a deeper window costs and buys: latency against messages in flight, and against the throughput they bring."""
+
+import pandas as pd
+
+from ... import stats, units
+from ...load import Results
+from ...plots.style import Drawing, log_axis, value_axis, whiskers
+from .styles import Styles
+
+NAME, TITLE = "latency_window", "Latency against window"
+
+
+def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
+    if measured["window"].nunique() < 2:
+        return Drawing(
+            NAME,
+            TITLE,
+            "",
+            None,
+            "The sweep has one window only: sweep several windows (for example 1,16,256,4096) "
+            "to see what messages in flight cost.",
+        )
+    chosen = measured[measured["work"] == stats.main_work(measured)]
+    payload = _payload(chosen)
+    chosen = chosen[chosen["payload_bytes"] == payload]
+    figure, panels = styles.figure(12, 4.6, columns=3, sharey=True)
+    for variant in chosen.sort_values("rank")["variant"].unique():
+        line = _fastest(chosen[chosen["variant"] == variant])
+        for axes, metric in zip(panels, ("p50", "p99")):
+            at, low, high = (line[name].to_numpy() for name in (metric, f"{metric}_low", f"{metric}_high"))
+            bars = {"capsize": 2, "elinewidth": 1, "yerr": [at - low, high - at]}
+            axes.errorbar(line["window"].to_numpy(), at, **bars, **styles.line(variant))
+        panels[2].plot(line["messages_per_second"], line["p99"], **styles.line(variant))
+        for _, point in line.iterrows():
+            whiskers(panels[2], point, "messages_per_second", "p99", styles.line(variant)["color"])
+    for axes, metric in zip(panels, ("p50", "p99")):
+        value_axis(axes, chosen["window"], lambda value: f"{value:g}", "window (messages in flight per producer)")
+        axes.set_title(f"{metric} latency", loc="left")
+    panels[2].set_xscale("log")
+    log_axis(panels[2].xaxis, units.number)
+    panels[2].set_xlabel("verified messages per second")
+    panels[2].set_title("p99 latency against throughput", loc="left")
+    panels[0].set_ylabel("latency")
+    for axes in panels:
+        axes.set_yscale("log")
+        log_axis(axes.yaxis, units.nanoseconds)
+    styles.legend(figure, panels)
+    return Drawing(
+        NAME,
+        TITLE,
+        f"Payload {units.size(payload)}; at each window the point of most messages per second over the "
+        "other axes, median of its repetitions, whiskers from the least to the greatest. "
+        "In the last panel each line follows the window upwards; low and right is best.",
+        figure,
+    )
+
+
+def _payload(chosen: pd.DataFrame) -> int:
+    """The smallest payload among those measured at the most windows."""
+    windows = chosen.groupby("payload_bytes")["window"].nunique()
+    return int(windows[windows == windows.max()].index.min())
+
+
+def _fastest(points: pd.DataFrame) -> pd.DataFrame:
+    return stats.best(points, "window", "messages_per_second").sort_values("window")

@@ -1,0 +1,59 @@
+"""What people ask of queues: the best for small messages, for large ones, and for one message alone."""
+
+import pandas as pd
+
+from .. import answer, units
+from ..answer import Question
+from ..document import Block
+from ..load import Results
+
+NOTE = (
+    "Means over the repetitions, ± half of their 95 % interval (Student's t); the tables and figures below show "
+    "medians. Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No clear "
+    "difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator was "
+    "the limit, not the queue. The null queue delivers nothing and does not compete."
+)
+OWN = {"messages_per_second", "bytes_per_second", "latency_ns"}  # the figures that the questions are about
+
+
+def blocks(results: Results) -> list[Block]:
+    return answer.blocks(results.closed, questions(results), NOTE)
+
+
+def questions(results: Results) -> list[Question]:
+    """The three, and of each headline figure besides its best."""
+    return [*QUESTIONS, *answer.general(results.experiment, OWN)]
+
+
+def _smallest(measured: pd.DataFrame) -> pd.DataFrame:
+    return measured[measured["payload_bytes"] == measured["payload_bytes"].min()]
+
+
+def _largest_common(measured: pd.DataFrame) -> pd.DataFrame:
+    """At the largest payload that every queue was measured with; none where they share none."""
+    shared = set.intersection(*(set(points["payload_bytes"]) for _, points in measured.groupby("queue")))
+    return measured[measured["payload_bytes"] == max(shared, default=-1)]
+
+
+def _alone(measured: pd.DataFrame) -> pd.DataFrame:
+    return _smallest(measured[(measured["window"] == 1) & (measured["producers"] == 1)])
+
+
+def _with_size(text: str):
+    return lambda point: text.format(units.size(point["payload_bytes"]))
+
+
+QUESTIONS = (
+    Question(
+        _with_size("small messages ({}): most verified messages"), "messages_per_second", "throughput",
+        units.messages_per_second, True, _smallest, ("payload_bytes",),
+    ),
+    Question(
+        _with_size("large messages ({}): most verified bytes, one way"), "bytes_per_second", "throughput",
+        units.bytes_per_second, True, _largest_common, ("payload_bytes",),
+    ),
+    Question(
+        _with_size("lone messages ({}): lowest p50"), "p50", "p50", units.nanoseconds, False, _alone,
+        ("payload_bytes",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""README's block about the ring."""
+
+from ...document import markdown_table
+from ...load import STATUSES, Results
+from ...report import told
+from . import compared, peaks
+from . import points as ring
+
+
+def ring_text(results: Results) -> str:
+    points = ring.read(results)
+    parts = []
+    for title, table in (
+        ("GPU ring against others doing the same work:", compared.table(points) if len(points) else None),
+        ("The ring's peaks by payload:", peaks.by_payload(points)),
+        ("The ring's lone messages:", peaks.alone(points)),
+    ):
+        if table:
+            parts += [title, markdown_table(table)]
+    if points.empty or ring.of_ring(points).empty:
+        parts.append("No row of gpu_ring is ok.")
+    return told(results, [*parts, f"{NOTE} {left_out(results)}"])
+
+
+NOTE = (
+    "Medians over repetitions, in brackets least to greatest; each figure is the best of the points measured for it; "
+    "which, and of how many, stands below it: the best of many is flattered by noise. Lone: one message in flight. "
+    "As many host threads collect as produce. Bytes are payload bytes one way; “of its floor” counts all that crosses "
+    "the bus, “of both copy engines” the payload alone, beside copies both ways at once."
+)
+
+
+def left_out(results: Results) -> str:
+    """What is not ok, counted: a figure is never made of it."""
+    bad = results.cells[results.cells["status"] != "ok"]
+    bound = (bad["cause"] == "driver_bound") & (bad["status"] == "invalid")
+    of_ring = int((bad.loc[bound, "queue"] == "gpu_ring").sum())
+    other = bad.loc[~bound, "status"].value_counts()
+    parts = [f"{bound.sum()} driver-bound ({of_ring} of gpu_ring)"] if bound.any() else []
+    parts += [f"{other[status]} {status}" for status in STATUSES[1:] if status in other]
+    total = len(results.cells)
+    if not parts:
+        return f"All {total} rows are ok."
+    return f"Of {total} rows {len(bad)} are not ok and not used: {', '.join(parts)}."

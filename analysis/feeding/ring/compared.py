@@ -1,0 +1,55 @@
+"""The ring beside other queues that do the same work."""
+
+import pandas as pd
+
+from ... import units
+from ...document import Table
+from . import points as ring
+
+PAYLOADS = (64, 4096)
+OTHERS = ("host_polled", "redis_list", "redis_stream")
+# heading, value's column, what is measured, metric, formatter, whether more is better
+SIDES = (
+    ("ring / other", "peak verified messages", ring.many, "messages_per_second", units.messages_per_second, True),
+    ("other / ring", "lone message, p50", ring.lone, "p50", units.nanoseconds, False),
+)
+
+
+def table(points: pd.DataFrame) -> Table | None:
+    """A line a payload and queue that was measured; None where nothing can be compared."""
+    rows = []
+    for payload in PAYLOADS:
+        at = points[(points["payload_bytes"] == payload) & (points["transfer"] != "pageable")]
+        queues = [queue for queue in ("gpu_ring", *OTHERS) if (at["queue"] == queue).any()]
+        if "gpu_ring" in queues and len(queues) > 1:
+            rows += [[units.size(payload), *_line(at, queue)] for queue in queues]
+    if not rows:
+        return None
+    columns = ["payload", "queue", *(name for heading, value, *_ in SIDES for name in (value, heading))]
+    return Table(columns, rows, {2, 3, 4, 5})
+
+
+def _line(at: pd.DataFrame, queue: str) -> list[str]:
+    """The queue, and for each side its best value and how the ring compares with it."""
+    cells = [queue]
+    for _, _, regime, metric, formatter, largest in SIDES:
+        mine = regime(at[at["queue"] == queue])
+        point, own = ring.best(mine, metric, largest), ring.best(regime(ring.of_ring(at)), metric, largest)
+        cells += [best_said(mine, point, metric, formatter), _ratio(own, point, metric, largest)]
+    return cells
+
+
+def best_said(candidates: pd.DataFrame, point, metric: str, formatter, leave_out=("payload_bytes",)) -> str:
+    """The value with its range; below it the point, and of how many it is the best."""
+    if point is None:
+        return units.NOTHING
+    value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
+    where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
+    fewer = f", {point['repetitions']} of {point['ran']} repetitions ok" if point["repetitions"] < point["ran"] else ""
+    return "\n".join(part for part in (value, where, f"best of {len(candidates)}{fewer}") if part)
+
+
+def _ratio(own, other, metric: str, largest: bool) -> str:
+    if own is None or other is None or own["queue"] == other["queue"]:
+        return units.NOTHING
+    return units.ratio(own[metric] / other[metric] if largest else other[metric] / own[metric])

@@ -1,0 +1,41 @@
+"""The figures and the table in the note about the ring."""
+
+from pathlib import Path
+
+from ...document import markdown_table
+from ...errors import BadInput
+from ...figures import links, pngs
+from ...files import say, write_all
+from ...load import Results, load
+from ...marked import rewrite
+from ...report import told
+from . import axes, plots
+from . import points as ring
+
+
+def write_ring(directory: str, out: str | None, note: str | None, check: bool) -> int:
+    """Writes the PNGs into `out` and the block `axes` of `note`; with `check` only looks at the block."""
+    if not out and not note:
+        raise BadInput("ring", directory, "neither --out nor --note is given", "--out DIR, --note NOTE.md or both")
+    results = load([directory])
+    if out and not check:
+        say("\n".join(map(str, write_all(pngs(plots.draw_all(results), Path(out))))))
+    if not note:
+        return 0
+    return rewrite(note, "--note", "axes", lambda: axes_text(results, Path(note), out), check, directory)
+
+
+def axes_text(results: Results, note: Path, figures: str | None) -> str:
+    table = axes.table(ring.read(results))
+    parts = []
+    parts += [markdown_table(table), NOTE] if table else [NOTHING]
+    pictures = [(title, Path(figures) / f"{name}.png") for name, title in plots.NAMES.items()] if figures else []
+    shown = [(title, picture) for title, picture in pictures if picture.is_file()]
+    return "\n\n".join([told(results, parts), *links(note, shown)])
+
+
+NOTHING = "The rows hold no two points that differ in one axis of the ring."
+NOTE = (
+    "Medians over repetitions. A line holds points that are equal in all but the axis; of several such groups the one "
+    "of most values, then the best. Values left to the queue are given as it chose them."
+)

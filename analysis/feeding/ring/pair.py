@@ -1,0 +1,44 @@
+"""What one producing and one collecting thread carry, by batch, and the driver alone with the same."""
+
+import pandas as pd
+
+from ... import units
+from ...document import Table, markdown_table
+from ...load import Results
+from ...report import told
+from . import points as ring
+from .block import left_out
+from .compared import best_said
+
+NOTE = (
+    "One thread produces, one collects; medians over repetitions, in brackets least to greatest. The driver alone (null) "
+    "moves nothing: what it carries is what these two threads can write and verify."
+)
+SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
+
+
+def pair_text(results: Results) -> str:
+    found = table(ring.read(results))
+    said = markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok."
+    return told(results, [said, f"{NOTE} {left_out(results)}"])
+
+
+def table(points: pd.DataFrame) -> Table | None:
+    """A line for each payload, batch and window with which the ring was measured."""
+    found = ring.many(points)
+    found = found[found["producers"] == 1] if len(found) else found
+    rows = []
+    for shared, at in found.groupby(list(SHARED)) if len(found) else ():
+        of_ring, null = ring.of_ring(at), at[at["queue"] == "null"]
+        if of_ring.empty:
+            continue
+        own, alone = (ring.best(some, "messages_per_second") for some in (of_ring, null))
+        said = [
+            best_said(some, point, "messages_per_second", units.messages_per_second, (*SHARED, "producers"))
+            for some, point in ((of_ring, own), (null, alone))
+        ]
+        share = None if alone is None else own["messages_per_second"] / alone["messages_per_second"]
+        payload, window, batch = shared
+        rows.append([units.size(payload), str(batch), str(window), *said, units.percent(share)])
+    columns = ["payload", "batch", "window", "gpu_ring", "null (driver alone)", "ring / null"]
+    return Table(columns, rows, {1, 2, 3, 4, 5}) if rows else None

@@ -1,0 +1,72 @@
+"""The ring's own peaks: most messages by payload, and the lone message beside what a word alone takes."""
+
+import pandas as pd
+
+from ... import units
+from ...document import Table
+from . import points as ring
+from .compared import best_said
+
+COPIES = "copy_engine_both_bytes_per_second"
+COPIES_FROM = 4096  # bytes of payload: below, no copy engine is near its limit
+LONE_MOST = 4096
+LONE_FLOORS = {
+    "word_round_trip_ns": "floor: a word there and back",
+    "lone_message_ns": "floor: 64 B there and back",
+    "lone_4k_message_ns": "floor: 4 KiB there and back",
+}
+
+
+def by_payload(points: pd.DataFrame) -> Table | None:
+    """A line for each payload, number of host threads and kind of slots that was measured."""
+    found = ring.many(ring.of_ring(points))
+    rows, with_copies = [], any(COPIES in floors for floors in found.get("floors", ()))
+    for payload in sorted(set(found.get("payload_bytes", ()))):
+        at = found[found["payload_bytes"] == payload]
+        for producers in sorted({at["producers"].min(), at["producers"].max()}):
+            some = at[at["producers"] == producers]
+            kinds = {ring.used(point, "slots") for _, point in some.iterrows()}
+            for slots in sorted(kinds, key=ring.sort_key("slots")):
+                chosen = ring.using(some, "slots", slots)
+                point = ring.best(chosen, "messages_per_second")
+                if point is not None:
+                    rows.append(_line(chosen, point, slots, with_copies))
+    columns = ["payload", "host threads", "slots", "peak verified messages", "each way", "of its floor"]
+    columns += ["of both copy engines"] if with_copies else []
+    return Table(columns, rows, {1, *range(3, len(columns))}) if rows else None
+
+
+def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: bool) -> list[str]:
+    floor = f"{units.percent(point['messages_per_second_ratio'])}\n{units.words(point['messages_per_second_floor'])}".strip()
+    line = [
+        units.size(point["payload_bytes"]),
+        units.number(point["host_threads"]),
+        units.NOTHING if slots in ring.UNSET else slots,  # rows from before the queue told what it chose
+        best_said(
+            candidates, point, "messages_per_second", units.messages_per_second, ("payload_bytes", "producers", "slots")
+        ),
+        units.bytes_per_second(point["bytes_per_second"]),
+        floor,
+    ]
+    if not with_copies:
+        return line
+    limit = point["floors"].get(COPIES)
+    near = limit and point["payload_bytes"] >= COPIES_FROM
+    return [*line, units.percent(point["bytes_per_second"] / limit) if near else units.NOTHING]
+
+
+def alone(points: pd.DataFrame) -> Table | None:
+    """A line for each payload up to 4 KiB: its point of least p50."""
+    found = ring.lone(ring.of_ring(points))
+    found = found[found["payload_bytes"] <= LONE_MOST] if len(found) else found
+    floors = {name: title for name, title in LONE_FLOORS.items() if any(name in one for one in found.get("floors", ()))}
+    rows = []
+    for payload in sorted(set(found.get("payload_bytes", ()))):
+        at = found[found["payload_bytes"] == payload]
+        point = ring.best(at, "p50", largest=False)
+        if point is not None:
+            p99 = units.spread(units.nanoseconds, point["p99"], point["p99_low"], point["p99_high"])
+            rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds), p99])
+            rows[-1] += [units.nanoseconds(point["floors"].get(name)) for name in floors]
+    columns = ["payload", "p50", "p99", *floors.values()]
+    return Table(columns, rows, set(range(1, len(columns)))) if rows else None

@@ -1,0 +1,76 @@
+"""The report's part about queues: which to use, what their peaks are and cost, and where the time goes."""
+
+from types import ModuleType
+
+import pandas as pd
+
+from .. import stats, units
+from ..document import Block, Heading, Text
+from ..load import Results
+from ..plots.style import Drawing
+from ..report import picture
+from . import advice, capacity, choose, costs, open_load, tails
+from .details import COUNTS, WRONG
+from .headline import headline
+from .plots import capacities, offered
+
+
+def warnings(results: Results) -> list[str]:
+    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
+    wrong = [f"{units.number(totals[name])} {name}" for name in WRONG if totals[name]]
+    if not wrong:
+        return []
+    return [f"Wrong answers: {', '.join(wrong)} messages. Their cells have no throughput and are listed below."]
+
+
+def summary(results: Results) -> list[str]:
+    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
+    rest = ", ".join(f"{units.number(totals[name])} {name}" for name in COUNTS[2:])
+    return [f"Verified {units.number(totals['received'])} of {units.number(totals['sent'])} messages sent: {rest}."]
+
+
+def body(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> list[Block]:
+    closed = results.closed
+    measured = stats.points(closed)
+    pictures = {both[0].name: picture(*both) for both in zip(drawings, slim)}
+    for figure, block in _beside(results):
+        pictures.setdefault(figure.NAME, [Heading(figure.TITLE)]).append(block)
+    glance = pictures.pop("headline", [])
+    return [
+        *advice.blocks(results),
+        *glance,
+        *(_headlines(closed, measured) if len(closed.cells) else []),
+        *costs.blocks(results, measured),
+        *(block for one in pictures.values() for block in one),
+    ]
+
+
+def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
+    """The tables that belong to figures, and what is said of them."""
+    loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
+    found = [(offered, open_load.saturation(loads))] if len(loads) else []
+    if limits := tails.table(results, loads):
+        found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
+    return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
+
+
+def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
+    works = list(results.cells["work"].unique())
+    main = stats.main_work(measured) if len(measured) else works[0]
+    blocks: list[Block] = []
+    for work in sorted(works, key=lambda work: (work != main, work)):
+        blocks += [Heading(f"Headline: {work}"), headline(results, measured, work)]
+    return [*blocks, Text(headline_note(measured), "note")]
+
+
+def headline_note(measured: pd.DataFrame) -> str:
+    """How to read the headline table."""
+    note = (
+        "Medians over repetitions, in brackets least to greatest. Lone: one message in flight, one producer, smallest "
+        "payload. “Of floor”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
+        "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
+        "peak of messages."
+    )
+    if measured.empty or choose.lone(measured).empty:
+        note += " The sweep has no lone-message cell: add window 1 with producers 1."
+    return note

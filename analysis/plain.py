@@ -1,0 +1,65 @@
+"""The tables that every experiment gets: each point with its figures, its ratios to the floors, and what it cost."""
+
+import pandas as pd
+
+from . import stability, stats, units
+from .document import Block, Heading, Table, Text
+from .load import Results
+from .tables import figure_name, place, varying
+
+TITLE = "Every point"
+NOTE = (
+    "Medians over the repetitions that are ok, in brackets least to greatest. Below a figure: its ratio to the floor "
+    "that binds it, measured / floor (of a distribution: of its p50)."
+)
+
+
+def blocks(results: Results) -> list[Block]:
+    """Nothing where no cell is ok."""
+    measured = stats.points(results)
+    return [Heading(TITLE), table(results, measured), Text(NOTE, "note")] if len(measured) else []
+
+
+def table(results: Results, measured: pd.DataFrame) -> Table:
+    """A line a point, in the variants' order; the columns of what no row tells are left out."""
+    experiment, shown = results.experiment, varying(results)
+    metrics = [
+        (figure, percentile)
+        for figure in experiment.figures.values()
+        for percentile in (("p50", "p99") if figure.distribution else ("",))
+        if measured[experiment.column(figure.name, percentile)].notna().any()
+    ]
+    works = measured["work"].nunique() > 1
+    several = [*(["workload"] if works else []), "point"]
+    costs = [name for name in ("host_threads", "sms") if measured[name].notna().any()]
+    rows = []
+    in_order = sorted(
+        measured.to_dict("records"),
+        key=lambda point: [(isinstance(point[by], str), point[by]) for by in ("rank", "work", *shown)],
+    )
+    for point in in_order:
+        rows.append(
+            [
+                point["variant"],
+                *([point["work"]] if works else []),
+                place(results, point, shown) or units.NOTHING,
+                units.number(point["repetitions"]),
+                *(_figure(results, point, *metric) for metric in metrics),
+                *(units.number(point[name]) for name in costs),
+            ]
+        )
+    names = {"host_threads": "host threads", "sms": "SMs"}
+    columns = [experiment.what, *several, "repetitions", *(figure_name(*metric) for metric in metrics)]
+    columns += [names[name] for name in costs]
+    return Table(columns, rows, set(range(1 + len(several), len(columns))))
+
+
+def _figure(results: Results, point: dict, figure, percentile: str) -> str:
+    metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
+    column = metric.column
+    told = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"])
+    ratio, floor = point[f"{figure.name}_ratio"], point[f"{figure.name}_floor"]
+    if floor and percentile in ("", "p50"):
+        share = units.percent(ratio) + " of" if figure.higher else units.ratio(ratio) + " ×"
+        told += f"\n{share} {units.words(floor)}"
+    return told + stability.mark(point, metric.name)

@@ -1,0 +1,118 @@
+"""The rows of a result folder, each with the run that it names. An interrupted run is read as far as it got, and what
+was left out is said."""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+from .errors import BadInput
+
+SCHEMA_VERSION = 2
+STATUSES = ("ok", "invalid", "unsustainable", "failed", "skipped")
+FILES = ("rows.jsonl", "rows.jsonl.gz")  # of both the first: a sweep appends to it
+NEEDED = {"run": "environment", "cell": "params", "floor": "floor", "capacity": "params"}
+RUN = "of_run"  # the key under which a row holds its run here
+
+
+def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
+    """Of rows with the same id the last, because a resumed sweep measures it again. Run rows are joined to the others,
+    and are none of the answer."""
+    file = _file(directory, argument)
+    rows: dict[str, dict] = {}
+    runs: dict[str, dict] = {}
+    repeated = 0
+    lines = _lines(file, argument, directory, notes)
+    for line_number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            cut = line_number == len(lines)
+            notes.append(
+                f"{file}:{line_number}: "
+                + ("the last line is cut off (an interrupted run); left out" if cut else "not JSON; left out")
+            )
+            continue
+        _check(row, f"{file}:{line_number}", argument, directory)
+        if row["kind"] == "run":
+            runs[row["id"]] = row
+            continue
+        key = row.get("id", f"line {line_number}")
+        repeated += key in rows
+        rows[key] = row
+    if not rows:
+        raise BadInput(argument, directory, f"{file.name} holds no complete row", "a directory in which a sweep ran")
+    if repeated:
+        notes.append(f"{file}: {repeated} row(s) repeat an id; the last of each counts")
+    unknown = {row.get("run") for row in rows.values()} - runs.keys()
+    if unknown:
+        lost = sum(row.get("run") in unknown for row in rows.values())
+        notes.append(f"{file}: {lost} row(s) name a run that is not in the file: where they ran is not known")
+    return [row | {RUN: runs.get(row.get("run"), {})} for row in rows.values()]
+
+
+def experiment(row: dict) -> str:
+    """Whose row this is; a floor is its run's."""
+    return row.get("experiment") or row[RUN].get("experiment", "")
+
+
+def _file(directory: Path, argument: str) -> Path:
+    if not directory.is_dir():
+        raise BadInput(argument, directory, "no such directory", "a results directory that holds rows.jsonl")
+    for name in FILES:
+        if (directory / name).is_file():
+            return directory / name
+    allowed = f"a results directory that holds {' or '.join(FILES)}"
+    raise BadInput(argument, directory, f"has no {FILES[0]}", allowed)
+
+
+def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list[bytes]:
+    content = file.read_bytes()
+    if file.suffix != ".gz":
+        return content.split(b"\n")
+    if content[:2] != b"\x1f\x8b":
+        raise BadInput(argument, directory, f"{file.name} is not compressed by gzip", "what gzip wrote")
+    try:
+        return gzip.decompress(content).split(b"\n")
+    except (EOFError, OSError, zlib.error):  # copied by halves: what can be unpacked is read
+        notes.append(f"{file}: the compressed rows are cut off or damaged; read as far as they go")
+        return _intact(content).split(b"\n")
+
+
+def _intact(content: bytes) -> bytes:
+    unpacker, out = zlib.decompressobj(wbits=31), b""
+    for start in range(0, len(content), 1 << 16):
+        try:
+            out += unpacker.decompress(content[start : start + (1 << 16)])
+        except zlib.error:
+            break
+    return out
+
+
+def _check(row: object, place: str, argument: str, directory: Path) -> None:
+    """Only what reading needs; `feedrate validate` holds rows to the whole schema."""
+    version = row.get("schema") if isinstance(row, dict) else None
+    if version == 1:
+        raise BadInput(
+            argument,
+            directory,
+            f"{place} has schema version 1, which this release does not read",
+            f"{SCHEMA_VERSION}; release 0.1.0 (git checkout c0046d7) reads version 1, and "
+            "results/convert_schema_1.py in this repository's history converts it",
+        )
+    if version != SCHEMA_VERSION:
+        raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))
+    kind = row.get("kind")
+    needed = NEEDED.get(kind)
+    if needed is None:
+        raise BadInput(argument, directory, f"{place} has kind {kind!r}", ", ".join(NEEDED))
+    if not isinstance(row.get(needed), dict):
+        raise BadInput(argument, directory, f"{place} has no {needed}", f"a {kind} row with an object '{needed}'")
+    if kind != "run" and row.get("status") not in STATUSES:
+        raise BadInput(argument, directory, f"{place} has status {row.get('status')!r}", ", ".join(STATUSES))
+    if kind == "run" and not row.get("id"):
+        raise BadInput(argument, directory, f"{place} has no id", "a run row with the id that others name it by")
+    if kind in ("cell", "capacity") and not row.get("experiment"):
+        raise BadInput(argument, directory, f"{place} names no experiment", "the name of one of the catalogue's")

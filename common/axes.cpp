@@ -1,0 +1,83 @@
+#include "common/axes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+std::string key_of(const std::string& name, const Limited& limits = {}) {
+  std::string key = limits.key.empty() ? name : limits.key;
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+}  // namespace
+
+std::string text_of(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return std::to_string(*number);
+  return fmt::format("{}", std::get<double>(value));
+}
+
+double number_of(const Value& value) {
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*number);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? 0 : *real;
+}
+
+Axis number_axis(std::string name, std::uint64_t standard, const Limited& limits, std::string help) {
+  const auto read = [option = "--" + name, limits](const std::string& text) -> Value {
+    const std::uint64_t value = parse_count(option, text);
+    const auto number = static_cast<double>(value);
+    if (number < limits.least || number > limits.most || value % limits.multiple_of != 0) {
+      const std::string multiple = limits.multiple_of == 1 ? "" : fmt::format(", a multiple of {}", limits.multiple_of);
+      throw BadInput(
+          option, text,
+          fmt::format("{} to {}{}", limits.least, format_count(static_cast<std::uint64_t>(limits.most)), multiple));
+    }
+    return value;
+  };
+  std::string key = key_of(name, limits);
+  return {std::move(name), std::move(key), std::move(help), standard, read, {}, limits.least, limits.most};
+}
+
+Axis real_axis(std::string name, double standard, const Limited& limits, std::string help) {
+  const auto read = [option = "--" + name, limits](const std::string& text) -> Value {
+    const double value = parse_number(option, text);
+    if (!(value >= limits.least && value <= limits.most)) {
+      throw BadInput(option, text, fmt::format("{} to {}", limits.least, limits.most));
+    }
+    return value;
+  };
+  std::string key = key_of(name, limits);
+  return {std::move(name), std::move(key), std::move(help), standard, read, {}, limits.least, limits.most};
+}
+
+Axis word_axis(std::string name, std::string standard, std::function<std::vector<std::string>()> words,
+               std::string help) {
+  const auto read = [option = "--" + name, words](const std::string& text) -> Value {
+    const std::vector<std::string> allowed = words();
+    if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
+      throw BadInput(option, text, fmt::format("{}", fmt::join(allowed, ", ")));
+    }
+    return text;
+  };
+  std::string key = key_of(name);
+  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, std::move(words)};
+}
+
+Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check,
+               std::string help) {
+  const auto read = [standard, check = std::move(check)](const std::string& text) -> Value {
+    if (text != standard) check(text);
+    return text;
+  };
+  std::string key = key_of(name);
+  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
+}
+
+}  // namespace feedrate

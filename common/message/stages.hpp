@@ -1,0 +1,82 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "common/device/device.hpp"
+#include "common/message/stage_marks.hpp"
+
+namespace feedrate {
+
+using StageTimes = std::array<std::uint64_t, kStages>;
+
+/// The times of sampled messages on their way: each is written by whoever has the message, the GPU included, and read
+/// by its collector. What carries the message from thread to thread (release, acquire) carries its times, too. Flagged
+/// results are carried by nothing: there a mark may come late, and then counts as not taken.
+class StageClock {
+ public:
+  /// For `producers` with at most `window` messages in flight each. At best every `finest`-th message is sampled, a
+  /// power of two.
+  StageClock(Device& device, unsigned producers, std::size_t window, std::uint64_t finest = 1) {
+    const std::size_t span = std::bit_ceil(std::max<std::size_t>(2 * window, kLeastSpan));
+    finest = std::max<std::uint64_t>(finest, span / std::min(span, kMostSlots));
+    marks_.producers = producers;
+    marks_.each = static_cast<std::uint32_t>(std::max<std::size_t>(1, span / finest));
+    marks_.shift = static_cast<std::uint32_t>(std::countr_zero(finest));
+    memory_ = device.allocate_host(std::size_t{producers} * marks_.each * sizeof(StageMarks::Slot), HostMemory::pinned);
+    marks_.slots = reinterpret_cast<StageMarks::Slot*>(memory_.data());
+    marks_.between = finest - 1;
+  }
+  /// Between passes: which messages are sampled. `every` is rounded up to a power of two, and to what fits.
+  void sample(std::uint64_t every) { every_ = std::bit_ceil(std::max(every, finest())); }
+  bool samples(std::uint64_t sequence) const { return (sequence & (every_ - 1)) == 0; }
+  bool samples_one_of(std::uint64_t sequence, std::uint64_t count) const {
+    return ((sequence + every_ - 1) & ~(every_ - 1)) < sequence + count;
+  }
+  std::uint64_t every() const { return every_; }
+  /// For a kernel that is launched now, and is done before the sampling changes.
+  StageMarks marks() const {
+    StageMarks marks = marks_;
+    marks.between = every_ - 1;
+    return marks;
+  }
+  /// For a kernel that stays: it marks what may ever be sampled.
+  StageMarks lasting_marks() const { return marks_; }
+
+  /// The sender's: forgets what an earlier message left, and waits until that is done. The slot's line comes from the
+  /// GPU or another core, and stores wait for those before them: better now than between the time and the publishing.
+  void forget(std::uint64_t id) {
+    for (auto& time : marks_.slot_of(id).times) SystemMemory::store_relaxed(time, 0);
+    SystemMemory::exchange(marks_.slot_of(id).times[0], 0);
+  }
+  /// `id` must be of a sampled message; one that no producer has is ignored.
+  void mark(std::uint64_t id, Stage stage, std::uint64_t ns) { marks_.mark(id, stage, ns); }
+  StageTimes times(std::uint64_t id) const {
+    StageTimes times{};
+    for (std::size_t i = 0; i < kStages; ++i) times[i] = SystemMemory::load_relaxed(marks_.slot_of(id).times[i]);
+    return times;
+  }
+  /// Calls `each(id)` for the sampled among `messages`. Runs whose ends fit together are stepped over, so one that lies
+  /// inside them out of its turn may be missed: its time then stays unknown.
+  template <class Each>
+  void for_sampled(const ConstMessages& messages, Each&& each) const {
+    for (std::size_t i = 0; i < messages.count;) {
+      const std::uint64_t id = messages.header(i).id, sequence = sequence_of(id);
+      if (samples(sequence)) each(id);
+      const std::uint64_t skip = every_ - (sequence & (every_ - 1));
+      const std::size_t last = std::min<std::size_t>(messages.count, i + skip) - 1;
+      i = messages.header(last).id == id + (last - i) ? last + 1 : i + 1;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLeastSpan = 1024, kMostSlots = 4096;  // of a producer
+  std::uint64_t finest() const { return marks_.between + 1; }
+
+  Buffer memory_;
+  StageMarks marks_;
+  std::uint64_t every_ = std::uint64_t{1} << kSequenceBits;  // until asked: only each producer's first
+};
+
+}  // namespace feedrate

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/sweep/capacities.hpp"
+#include "experiments/sweep/folder.hpp"
+#include "experiments/sweep/progress.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  FolderOptions folder;
+  std::vector<std::string> slos{"p99:1ms"};
+  double resolution = 0.05;
+};
+
+/// About so many probes does a search take: brackets, bisection, and both ends tried again, twice.
+double probes_of(double resolution) {
+  constexpr double kBracket = 3;
+  const unsigned ends = 2 * 2 * SearchSettings{}.repeats;
+  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + ends;
+}
+
+void print_plan(const Spec& spec, const std::vector<Resolution>& points, const std::vector<Slo>& slos,
+                const Options& options) {
+  constexpr double kSetUpSeconds = 0.1;
+  const RunSettings& run = options.common.run;
+  const auto possible =
+      std::count_if(points.begin(), points.end(), [](const Resolution& each) { return each.impossible.empty(); });
+  const auto searches = static_cast<double>(run.repetitions * slos.size()) * static_cast<double>(possible);
+  const double seconds = searches * probes_of(options.resolution) * (run.seconds + run.warmup_seconds + kSetUpSeconds);
+  std::string bounds;
+  for (const Slo& slo : slos) bounds += " " + slo.text;
+  fmt::print(stderr,
+             "{}: the highest rate that keeps{}, for {} points, {} searches each;\n"
+             "about {:.0f} s, more where rates are low or the boundary is not sharp\n",
+             spec.name, bounds, points.size(), run.repetitions, seconds);
+  for (const Resolution& each : points) {
+    fmt::print(stderr, "  {}{}\n", text_without_rate(*spec.kind, each),
+               each.impossible.empty() ? "" : " · skipped: " + each.impossible);
+  }
+  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty())
+    fmt::print(stderr, "{}\n", text);
+}
+
+int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  FolderOptions& folder = options.folder;
+  if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
+  Spec spec = folder.load(options.common, command);
+  if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds for a probe");
+  // A resume must know what the command line said.
+  Json& search = spec.document["capacity"];
+  if (!search.is_object()) search = Json::object();
+  if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
+  if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
+  search = {{"slo", options.slos}, {"resolution", options.resolution}};
+  std::vector<Slo> slos;
+  for (const std::string& text : options.slos) {
+    slos.push_back(parse_slo(text));
+    slos.back().figure = spec.kind->entry().time;
+  }
+  std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
+  const auto directory = folder.directory("capacity");
+  const auto& load = spec.kind->entry().offered_load;
+  if (!load)
+    throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.kind->name() + " has none");
+  auto session = options.common.session(spec.kind->name(), arguments);
+  for (Values& point : spec.points) point = load->open(point);
+  std::vector<Resolution> points = distinct(spec.points, *session);
+  print_plan(spec, points, slos, options);
+  if (folder.dry_run) return 0;
+  session->experiment().connect(points);
+  Results results = folder.open(directory, spec, *session);
+  results.begin(*session, points);
+  Capacities capacities(*session, results, options.resolution);
+  for (unsigned repetition = 0; repetition < options.common.run.repetitions; ++repetition) {
+    std::mt19937_64 random(options.common.run.seed * 1000 + repetition);
+    std::shuffle(points.begin(), points.end(), random);
+    for (const Resolution& point : points) capacities.find(point, slos, repetition);
+  }
+  std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
+  if (!interrupted()) capacities.confirm(random);
+  capacities.print_table();
+  if (session->device().kind() == "cpu") fmt::print(stderr, "These ran on the CPU device: they are not GPU results.\n");
+  fmt::print(stderr, "results in {}\n", directory.string());
+  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("capacity", directory));
+  return interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("capacity", "find the highest rate that keeps a bound on latency");
+  options->folder.add(*command, "capacity");
+  command->add_option("--slo", options->slos, "PERCENTILE:TIME, as in p99:50us; may be repeated")
+      ->type_name("SLO")
+      ->take_all()
+      ->capture_default_str();
+  add_percent(*command, "resolution", options->resolution, "how close the rates come that bracket the answer");
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->callback([options, command, &action, &arguments] {
+    action = [options, command, &arguments] { return capacity(*options, *command, arguments); };
+  });
+}
+
+}  // namespace feedrate

@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include "common/redis/private_server.hpp"
+#include "common/units.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/feeding/axes.hpp"
+#include "experiments/sweep/recorder.hpp"
+#include "variants/queue.hpp"
+
+namespace feedrate {
+namespace {
+
+struct FloorOptions {
+  CommonOptions common;
+  bool json = false;
+  std::string out;
+};
+
+int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
+  const bool redis = !options.common.redis.url.empty() || !redis::find_redis_server().empty();
+  const auto session = options.common.session(kStandardExperiment, arguments);
+  std::vector<Resolution> points;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    Point point;
+    point.queue = name;
+    if (!entry.uses_redis || redis) points.push_back(session->resolve(values_of(point)));
+  }
+  session->experiment().connect(points);
+  std::unique_ptr<Recorder> recorder;
+  if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
+  if (!redis) fmt::print(stderr, "no redis-server here: its floors are left out\n");
+  const std::vector<Json> rows = session->measure_floors(points);
+  const Json run = session->run_row();
+  if (recorder) recorder->write(run);
+  if (options.json) fmt::print("{}\n", run.dump());
+  for (const Json& row : rows) {
+    if (recorder) recorder->write(row);
+    const Json& floor = row["floor"];
+    if (options.json) {
+      fmt::print("{}\n", row.dump());
+    } else {
+      const std::string unit = floor["unit"];
+      const double value = floor["value"];
+      fmt::print("{:<36} {:>12}  {}\n", floor["name"].get<std::string>(),
+                 unit == "ns" ? format_ns(value) : format_si(value) + (unit == "bytes/s" ? "B/s" : "/s"),
+                 floor["description"].get<std::string>());
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<FloorOptions>();
+  CLI::App* command = app.add_subcommand("floors", "measure what this machine allows");
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  command->add_flag("--json", options->json, "print rows instead of a table");
+  command->add_option("--out", options->out, "append the rows to this JSONL file");
+  command->callback(
+      [options, &action, &arguments] { action = [options, &arguments] { return floors(*options, arguments); }; });
+}
+
+}  // namespace feedrate

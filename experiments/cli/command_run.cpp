@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "common/units.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/sweep/progress.hpp"
+#include "experiments/sweep/recorder.hpp"
+#include "experiments/sweep/repeats.hpp"
+#include "experiments/timeline/cell_timeline.hpp"
+
+namespace feedrate {
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  std::string experiment;
+  Values point;
+  bool json = false;
+  std::string out, trace;
+};
+
+void print_table(const Kind& kind, const Json& row) {
+  const auto line = [](const std::string& name, const std::string& value) { fmt::print("  {:<14}{}\n", name, value); };
+  fmt::print("{}", row["status"].get<std::string>());
+  if (row["status"] != "ok") fmt::print(": {}", row["reason"].get<std::string>());
+  fmt::print("\n");
+  std::string params;
+  for (const auto& [key, value] : row["params"].items()) {
+    if (value != 0 && value != "none") {
+      params += fmt::format("{}={} ", key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  line("point", params);
+  for (const auto& [name, text] : kind.lines(row)) line(name, text);
+  if (!row.contains("figures")) return;
+  if (row.contains("gpu_use")) {
+    const Json& use = row["gpu_use"];
+    line("GPU", fmt::format("busy {:.0f} %, kernels {:.0f} %, copies {:.0f} %, both at once {:.0f} %, longest gap {}",
+                            100 * use["busy_share"].get<double>(), 100 * use["kernel_share"].get<double>(),
+                            100 * use["copy_share"].get<double>(), 100 * use["overlap_share"].get<double>(),
+                            format_ns(use["idle_gaps_ns"]["max"])));
+  }
+  const Json& cost = row["cost"];
+  line("cost", fmt::format("{} host threads, {} SMs{}", cost["host_threads"].dump(), cost["sms"].dump(),
+                           cost.contains("delivery") ? ", delivery " + cost["delivery"].get<std::string>() : ""));
+}
+
+/// The median of several repetitions and their range, of those that were measured whole.
+void print_summary(const Kind& kind, const std::vector<Json>& rows) {
+  const ExperimentEntry& entry = kind.entry();
+  const auto ok = std::count_if(rows.begin(), rows.end(), [](const Json& row) { return row["status"] == "ok"; });
+  if (rows.size() < 2 || ok == 0) return;
+  fmt::print("of {} repetitions, {} ok: median (least to greatest)\n", rows.size(), ok);
+  const auto line = [&](const char* name, const std::string& figure, double unstable) {
+    std::vector<double> values;
+    for (const Json& row : rows) {
+      if (const auto value = figure_of(row, figure); value && row["status"] == "ok") values.push_back(*value);
+    }
+    if (values.empty()) return;
+    std::sort(values.begin(), values.end());
+    const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+    fmt::print("  {:<14}{} ({} to {}){}\n", name, kind.text(figure, median), kind.text(figure, values.front()),
+               kind.text(figure, values.back()), spread_of(values) >= unstable ? ", unstable" : "");
+  };
+  line("throughput", entry.rate, kUnstable);
+  line("p50", entry.time + ".p50", kUnstable);
+  line("p99", entry.time + ".p99", kUnstableTail);
+}
+
+/// What the user asked for must be possible, not merely skipped, and must make a difference: it is one point, named on
+/// purpose.
+void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
+  for (const auto& [axis, owners] : kind.axes().entries()) {
+    const std::string option = "--" + axis.name;
+    if (app.count(option) == 0) continue;
+    const auto given = app[option]->as<std::string>();
+    if (is_none(axis.read(given))) continue;
+    if (const auto unused = cell.unused.find(axis.name); unused != cell.unused.end()) {
+      throw BadInput(option, given, unused->second);
+    }
+    if (!owners.empty() && !cell.values.contains(axis.name)) {
+      throw BadInput(option, given,
+                     fmt::format("with {}; {} has no such axis", fmt::join(owners, ", "), kind.variant(cell.values)));
+    }
+  }
+  if (!cell.impossible.empty()) throw BadInput(cell.impossible);
+}
+
+int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::string device = text_of(Kind(options.experiment).axes().value(options.point, "device"));
+  options.common.device = device;
+  std::optional<CellTimeline> timeline;  // until the device is gone
+  if (!options.trace.empty()) {
+    options.common.run.traced = device != "cpu" && cuda_unavailable().empty();
+    timeline.emplace(options.trace, options.common.run.traced);
+  }
+  auto session = options.common.session(options.experiment, arguments);
+  const Kind& kind = session->kind();
+  const std::vector<Resolution> cells{session->resolve(options.point)};
+  const Resolution& cell = cells.front();
+  insist(kind, cell, app);
+  session->experiment().connect(cells);
+  std::unique_ptr<Recorder> recorder;
+  if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
+  if (const auto text = crowded_text(kind, cells, available_cores()); !text.empty()) {
+    fmt::print(stderr, "{}\n", text);
+  }
+  if (session->device().kind() == "cpu") fmt::print(stderr, "On the CPU device: these are not GPU results.\n");
+  session->measure_floors(cells);
+  const auto write = [&](const Json& row) {
+    if (recorder) recorder->write(row);
+    if (options.json) fmt::print("{}\n", row.dump());
+  };
+  write(session->run_row());
+  int code = 0;
+  std::vector<Json> rows;
+  Repeats repeats(options.common.run, kind.entry());
+  for (unsigned repetition = 0; !repeats.enough() && !interrupted(); ++repetition) {
+    Json row = session->run_cell(cell, repetition, timeline && repetition == 0 ? &*timeline : nullptr);
+    if (Json stop = repeats.add(row); !stop.empty()) row["stop"] = std::move(stop);
+    write(row);
+    if (!options.json) print_table(kind, row);
+    if (row["status"] == "failed") code = 1;
+    rows.push_back(std::move(row));
+  }
+  if (!options.json) print_summary(kind, rows);
+  return interrupted() ? 130 : code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "measure one point");
+  options->experiment = experiment_of(arguments);
+  add_experiment(*command, options->experiment);
+  // A wrong name is told when the command runs; until then there are the usual axes.
+  const bool known = Experiments::instance().entries().contains(options->experiment);
+  add_axes(*command, Kind(known ? options->experiment : kStandardExperiment).axes(), options->point);
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->add_flag("--external-worker", options->common.run.external_worker,
+                    "load a `feedrate worker` in another process");
+  command->add_flag("--json", options->json, "print the row instead of a table");
+  command->add_option("--out", options->out, "append the row to this JSONL file");
+  command->add_option("--trace", options->trace,
+                      "write a timeline of the first repetition there, for ui.perfetto.dev or chrome://tracing");
+  command->callback([options, command, &action, &arguments] {
+    action = [options, command, &arguments] { return run(*options, *command, arguments); };
+  });
+}
+
+}  // namespace feedrate

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "common/error.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/sweep/folder.hpp"
+#include "experiments/sweep/sweep.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  FolderOptions folder;
+  std::string profile_cell;
+};
+
+/// Replaces this process by one that goes on with the sweep behind the cells that have rows.
+void restart(const std::vector<std::string>& arguments, const std::filesystem::path& directory) {
+  std::vector<std::string> words = arguments;
+  // An earlier --out or --resume stays harmless only if it names the same directory: it is taken out.
+  for (std::size_t i = 0; i < words.size();) {
+    const bool pair = words[i] == "--out" || words[i] == "--resume";
+    const bool joined = words[i].starts_with("--out=") || words[i].starts_with("--resume=");
+    if (pair || joined) {
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), i + (pair ? 2 : 1))));
+    } else {
+      ++i;
+    }
+  }
+  words.emplace_back("--resume");
+  words.push_back(directory.string());
+  std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  execv("/proc/self/exe", raw.data());
+}
+
+int sweep(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  FolderOptions& folder = options.folder;
+  if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
+  const Spec spec = folder.load(options.common, command);
+  if (spec.document.contains("capacity")) {
+    throw BadInput("SPEC", spec.name, "a sweep's; this one is for `feedrate capacity " + spec.name + "`");
+  }
+  const auto directory = folder.directory(spec.name);
+  auto session = options.common.session(spec.kind->name(), arguments);
+  if (folder.dry_run) return plan_sweep(*session, spec);
+  const auto start_again = [&] {
+    session->stop_redis();
+    restart(arguments, directory);
+  };
+  session->experiment().connect(all_points(spec, *session));  // before a folder is made
+  Results results = folder.open(directory, spec, *session);
+  const bool cpu = session->device().kind() == "cpu";
+  fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,
+             cpu ? " (these are not GPU results)" : "", directory.string());
+  const int code = run_sweep(*session, spec, results, {options.profile_cell, start_again});
+  fmt::print(stderr, "results in {}\n", directory.string());
+  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("sweep", directory));
+  return code;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("sweep", "measure every cell of a spec, into a results directory");
+  options->folder.add(*command, "quick");
+  command->add_option("--profile-cell", options->profile_cell,
+                      "profiler capture only around this cell (number or row id)");
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->callback([options, command, &action, &arguments] {
+    action = [options, command, &arguments] { return sweep(*options, *command, arguments); };
+  });
+}
+
+}  // namespace feedrate

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "experiments/cli/commands.hpp"
+#include "experiments/json.hpp"
+#include "experiments/sweep/row_lines.hpp"
+#include "schema.hpp"
+
+namespace feedrate {
+namespace {
+
+using Adapter = valijson::adapters::NlohmannJsonAdapter;
+
+/// A JSON schema, ready for use.
+class Schema {
+ public:
+  explicit Schema(const char* text) {
+    const Json document = Json::parse(text);
+    valijson::SchemaParser parser;
+    parser.populateSchema(Adapter(document), schema_);
+  }
+  /// Prints what is wrong; true when nothing is.
+  bool holds(const Json& json, const std::string& where) const {
+    valijson::Validator validator;
+    valijson::ValidationResults results;
+    const Adapter adapter(json);
+    if (validator.validate(schema_, adapter, &results)) return true;
+    valijson::ValidationResults::Error error;
+    while (results.popError(error)) {
+      std::string path;
+      for (const auto& part : error.context) path += part;
+      fmt::print(stderr, "{}: {}: {}\n", where, path, error.description);
+    }
+    return false;
+  }
+
+ private:
+  valijson::Schema schema_;
+};
+
+/// Rows by the schema of all rows, and their details by their experiment's.
+class RowSchemas {
+ public:
+  RowSchemas() : row_(kRowSchema) {
+    for (const auto& [experiment, text] : kDetailsSchemas) details_.try_emplace(experiment, text);
+  }
+  bool hold(const Json& row, const std::string& where) const {
+    if (!row_.holds(row, where)) return false;
+    const auto own = details_.find(row.value("experiment", ""));
+    return own == details_.end() || !row.contains("details") || own->second.holds(row["details"], where + ": details");
+  }
+
+ private:
+  Schema row_;
+  std::map<std::string, Schema> details_;
+};
+
+int validate(const std::vector<std::string>& files) {
+  const RowSchemas schemas;
+  std::size_t rows = 0, wrong = 0;
+  for (const std::string& file : files) {
+    const RowLines lines = read_lines(file);
+    for (std::size_t k = 0; k < lines.whole.size(); ++k) {
+      const std::string where = fmt::format("{}:{}", file, k + 1);
+      const Json row = Json::parse(lines.whole[k], nullptr, false);
+      ++rows;
+      if (row.is_discarded()) {
+        fmt::print(stderr, "{}: not valid JSON\n", where);
+        ++wrong;
+      } else if (!schemas.hold(row, where)) {
+        ++wrong;
+      }
+    }
+    if (lines.cut.empty()) continue;
+    fmt::print(stderr, "{}:{}: not valid JSON (cut off)\n", file, lines.whole.size() + 1);
+    ++rows;
+    ++wrong;
+  }
+  fmt::print("{} rows, {} wrong\n", rows, wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Action& action) {
+  auto files = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("validate", "check result files against the rows' schema");
+  command->add_option("FILE", *files, "rows.jsonl or rows.jsonl.gz files")->required();
+  command->callback([files, &action] { action = [files] { return validate(*files); }; });
+}
+
+}  // namespace feedrate

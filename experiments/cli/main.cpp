@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/cli/sources.hpp"
+#include "experiments/machine/environment.hpp"
+#include "kernels/workload.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
+
+namespace {
+
+/// Returns the exit code: 2 for what was asked wrongly, named by where it was written.
+int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", feedrate::version_text());
+  app.config_formatter(feedrate::json_config(app));
+  // CLI11 reads the file before it reads the environment: the variable must be the default to be read in time.
+  const char* config = std::getenv(feedrate::variable_of("config").c_str());
+  app.set_config("--config", config != nullptr ? config : "",
+                 "JSON file of options, by subcommand: {\"run\": {\"payload\": 64}}")
+      ->envname(feedrate::variable_of("config"))
+      ->check(CLI::ExistingFile);
+  feedrate::Action action;
+  feedrate::add_list(app, action);
+  feedrate::add_run(app, action, arguments);
+  feedrate::add_sweep(app, action, arguments);
+  feedrate::add_capacity(app, action, arguments);
+  feedrate::add_floors(app, action, arguments);
+  feedrate::add_worker(app, action, arguments);
+  feedrate::add_validate(app, action);
+  feedrate::refuse_unknown_variables(app);
+  try {
+    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 takes them from the back
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (app.get_subcommands().empty() && app.remaining_size() != 0) {
+      throw feedrate::BadInput("subcommand", app.remaining().front(), feedrate::subcommands_of(app));
+    }
+    fmt::print(stderr, "feedrate: {} (--help lists the options)\n",
+               feedrate::with_source(error.what(), app, arguments));
+    return 2;
+  }
+  return action();
+}
+
+/// Two files of one name: nothing could say which of them is measured.
+void refuse_doubles() {
+  feedrate::Queues::instance().refuse_doubles("queue");
+  feedrate::Transfers::instance().refuse_doubles("transfer");
+  feedrate::Workloads::instance().refuse_doubles("workload");
+  feedrate::Experiments::instance().refuse_doubles("experiment");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Lazy loading would load a kernel at its first launch, and wait for a resident kernel to end before it does.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  spdlog::set_default_logger(spdlog::stderr_color_mt("feedrate"));
+  spdlog::set_pattern("%^%l%$: %v");
+  feedrate::available_cores();  // before any thread is bound to one
+  feedrate::install_signal_handlers();
+  const std::vector<std::string> arguments(argv, argv + argc);
+  CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
+  try {
+    refuse_doubles();
+    return parse_and_act(app, arguments);
+  } catch (const feedrate::BadInput& error) {
+    fmt::print(stderr, "feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "feedrate: {}\n", error.what());
+    return 1;
+  }
+}

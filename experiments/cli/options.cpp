@@ -1,0 +1,254 @@
+#include "experiments/cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "common/error.hpp"
+#include "common/redis/connection.hpp"
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+bool set_by_environment(const CLI::Option& option) {
+  const char* value = std::getenv(option.get_envname().c_str());
+  return value != nullptr && *value != '\0';
+}
+
+/// CLI11's own config files are TOML; ours are JSON, as everything else here. And CLI11 would let the file win over the
+/// environment.
+class JsonConfig final : public CLI::Config {
+ public:
+  explicit JsonConfig(const CLI::App& app) : app_(app) {}
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> items;
+    try {
+      collect(Json::parse(input), app_, {}, items);
+    } catch (const Json::exception& error) {
+      throw BadInput(fmt::format("--config: not valid JSON: {}", error.what()));
+    }
+    return items;
+  }
+
+ private:
+  static void collect(const Json& object, const CLI::App& command, const std::vector<std::string>& parents,
+                      std::vector<CLI::ConfigItem>& items) {
+    if (!object.is_object()) throw BadInput("--config", object.dump(), "an object of options");
+    for (const auto& [name, value] : object.items()) {
+      if (value.is_object()) {
+        const auto named =
+            command.get_subcommands([&section = name](const CLI::App* each) { return each->get_name() == section; });
+        if (named.empty()) throw BadInput("--config", name, subcommands_of(command));
+        auto path = parents;
+        path.push_back(name);
+        collect(value, *named.front(), path, items);
+        continue;
+      }
+      const CLI::Option* option = command.get_option_no_throw("--" + name);
+      if (option == nullptr) option = command.get_option_no_throw(name);  // a positional one
+      if (option == nullptr) {
+        throw BadInput("--config", name, fmt::format("options in `{} --help`", command.get_display_name()));
+      }
+      if (set_by_environment(*option)) continue;
+      CLI::ConfigItem item;
+      item.parents = parents;
+      item.name = name;
+      for (const Json& one : value.is_array() ? value : Json::array({value})) {
+        item.inputs.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+      }
+      items.push_back(std::move(item));
+    }
+  }
+
+  const CLI::App& app_;
+};
+
+/// Options that are numbers read "1M" too, and say what is allowed.
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t least, std::uint64_t most,
+                       const std::function<void(std::uint64_t)>& set, const std::string& help,
+                       const std::string& standard) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=](const std::string& text) {
+            const auto value = parse_count("--" + name, text);
+            if (value < least || value > most) {
+              throw BadInput("--" + name, text, fmt::format("{} to {}", least, format_count(most)));
+            }
+            set(value);
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("N")
+      ->default_str(standard);
+}
+
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double most, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &field](const std::string& text) {
+            field = parse_number("--" + name, text);
+            if (field < 0 || field > most) throw BadInput("--" + name, text, fmt::format("0 to {} seconds", most));
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("SECONDS")
+      ->default_str(fmt::format("{}", field));
+}
+
+CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& field, const std::string& help) {
+  return app.add_flag("--" + name, field, help)->envname(variable_of(name));
+}
+
+}  // namespace
+
+CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &share](const std::string& text) {
+            const bool percent = text.ends_with('%');
+            const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
+            share = percent ? value / 100 : value;
+            if (!(share > 0) || share > 1) throw BadInput("--" + name, text, "0.1% to 100%");
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("PERCENT")
+      ->default_str(fmt::format("{}%", 100 * share));
+}
+
+void apply_run(const Json& run, const std::string& where, CLI::App& command) {
+  for (const auto& [name, value] : run.items()) {
+    CLI::Option* option = command.get_option("--" + name);
+    if (!option->empty()) continue;
+    try {
+      option->add_result(value.is_string() ? value.get<std::string>() : value.dump());
+      option->run_callback();
+    } catch (const std::exception& error) {
+      throw BadInput(fmt::format("spec {}: run.{}: {}", where, name, error.what()));
+    }
+  }
+}
+
+Json run_of(const RunSettings& settings) {
+  return {{"seconds", settings.seconds},
+          {"warmup", settings.warmup_seconds},
+          {"messages", settings.messages},
+          {"repetitions", settings.repetitions},
+          {"seed", settings.seed},
+          {"watchdog", settings.watchdog_seconds},
+          {"pin", settings.pin_threads},
+          {"until-precise", settings.until_precise},
+          {"throughput-within", settings.throughput_within},
+          {"latency-within", settings.latency_within},
+          {"percentile", settings.percentile},
+          {"most-repetitions", settings.most_repetitions},
+          {"time-limit", settings.time_limit},
+          {"no-stages", settings.no_stages},
+          {"keep-disturbed", settings.keep_disturbed}};
+}
+
+std::string variable_of(const std::string& option) {
+  std::string name = "FEEDRATE_" + option;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
+  return name;
+}
+
+std::string subcommands_of(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + each->get_name();
+  }
+  return names;
+}
+
+std::shared_ptr<CLI::Config> json_config(const CLI::App& app) { return std::make_shared<JsonConfig>(app); }
+
+void CommonOptions::add_device(CLI::App& app) {
+  if (app.get_option_no_throw("--device") == nullptr) {
+    add_option(app, "device", device, "where it runs: cuda, cpu, or auto (cuda where there is a GPU)");
+  }
+  add_option(app, "gpu", gpu, "which GPU, by its CUDA index");
+}
+
+void CommonOptions::add_redis(CLI::App& app) {
+  add_option(app, "redis", redis.url,
+             "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
+  add_option(app, "prefix", redis.prefix,
+             "of all Redis keys: a worker's are PREFIX:tasks and PREFIX:results:<reply list>, a benchmark's own "
+             "PREFIX:{bench-<id>}:…");
+}
+
+void CommonOptions::add_run(CLI::App& app) {
+  add_seconds(app, "seconds", run.seconds, 86400, "timed phase of a cell")->default_str("0.5");
+  add_seconds(app, "warmup", run.warmup_seconds, 3600, "untimed phase before it");
+  add_count(
+      app, "messages", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.messages = v; },
+      "timed phase ends after so many messages instead; 0 = by seconds", "0");
+  add_count(
+      app, "repetitions", 1, 1000, [this](std::uint64_t v) { run.repetitions = static_cast<unsigned>(v); },
+      "of every cell, in shuffled order", "1");
+  add_count(
+      app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
+      "of payloads and of the order of cells", "1");
+  add_flag(app, "until-precise", run.until_precise,
+           "go on with a cell's repetitions until its 95 % intervals are narrow enough");
+  add_percent(app, "throughput-within", run.throughput_within, "half width of throughput's interval");
+  add_percent(app, "latency-within", run.latency_within, "half width of the percentile's interval");
+  add_option(app, "percentile", run.percentile, "of latency: p50, p90, p99, p999")
+      ->check(CLI::IsMember({"p50", "p90", "p99", "p999"}));
+  add_count(
+      app, "most-repetitions", 2, 1000, [this](std::uint64_t v) { run.most_repetitions = static_cast<unsigned>(v); },
+      "of a cell, however wide its intervals", "30");
+  add_seconds(app, "time-limit", run.time_limit, 86400, "for a cell's repetitions together, likewise");
+  add_flag(app, "keep-disturbed", run.keep_disturbed,
+           "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
+           "repeated");
+  add_flag(app, "no-stages", run.no_stages, "take no times on messages' way, to see what that costs");
+  add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
+  add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");
+}
+
+std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
+                                                const std::vector<std::string>& arguments) {
+  if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
+  std::vector<std::string> shown(arguments.size());  // in the run's row
+  std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
+  return std::make_unique<Session>(experiment, device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
+}
+
+void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::set<std::string>& names) {
+  for (const auto& [axis, owners] : table.entries()) {
+    if (!names.empty() && !names.contains(axis.name)) continue;
+    const std::string help = axis.words ? fmt::format("{}: {}", axis.help, fmt::join(axis.words(), ", ")) : axis.help;
+    const bool text = std::holds_alternative<std::string>(axis.standard);
+    app.add_option_function<std::string>(
+           "--" + axis.name,
+           [name = axis.name, read = axis.read, &point](const std::string& given) { point[name] = read(given); }, help)
+        ->envname(variable_of(axis.name))
+        ->type_name(text ? "NAME" : "N")
+        ->default_str(text_of(table.value(point, axis.name)))
+        ->group(owners.empty() ? "AXES" : fmt::format("AXES of {}", fmt::join(owners, ", ")));
+  }
+}
+
+std::string experiment_of(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with("--experiment=")) return arguments[i].substr(std::string("--experiment=").size());
+    if (arguments[i] == "--experiment" && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  const char* value = std::getenv(variable_of("experiment").c_str());
+  return value == nullptr || *value == '\0' ? kStandardExperiment : value;
+}
+
+void add_experiment(CLI::App& app, std::string& chosen) {
+  add_option(app, "experiment", chosen, "what is measured: " + Experiments::instance().names());
+}
+
+}  // namespace feedrate

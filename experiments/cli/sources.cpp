@@ -1,0 +1,117 @@
+#include "experiments/cli/sources.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "experiments/cli/options.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Variables that no option has: the executable's own, the scripts' and the tests'.
+const std::set<std::string>& other_variables() {
+  static const std::set<std::string> names{"FEEDRATE_SPECS",        "FEEDRATE_REDIS_SERVER",  "FEEDRATE_RESUME_WITH",
+                                           "FEEDRATE_CUDA",         "FEEDRATE_ARCHITECTURES", "FEEDRATE_WERROR",
+                                           "FEEDRATE_EXECUTABLE",   "FEEDRATE_SOURCE_DIR",    "FEEDRATE_TAIL",
+                                           "FEEDRATE_PROFILE_CELL", "FEEDRATE_GBENCH_COMPARE"};
+  return names;
+}
+
+bool is_set(const std::string& variable) {
+  const char* value = std::getenv(variable.c_str());
+  return value != nullptr && *value != '\0';
+}
+
+/// The subcommand that the command line names; the whole program when it names none.
+const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* each : all) {
+    if (std::find(arguments.begin(), arguments.end(), each->get_name()) != arguments.end()) return *each;
+  }
+  return app;
+}
+
+bool on_command_line(const std::string& option, const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    return argument == option || argument.starts_with(option + "=");
+  });
+}
+
+/// The config file that was given, by the option or by its variable.
+std::string config_file(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with("--config=")) return arguments[i].substr(9);
+    if (arguments[i] == "--config" && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  const char* value = std::getenv(variable_of("config").c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::string source_of(const std::string& option, const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (!option.starts_with("--") || on_command_line(option, arguments)) return option;
+  const std::string name = option.substr(2), variable = variable_of(name);
+  if (is_set(variable)) return "$" + variable;
+  const std::string file = config_file(arguments);
+  const auto config = nlohmann::json::parse(std::ifstream(file), nullptr, false);
+  const std::string command = chosen(app, arguments).get_name();
+  if (config.is_object() && config.contains(command) && config[command].is_object() && config[command].contains(name)) {
+    return fmt::format("{}: {}.{}", file, command, name);
+  }
+  return option;
+}
+
+/// Levenshtein's distance, for what a slip may have meant.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+BadInput with_source(const BadInput& error, const CLI::App& app, const std::vector<std::string>& arguments) {
+  return error.from(source_of(error.option(), app, arguments));
+}
+
+std::string with_source(const std::string& message, const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::size_t at = message.find("--");
+  if (at == message.npos) return message;
+  const std::size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at);
+  const std::string option = message.substr(at, end - at);
+  return message.substr(0, at) + source_of(option, app, arguments) + (end == message.npos ? "" : message.substr(end));
+}
+
+void refuse_unknown_variables(const CLI::App& app) {
+  std::set<std::string> known = other_variables();
+  const auto add = [&](const CLI::App& command) {
+    for (const CLI::Option* option : command.get_options()) known.insert(option->get_envname());
+  };
+  add(app);
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) add(*each);
+  known.erase("");
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable, name = text.substr(0, text.find('='));
+    if (!name.starts_with("FEEDRATE_") || known.contains(name)) continue;
+    const auto nearest = *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+      return distance(name, a) < distance(name, b);
+    });
+    throw BadInput(fmt::format("${}: nothing reads a variable of this name; the nearest is ${}", name, nearest));
+  }
+}
+
+}  // namespace feedrate

@@ -1,0 +1,50 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/measure/experiment.hpp"
+
+namespace feedrate {
+
+/// What a sweep's cells say at a glance: which variant moves most small messages, which most bytes in large ones, and
+/// which answers a lone message first; with the 95 % interval (Student's t over repetitions) and the runner-up.
+class Answer final : public Summary {
+ public:
+  /// Takes in a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing don't
+  /// count. Rows that the driver limited do, as a least.
+  void add(const Json& row) override;
+  /// Lines of at most 80 columns for a terminal; empty when there is nothing to say.
+  std::string text() const override;
+
+  /// A variant's best point.
+  struct Place {
+    std::string variant;
+    double value = 0;
+    std::optional<double> half_width;  ///< of the 95 % interval; none of a single repetition
+    bool limited = false;              ///< by the load generator: the queue itself may be better
+    bool unstable = false;
+  };
+  struct Category {
+    std::string name;  ///< "small", "large" or "lone"
+    std::size_t payload = 0;
+    std::vector<Place> places;  ///< the best first
+  };
+  std::vector<Category> categories() const;
+
+ private:
+  struct Measured {
+    std::string queue, variant;
+    std::size_t payload = 0;
+    bool lone = false, limited = false, cpu = false;
+    std::set<std::string> unstable;  // metrics
+    std::vector<double> messages, bytes, p50;
+  };
+  Category best(const std::string& name, std::size_t payload) const;
+
+  std::map<std::string, Measured> points_;  // by parameters
+};
+
+}  // namespace feedrate

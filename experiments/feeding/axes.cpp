@@ -1,0 +1,180 @@
+#include "experiments/feeding/axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/threads.hpp"
+#include "experiments/feeding/mix.hpp"
+#include "experiments/feeding/schedule.hpp"
+#include "experiments/feeding/trace_file.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate {
+namespace {
+
+template <class Registry>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Registry::instance().entries()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> transfers_and_none() {
+  auto names = names_of<Transfers>();
+  names.emplace_back(kNoTransfer);
+  return names;
+}
+
+Axes<Point> make_axes() {
+  constexpr double kMostMicroseconds = 3'600'000'000;
+  Axes<Point> axes;
+  axes.word("queue", &Point::queue, names_of<Queues>, "carries messages to the device and results back")
+      .word("transfer", &Point::transfer, transfers_and_none,
+            "moves batches to the device and back, for queues that don't do it themselves")
+      .word("workload", &Point::workload, names_of<Workloads>, "what the device does with a message")
+      .word("device", &Point::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
+      .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "bytes in a message")
+      .number("batch", &Point::batch, {1, 1 << 20}, "most messages handed on at once")
+      .number("window", &Point::window, {1, 1 << 24}, "messages in flight per producer; 1 = lone messages")
+      .number("producers", &Point::producers, {0, 1024},
+              "producing threads, and as many collecting; 0 = as many as this machine's cores suffice for")
+      .number("workers", &Point::workers, {1, 64}, "threads between a broker queue and the device")
+      .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, whole warps")
+      .number("capacity", &Point::capacity, {0, 1 << 24},
+              "messages (Redis: elements) a queue holds before it pushes back; 0 = the window")
+      .word("arrivals", &Point::arrivals, {"closed", "constant", "poisson", "bursts", "trace"},
+            "closed = each result lets the next message go; else messages are due by a schedule")
+      .number("rate", &Point::rate, {0, 1'000'000'000},
+              "messages a second that are due, of all producers together; 0 = closed load, or a trace's own")
+      .number("burst-us", &Point::burst_us, {0, kMostMicroseconds}, "arrivals bursts: length of a burst")
+      .number("pause-us", &Point::pause_us, {0, kMostMicroseconds}, "arrivals bursts: time between two")
+      .text(
+          "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMostPayload); },
+          "open load: sizes by share, 64:0.9,4Ki:0.1, or lognormal:MEDIAN:SIGMA up to the payload")
+      .text(
+          "priority-mix", &Point::priority_mix, [](const std::string& value) { parse_priority_mix(value); },
+          "open load: priorities by share, 0:0.1,1:0.9; their latencies are told apart")
+      .text(
+          "trace-file", &Point::trace_file, [](const std::string& value) { read_trace(value); },
+          "arrivals trace: CSV or JSONL of time (s), and payload, priority, workload if wanted");
+  return axes;
+}
+
+/// Two cores for a worker and for all else, those that a server's threads keep busy, and two for each producer and its
+/// collector.
+unsigned producers_that_fit(const QueueEntry& queue) {
+  constexpr unsigned kMost = 8, kServer = 5;  // the private server has four threads for its connections besides
+  const unsigned cores = available_cores(), others = 2 + (queue.uses_redis ? kServer : 0);
+  return cores < others + 2 ? 1 : std::min(kMost, (cores - others) / 2);
+}
+
+/// Of the members' axes those that this point's members have, each with a value.
+Values own_values(const Point& point, const QueueEntry& queue) {
+  Values own;
+  const auto add = [&](const std::vector<Axis>& axes) {
+    for (const Axis& axis : axes) {
+      const auto given = point.own.find(axis.name);
+      own[axis.name] = given == point.own.end() ? axis.standard : given->second;
+    }
+  };
+  add(queue.axes);
+  if (point.transfer != kNoTransfer) add(Transfers::instance().get("--transfer", point.transfer).axes);
+  add(Workloads::instance().get("--workload", point.workload).axes);
+  return own;
+}
+
+void normalise(Resolved& made, const QueueEntry& queue) {
+  Point& point = made.point;
+  const auto without = [&](const std::string& name, auto Point::*field, auto none, std::string allowed) {
+    made.unused.emplace(name, std::move(allowed));
+    point.*field = none;
+  };
+  if (!queue.uses_transfer) {
+    const std::string itself = fmt::format("none (queue {} moves messages itself)", point.queue);
+    without("transfer", &Point::transfer, std::string(kNoTransfer), itself);
+    without("workers", &Point::workers, 0u, itself);
+  }
+  if (point.device == "cpu" || !queue.works) without("block", &Point::block, 0u, "with --device cuda, and a GPU");
+  if (point.producers == 0) point.producers = producers_that_fit(queue);
+  point.batch = std::min(point.batch, point.window);
+  if (!is_open(point)) {
+    const char* const open = "with --arrivals other than closed";
+    without("rate", &Point::rate, 0u, open);
+    without("payload-mix", &Point::payload_mix, std::string(kNoMix), open);
+    without("priority-mix", &Point::priority_mix, std::string(kNoMix), open);
+  }
+  if (point.arrivals != "bursts") {
+    without("burst-us", &Point::burst_us, 0u, "with --arrivals bursts");
+    without("pause-us", &Point::pause_us, 0u, "with --arrivals bursts");
+  }
+  if (point.arrivals != "trace") {
+    without("trace-file", &Point::trace_file, std::string(kNoMix), "with --arrivals trace");
+  }
+  point.own = own_values(point, queue);
+}
+
+std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
+  const auto workload = make_workload(point);
+  if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
+  if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
+  if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
+  if (queue.fit) {
+    if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;
+  }
+  std::size_t slots = 2 * std::size_t{point.producers} * std::max(point.window, point.capacity);
+  if (queue.uses_transfer) {  // what workers stage
+    const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
+    slots += std::size_t{point.workers} * (transfer.depth(point.own) + 1) * point.batch;
+  }
+  return refuse_slots(slots, point.payload, workload->result_bytes(point.payload));
+}
+
+}  // namespace
+
+const Axes<Point>& shared_axes() {
+  static const Axes<Point> all = make_axes();
+  return all;
+}
+
+AxisTable feeding_axes() {
+  AxisTable table;
+  table.add("", shared_axes().list());
+  for (const auto& [name, entry] : Queues::instance().entries()) table.add(name, entry.axes);
+  for (const auto& [name, entry] : Transfers::instance().entries()) table.add(name, entry.axes);
+  for (const auto& [name, entry] : Workloads::instance().entries()) table.add(name, entry.axes);
+  return table;
+}
+
+Point point_of(const Values& values) {
+  Point point = shared_axes().of(values);
+  point.own = values;
+  for (const Axis& axis : shared_axes().list()) point.own.erase(axis.name);
+  return point;
+}
+
+Values values_of(const Point& point) {
+  Values values = point.own;
+  shared_axes().put(point, values);
+  return values;
+}
+
+Resolved resolve(Point point, Device& device) {
+  Resolved made{std::move(point), "", {}};
+  made.point.device = std::string(device.kind());
+  const auto& queue = Queues::instance().get("--queue", made.point.queue);
+  normalise(made, queue);
+  made.impossible = why_impossible(made.point, device, queue);
+  return made;
+}
+
+std::unique_ptr<Workload> make_workload(const Point& point) {
+  return Workloads::instance().get("--workload", point.workload).make(point.own);
+}
+
+std::string variant_of(const Point& point) {
+  return point.transfer == kNoTransfer ? point.queue : point.queue + " + " + point.transfer;
+}
+
+}  // namespace feedrate

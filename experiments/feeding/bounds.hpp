@@ -1,0 +1,15 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "experiments/measure/measurement.hpp"
+#include "variants/limits.hpp"
+
+namespace feedrate {
+
+/// The floors that bind this point, as its members name them, and the measured figures as ratios to them, by figure.
+/// What follows from floors that were not measured is left out.
+std::map<std::string, BoundRatio> bounds_of(const Point&, const Floors&, const Choices&, double messages_per_second,
+                                            double p50_ns);
+
+}  // namespace feedrate

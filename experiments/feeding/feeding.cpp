@@ -1,0 +1,315 @@
+#include "experiments/feeding/feeding.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "common/error.hpp"
+#include "common/hash.hpp"
+#include "common/nvtx_range.hpp"
+#include "common/redis/connection.hpp"
+#include "experiments/feeding/bounds.hpp"
+#include "experiments/feeding/open_load.hpp"
+#include "experiments/feeding/sampling.hpp"
+#include "experiments/machine/machine_monitor.hpp"
+#include "experiments/timeline/cell_timeline.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Above this share of what the load generator alone can do, a figure says more about it than about the queue.
+constexpr double kDriverBound = 0.9;
+
+/// Of an open load: other ones in each repetition, but the same for every queue.
+struct Arrivals {
+  Schedule warmup, timed;
+};
+
+Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned repetition) {
+  if (!is_open(point)) return {};
+  const std::uint64_t seed = mix64(settings.seed) + repetition;
+  const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
+  const double seconds = messages != 0 && rate != 0 ? messages / rate : settings.seconds;
+  Arrivals arrivals{make_schedule(point, settings.warmup_seconds, mix64(seed)), make_schedule(point, seconds, seed)};
+  if (arrivals.timed.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
+  return arrivals;
+}
+
+const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
+
+std::vector<Span> spans_of(std::span<const StageSample> samples, const ClockMap& clock) {
+  std::vector<Span> spans;
+  for (const StageSample& sample : samples) {
+    for_each_stage(sample, clock, [&](Stage stage, std::uint64_t begin, std::uint64_t end, std::uint64_t) {
+      if (begin == end) return;
+      const char* const name = kStageNames[static_cast<std::size_t>(stage)];
+      spans.push_back({fmt::format("producer {}", producer_of(sample.id)), name, begin, end, sample.id});
+    });
+  }
+  return spans;
+}
+
+Json to_json(const Counts& counts) {
+  return {{"sent", counts.sent},           {"received", counts.received},
+          {"lost", counts.lost},           {"duplicated", counts.duplicated},
+          {"corrupted", counts.corrupted}, {"reordered", counts.reordered}};
+}
+
+Json to_json(const std::array<Histogram, kStages>& stages) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kStages; ++i) {
+    const Histogram& stage = stages[i];
+    if (stage.samples() == 0) continue;
+    json[kStageNames[i]] = {{"mean", stage.mean()},
+                            {"p50", stage.quantile(0.5)},
+                            {"p99", stage.quantile(0.99)},
+                            {"samples", stage.samples()}};
+  }
+  return json;
+}
+
+void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std::uint64_t sampled_every,
+                Json& details) {
+  const StageDurations durations = stage_durations(samples, clock);
+  const auto times = static_cast<double>(kStages * samples.size());
+  details["stages_ns"] = to_json(durations.stages);
+  details["stages_sampled_every"] = sampled_every;
+  details["clock"] = {{"within_ns", clock.within_ns()},
+                      {"events_within_ns", clock.events_within_ns()},
+                      {"drift_ppm", clock.drift_ppm()},
+                      {"drift_within_ppm", clock.drift_within_ppm()},
+                      {"out_of_order_share", static_cast<double>(durations.out_of_order) / times},
+                      {"most_out_of_order_ns", durations.most_out_of_order_ns}};
+}
+
+}  // namespace
+
+std::string queues_with_workers() {
+  std::string names;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.make_broker) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+void reach_redis(Session& session) {
+  try {
+    redis::Connection probe(session.redis().url);
+  } catch (const Failure& failure) {
+    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
+}
+
+Resolution Feeding::resolve(const Values& values) {
+  Resolved made = feedrate::resolve(point_of(values), session_.device());
+  return {values_of(made.point), std::move(made.impossible), std::move(made.unused)};
+}
+
+void Feeding::connect(std::span<const Resolution> points) {
+  for (const Resolution& each : points) {
+    if (!session_.settings().external_worker) break;
+    const Point point = point_of(each.values);
+    if (!queue_of(point).make_broker) {
+      throw BadInput("--external-worker", point.queue, "queues that other processes reach: " + queues_with_workers());
+    }
+    if (!session_.redis_given()) throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
+  }
+  const bool redis = std::ranges::any_of(points, [](const Resolution& each) {
+    return each.impossible.empty() && queue_of(point_of(each.values)).uses_redis;
+  });
+  if (redis) reach_redis(session_);
+}
+
+void Feeding::add_floors(FloorList& floors, std::span<const Resolution> points) {
+  std::set<std::string> queues;
+  for (const Resolution& each : points) {
+    if (each.impossible.empty()) queues.insert(point_of(each.values).queue);
+  }
+  for (const std::string& name : queues) {
+    const auto& queue = Queues::instance().get("--queue", name);
+    if (!queue.floors) continue;
+    try {
+      queue.floors(floors, queue.uses_redis ? session_.redis() : RedisSettings{});
+    } catch (const Failure& failure) {  // a full or dying server: the cells that need it will fail by themselves
+      spdlog::warn("the floors of {} are left out: {}", name, failure.what());
+    }
+  }
+}
+
+std::optional<ClockReading> Feeding::read_clock() {
+  try {
+    return session_.device().read_clock();
+  } catch (const Failure& failure) {
+    spdlog::warn("no stage times: {}", failure.what());
+    return std::nullopt;
+  }
+}
+
+void Feeding::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched,
+                       const Repetition& repetition, Outcome& outcome) {
+  Device& device = session_.device();
+  const auto workload = make_workload(point);
+  const QueueEntry& entry = queue_of(point);
+  const Arrivals arrivals = make_arrivals(point, settings, repetition.number);
+  const Schedule& schedule = arrivals.timed;
+  const double due_per_second = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : 0;
+  std::optional<StageClock> stages;
+  std::optional<ClockReading> before;
+  if (!settings.no_stages) before = read_clock();
+  if (before) stages.emplace(device, point.producers, point.window, finest_sampling(due_per_second, point));
+  const QueueConfig config{point,
+                           device,
+                           *workload,
+                           entry.uses_redis ? session_.redis() : RedisSettings{},
+                           settings.external_worker,
+                           session_.floors(),
+                           stages ? &*stages : nullptr};
+  const auto queue = entry.make(config);
+  Load load(*queue, point, *workload, device,
+            {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted}, config.stages);
+  queue->start();
+  outcome.cost = queue->cost();
+  outcome.choices = queue->choices();
+  try {
+    // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
+    if (settings.warmup_seconds > 0 && (!is_open(point) || arrivals.warmup.size() != 0)) {
+      const NvtxRange range("warm-up");
+      Pass pass{.seconds = settings.warmup_seconds, .until_steady = true};
+      if (is_open(point)) pass.schedule = &arrivals.warmup;
+      outcome.warmup = load.run(pass);
+    }
+    const PassResult& warmup = outcome.warmup;
+    const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
+    const double expected = is_open(point) ? due_per_second : seen;
+    outcome.sample_every = timing_sampling(expected, point);
+    if (stages) {
+      // What is staged is timed, too: the larger of two powers of two is a multiple of the other.
+      stages->sample(std::max(outcome.sample_every, stages_sampling(expected, settings.seconds, point)));
+      outcome.stages_sampled_every = stages->every();
+    }
+    const NvtxRange range("timed");
+    Pass pass{.seconds = settings.seconds, .messages = settings.messages, .sample_every = outcome.sample_every};
+    if (is_open(point)) {
+      pass.schedule = &schedule;
+      pass.seconds = schedule.seconds;
+      pass.messages = 0;
+    }
+    if (repetition.timeline != nullptr) repetition.timeline->begin();
+    MachineMonitor monitor(watched);
+    outcome.result = load.run(pass);
+    outcome.machine = monitor.stop();
+    queue->stop(true);
+    queue->check();
+    if (stages) {
+      const auto after = read_clock();
+      if (after) outcome.clock = ClockMap(*before, *after);
+      if (!after) outcome.result.stages.clear();
+    }
+    if (repetition.timeline != nullptr) {
+      const PassResult& timed = outcome.result;
+      outcome.gpu_use = repetition.timeline->end(spans_of(timed.stages, outcome.clock), timed.began_ns, timed.seconds,
+                                                 {{"params", session_.kind().axes().params(values_of(point))},
+                                                  {"clock_within_ns", outcome.clock.within_ns()}});
+    }
+    load.collect_leftovers();
+    outcome.counts = load.counts();
+    outcome.first_wrong = load.first_wrong();
+  } catch (...) {
+    outcome.counts = load.counts();
+    queue->stop(false);
+    throw;
+  }
+}
+
+double Feeding::driver_limit(const Point& point, double rate) {
+  Point null = point;
+  null.queue = "null";
+  null.arrivals = "closed";
+  null.rate = 0;
+  null = feedrate::resolve(null, session_.device()).point;
+  const auto [known, first] = driver_limits_.try_emplace(session_.kind().axes().params(values_of(null)).dump(), 0);
+  double& limit = known->second;
+  RunSettings brief = session_.settings();
+  brief.seconds = 0.1;
+  brief.warmup_seconds = 0.02;
+  brief.messages = 0;
+  brief.no_stages = true;
+  // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
+  for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
+    Outcome outcome;
+    run_load(null, brief, {}, {}, outcome);
+    limit = std::max(limit, static_cast<double>(outcome.result.received) / outcome.result.seconds);
+  }
+  return limit;
+}
+
+void Feeding::compare_with_driver(const Point& point, double rate, Measurement& measured) {
+  try {
+    const double limit = driver_limit(point, rate);
+    measured.details["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
+    if (rate <= kDriverBound * limit) return;
+    measured.judge(Status::invalid, Cause::driver_bound,
+                   fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit));
+  } catch (const std::exception& error) {  // the yardstick broke, not the cell
+    measured.judge(Status::invalid, Cause::driver_unknown,
+                   fmt::format("the driver's own limit could not be measured: {}", error.what()));
+  }
+}
+
+Measurement Feeding::measure(const Resolution& cell, const Repetition& repetition) {
+  const Point point = point_of(cell.values);
+  const QueueEntry& entry = queue_of(point);
+  Measurement measured;
+  Outcome outcome;
+  std::string failure;
+  try {
+    run_load(point, session_.settings(), session_.gpu(), repetition, outcome);
+  } catch (const Failure& error) {
+    failure = error.what();
+  }
+  const auto& [counts, first_wrong, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
+               gpu_use] = outcome;
+  measured.details["counts"] = to_json(counts);
+  measured.chosen = choices;
+  measured.host_threads = cost.host_threads + 2 * point.producers;
+  measured.sms = cost.sms;
+  measured.cost = {{"delivery", text_of(entry.delivery)},
+                   {"order", entry.order},
+                   {"durable", entry.durable},
+                   {"batch", point.batch},
+                   {"window", point.window}};
+  if (!failure.empty()) {
+    measured.judge(Status::failed, Cause::error, failure);
+    return measured;
+  }
+  if (std::string wrong = wrong_results(counts, entry.delivery); !wrong.empty()) {
+    if (!first_wrong.empty()) wrong += "; " + first_wrong;
+    measured.judge(Status::failed, Cause::wrong_results, wrong);
+    return measured;
+  }
+  if (result.received == 0) {
+    measured.judge(Status::invalid, Cause::no_results, "no result came back within the timed phase");
+    return measured;
+  }
+  const double rate = static_cast<double>(result.received) / result.seconds;
+  measured.numbers = {{"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}};
+  measured.details["throughput_seconds"] = result.seconds;
+  measured.histograms["latency_ns"] = {result.latency, sample_every};
+  if (!result.stages.empty()) add_stages(result.stages, clock, stages_sampled_every, measured.details);
+  measured.gpu_use = gpu_use;
+  measured.machine = machine;
+  measured.details["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
+  measured.bounds = bounds_of(point, session_.floors(), choices, rate, result.latency.quantile(0.5));
+  if (is_open(point)) {
+    const auto pause = session_.floors().find("host_pause_p99_ns");
+    describe_open_load(point, result, sample_every, pause == session_.floors().end() ? 0 : pause->second, measured);
+    if (entry.works && measured.status == Status::unsustainable) {
+      compare_with_driver(point, measured.details["load"]["due_per_second"], measured);
+    }
+  } else if (entry.works && session_.settings().compare_with_driver && !interrupted()) {
+    compare_with_driver(point, rate, measured);
+  }
+  return measured;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "experiments/feeding/axes.hpp"
+#include "experiments/feeding/load.hpp"
+#include "experiments/measure/session.hpp"
+
+namespace feedrate {
+
+/// How messages get to the GPU and results back: queues × transfers × workloads under a load.
+class Feeding final : public Experiment {
+ public:
+  explicit Feeding(Session& session) : session_(session) {}
+  Resolution resolve(const Values&) override;
+  void connect(std::span<const Resolution>) override;
+  void add_floors(FloorList&, std::span<const Resolution>) override;
+  Measurement measure(const Resolution&, const Repetition&) override;
+
+ private:
+  /// What a load left behind; the counts and costs also when it failed.
+  struct Outcome {
+    Counts counts;
+    std::string first_wrong;
+    Cost cost;
+    Choices choices;
+    unsigned sample_every = 1;
+    std::uint64_t stages_sampled_every = 1;
+    PassResult warmup, result;
+    MachineState machine;  // during the timed phase
+    ClockMap clock;        // the device's, if stages were timed
+    Json gpu_use;          // what the timeline says of it
+  };
+  /// Without it there are no stage times, but all the rest.
+  std::optional<ClockReading> read_clock();
+  void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
+  /// What the load generator alone reaches with this point's payload, batch, window and producers: the null queue's
+  /// rate. It is measured once for all such points, and again when `rate` comes near it.
+  double driver_limit(const Point&, double rate);
+  /// Says when `rate`, which was reached or asked for, is more than the load generator could be trusted with.
+  void compare_with_driver(const Point&, double rate, Measurement&);
+
+  Session& session_;
+  std::map<std::string, double> driver_limits_;
+};
+
+/// Of those that another process can serve.
+std::string queues_with_workers();
+/// Connects to Redis once, before anything else is done: BadInput if it can't be.
+void reach_redis(Session&);
+
+}  // namespace feedrate

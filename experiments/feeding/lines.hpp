@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/measure/experiment.hpp"
+
+namespace feedrate {
+
+/// What a row of `feeding` tells, for a terminal.
+std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind&, const Json& row);
+
+}  // namespace feedrate

@@ -1,0 +1,77 @@
+#pragma once
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "experiments/feeding/flow.hpp"
+
+namespace feedrate {
+
+/// How much was due and had not come back, looked at every millisecond of an open load's timed phase.
+struct Backlog {
+  double begin = 0, end = 0, most = 0;  ///< messages: means of the first and the last tenth, and the most
+  double per_second = 0;                ///< its trend
+};
+/// `looks` at it, evenly spread over `seconds`.
+Backlog backlog_of(std::span<const double> looks, double seconds);
+
+struct PassResult {
+  std::uint64_t began_ns = 0;  ///< of the host's clock
+  double seconds = 0;          ///< what `received` took
+  std::uint64_t received = 0;  ///< verified in that time
+  double mean_payload = 0;     ///< bytes of a message
+  bool steady = false;         ///< ended because the rate had no trend any more
+  Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
+  std::vector<StageSample> stages;  ///< of sampled messages
+  // Open load.
+  Histogram service, without_own_lag;         ///< ns; see Flow
+  Histogram send_lag, own_lag;                ///< likewise
+  std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
+  std::uint64_t due = 0, unsent = 0;          ///< messages of the schedule; never sent
+  double blocked_share = 0;                   ///< of the senders' time: the queue had no room
+  double granularity_ns = 0;                  ///< between two looks for what is due; 0: something always was
+  Backlog backlog;
+};
+
+struct LoadSettings {
+  std::uint64_t seed = 1;
+  bool pin_threads = false;
+  double watchdog_seconds = 10;            ///< without a single result, while some are awaited
+  std::function<bool()> interrupted = {};  ///< asked every millisecond
+};
+
+/// A load on a queue: per producer one thread that sends and one that collects and verifies. Closed: each producer
+/// keeps `window` messages in flight. Open: a schedule says when messages are due, whatever comes back; `window` is
+/// then what the queue takes before it pushes back. Passes follow each other on the same queue with continuing sequence
+/// numbers; between them nothing is in flight.
+class Load {
+ public:
+  /// `stages`: the clock that the queue was given, if it was.
+  Load(Queue&, const Point&, const Workload&, Device&, const LoadSettings&, StageClock* stages = nullptr);
+  ~Load();
+  /// Throws Failure when the queue breaks or the watchdog strikes.
+  PassResult run(const Pass&);
+  /// After the queue has stopped: results that still come answer nothing that is open, and count as duplicated.
+  void collect_leftovers();
+  /// Of all passes together.
+  Counts counts() const;
+  /// What was expected and found in one of the corrupted results; empty when there is none. After a pass.
+  std::string first_wrong() const;
+
+ private:
+  class Supervision;
+  std::uint64_t received() const;
+  void guarded(const std::function<void()>& body);
+  void send(Flow&, const Pass&);
+
+  Queue& queue_;
+  Work work_;
+  Device& device_;
+  LoadSettings settings_;
+  std::vector<std::unique_ptr<Flow>> flows_;
+  std::atomic<bool> stop_sending_{false}, abort_{false};
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace feedrate

@@ -1,0 +1,96 @@
+#include "experiments/feeding/open_load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/units.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Messages that were never sent, or a backlog that grew by more than this share of what was due, and by more than a
+/// few batches of each producer: a queue in balance has a backlog, too, but one that comes and goes.
+constexpr double kGrowth = 0.01;
+constexpr double kBatches = 8;
+
+struct Behind {
+  Cause cause;
+  std::string evidence;
+};
+
+std::optional<Behind> why_behind(const Point& point, const PassResult& result) {
+  const Backlog& backlog = result.backlog;
+  const auto due = static_cast<double>(result.due);
+  const double grown = backlog.end - backlog.begin;
+  const double balanced = kBatches * static_cast<double>(point.batch) * point.producers;
+  const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
+  if (result.unsent == 0 && !grows) return std::nullopt;
+  const std::string evidence = fmt::format(
+      "the backlog grew by {} where {} were due; {:.0f} messages were behind at the end, {} were never sent",
+      format_rate(backlog.per_second), format_rate(due / result.seconds), backlog.end, result.unsent);
+  // Where the queue always had room, it was not the queue.
+  const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
+                   result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
+  return own ? Behind{Cause::generator, "generator: " + evidence} : Behind{Cause::backlog, evidence};
+}
+
+/// A generator falls behind when its own lateness makes a tenth or more of what half of the messages take, or a quarter
+/// or more of what one in a hundred takes. It is always allowed what a look at the clock and a batch take, and for one
+/// in a hundred twice what the host lets any thread wait that only looks (`pause_ns`): no generator can do better
+/// there. What counts is what it adds: where it is late for other messages than those that the queue is slow for, the
+/// percentile is still the queue's.
+std::string why_generator(const PassResult& result, double pause_ns) {
+  constexpr double kLongestPause = 10'000;  // ns; a host that is worse is no place to measure tails
+  struct Limit {
+    double quantile, share, least_ns;
+    const char* name;
+  };
+  for (const Limit& limit :
+       {Limit{0.5, 0.1, 300, "half"}, Limit{0.99, 0.25, std::clamp(2 * pause_ns, 1000.0, kLongestPause), "1 %"}}) {
+    const double response = result.latency.quantile(limit.quantile);
+    const double prompt = result.without_own_lag.quantile(limit.quantile);
+    if (response - prompt > std::max(limit.least_ns, limit.share * response)) {
+      return fmt::format("generator: {} of the messages took {} or more, and without its own lag {}", limit.name,
+                         format_ns(response), format_ns(prompt));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+void describe_open_load(const Point& point, const PassResult& result, unsigned sample_every, double pause_ns,
+                        Measurement& measured) {
+  measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
+  measured.histograms["service_ns"] = {result.service, sample_every};
+  measured.histograms["send_lag_ns"] = {result.send_lag, sample_every};
+  for (const auto& [priority, latency] : result.by_priority) {
+    measured.details["priorities_ns"][std::to_string(priority)] = to_json(latency, sample_every);
+  }
+  const Backlog& backlog = result.backlog;
+  measured.details["load"] = {
+      {"due", result.due},
+      {"unsent", result.unsent},
+      {"due_per_second", static_cast<double>(result.due) / result.seconds},
+      {"own_lag_ns",
+       {{"p50", result.own_lag.quantile(0.5)}, {"p99", result.own_lag.quantile(0.99)}, {"max", result.own_lag.max()}}},
+      {"without_own_lag_ns",
+       {{"p50", result.without_own_lag.quantile(0.5)},
+        {"p90", result.without_own_lag.quantile(0.9)},
+        {"p99", result.without_own_lag.quantile(0.99)},
+        {"p999", result.without_own_lag.quantile(0.999)}}},
+      {"granularity_ns", result.granularity_ns},
+      {"batch", point.batch},
+      {"blocked_share", result.blocked_share},
+      {"backlog",
+       {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
+  if (const auto behind = why_behind(point, result)) {
+    const bool own = behind->cause == Cause::generator;
+    measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
+  } else if (const std::string late = why_generator(result, pause_ns); !late.empty()) {
+    measured.judge(Status::invalid, Cause::generator, late);
+  }
+}
+
+}  // namespace feedrate

@@ -1,0 +1,108 @@
+#include "common/redis/private_server.hpp"
+#include "experiments/feeding/answer.hpp"
+#include "experiments/feeding/feeding.hpp"
+#include "experiments/feeding/lines.hpp"
+#include "variants/queue.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate {
+namespace {
+
+Json names_of(const std::vector<Axis>& axes) {
+  Json names = Json::array();
+  for (const Axis& axis : axes) names.push_back(axis.name);
+  return names;
+}
+
+Json members() {
+  const bool have_redis = !redis::find_redis_server().empty();
+  Json queues = Json::array(), transfers = Json::array(), workloads = Json::array();
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    const bool missing = entry.uses_redis && !have_redis;
+    queues.push_back({{"name", name},
+                      {"description", entry.description},
+                      {"delivery", text_of(entry.delivery)},
+                      {"order", entry.order},
+                      {"durable", entry.durable},
+                      {"works", entry.works},
+                      {"uses_transfer", entry.uses_transfer},
+                      {"external_worker", static_cast<bool>(entry.make_broker)},
+                      {"unavailable", missing ? "no redis-server on the PATH; give --redis URL" : ""},
+                      {"axes", names_of(entry.axes)}});
+  }
+  for (const auto& [name, entry] : Transfers::instance().entries()) {
+    transfers.push_back({{"name", name},
+                         {"description", entry.description},
+                         {"memory", entry.memory == HostMemory::pinned ? "pinned" : "pageable"},
+                         {"unavailable", ""},
+                         {"axes", names_of(entry.axes)}});
+  }
+  for (const auto& [name, entry] : Workloads::instance().entries()) {
+    workloads.push_back(
+        {{"name", name}, {"description", entry.description}, {"unavailable", ""}, {"axes", names_of(entry.axes)}});
+  }
+  return {{"queues", queues}, {"transfers", transfers}, {"workloads", workloads}};
+}
+
+void name_floors(FloorList& floors) {
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.floors) entry.floors(floors, {});
+  }
+}
+
+std::vector<AxisValues> search(const Values& values) {
+  const Point point = point_of(values);
+  const auto& queue = Queues::instance().get("--queue", point.queue);
+  std::vector<AxisValues> own = queue.search;
+  if (queue.uses_transfer && point.transfer != kNoTransfer) {
+    const auto& more = Transfers::instance().get("--transfer", point.transfer).search;
+    own.insert(own.end(), more.begin(), more.end());
+  }
+  return own;
+}
+
+Values opened(Values values) {
+  Point point = point_of(values);
+  if (!is_open(point)) point.arrivals = "poisson";
+  if (point.arrivals != "trace" || point.rate == 0) point.rate = 1;  // each probe has its own
+  return values_of(point);
+}
+
+Values closed(Values values) {
+  Point point = point_of(values);
+  point.arrivals = "closed";
+  point.rate = 0;
+  return values_of(point);
+}
+
+const ExperimentRegistration registered(
+    kStandardExperiment,
+    {.description = "how messages get to the GPU and results back",
+     .axes = feeding_axes,
+     .figures = {{"messages_per_second", "msg/s", Better::higher, false, true, "verified messages"},
+                 {"bytes_per_second", "B/s", Better::higher, false, true, "payload bytes, one way"},
+                 {"latency_ns", "ns", Better::lower, true, true,
+                  "until the result is verified, from publish on; in an open load from when the message was due"},
+                 {"service_ns", "ns", Better::lower, true, false, "open load: the same from publish on"},
+                 {"send_lag_ns", "ns", Better::lower, true, false,
+                  "open load: from when a message was due to its publish"}},
+     .variant = {"queue", "transfer"},
+     .shown = {"payload", "batch", "window"},
+     .rate = "messages_per_second",
+     .time = "latency_ns",
+     .make = [](Session& session) { return std::make_unique<Feeding>(session); },
+     .summary = [] { return std::make_unique<Answer>(); },
+     .lines = feeding_lines,
+     .threads =
+         [](const Values& values) {
+           const Point point = point_of(values);
+           const bool served = point.device == "cpu" && Queues::instance().get("--queue", point.queue).resident;
+           return 2 * point.producers + point.workers + (served ? 1 : 0);
+         },
+     .search = search,
+     .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals},
+     .members = members,
+     .name_floors = name_floors});
+
+}  // namespace
+}  // namespace feedrate

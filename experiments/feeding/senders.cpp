@@ -1,0 +1,208 @@
+#include <optional>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/nvtx_range.hpp"
+#include "common/threads.hpp"
+#include "experiments/feeding/flow.hpp"
+
+namespace feedrate {
+namespace {
+
+/// How far a flow may go on sending, as its collector last said.
+class Room {
+ public:
+  Room(const Flow& flow, const Point& point)
+      : flow_(flow), window_(point.window), batch_(point.batch), received_(flow.first), lowest_(flow.first) {}
+  /// Messages that may follow the first `sent`, at most `n` and a batch.
+  std::uint64_t operator()(std::uint64_t sent, std::uint64_t n) {
+    const std::uint64_t span = flow_.stamps.size();
+    if (sent - received_ >= window_ || sent - lowest_ >= span) {
+      received_ = flow_.received.load(std::memory_order_acquire);
+      lowest_ = flow_.lowest_missing.load(std::memory_order_relaxed);
+    }
+    return std::min({batch_, n, window_ - (sent - received_), span - (sent - lowest_)});
+  }
+
+ private:
+  const Flow& flow_;
+  std::uint64_t window_, batch_, received_, lowest_;
+};
+
+void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Messages& slots) {
+  if (!flow.mixed()) {
+    return work.workload.fill(work.seed, message_id(flow.index, sequence), flow.payload, slots);
+  }
+  for (std::size_t i = 0; i < slots.count; ++i) {
+    work.workload.fill(work.seed, message_id(flow.index, sequence + i), flow.payload_of(sequence + i),
+                       slots.from(i).first(1));
+  }
+}
+
+/// Makes room for the stage times of those of `count` messages that are sampled.
+void forget_stages(const Flow& flow, const Work& work, std::uint64_t sequence, std::uint64_t count) {
+  if (!samples_one_of(work, sequence, count)) return;
+  for_timed(sequence, count, work.stages->every(),
+            [&](std::uint64_t sampled) { work.stages->forget(message_id(flow.index, sampled)); });
+}
+
+void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t now,
+                  std::uint64_t own_lag = 0) {
+  Stamp& stamp = flow.stamp(sequence, pass.sample_every);
+  stamp.published_ns.store(now, std::memory_order_relaxed);
+  if (flow.schedule != nullptr) stamp.own_lag_ns.store(own_lag, std::memory_order_relaxed);
+  if (work.stages != nullptr && work.stages->samples(sequence)) {
+    work.stages->mark(message_id(flow.index, sequence), Stage::sent, now);
+  }
+}
+
+/// Waits some of the time until a message is due: gives the core away while that is long, and looks without a pause
+/// when it is near, since whoever gives the core away gets it back late.
+void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
+  constexpr std::uint64_t kLong = 1'000'000, kNear = 5'000;
+  if (gap_ns > kLong) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  } else if (gap_ns > kNear) {
+    backoff.wait();
+  }
+}
+
+/// Since a sender last had nothing due: how much of the time the queue kept it waiting, for room or in publishing. The
+/// rest is its own, and what is behind is behind by both.
+class Behind {
+ public:
+  explicit Behind(std::uint64_t now) : since_(now) {}
+  void caught_up(std::uint64_t now) {
+    since_ = now;
+    theirs_ = waiting_ = 0;
+  }
+  /// From now on until `go_on` the queue keeps the sender waiting.
+  void wait(std::uint64_t now) {
+    if (waiting_ == 0) waiting_ = now;
+  }
+  /// Returns how long that was.
+  std::uint64_t go_on(std::uint64_t now) {
+    const std::uint64_t waited = waiting_ == 0 ? 0 : now - waiting_;
+    theirs_ += waited;
+    waiting_ = 0;
+    return waited;
+  }
+  /// The sender's own share of being late.
+  double own_share(std::uint64_t now) const {
+    return now == since_ ? 1 : 1 - static_cast<double>(theirs_) / static_cast<double>(now - since_);
+  }
+
+ private:
+  std::uint64_t since_, theirs_ = 0, waiting_ = 0;
+};
+
+/// Publishes what is filled, now; each message is as late as this is behind its due time.
+void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
+             Behind& behind) {
+  forget_stages(flow, work, sequence, count);
+  const std::uint64_t now = now_ns();
+  const double own = behind.own_share(now);
+  for_timed(sequence, count, pass.sample_every, [&](std::uint64_t timed) {
+    const std::uint64_t due = flow.due_ns(timed), lag = now > due ? now - due : 0;
+    const auto own_lag = static_cast<std::uint64_t>(own * static_cast<double>(lag));
+    note_sending(flow, work, pass, timed, now, own_lag);
+    flow.send_lag.record(lag);
+    flow.own_lag.record(own_lag);
+  });
+  behind.wait(now);
+  flow.producer->publish(count);
+  flow.sent.store(sequence + count, std::memory_order_release);
+}
+
+}  // namespace
+
+void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
+  const std::uint64_t start = flow.first;
+  const std::uint64_t share = pass.messages / flow.producers + (flow.index < pass.messages % flow.producers ? 1 : 0);
+  const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
+  std::uint64_t sent = start;
+  Room room(flow, work.point);
+  Backoff backoff;
+  while (!stop.load(std::memory_order_relaxed) && sent < limit) {
+    const std::uint64_t n = room(sent, limit - sent);
+    const Messages slots = n == 0 ? Messages{} : flow.producer->reserve(n);
+    if (slots.empty()) {
+      flow.producer->progress();
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    std::optional<NvtxRange> range;
+    if (samples_one_of(work, sent, slots.count)) range.emplace("produce");
+    fill(flow, work, sent, slots);
+    forget_stages(flow, work, sent, slots.count);
+    std::uint64_t now = 0;
+    for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
+      if (now == 0) now = now_ns();
+      note_sending(flow, work, pass, timed, now);
+    });
+    flow.producer->publish(slots.count);
+    sent += slots.count;
+    flow.sent.store(sent, std::memory_order_release);
+  }
+}
+
+void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
+  const std::uint64_t end = flow.first + flow.due.size();
+  std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
+  std::uint64_t filled = 0;                         // messages that lie ready to be published
+  const std::uint64_t began = now_ns();
+  Behind behind(began);
+  bool blocked = false;
+  Room room(flow, work.point);
+  Backoff backoff;
+  /// Has up to `n` lie ready; says whether any do. To the one that was ready before it was due, no more is added than
+  /// takes less time to make than to publish.
+  const auto prepare = [&](std::uint64_t n) {
+    constexpr std::uint64_t kQuicklyMade = 1024;  // bytes
+    if (filled != 0) n = std::min(n, filled + kQuicklyMade / stride_of(flow.payload));
+    n = n <= filled ? n : room(sent, n);
+    const Messages slots = n <= filled ? Messages{} : flow.producer->reserve(n);
+    if (slots.count > filled) {
+      fill(flow, work, sent + filled, slots.from(filled));
+      filled = slots.count;
+    }
+    return filled != 0;
+  };
+  while (!stop.load(std::memory_order_relaxed) && sent < end) {
+    const std::uint64_t now = now_ns();
+    if (!blocked) behind.go_on(now);  // from publishing
+    while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
+    if (due_end == sent) {
+      if (filled == 0) prepare(1);  // so that making the next message makes none late
+      flow.producer->progress();
+      wait_for_due(flow.due_ns(sent) - now, backoff);
+      const std::uint64_t after = now_ns();
+      ++flow.looks;
+      flow.looking_ns += after - now;
+      behind.caught_up(after);
+      continue;
+    }
+    if (!prepare(due_end - sent)) {
+      blocked = true;
+      behind.wait(now);
+      flow.producer->progress();
+      backoff.wait();
+      continue;
+    }
+    backoff.reset();
+    if (blocked) flow.blocked_ns += behind.go_on(now_ns());
+    blocked = false;
+    std::optional<NvtxRange> range;
+    if (samples_one_of(work, sent, filled)) range.emplace("produce");
+    release(flow, work, pass, sent, filled, behind);
+    sent += filled;
+    filled = 0;
+    due_end = std::max(due_end, sent);
+  }
+  if (blocked) flow.blocked_ns += behind.go_on(now_ns());
+  flow.unsent = end - sent;
+  flow.sending_ns = now_ns() - began;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "experiments/launch/launcher.hpp"
+#include "experiments/machine/machine_monitor.hpp"
+#include "experiments/measure/session.hpp"
+
+/// What it costs to launch a kernel that does nothing. `experiments/launch/README.md` has the results.
+namespace feedrate::launch {
+namespace {
+
+struct Options {
+  std::string form = "plain";
+  std::string device = "auto";
+  unsigned kernels = 1, streams = 1, threads = 1, block = 32;
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>()
+          .word("form", &Options::form, {"plain", "graph", "pdl"},
+                "plain launches; a graph of all kernels of a unit; programmatic dependent launch")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
+          .number("kernels", &Options::kernels, {1, 4096},
+                  "kernels in a unit, one after the other on one stream; a round trip is one unit's")
+          .number("streams", &Options::streams, {1, 128}, "streams of each thread; units go to them by turns")
+          .number("threads", &Options::threads, {1, 64}, "threads that launch, each on streams of its own")
+          .number("block", &Options::block, {32, 1024, 32}, "threads of a kernel, one block each");
+  return kAxes;
+}
+
+Shape shape_of(const Options& options) {
+  return {options.form, options.kernels, options.streams, options.block, false};
+}
+
+/// What one launching thread saw.
+struct Seen {
+  Histogram call, round_trip;
+  std::uint64_t kernels = 0;
+};
+
+/// Threads that launch, together: each makes its launcher, waits for all the others, and does `body`.
+class Threads {
+ public:
+  Threads(const Options& options, Device& device) : options_(options), device_(device) {}
+  /// Throws what the first of them threw.
+  void run(const std::function<void(Launcher&, unsigned index)>& body) {
+    std::atomic<unsigned> ready{0};
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned t = 0; t < options_.threads; ++t) {
+        threads.emplace_back([&, t] {
+          try {
+            device_.use_in_this_thread();
+            const auto launcher = make_launcher(shape_of(options_), device_);
+            launcher->launch();  // what the first launch loads
+            launcher->wait();
+            ready.fetch_add(1);
+            Backoff backoff;
+            while (ready.load() < options_.threads && !failed_.load()) backoff.wait();
+            if (!failed_.load()) body(*launcher, t);
+          } catch (...) {
+            const std::lock_guard lock(mutex_);
+            if (!failure_) failure_ = std::current_exception();
+            failed_ = true;
+          }
+        });
+      }
+    }
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  const Options& options_;
+  Device& device_;
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+class Launch final : public Experiment {
+ public:
+  explicit Launch(Session& session) : session_(session) {}
+
+  Resolution resolve(const Values& values) override {
+    Options options = own_axes().of(values);
+    options.device = session_.device().kind();
+    Resolution made;
+    if (options.device == "cpu") {
+      options.block = 0;
+      made.unused["block"] = "with --device cuda, and a GPU";
+    }
+    own_axes().put(options, made.values);
+    made.impossible = refuse(shape_of(options), session_.device());
+    return made;
+  }
+
+  Measurement measure(const Resolution& cell, const Repetition&) override {
+    const Options options = own_axes().of(cell.values);
+    Measurement measured;
+    measured.host_threads = options.threads;
+    if (const std::string wrong = verify(options, measured.details); !wrong.empty()) {
+      measured.judge(Status::failed, Cause::wrong_results, wrong);
+      return measured;
+    }
+    const RunSettings& settings = session_.settings();
+    std::vector<Seen> seen(options.threads);
+    std::atomic<std::uint64_t> first{0};
+    MachineMonitor monitor(session_.gpu());
+    // Half of the time for round trips, half for as many launches as go.
+    Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
+      round_trips(launcher, options, settings.seconds / 2, seen[t]);
+    });
+    std::atomic<std::uint64_t> busy_ns{0};
+    Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
+      const std::uint64_t ns = stream_of_launches(launcher, options, settings.seconds / 2, seen[t]);
+      for (std::uint64_t known = busy_ns.load(); known < ns && !busy_ns.compare_exchange_weak(known, ns);) {
+      }
+    });
+    measured.machine = monitor.stop();
+    Histogram call, round_trip;
+    std::uint64_t kernels = 0;
+    for (const Seen& each : seen) {
+      call.merge(each.call);
+      round_trip.merge(each.round_trip);
+      kernels += each.kernels;
+    }
+    if (kernels == 0) {
+      measured.judge(Status::invalid, Cause::no_results, "no kernel ended within the timed phase");
+      return measured;
+    }
+    const double rate = static_cast<double>(kernels) / (static_cast<double>(busy_ns.load()) / 1e9);
+    measured.numbers["kernels_per_second"] = rate;
+    measured.histograms["call_ns"] = {call, 1};
+    measured.histograms["round_trip_ns"] = {round_trip, 1};
+    add_bounds(options, rate, round_trip.quantile(0.5), measured);
+    return measured;
+  }
+
+ private:
+  /// Whether all kernels run that are launched so: by the same calls, with a kernel that counts.
+  std::string verify(const Options& options, Json& details) {
+    constexpr unsigned kUnits = 10;
+    Shape shape = shape_of(options);
+    shape.counted = true;
+    const auto launcher = make_launcher(shape, session_.device());
+    for (unsigned i = 0; i < kUnits; ++i) launcher->launch();
+    launcher->wait();
+    const std::uint64_t launched = kUnits * options.kernels, ran = launcher->counted();
+    details["verified"] = {{"launched", launched}, {"ran", ran}};
+    return launched == ran ? "" : fmt::format("{} kernels ran of {} that were launched", ran, launched);
+  }
+
+  static void round_trips(Launcher& launcher, const Options& options, double seconds, Seen& seen) {
+    const std::uint64_t end = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+    for (std::uint64_t begin = now_ns(); begin < end && !interrupted(); begin = now_ns()) {
+      launcher.launch();
+      const std::uint64_t launched = now_ns();
+      launcher.wait();
+      seen.call.record((launched - begin) / options.kernels);
+      seen.round_trip.record(now_ns() - begin);
+    }
+  }
+
+  /// Returns the nanoseconds until all was done.
+  static std::uint64_t stream_of_launches(Launcher& launcher, const Options& options, double seconds, Seen& seen) {
+    constexpr unsigned kLook = 16;  // units between two looks at the clock
+    const std::uint64_t begin = now_ns(), end = begin + static_cast<std::uint64_t>(seconds * 1e9);
+    while (now_ns() < end && !interrupted()) {
+      for (unsigned i = 0; i < kLook; ++i) launcher.launch();
+      seen.kernels += std::uint64_t{kLook} * options.kernels;
+      if (seen.kernels % (std::uint64_t{kLook} * kMostQueued) < std::uint64_t{kLook} * options.kernels) launcher.wait();
+    }
+    launcher.wait();
+    return now_ns() - begin;
+  }
+
+  void add_bounds(const Options& options, double rate, double round_trip, Measurement& measured) {
+    const auto bound = [&](const char* figure, const char* floor, double value) {
+      const auto known = session_.floors().find(floor);
+      if (known != session_.floors().end()) measured.bounds[figure] = {floor, known->second, value / known->second};
+    };
+    const bool lone = options.kernels == 1 && options.threads == 1 && options.streams == 1;
+    if (!lone) return;
+    if (options.form == "graph") return bound("round_trip_ns", "graph_launch_sync_ns", round_trip);
+    bound("round_trip_ns", "launch_sync_ns", round_trip);
+    if (options.form == "plain") bound("kernels_per_second", "launch_per_second", rate);
+  }
+
+  static constexpr unsigned kMostQueued = 256;  // looks, until the queue is let run empty
+
+  Session& session_;
+};
+
+const ExperimentRegistration registered(
+    "launch",
+    {.description = "what it costs to launch a kernel that does nothing",
+     .axes =
+         [] {
+           AxisTable table;
+           table.add("", own_axes().list());
+           return table;
+         },
+     .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
+                  "kernels that ended, launched without waiting for any"},
+                 {"round_trip_ns", "ns", Better::lower, true, true,
+                  "from the launch of a unit until the host knows that it is done"},
+                 {"call_ns", "ns", Better::lower, true, false, "the launching calls of a unit, by its kernels"}},
+     .variant = {"form"},
+     .rate = "kernels_per_second",
+     .time = "round_trip_ns",
+     .make = [](Session& session) { return std::make_unique<Launch>(session); },
+     .threads = [](const Values& values) { return own_axes().of(values).threads; }});
+
+}  // namespace
+}  // namespace feedrate::launch

@@ -1,0 +1,75 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/json.hpp"
+#include "experiments/machine/machine_state.hpp"
+#include "experiments/measure/histogram.hpp"
+
+namespace feedrate {
+
+enum class Better { higher, lower };
+
+/// Something that an experiment measures: a number, or a distribution of times in ns.
+struct Figure {
+  std::string name;  ///< in rows
+  std::string unit;  ///< "ns", or what is counted a second: "msg/s", "B/s"
+  Better better = Better::higher;
+  bool distribution = false;
+  bool headline = false;  ///< reports and comparisons are about it
+  std::string description;
+};
+/// Repetitions that differ by so much or more (the largest over the smallest) are unstable: of a rate or a median, and
+/// of a 99th percentile.
+inline constexpr double kUnstable = 1.5, kUnstableTail = 3;
+
+enum class Status { ok, invalid, unsustainable, failed, skipped };
+
+/// Why a row is not ok, for programs; its `reason` says it to people.
+enum class Cause {
+  none,
+  disturbed,       ///< something else on the machine spoilt it
+  driver_bound,    ///< near what the load generator alone reaches
+  driver_unknown,  ///< what the load generator alone reaches could not be measured
+  generator,       ///< the load generator was late, or fell behind
+  backlog,         ///< the queue did not keep up with an open load
+  wrong_results,   ///< lost, duplicated or corrupted
+  no_results,      ///< none came within the timed phase
+  interrupted,     ///< by the user
+  hung,            ///< could not be stopped
+  impossible,      ///< the point can't be
+  error,           ///< anything else that failed
+};
+const char* text_of(Status);
+const char* text_of(Cause);
+
+/// A floor as the bound of a figure: its name, its value in the figure's unit, and measured / floor.
+struct BoundRatio {
+  std::string floor;
+  double value = 0, ratio = 0;
+};
+
+/// What one repetition of one point came to.
+struct Measurement {
+  Status status = Status::ok;
+  Cause cause = Cause::none;
+  std::string reason;
+  std::map<std::string, double> numbers;                             ///< by figure
+  std::map<std::string, std::pair<Histogram, unsigned>> histograms;  ///< by figure; of every n-th message
+  std::map<std::string, BoundRatio> bounds;                          ///< by figure
+  std::map<std::string, std::string> chosen;  ///< what a member chose where the point left it open; by axis
+  unsigned host_threads = 0, sms = 0;         ///< spinning threads; SMs held all the time
+  Json cost = Json::object();                 ///< what else the result cost
+  std::optional<MachineState> machine;        ///< during the timed phase
+  Json gpu_use;                               ///< of a traced cell
+  Json details = Json::object();              ///< what the experiment tells besides
+
+  /// Says that the row does not count, and why. What was said before stays behind it.
+  void judge(Status bad, Cause why, const std::string& text);
+};
+
+/// A distribution as it stands in rows.
+Json to_json(const Histogram&, unsigned sampled_every);
+
+}  // namespace feedrate

@@ -1,0 +1,79 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/device/device.hpp"
+#include "common/redis/private_server.hpp"
+#include "common/redis/settings.hpp"
+#include "experiments/machine/machine_state.hpp"
+#include "experiments/measure/experiment.hpp"
+#include "experiments/measure/settings.hpp"
+
+namespace feedrate {
+
+/// One invocation: an experiment on a device, Redis if needed, the floors once they are measured, and the rows of what
+/// it measures.
+class Session {
+ public:
+  Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
+          std::string command, RunSettings settings);
+  ~Session();
+
+  const Kind& kind() const { return kind_; }
+  Experiment& experiment() { return *experiment_; }
+  Resolution resolve(const Values& values) { return experiment_->resolve(values); }
+  Device& device() { return *device_; }
+  const GpuSource& gpu() const { return gpu_source_; }
+  const RunSettings& settings() const { return settings_; }
+  /// From now on cells are measured so; returns how they were. What differs from the run's settings stands in the rows.
+  RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
+  /// The server's settings; starts the private server when first asked.
+  const RedisSettings& redis();
+  /// Whether the user named a server.
+  bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
+  /// Ends the private server, if there is one; the next `redis()` starts another.
+  void stop_redis();
+  /// Host, GPU, versions, Redis once it is in use. Asked for once.
+  const Json& environment();
+
+  /// Measures the device's floors, and those of these points, as rows, and keeps them for `floors()`.
+  std::vector<Json> measure_floors(std::span<const Resolution>);
+  void add_floor_row(const Json& row);
+  /// By name, as far as they were measured.
+  const std::map<std::string, double>& floors() const { return floors_; }
+
+  /// The row of this invocation: what all its other rows share. Once the floors are measured.
+  Json run_row();
+  const std::string& run_id() const { return run_id_; }
+  /// Measures a resolved point once and makes its row; never throws for what goes wrong inside the cell.
+  Json run_cell(const Resolution&, unsigned repetition, CellTimeline* timeline = nullptr);
+  /// The row of a cell that never returned. May be called from another thread than the one that hangs.
+  Json hung_row(const Resolution&, unsigned repetition, const std::string& reason) const;
+  /// The row of a capacity search's answer, whose `identity` tells it from others of the same `params`.
+  Json answer_row(const Json& params, const Json& identity, unsigned repetition) const;
+
+ private:
+  /// What every row begins with.
+  Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
+
+  Kind kind_;
+  RunSettings settings_;
+  const Json run_settings_;
+  RedisSettings redis_;
+  std::string command_;
+  std::unique_ptr<Device> device_;
+  GpuSource gpu_source_;
+  std::unique_ptr<redis::PrivateServer> private_redis_;
+  std::map<std::string, double> floors_;
+  Json environment_;
+  std::string started_, run_id_;
+  std::unique_ptr<Experiment> experiment_;
+};
+
+/// Set by SIGINT and SIGTERM: what runs ends soon, with its rows written.
+bool interrupted();
+void install_signal_handlers();
+
+}  // namespace feedrate

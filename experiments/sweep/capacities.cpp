@@ -1,0 +1,215 @@
+#include "experiments/sweep/capacities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "experiments/sweep/progress.hpp"
+#include "experiments/sweep/repeats.hpp"
+
+namespace feedrate {
+namespace {
+
+/// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
+constexpr double kTails = 20;
+constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
+
+double messages_needed(const Slo& slo) {
+  static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
+  return kTails / kTail.at(slo.percentile);
+}
+
+std::string rate_text(std::uint64_t rate) { return format_rate(static_cast<double>(rate)); }
+
+std::string answer_text(const Json& row) {
+  if (row["status"] != "ok")
+    return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
+  const Json& found = row["capacity"];
+  const std::uint64_t low = found["low"], high = found["high"];
+  if (high == 0) return fmt::format("at least {}", rate_text(low));
+  const std::string limit = found["limit"];
+  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
+  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+}
+
+}  // namespace
+
+std::string text_without_rate(const Kind& kind, const Resolution& cell) {
+  Values values = cell.values;
+  values.erase(kind.entry().offered_load->rate_axis);
+  return kind.text(values);
+}
+
+Capacities::Capacities(Session& session, Results& results, double resolution)
+    : session_(session),
+      load_(*session.kind().entry().offered_load),
+      results_(results),
+      resolution_(resolution),
+      seconds_(session.settings().seconds) {
+  for (const Json& row : results.earlier()) {
+    if (row.value("kind", "") != "cell") continue;
+    const std::string key = row.at("params").dump();
+    ++measured_[key];
+    if (row.value("cause", "") != text_of(Cause::interrupted)) earlier_[key].push_back(row);
+  }
+}
+
+void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
+  std::uint64_t start = 0;
+  for (const Slo& slo : slos) {
+    Search search{resolution, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
+    if (!resolution.impossible.empty()) {
+      search.answer["status"] = "skipped";
+      search.answer["cause"] = text_of(Cause::impossible);
+      search.answer["reason"] = resolution.impossible;
+    } else {
+      do_part(search, [&](const CapacitySearch::Try& probe) {
+        if (start == 0) start = closed_rate(search.cell.values) / 2;
+        search.boundary = CapacitySearch(settings(slo, start));
+        search.boundary.find(probe);
+        const Capacity found = search.boundary.answer();
+        start = std::max(found.low, found.high);
+      });
+    }
+    if (interrupted()) return;
+    fmt::print(stderr, "{}, so far\n", line_of(search));
+    searches_.push_back(std::move(search));
+  }
+}
+
+void Capacities::confirm(std::mt19937_64& random) {
+  std::shuffle(searches_.begin(), searches_.end(), random);
+  const auto done = results_.done("capacity");
+  for (Search& search : searches_) {
+    if (search.answer["status"] == "ok") {
+      do_part(search, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
+    }
+    if (interrupted()) return;
+    if (done.contains(search.answer["id"].get<std::string>())) continue;
+    results_.write(search.answer);
+    fmt::print("{}\n", line_of(search));
+    std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
+  }
+}
+
+void Capacities::print_table() const {
+  std::vector<Resolution> points;
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const Search& search : searches_) points.push_back(search.cell);
+  if (points.empty()) return;
+  const Labels labels(session_.kind(), points);
+  for (const Search& search : searches_) {
+    lines[labels.of(search.cell.values) + " " + search.slo.text].push_back(answer_text(search.answer));
+  }
+  fmt::print(stderr, "Highest rates that keep the bound (up to, from where not):\n");
+  for (const auto& [name, answers] : lines) {
+    fmt::print(stderr, "  {}\n", shortened(name, kColumns - 2));
+    for (const std::string& answer : answers) fmt::print(stderr, "    {}\n", shortened(answer, kColumns - 4));
+  }
+}
+
+Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
+  Values any_rate = resolution.values;
+  any_rate[load_.rate_axis] = std::uint64_t{0};
+  const Json params = session_.kind().axes().params(any_rate);
+  Json identity = params;
+  identity["slo"] = slo.text;
+  Json answer = session_.answer_row(params, identity, repetition);
+  answer["slo"] = {{"percentile", slo.percentile}, {"bound_ns", slo.bound_ns}, {"text", slo.text}};
+  return answer;
+}
+std::string Capacities::line_of(const Search& search) const {
+  return fmt::format("{} {}: {}", text_without_rate(session_.kind(), search.cell), search.slo.text,
+                     answer_text(search.answer));
+}
+
+double Capacities::longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
+
+SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
+  SearchSettings search;
+  search.resolution = resolution_;
+  search.least =
+      std::max<std::uint64_t>(10, static_cast<std::uint64_t>(messages_needed(slo) / (kLongest * seconds_)) + 1);
+  search.most =
+      std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(load_.most_due) / longest_phase()));
+  search.start = std::clamp(start, search.least, search.most);
+  return search;
+}
+
+/// One measurement more of a point, and more again while that `says_nothing`; the rows are written. What was measured
+/// before a run was cut short is not measured again: the search comes the same way.
+Json Capacities::measure(const Values& point, double seconds, const std::function<bool(const Json&)>& says_nothing) {
+  constexpr unsigned kMostTries = 6;
+  const Resolution cell = session_.resolve(point);
+  const std::string key = session_.kind().axes().params(cell.values).dump();
+  std::deque<Json>& earlier = earlier_[key];
+  Json row;
+  for (unsigned tries = 0; tries == 0 || (says_nothing(row) && tries < kMostTries); ++tries) {
+    if (!earlier.empty()) {
+      row = std::move(earlier.front());
+      earlier.pop_front();
+      continue;
+    }
+    RunSettings longer = session_.settings();
+    longer.seconds = seconds;
+    const RunSettings usual = session_.exchange_settings(longer);
+    row = results_.measure(session_, cell, measured_[key]++, {});
+    session_.exchange_settings(usual);
+    if (interrupted()) throw Failure("interrupted");
+    results_.write(row);
+  }
+  return row;
+}
+
+/// What the point does with its window always full: an upper end to start from.
+std::uint64_t Capacities::closed_rate(const Values& point) {
+  const Json row = measure(load_.closed(point), seconds_, is_disturbed);
+  const auto rate = figure_of(row, session_.kind().entry().rate);
+  if (!rate) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
+  return static_cast<std::uint64_t>(*rate);
+}
+
+Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
+  Values point = search.cell.values;
+  point[load_.rate_axis] = rate;
+  const Json row =
+      measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)),
+              [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, search.slo); });
+  if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
+  search.answer["cost"] = row["cost"];
+  Probe one = judge(rate, row, search.slo);
+  fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
+  return one;
+}
+
+/// A part of a search, and what is known by then.
+void Capacities::do_part(Search& search, const std::function<void(const CapacitySearch::Try&)>& part) {
+  Json& answer = search.answer;
+  const auto began = now_ns();
+  try {
+    part([&](std::uint64_t rate) { return try_rate(search, rate); });
+    const Capacity found = search.boundary.answer();
+    Json probes = Json::array();
+    for (const Probe& one : found.probes) {
+      probes.push_back({{"id", one.row}, {"rate", one.rate}, {"sustained", one.sustained}, {"why", one.why}});
+    }
+    answer["capacity"] = {{"low", found.low},
+                          {"high", found.high},
+                          {"limit", found.limit},
+                          {"resolution", resolution_},
+                          {"probes", std::move(probes)}};
+  } catch (const Failure& failure) {
+    answer["status"] = text_of(Status::failed);
+    answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
+    answer["reason"] = failure.what();
+  }
+  double& seconds = answer["time"]["duration_seconds"].get_ref<double&>();
+  seconds += static_cast<double>(now_ns() - began) / 1e9;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,53 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "experiments/sweep/capacity.hpp"
+#include "experiments/sweep/results.hpp"
+
+namespace feedrate {
+
+/// Searches the capacities of points, one after the other, and when all are through tries their boundaries again: a
+/// machine's state changes within minutes, and an answer must hold that. Every try becomes a row, every answer too.
+class Capacities {
+ public:
+  Capacities(Session&, Results&, double resolution);
+  /// All bounds for one point, the tightest first: the next one's search begins where it ended.
+  void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
+  /// Tries the boundaries again, in an order of their own, and writes the answers.
+  void confirm(std::mt19937_64& random);
+  /// All answers by point and bound, on stderr.
+  void print_table() const;
+
+ private:
+  struct Search {
+    Resolution cell;
+    Slo slo;
+    CapacitySearch boundary;
+    Json answer;  // its row
+  };
+  Json answer_row(const Resolution&, const Slo&, unsigned repetition);
+  std::string line_of(const Search&) const;
+  double longest_phase() const;
+  SearchSettings settings(const Slo&, std::uint64_t start) const;
+  Json measure(const Values& point, double seconds, const std::function<bool(const Json&)>& says_nothing);
+  std::uint64_t closed_rate(const Values& point);
+  Probe try_rate(Search&, std::uint64_t rate);
+  void do_part(Search&, const std::function<void(const CapacitySearch::Try&)>& part);
+
+  Session& session_;
+  const OfferedLoad& load_;
+  Results& results_;
+  double resolution_, seconds_;
+  std::vector<Search> searches_;
+  std::map<std::string, unsigned> measured_;         // repetitions of each point so far
+  std::map<std::string, std::deque<Json>> earlier_;  // of those, what an earlier run measured and this has not used
+};
+
+/// A point without its rate: each probe has its own.
+std::string text_without_rate(const Kind&, const Resolution&);
+
+}  // namespace feedrate

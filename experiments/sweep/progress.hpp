@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "experiments/sweep/results.hpp"
+
+namespace feedrate {
+
+/// What tells a point from the others of its sweep: the values of axes that vary among them.
+class Labels {
+ public:
+  Labels(const Kind&, const std::vector<Resolution>& points);
+  std::string of(const Values&) const;
+
+ private:
+  const Kind& kind_;
+  std::vector<std::string> varying_;  // names of axes
+};
+
+/// How far a sweep is, on stderr: one line a cell of at most 80 columns, the figures first, and below the reason where
+/// a cell is not ok. On a terminal the line of a good cell is overwritten by the next.
+class Progress {
+ public:
+  Progress(const Kind&, std::size_t cells, double seconds_per_cell);
+  void before(const std::string& label);
+  void after(const Json& row);
+  /// A line that is none of a cell's: shown on a terminal until the next, and elsewhere once `keep` says that it stays.
+  void show_now(const std::string& line);
+  void keep();
+  void end();
+
+ private:
+  void show(const std::string& line, bool stays);
+
+  const Kind& kind_;
+  std::size_t cells_, done_ = 0;
+  double per_cell_;
+  std::uint64_t start_;
+  std::size_t columns_;
+  bool terminal_, open_ = false;  // a line that does not end yet
+  std::string head_, label_;
+};
+
+inline constexpr std::size_t kColumns = 80;
+
+/// At most so many columns of the text; what is cut off becomes "…".
+std::string shortened(const std::string& text, std::size_t columns);
+
+/// One line where some of the points spin more threads than there are cores; else empty.
+std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);
+
+}  // namespace feedrate

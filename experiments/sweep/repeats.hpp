@@ -1,0 +1,45 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/measure/experiment.hpp"
+#include "experiments/measure/settings.hpp"
+
+namespace feedrate {
+
+/// The repetitions of one point: says when there are enough. A fixed number is; or, with `--until-precise`, as many as
+/// bring the 95 % intervals of the experiment's rate and of one percentile of its time within their bounds, or end one
+/// of the limits. A repetition that was disturbed counts for neither, and is made up for, as often as there are
+/// repetitions.
+class Repeats {
+ public:
+  Repeats(const RunSettings& settings, const ExperimentEntry& experiment)
+      : settings_(settings), rate_(experiment.rate), time_(experiment.time) {}
+  /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
+  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", the intervals' relative
+  /// half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is too much to rely on
+  /// (`unstable`), each by figure }.
+  Json add(const Json& row);
+  bool enough() const { return !stop_.empty(); }
+
+ private:
+  std::string why_enough() const;
+  bool precise() const;
+  std::string percentile() const { return time_ + "." + settings_.percentile; }
+
+  RunSettings settings_;
+  std::string rate_, time_;
+  std::map<std::string, std::vector<double>> values_;  // of ok rows, by figure
+  unsigned undisturbed_ = 0, disturbed_ = 0;
+  double seconds_ = 0;
+  std::string stop_;
+};
+
+/// The largest over the smallest; 1 where there is at most one.
+double spread_of(const std::vector<double>& values);
+
+/// Whether a row says that something else on the machine spoilt it.
+bool is_disturbed(const Json& row);
+
+}  // namespace feedrate

@@ -1,0 +1,41 @@
+#include "experiments/timeline/cell_timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/error.hpp"
+
+namespace feedrate {
+CellTimeline::~CellTimeline() {
+  if (written_) return;
+  spdlog::warn("no timeline in {}: the cell did not get so far", file_);
+  std::filesystem::remove(file_);
+}
+
+CellTimeline::CellTimeline(std::string file, bool gpu) : file_(std::move(file)) {
+  if (!std::ofstream(file_)) throw BadInput("--trace", file_, "a file that can be written");
+  if (!gpu) return;
+  prepare_ranges();
+  recorder_ = open_activity_recorder();
+}
+
+void CellTimeline::begin() {
+  if (recorder_) recorder_->begin();
+}
+
+Json CellTimeline::end(const std::vector<Span>& spans, std::uint64_t begin_ns, double seconds, Json about) {
+  Recording recording;
+  if (recorder_) recording = recorder_->end();
+  about["dropped_records"] = recording.dropped;
+  about["untimed_records"] = recording.untimed;
+  write_timeline(file_, recording.activities, spans, about);
+  written_ = true;
+  if (!recorder_) return {};
+  return to_json(gpu_use(recording.activities, begin_ns, begin_ns + static_cast<std::uint64_t>(seconds * 1e9)));
+}
+
+}  // namespace feedrate

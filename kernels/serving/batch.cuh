@@ -1,0 +1,131 @@
+#pragma once
+#include <algorithm>
+
+#include "common/device/cuda_check.hpp"
+#include "common/device/device.hpp"
+#include "kernels/serving/group.hpp"
+#include "kernels/serving/resident_limits.hpp"
+
+/// How a team of GPU threads works on a run of messages, and the kernel that is launched for each batch.
+///
+/// Small messages are staged: the team pulls a run of them into shared memory by coalesced 16-byte loads, works on them
+/// there (a thread or a warp each) and writes whole coalesced lines back. Over the bus that turns many small, strided
+/// requests into few large ones. Larger messages are worked on where they lie, by a warp or the whole team each.
+namespace feedrate {
+
+template <class F, class Group, class Marks>
+FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
+                               std::size_t out_stride, const Marks&);
+
+inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
+inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
+
+/// How many messages `staging` bytes hold with their results; 0: they are worked on where they lie.
+inline __host__ __device__ unsigned staged_at_once(unsigned staging, unsigned in_stride, unsigned out_stride) {
+  const bool small = in_stride <= kLargestStaged && out_stride <= kLargestStaged;
+  return small ? staging / (in_stride + out_stride) : 0;
+}
+
+/// Copies by the whole team; both sides 16-byte aligned. Warps begin on lines of `far`, the side beyond the bus: a line
+/// that two warps share is asked for twice.
+template <class Group>
+__device__ void copy_by(const Group& team, std::byte* to, const std::byte* from, std::size_t bytes,
+                        const std::byte* far) {
+  constexpr unsigned kPiecesALine = 8;
+  const unsigned before = reinterpret_cast<std::uintptr_t>(far) / sizeof(uint4) % kPiecesALine;
+  auto* const destination = reinterpret_cast<uint4*>(to) - before;
+  const auto* const source = reinterpret_cast<const uint4*>(from) - before;
+  // Loads under way in each thread, also in the last round: a round trip each otherwise.
+  constexpr unsigned kAtOnce = 6;
+  const auto end = static_cast<unsigned>(bytes / sizeof(uint4)) + before, size = team.size();
+  for (unsigned first = team.rank(); first < end; first += kAtOnce * size) {
+    uint4 pieces[kAtOnce];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      const unsigned i = first + k * size;
+      if (i >= before && i < end) pieces[k] = source[i];
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) {
+      const unsigned i = first + k * size;
+      if (i >= before && i < end) destination[i] = pieces[k];
+    }
+  }
+}
+
+/// All messages of a batch by this team, each by a thread, a warp, or the team (`block`).
+template <class F, class Group, class Marks>
+__device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
+                           const Marks& marks) {
+  const auto in = [&](unsigned i) { return batch.in + std::size_t{i} * batch.in_stride; };
+  const auto out = [&](unsigned i) { return batch.out + std::size_t{i} * batch.out_stride; };
+  if (granularity == Granularity::thread) {
+    for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
+      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+    }
+  } else if (granularity == Granularity::warp) {
+    for (unsigned i = team.rank() / 32; i < batch.count; i += team.size() / 32) {
+      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+    }
+  } else {
+    for (unsigned i = 0; i < batch.count; ++i)
+      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+  }
+}
+
+/// All messages of `batch` by this team, which has `staging` bytes of shared memory at `stage`.
+template <class F, class Group, class Marks>
+__device__ void serve_by(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
+                         const Marks& marks, std::byte* stage, unsigned staging) {
+  const unsigned at_once = staged_at_once(staging, batch.in_stride, batch.out_stride);
+  if (granularity == Granularity::automatic) {
+    if (at_once != 0) {
+      granularity = batch.in_stride <= kLargestPerThread ? Granularity::thread : Granularity::warp;
+    } else {
+      granularity = batch.count >= team.size() / 32 ? Granularity::warp : Granularity::block;
+    }
+  }
+  if (at_once == 0) return serve_each(functor, team, batch, granularity, marks);
+  for (unsigned first = 0; first < batch.count; first += at_once) {
+    const unsigned n = min(at_once, batch.count - first);
+    std::byte* in = stage;
+    std::byte* out = stage + std::size_t{n} * batch.in_stride;
+    const std::byte* const far_in = batch.in + std::size_t{first} * batch.in_stride;
+    std::byte* const far_out = batch.out + std::size_t{first} * batch.out_stride;
+    copy_by(team, in, far_in, std::size_t{n} * batch.in_stride, far_in);
+    team.sync();
+    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n}, granularity, marks);
+    team.sync();
+    copy_by(team, far_out, out, std::size_t{n} * batch.out_stride, far_out);
+    team.sync();  // the staging may be overwritten
+  }
+}
+
+template <class F, class Marks>
+__global__ void __launch_bounds__(1024)
+    batch_kernel(F functor, BatchView batch, Marks marks, unsigned per_block, unsigned staging) {
+  extern __shared__ uint4 stage[];
+  __shared__ TeamScratch scratch;
+  const unsigned first = blockIdx.x * per_block;
+  batch.in += std::size_t{first} * batch.in_stride;
+  batch.out += std::size_t{first} * batch.out_stride;
+  batch.count = min(per_block, batch.count - first);
+  serve_by(functor, Team(0, blockDim.x, &scratch), batch, Granularity::automatic, marks,
+           reinterpret_cast<std::byte*>(stage), staging);
+}
+
+template <class F, class Marks>
+void launch_batch(const F& functor, const BatchView& batch, unsigned block, cudaStream_t stream) {
+  if (batch.count == 0) return;
+  const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
+  const unsigned warps = std::max(1u, block / 32);
+  unsigned per_block = 1;  // a large message fills a block by itself
+  if (at_once != 0) per_block = std::min(at_once, batch.in_stride <= kLargestPerThread ? block : warps);
+  per_block = std::min(per_block, batch.count);
+  const unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
+  const unsigned grid = (batch.count + per_block - 1) / per_block;
+  batch_kernel<<<grid, block, staging, stream>>>(functor, batch, Marks(batch.marks), per_block, staging);
+  check(cudaGetLastError(), "launching a workload's kernel");
+}
+
+}  // namespace feedrate

@@ -1,0 +1,375 @@
+#pragma once
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "kernels/serving/batch.cuh"
+
+/// The resident form of a workload: one block a lane, split into teams that poll the lane by turns and work on what
+/// they claim, until the lane is stopped or has been idle for too long.
+namespace feedrate {
+
+/// Waits between looks in vain, and says when to give up. Reads the clock now and then only.
+class Idle {
+ public:
+  explicit __device__ Idle(const IdlePolicy& policy) : policy_(policy) {}
+  /// True: long enough. `next` is the number to claim next; as long as that changes, the lane is not idle, only this
+  /// poller is slower than others.
+  __device__ bool wait(std::uint64_t next) {
+    if (next != next_) {
+      next_ = next;
+      reset();
+    }
+    if (policy_.backs_off && looks_ >= kPatience) {
+      __nanosleep(pause_ns_);
+      pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
+    }
+    if (++looks_ % kLooksATime != 0) return false;
+    const std::uint64_t now = device_clock_ns();
+    if (looks_ == kLooksATime) since_ = now;
+    return now - since_ > policy_.leave_after_ns;
+  }
+  __device__ void reset() {
+    looks_ = 0;
+    pause_ns_ = kShortestPauseNs;
+  }
+
+ private:
+  static constexpr unsigned kLooksATime = 64, kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
+  IdlePolicy policy_;
+  std::uint64_t since_ = 0, next_ = 0;
+  unsigned looks_ = 0, pause_ns_ = kShortestPauseNs;
+};
+
+/// By counter: the team's first thread looks and claims, all work, the first hands over.
+/// `claimed_ns`: a word for the team.
+template <class F, class Group, class Marks>
+__device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                              const ResidentShape& shape, Marks marks, std::uint64_t* claimed_ns, std::byte* stage,
+                              unsigned staging) {
+  const RingView& ring = lane.ring;
+  // What is not staged is claimed in pieces that keep the bus busy and still come back before the rest is read.
+  constexpr unsigned kUnstagedBytes = 256 << 10;
+  const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
+  const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
+  // Small messages are mostly on their way: a team takes all that wait, and the next one what comes meanwhile. Large
+  // ones are work, and are shared.
+  const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
+  LaneServer server(lane, state);  // its shadow is used by the first thread alone
+  Idle idle(shape.idle);
+  while (true) {
+    Claim claim;
+    if (team.rank() == 0) {
+      Look look = server.look(most, sharing, claim);
+      while (look == Look::nothing) {
+        const std::uint64_t next = server.next();
+        if (idle.wait(next) && server.leave(next)) break;
+        look = server.look(most, sharing, claim);
+      }
+      idle.reset();
+      if (marks.wanted()) *claimed_ns = device_clock_ns();
+    }
+    // The first thread has acquired `published`; the barriers in here hand what that makes visible on to the team.
+    constexpr unsigned kFirstBits = 48;
+    const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
+    claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
+    if (claim.count == 0) break;
+    if (marks.wanted()) marks.claimed(*claimed_ns);
+    const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
+                          static_cast<std::uint32_t>(claim.count)};
+    serve_by(functor, team, batch, shape.granularity, marks, stage, staging);
+    // The barrier puts every thread's results before the releases that follow, which are cumulative.
+    team.sync();
+    if (lane.results == ResultOrder::as_finished) {
+      for (std::uint64_t i = team.rank(); i < claim.count; i += team.size()) server.finish(claim.first + i);
+      team.sync();
+    } else if (team.rank() == 0) {
+      server.complete(claim);
+    }
+  }
+}
+
+/// How many flagged messages a look can take in, in a team's registers and its `staging` bytes of shared memory. Of a
+/// lane by flags.
+inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const ResidentShape& shape, unsigned staging) {
+  const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
+  const auto word = static_cast<unsigned>(sizeof(std::uint32_t));
+  const unsigned in_shared = (staging - word) / (lane.ring.in_stride + lane.ring.out_stride + word);
+  const unsigned most = in_registers < in_shared ? in_registers : in_shared;
+  return most < shape.flagged_at_once ? most : shape.flagged_at_once;
+}
+
+/// By flags, message after message: each look takes in the whole next slot, kUnits units in each thread. In shared
+/// memory the team needs room for a message's units and a result's.
+template <unsigned kUnits, class F, class Group, class Marks>
+__device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                              const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage) {
+  std::byte* const in = stage;
+  std::byte* const out = stage + lane.in_units * sizeof(Unit);
+  const std::uint32_t mirror = poller % lane.mirrors;
+  LaneServer server(lane, state);
+  Idle idle(shape.idle);
+  while (true) {
+    const std::uint64_t number = team.from_first(server.next());
+    if ((number & kGone) != 0) return;
+    const std::uint32_t flag = flag_of(number);
+    const Unit* const slot = lane.unit_in(number, mirror);
+    Unit mine[kUnits];
+#pragma unroll
+    for (unsigned k = 0; k < kUnits; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      if (i < lane.in_units) mine[k] = SystemMemory::load_unit(slot[i]);
+    }
+    // The first unit says how many there are.
+    const auto length = static_cast<std::uint32_t>(team.from_first(mine[0].data[2]));
+    const std::uint32_t needed = min(units_needed(Unit{{0, 0, length}, 0}), lane.in_units);
+    bool there = true;
+#pragma unroll
+    for (unsigned k = 0; k < kUnits; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      there = there && (i >= needed || mine[k].flag == flag);
+    }
+    if (!team.all(there)) {
+      if (team.rank() == 0 && ((mine[0].flag & kStopFlag) != 0 || idle.wait(number))) server.leave(number);
+      continue;
+    }
+    const bool took = team.rank() == 0 && server.take(number, 1);
+#pragma unroll
+    for (unsigned k = 0; k < kUnits; ++k) {
+      const unsigned i = team.rank() + k * team.size();
+      if (i >= needed) continue;
+      auto* const to = reinterpret_cast<std::uint32_t*>(in + i * kUnitData);
+      for (unsigned w = 0; w < 3; ++w) to[w] = mine[k].data[w];
+    }
+    // Whether another poller was faster, and the meeting after which all that is staged can be read.
+    if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
+    idle.reset();
+    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, marks);
+    team.sync();
+    const Header& header = *reinterpret_cast<const Header*>(out);
+    const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
+    for (unsigned i = team.rank(); i < units; i += team.size()) {
+      const auto* const from = reinterpret_cast<const std::uint32_t*>(out + i * kUnitData);
+      SystemMemory::store_unit(lane.unit_out(number)[i], Unit{{from[0], from[1], from[2]}, flag});
+    }
+  }
+}
+
+/// By flags, as many messages as have come: a look takes in the next slots, side by side, and those that are whole are
+/// claimed together. There is no cursor to look at first and no fence behind the results, so a message waits for one
+/// round trip where serve_counted makes it wait for three; the price is a third more bytes, and what looks read in
+/// vain. A look reads the cursor beside the slots. What that says waits is claimed before the next look, unseen, so
+/// that teams don't read the same slots; when that is less than came to the last look, the next takes in more, which
+/// another team may see as well.
+template <class F, class Group, class Marks>
+__device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
+                                   const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage,
+                                   unsigned staging) {
+  constexpr unsigned kEach = kUnitsPerThreadOfMany;
+  const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
+  const unsigned most = many_at_a_look(lane, shape, staging);
+  std::byte *const in = stage, *const out = in + most * in_stride;
+  auto* const needed = reinterpret_cast<std::uint32_t*>(out + most * out_stride);  // units of each message
+  std::uint32_t& missing = needed[most];                                           // the first that is not whole
+  const std::uint32_t mirror = poller % lane.mirrors;
+  LaneServer server(lane, state);
+  Idle idle(shape.idle);
+  // The first thread's: messages that are claimed and not seen whole yet, and how many to look at at least.
+  Claim held;
+  std::uint64_t guess = 1;
+  constexpr unsigned kNumberBits = 48;
+  while (true) {
+    std::uint64_t next = 0;
+    if (team.rank() == 0) {
+      const bool holds = held.count != 0 || server.take_hinted(most, held);
+      next = holds ? held.first : server.next();
+      if ((next & kGone) == 0) next |= min(std::uint64_t{most}, max(held.count, guess)) << kNumberBits;
+    }
+    next = team.from_first(next);
+    if ((next & kGone) != 0) return;
+    if (team.rank() == 0) server.read_hint();
+    const std::uint64_t number = next & ((std::uint64_t{1} << kNumberBits) - 1);
+    const auto wanted = static_cast<unsigned>(next >> kNumberBits);
+    Unit mine[kEach];
+#pragma unroll
+    for (unsigned k = 0; k < kEach; ++k) {
+      const unsigned i = team.rank() + k * team.size(), m = i / slot, unit = i % slot;
+      if (m < wanted && unit < lane.in_units) mine[k] = SystemMemory::load_unit(lane.unit_in(number + m, mirror)[unit]);
+    }
+    if (team.rank() == 0) missing = wanted;
+#pragma unroll
+    for (unsigned k = 0; k < kEach; ++k) {  // a message's first unit says how many there are
+      const unsigned i = team.rank() + k * team.size(), m = i / slot;
+      if (m < wanted && i % slot == 0) needed[m] = min(units_needed(mine[k]), lane.in_units);
+    }
+    team.sync();
+#pragma unroll
+    for (unsigned k = 0; k < kEach; ++k) {
+      const unsigned i = team.rank() + k * team.size(), m = i / slot;
+      if (m < wanted && i % slot < needed[m] && mine[k].flag != flag_of(number + m)) atomicMin(&missing, m);
+    }
+    team.sync();
+    const unsigned whole = missing;
+    // Served are the messages before `known`, which were held, and after a gap, claimed by others meanwhile, the rest.
+    std::uint64_t packed = 0;
+    constexpr unsigned kBits = 16, kMask = (1u << kBits) - 1;
+    if (team.rank() == 0) {
+      const std::uint64_t of_held = min(std::uint64_t{whole}, held.count);
+      Claim seen{number + of_held, 0};
+      if (whole > of_held) server.take_seen(seen.first, whole - of_held, seen);
+      packed = (of_held + seen.count) << 2 * kBits | (seen.first - number - of_held) << kBits | of_held;
+      held = {number + of_held, held.count - of_held};
+      guess = whole + whole / 4 + 1;  // as many as came to this look, a quarter for chance, and one, to look at all
+      if (whole == 0) {
+        const bool stop = (mine[0].flag & kStopFlag) != 0;
+        if (stop) held = {};  // no longer there
+        if (stop || (held.count == 0 && idle.wait(number))) server.leave(number);
+      } else {
+        idle.reset();
+      }
+    }
+    packed = team.from_first(packed);
+    const auto known = static_cast<unsigned>(packed) & kMask, gap = static_cast<unsigned>(packed >> kBits) & kMask,
+               count = static_cast<unsigned>(packed >> 2 * kBits);
+    if (count == 0) continue;
+#pragma unroll
+    for (unsigned k = 0; k < kEach; ++k) {
+      const unsigned i = team.rank() + k * team.size(), m = i / slot, unit = i % slot;
+      if ((m >= known && m < known + gap) || m >= count + gap || unit >= needed[m]) continue;
+      std::byte* const message = in + (m < known ? m : m - gap) * in_stride;
+      for (unsigned w = 0, at = unit * kUnitData; w < 3 && at < in_stride; ++w, at += sizeof(std::uint32_t)) {
+        *reinterpret_cast<std::uint32_t*>(message + at) = mine[k].data[w];
+      }
+    }
+    team.sync();
+    Granularity granularity = shape.granularity;
+    if (granularity == Granularity::automatic) {
+      const Granularity large = count >= team.size() / 32 ? Granularity::warp : Granularity::block;
+      granularity = in_stride <= kLargestPerThread ? Granularity::thread : large;
+    }
+    serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count}, granularity, marks);
+    team.sync();
+    for (unsigned i = team.rank(); i < count * lane.out_slot_units; i += team.size()) {
+      const unsigned m = i / lane.out_slot_units, unit = i % lane.out_slot_units;
+      const std::byte* const result = out + m * out_stride;
+      const unsigned units = units_of(sizeof(Header) + payload_bytes(*reinterpret_cast<const Header*>(result)));
+      if (unit >= units) continue;
+      const std::uint64_t done = number + (m < known ? m : m + gap);
+      Unit whole_unit{{}, flag_of(done)};
+      for (unsigned w = 0, at = unit * kUnitData; w < 3 && at < out_stride; ++w, at += sizeof(std::uint32_t)) {
+        whole_unit.data[w] = *reinterpret_cast<const std::uint32_t*>(result + at);
+      }
+      SystemMemory::store_unit(lane.unit_out(done)[unit], whole_unit);
+    }
+  }
+}
+
+inline __device__ unsigned dynamic_shared_bytes() {
+  unsigned bytes;
+  asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
+  return bytes;
+}
+
+/// A kernel for each kind of lane and team, because small code stays in the caches next to the SM: a lone message runs
+/// through all of it once, and would wait for the L2 at every jump. `kUnits`: of a flagged slot in each thread; 0: by
+/// counter; kMany: by flags, several messages at a look.
+inline constexpr unsigned kMany = kUnitsPerThread + 1;
+template <class F, class Marks, unsigned kUnits, bool by_warp>
+__global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
+  extern __shared__ uint4 stage[];
+  __shared__ LaneState state;
+  __shared__ TeamScratch scratch[kMostPollers];
+  __shared__ std::uint64_t claimed_ns[kMostPollers];
+  const LaneView lane = lanes[blockIdx.x];
+  const Marks marks(lane.marks);
+  if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
+  __syncthreads();
+  const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
+  const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
+  std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
+  const auto serve = [&](const auto& team) {
+    if constexpr (kUnits == kMany) {
+      serve_flagged_many(functor, team, lane, &state, shape, marks, poller, mine, staging);
+    } else if constexpr (kUnits != 0) {
+      serve_flagged<kUnits>(functor, team, lane, &state, shape, marks, poller, mine);
+    } else {
+      serve_counted(functor, team, lane, &state, shape, marks, &claimed_ns[poller], mine, staging);
+    }
+    team.sync();
+    if (team.rank() == 0) {
+      LaneServer server(lane, &state);
+      server.depart();
+    }
+  };
+  if constexpr (by_warp) {
+    serve(OneWarp{});
+  } else {
+    serve(Team(poller, size, &scratch[poller]));
+  }
+}
+
+template <class F>
+using ResidentKernel = void (*)(F, const LaneView*, ResidentShape);
+
+/// The kernels for a shape: by counter, by flags for small and for larger slots, and for several of them.
+template <class F, class Marks>
+std::array<ResidentKernel<F>, kMany + 1> resident_kernels(const ResidentShape& shape) {
+  const auto kernels = [](auto by_warp) {
+    return []<std::size_t... units>(std::index_sequence<units...>) {
+      return std::array<ResidentKernel<F>, sizeof...(units)>{
+          resident_kernel<F, Marks, units, decltype(by_warp)::value>...};
+    }
+    (std::make_index_sequence<kMany + 1>());
+  };
+  return shape.block == 32 * shape.pollers ? kernels(std::true_type()) : kernels(std::false_type());
+}
+
+template <class F, class Marks>
+ResidentKernel<F> resident_kernel_for(const LaneView& lane, const ResidentShape& shape) {
+  const unsigned team = shape.block / shape.pollers;
+  if (lane.notify == Notify::counter) return resident_kernels<F, Marks>(shape)[0];
+  const bool many = many_at_a_look(lane, shape, kStagingBytes / shape.pollers) > 1;
+  return resident_kernels<F, Marks>(shape)[many ? kMany : (lane.in_units + team - 1) / team];
+}
+
+/// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
+/// its SM to itself anyway, as there are more SMs than lanes.
+template <class F>
+unsigned resident_staging(ResidentKernel<F> kernel) {
+  constexpr int kMost = 128 << 10, kStatic = 4 << 10;
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, staging), "cudaFuncSetAttribute");
+  return static_cast<unsigned>(staging);
+}
+
+/// All lanes are of one kind.
+template <class F, class Marks>
+void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
+                     cudaStream_t stream) {
+  const ResidentKernel<F> kernel = resident_kernel_for<F, Marks>(lanes.front(), shape);
+  const unsigned staging = resident_staging<F>(kernel);
+  kernel<<<static_cast<unsigned>(lanes.size()), shape.block, staging, stream>>>(functor, lanes.data(), shape);
+  check(cudaGetLastError(), "launching a workload's resident kernel");
+}
+
+/// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
+/// Asking loads the kernels, so that their first launch waits for nothing.
+template <class F, class Marks>
+unsigned resident_blocks(const ResidentShape& shape) {
+  int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  for (const ResidentKernel<F> kernel : resident_kernels<F, Marks>(shape)) {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
+                                                        resident_staging<F>(kernel)),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    fewest = std::min(fewest, blocks);
+  }
+  return static_cast<unsigned>(processors * fewest);
+}
+
+}  // namespace feedrate

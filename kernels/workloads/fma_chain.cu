@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "kernels/workload_of.hpp"
+
+namespace feedrate {
+namespace {
+
+/// x ← a·x + b, again and again for every float of the payload: `flops_per_byte` sets the arithmetic intensity, from
+/// bound by the bus to bound by the SMs. Fused multiply-adds round once, on the GPU as by std::fma, so the CPU's
+/// reference agrees bit for bit.
+struct FmaChain {
+  static constexpr auto kName = "fma_chain";
+  static constexpr auto kDescription = "a chain of fused multiply-adds on every float, --flops-per-byte long";
+  static constexpr float kA = 0.999f, kB = 0.001f;  // towards 1: no overflow, no denormals, however long the chain
+
+  struct Options {
+    double flops_per_byte = 1;
+  };
+  static const Axes<Options>& axes() {
+    static const auto kAxes = Axes<Options>().number("flops-per-byte", &Options::flops_per_byte, {0.5, 65536},
+                                                     "floating-point operations per payload byte");
+    return kAxes;
+  }
+
+  explicit FmaChain(const Options& options)
+      : steps(static_cast<unsigned>(std::lround(options.flops_per_byte * sizeof(float) / 2))) {}
+
+  unsigned steps;
+
+  FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 4 == 0; }
+  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
+  static std::string refuse(std::size_t payload) {
+    return accepts(payload) ? "" : "fma_chain needs a payload of a multiple of 4 bytes";
+  }
+
+  template <class Group>
+  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    std::uint32_t sum = 0;
+    map_pieces(
+        group, (bytes + 15) / 16, [&](std::size_t i) { return in[i]; },
+        [&](std::size_t i, Vec16 piece) {
+          for (auto& word : piece.word) word = to_bits(chain(to_float(word)));
+          sum += trim_and_sum(piece, i, bytes);
+          out[i] = piece;
+        });
+    return sum;
+  }
+
+  static void shape(std::byte* payload, std::size_t bytes) { make_unit_floats(payload, bytes); }
+
+  void reference(const std::byte* payload, std::size_t bytes, std::byte* result) const {
+    for (std::size_t at = 0; at < bytes; at += sizeof(float)) {
+      float x = 0;
+      std::memcpy(&x, payload + at, sizeof x);
+      for (unsigned s = 0; s < steps; ++s) x = std::fma(kA, x, kB);
+      std::memcpy(result + at, &x, sizeof x);
+    }
+  }
+
+ private:
+  FEEDRATE_HD float chain(float x) const {
+    for (unsigned s = 0; s < steps; ++s) x = fmaf(kA, x, kB);
+    return x;
+  }
+};
+
+const WorkloadRegistration<FmaChain> registered;
+
+}  // namespace
+}  // namespace feedrate

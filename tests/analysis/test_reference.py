@@ -1,0 +1,98 @@
+"""The committed results: every row is valid, every published block is what the rows give, and all of it stays small."""
+
+import gzip
+import json
+import subprocess
+from functools import cache
+
+import pytest
+from conftest import ROOT
+
+from analysis import catalogue
+from analysis.__main__ import main
+
+REFERENCE = ROOT / "results/reference"
+H200 = REFERENCE / "h200"
+MOST = 8_000_000  # bytes of all that is committed there, figures included
+FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
+PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
+LAUNCH = ROOT / "experiments/launch/README.md"
+NOTE = ROOT / "variants/queues/gpu_ring.md"
+BLOCKS = {
+    "figures": ["readme", H200, PAGE, "--figures", H200 / "figures"],
+    "answer": ["readme", H200 / "quick/a", PAGE, "--block", "answer"],
+    "ranks": ["ranks", H200 / "quick/a", H200, "--page", PAGE],
+    "ring": ["readme", H200 / "ring", PAGE, "--block", "ring"],
+    "one_pair": ["readme", H200 / "one_pair", PAGE, "--block", "one_pair"],
+    "load": ["readme", H200 / "load", PAGE, "--block", "load", "--figures", H200 / "load/figures"],
+    "capacity": ["readme", H200 / "capacity", PAGE, "--block", "capacity", "--figures", H200 / "capacity/figures"],
+    "aa": ["aa", H200 / "aa/a", H200 / "aa/b", "--readme", PAGE],
+    "axes": ["ring", H200 / "ring", "--out", H200 / "ring/figures", "--note", NOTE],
+    "launch: best": ["readme", H200 / "launch", LAUNCH, "--block", "best"],
+    "launch: points": ["readme", H200 / "launch", LAUNCH, "--block", "points"],
+    "quick: answer": ["readme", H200 / "quick/b", QUICK, "--block", "answer"],
+    "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
+}
+
+
+@cache
+def read(folder) -> list[dict]:
+    return [json.loads(line) for line in gzip.decompress((folder / "rows.jsonl.gz").read_bytes()).splitlines()]
+
+
+def shortened(value):
+    """The row with short histograms: a validator takes minutes for their buckets, all of which are checked here."""
+    if isinstance(value, list):
+        return [shortened(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "steps" in value and "counts" in value:
+        steps, counts = value["steps"], value["counts"]
+        assert len(steps) == len(counts) and all(type(one) is int and one >= 0 for one in [*steps, *counts])
+        return value | {"steps": steps[:3], "counts": counts[:3]}
+    return {name: shortened(one) for name, one in value.items()}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(REFERENCE)))
+def test_every_committed_row_is_valid_and_names_its_run(schema, folder):
+    some = read(folder)
+    runs = {row["id"] for row in some if row["kind"] == "run"}
+    for row in some:
+        schema.validate(shortened(row))
+        assert row["kind"] == "run" or row["run"] in runs
+    assert runs == {row["run"] for row in some if row["kind"] != "run"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(REFERENCE)))
+def test_the_catalogue_beside_the_rows_knows_all_that_they_name(folder):
+    known = catalogue.merged([catalogue.read(folder, "DIR")])
+    for row in read(folder):
+        if row["kind"] == "floor":
+            assert row["floor"]["name"] in known.floors
+        elif row["kind"] != "run":
+            experiment = known.experiments[row["experiment"]]
+            assert row["params"].keys() <= experiment.axes.keys()
+            assert row.get("figures", {}).keys() <= experiment.figures.keys()
+            assert all(experiment.applies(axis, row["params"]) for axis in row["params"])
+
+
+@pytest.mark.parametrize("arguments", BLOCKS.values(), ids=BLOCKS.keys())
+def test_every_published_block_is_what_the_rows_give(arguments, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    words = [str(word.relative_to(ROOT)) if hasattr(word, "relative_to") else word for word in arguments]
+    main([*words, "--check"])  # ranks also exits with 1 where a search missed something, as its page says
+    assert "is not what the rows" not in capsys.readouterr().err
+
+
+def test_every_generated_block_is_checked_here():
+    begun = sum(page.read_text().count(":begin -->") for page in (PAGE, QUICK, NOTE))
+    assert begun == len(BLOCKS)
+
+
+def test_the_committed_results_stay_small():
+    listed = subprocess.run(["git", "ls-files", "-z", str(REFERENCE)], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git checkout")
+    names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+    sizes = {name: (ROOT / name).stat().st_size for name in names}
+    assert sizes and sum(sizes.values()) < MOST, sorted(sizes.items(), key=lambda one: -one[1])[:10]

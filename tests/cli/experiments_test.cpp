@@ -1,0 +1,163 @@
+// Experiments besides the first, axes with owners, and compressed rows.
+#include <zlib.h>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class Experiments : public testing::Test {
+ protected:
+  Outcome run(const Words& more) {
+    Words words{"run", "--device", "cpu", "--seconds", "0.05", "--warmup", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return place_.run(words);
+  }
+  Workplace place_;
+};
+
+TEST_F(Experiments, LaunchIsMeasuredAndItsRowsAreValid) {
+  const Outcome outcome = run({"--experiment", "launch", "--kernels", "4", "--threads", "2", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json row = measured_in(outcome.out).at(0);
+  EXPECT_EQ(row.at("status"), "ok") << row.at("reason");
+  EXPECT_GT(row.at("figures").at("kernels_per_second"), 0);
+  EXPECT_GT(row.at("figures").at("round_trip_ns").at("samples"), 0);
+  EXPECT_EQ(row.at("details").at("verified").at("launched"), row.at("details").at("verified").at("ran"));
+  EXPECT_EQ(row.at("params").at("kernels"), 4);
+  EXPECT_FALSE(row.at("params").contains("queue"));
+  place_.write("rows.jsonl", outcome.out);
+  EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
+}
+
+TEST_F(Experiments, LaunchShowsItsFiguresInATable) {
+  const Outcome outcome = run({"--experiment", "launch", "--repetitions", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* said : {"kernels_per_second", "round_trip_ns", "kernels/s", "of 2 repetitions, 2 ok"}) {
+    EXPECT_NE(outcome.out.find(said), std::string::npos) << said << "\n" << outcome.out;
+  }
+}
+
+TEST_F(Experiments, ASweepOfLaunchAnswersAndResumes) {
+  place_.write("s.json", R"({"experiment": "launch", "axes": {"form": ["plain", "graph"], "kernels": [1, 8]},
+                             "run": {"seconds": 0.02, "warmup": 0, "repetitions": 2}})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("NOT GPU results"), std::string::npos) << outcome.err;
+  const auto cells = cells_of(place_ / "out" / "rows.jsonl");
+  EXPECT_EQ(cells.size(), 2u * 2 + 2) << "a graph needs a GPU: skipped once each";
+  for (const Json& cell : cells) {
+    EXPECT_EQ(cell.at("experiment"), "launch");
+    EXPECT_EQ(cell.at("status"), cell.at("params").at("form") == "graph" ? "skipped" : "ok");
+  }
+  EXPECT_TRUE(fs::exists(place_ / "out" / "catalogue.json"));
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  const Outcome again = place_.run({"sweep", "--resume", "out", "--device", "cpu"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(cells_of(place_ / "out" / "rows.jsonl").size(), cells.size());
+}
+
+TEST_F(Experiments, AnUnknownOneIsRefusedByName) {
+  for (const Words& words : {Words{"run", "--experiment", "lunch"}, {"list", "--markdown", "lunch"}}) {
+    const Outcome outcome = place_.run(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("lunch"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("feeding, launch"), std::string::npos) << outcome.err;
+  }
+  place_.write("s.json", R"({"experiment": "lunch", "axes": {"form": "plain"}})");
+  const Outcome outcome = place_.run({"sweep", "s.json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("experiment: 'lunch'"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Experiments, WithoutOfferedLoadThereIsNoCapacity) {
+  place_.write("s.json", R"({"experiment": "launch", "axes": {"form": "plain"}})");
+  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("launch has none"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Experiments, ASpecOfCapacitiesIsNoSweep) {
+  const Outcome outcome = place_.run({"sweep", (source_dir() / "experiments/specs/capacity.json").string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("feedrate capacity capacity"), std::string::npos) << outcome.err;
+}
+
+struct Misplaced {
+  Words words;
+  std::string option, owner;
+};
+class MisplacedOption : public testing::TestWithParam<Misplaced> {};
+
+TEST_P(MisplacedOption, IsRefusedByName) {
+  Workplace place;
+  Words words{"run", "--device", "cpu", "--seconds", "0.05"};
+  words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
+  const Outcome outcome = place.run(words);
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(outcome.err.find("feedrate: " + GetParam().option), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find(GetParam().owner), std::string::npos) << outcome.err;
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, MisplacedOption,
+    testing::Values(Misplaced{{"--queue", "null", "--lanes", "4"}, "--lanes", "gpu_ring"},
+                    Misplaced{{"--queue", "host_polled", "--pack", "4"}, "--pack", "redis_list, redis_stream"},
+                    Misplaced{{"--queue", "host_polled", "--transfer", "pageable", "--streams", "2"},
+                              "--streams",
+                              "mapped, pinned"},
+                    Misplaced{{"--queue", "gpu_ring", "--workers", "2"}, "--workers", "moves messages itself"},
+                    Misplaced{{"--queue", "gpu_ring", "--block", "64"}, "--block", "--device cuda"},
+                    Misplaced{{"--queue", "null", "--flops-per-byte", "4"}, "--flops-per-byte", "fma_chain"}));
+
+TEST_F(Experiments, HelpGroupsAxesByOwner) {
+  const std::string help = place_.run({"run", "--help"}).out;
+  const auto own = help.find("AXES of gpu_ring"), lanes = help.find("--lanes");
+  ASSERT_NE(own, std::string::npos);
+  EXPECT_LT(own, lanes);
+  EXPECT_LT(help.find("--payload"), own);
+}
+
+TEST_F(Experiments, ThePageHasTheAxesOfTheCatalogue) {
+  const std::string page = read_text(source_dir() / "experiments/README.md"), begin = "<!-- axes:begin -->\n";
+  const auto from = page.find(begin), to = page.find("<!-- axes:end -->");
+  ASSERT_NE(from, std::string::npos);
+  EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()),
+            place_.run({"list", "--markdown", "feeding"}).out);
+}
+
+/// Compressed as rows in git are.
+void compress(const std::string& text, const fs::path& file) {
+  gzFile to = gzopen(file.c_str(), "wb");
+  gzwrite(to, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(to);
+}
+
+TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "warmup": 0}})");
+  ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
+  const std::string rows = read_text(place_ / "out/rows.jsonl");
+  compress(rows, place_ / "out/rows.jsonl.gz");
+  EXPECT_NE(place_.run({"validate", "out/rows.jsonl.gz"}).out.find(" 0 wrong"), std::string::npos);
+  compress(rows + "{\"kind\": \"cell\"}\n{\"cut", place_ / "bad.jsonl.gz");
+  const Outcome bad = place_.run({"validate", "bad.jsonl.gz"});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_NE(bad.out.find(" 2 wrong"), std::string::npos) << bad.out;
+  write_text(place_ / "broken.jsonl.gz", read_text(place_ / "out/rows.jsonl.gz").substr(0, 200));
+  EXPECT_EQ(place_.run({"validate", "broken.jsonl.gz"}).code, 2);
+  fs::remove(place_ / "out/rows.jsonl");
+  const Outcome resumed = place_.run({"sweep", "--resume", "out", "--device", "cpu"});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_NE(resumed.err.find("gunzip"), std::string::npos) << resumed.err;
+}
+
+TEST_F(Experiments, RowsOfAnOlderSchemaAreNotAddedTo) {
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "warmup": 0}})");
+  ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
+  write_text(place_ / "out/rows.jsonl", "{\"schema\":1,\"kind\":\"cell\"}\n");
+  const Outcome outcome = place_.run({"sweep", "--resume", "out", "--device", "cpu"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("schema 1"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

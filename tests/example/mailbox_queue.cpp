@@ -1,0 +1,112 @@
+// A broker with an axis, a floor and a guarantee of its own is one file, too. Nothing else names any of them.
+#include <cstring>
+#include <mutex>
+
+#include "variants/queues/ring_memory.hpp"
+#include "variants/worker.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Its axis: `--resend-every 100` brings each hundredth result twice, as brokers do that were not told in time.
+struct Options {
+  unsigned resend_every = 0;
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>().number("resend-every", &Options::resend_every, {0, 1e6}, "results that come twice; 0 = none");
+  return kAxes;
+}
+
+struct MailboxBroker final : Broker {
+  MailboxBroker(RingView ring, std::size_t most) : ring(ring), most(most), server(ring) {}
+  std::optional<Batch> fetch() override {
+    const std::uint64_t first = server.taken();
+    const std::uint64_t n = ring.contiguous(first, std::min<std::uint64_t>(server.waiting(), most));
+    if (n == 0) return std::nullopt;
+    server.take(n);
+    return Batch{{ring.in_slot(first), ring.in_stride, n}, {ring.out_slot(first), ring.out_stride, n}};
+  }
+  void complete(const Batch& batch) override { server.complete(batch.in.count); }
+  RingView ring;
+  std::size_t most;
+  RingServer server;
+};
+
+/// Hands out results, and now and then one of them again.
+class Resending final : public Collector {
+ public:
+  Resending(RingView view, unsigned every) : ring_(view), every_(every), copy_(view.out_stride) {}
+  ConstMessages poll(std::size_t n) override {
+    if (again_) return {copy_.data(), copy_.size(), 1};
+    return ring_.poll(every_ == 0 ? n : 1);
+  }
+  void release(std::size_t n) override {
+    if (n == 0) return;
+    if (again_) {
+      again_ = false;
+      return;
+    }
+    if (every_ != 0 && ++count_ % every_ == 0) {
+      std::memcpy(copy_.data(), ring_.poll(1).base, copy_.size());
+      again_ = true;
+    }
+    ring_.release(n);
+  }
+
+ private:
+  RingCollector ring_;
+  std::uint64_t every_, count_ = 0;
+  std::vector<std::byte> copy_;
+  bool again_ = false;
+};
+
+class Mailbox final : public Queue {
+ public:
+  explicit Mailbox(const QueueConfig& config) : options_(own_axes().of(config.point.own)) {
+    const HostMemory memory = Transfers::instance().get("--transfer", config.point.transfer).memory;
+    for (unsigned i = 0; i < config.point.producers; ++i) {
+      rings_.emplace_back(config.device, memory, config.in_stride(), config.out_stride(), ring_capacity(config.point));
+    }
+    const auto end = [this, &config](unsigned i) {
+      return std::make_unique<MailboxBroker>(rings_[i].view(), config.point.batch);
+    };
+    workers_ = std::make_unique<WorkerPool>(config, config.point.producers, end);
+  }
+  std::unique_ptr<Producer> producer(unsigned i) override { return std::make_unique<RingIn>(rings_[i].view()); }
+  std::unique_ptr<Collector> collector(unsigned i) override {
+    return std::make_unique<Resending>(rings_[i].view(), options_.resend_every);
+  }
+  void start() override { workers_->start(); }
+  void stop(bool drain) override { workers_->stop(drain); }
+  void check() override { workers_->check(); }
+  Cost cost() const override { return {.host_threads = workers_->size()}; }
+
+ private:
+  Options options_;
+  std::vector<RingMemory> rings_;
+  std::unique_ptr<WorkerPool> workers_;
+};
+
+/// Its floor: how often a mutex can be taken.
+void add_floors(FloorList& floors, const RedisSettings&) {
+  floors.add("mailbox_locks_per_second", "1/s", "locks of a free mutex", [] {
+    std::mutex mutex;
+    return per_second(0.01, [&] { const std::lock_guard lock(mutex); });
+  });
+}
+
+const QueueRegistration registered("mailbox", {.description = "example: a broker that may bring a result twice",
+                                               .delivery = Delivery::at_least_once,
+                                               .order = "per producer",
+                                               .uses_transfer = true,
+                                               .axes = own_axes().list(),
+                                               .make = make_queue<Mailbox>,
+                                               .floors = add_floors,
+                                               .limits = [](const Bounded&, Limits& limits) {
+                                                 limits.rate("mailbox_locks_per_second",
+                                                             limits.floor("mailbox_locks_per_second"));
+                                               }});
+
+}  // namespace
+}  // namespace feedrate

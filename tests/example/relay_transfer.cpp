@@ -1,0 +1,54 @@
+// A transfer with an axis of its own is one file.
+#include "variants/transfer.hpp"
+#include "variants/transfers/in_flight.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  unsigned copies = 1;
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>().number("copies-each", &Options::copies, {1, 8}, "how often a batch is copied to the device");
+  return kAxes;
+}
+
+/// Copies a batch to the device as often as it is told, and waits for everything.
+class Relay final : public Transfer {
+ public:
+  explicit Relay(const TransferConfig& config)
+      : config_(config),
+        copies_(own_axes().of(config.own).copies),
+        stream_(config.device.stream()),
+        in_(config.device.allocate_device(config.most_messages * config.in_stride)),
+        out_(config.device.allocate_device(config.most_messages * config.out_stride)) {}
+  bool submit(const Batch& batch) override {
+    if (finished_) return false;
+    for (unsigned i = 0; i < copies_; ++i) {
+      stream_->copy_to_device(in_.data(), batch.in.base, batch.in.count * batch.in.stride);
+    }
+    stream_->launch(config_.workload, view(in_.data(), out_.data(), batch), config_.block);
+    stream_->copy_to_host(batch.out.base, out_.data(), batch.out.count * batch.out.stride);
+    stream_->synchronize();
+    finished_ = batch;
+    return true;
+  }
+  std::optional<Batch> poll() override { return std::exchange(finished_, std::nullopt); }
+
+ private:
+  TransferConfig config_;
+  unsigned copies_;
+  std::unique_ptr<Stream> stream_;
+  Buffer in_, out_;
+  std::optional<Batch> finished_;
+};
+
+const TransferRegistration registered("relay", {.description = "example: copies a batch several times",
+                                                .memory = HostMemory::pageable,
+                                                .axes = own_axes().list(),
+                                                .depth = [](const Values&) { return 1u; },
+                                                .make = make_transfer<Relay>});
+
+}  // namespace
+}  // namespace feedrate

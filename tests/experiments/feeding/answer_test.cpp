@@ -1,0 +1,161 @@
+#include "experiments/feeding/answer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "experiments/feeding/axes.hpp"
+#include "experiments/sweep/progress.hpp"
+
+namespace feedrate::test {
+namespace {
+
+struct Cell {
+  std::string queue, transfer = "none";
+  std::size_t payload = 64, window = 256;
+  double messages = 1e6, p50 = 1000;
+  std::string status = "ok", cause = "";
+};
+
+Json row_of(const Cell& cell) {
+  return {{"kind", "cell"},
+          {"status", cell.status},
+          {"cause", cell.cause},
+          {"params",
+           {{"queue", cell.queue},
+            {"transfer", cell.transfer},
+            {"payload_bytes", cell.payload},
+            {"window", cell.window},
+            {"producers", 1},
+            {"arrivals", "closed"},
+            {"device", "cpu"}}},
+          {"figures",
+           {{"messages_per_second", cell.messages},
+            {"bytes_per_second", cell.messages * static_cast<double>(cell.payload)},
+            {"latency_ns", {{"p50", cell.p50}}}}}};
+}
+
+/// Three repetitions, one of them a percent less and one a percent more.
+void add(Answer& answer, Cell cell) {
+  const double messages = cell.messages, p50 = cell.p50;
+  for (const double factor : {0.99, 1.0, 1.01}) {
+    cell.messages = messages * factor;
+    cell.p50 = p50 * factor;
+    answer.add(row_of(cell));
+  }
+}
+
+TEST(Answer, IsTheBestOfEachVariantAndTheRunnerUp) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 3e6});
+  add(answer, {.queue = "gpu_ring", .window = 512, .messages = 4e6});
+  add(answer, {.queue = "host_polled", .transfer = "pinned", .messages = 2e6});
+  const auto categories = answer.categories();
+  ASSERT_EQ(categories.size(), 1u);
+  EXPECT_EQ(categories[0].name, "small");
+  ASSERT_EQ(categories[0].places.size(), 2u);
+  EXPECT_EQ(categories[0].places[0].variant, "gpu_ring");
+  EXPECT_DOUBLE_EQ(categories[0].places[0].value, 4e6);
+  EXPECT_NEAR(*categories[0].places[0].half_width / 4e6, 4.303 * 0.01 / std::sqrt(3.0), 1e-6);
+  EXPECT_EQ(categories[0].places[1].variant, "host_polled + pinned");
+  EXPECT_NE(answer.text().find("(2 x)"), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("NOT GPU results"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, LargeGoesByBytesAndLoneByLatency) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .payload = 65536, .messages = 1e3});
+  add(answer, {.queue = "redis_list", .payload = 65536, .messages = 5e3});
+  add(answer, {.queue = "gpu_ring", .window = 1, .messages = 9e5, .p50 = 800});
+  add(answer, {.queue = "redis_list", .window = 1, .messages = 1e5, .p50 = 9000});
+  const auto categories = answer.categories();
+  ASSERT_EQ(categories.size(), 3u);
+  EXPECT_EQ(categories[1].payload, 65536u);
+  EXPECT_EQ(categories[1].places[0].variant, "redis_list");
+  EXPECT_EQ(categories[2].name, "lone");
+  EXPECT_EQ(categories[2].places[0].variant, "gpu_ring");
+  EXPECT_DOUBLE_EQ(categories[2].places[0].value, 800);
+}
+
+TEST(Answer, LeavesOutWhatIsNoAnswer) {
+  Answer answer;
+  Json try_row = row_of({.queue = "gpu_ring", .messages = 9e9});
+  try_row["search"] = Json::object();
+  answer.add(try_row);
+  answer.add(row_of({.queue = "gpu_ring", .messages = 9e9, .status = "invalid", .cause = "disturbed"}));
+  answer.add(row_of({.queue = "null", .messages = 9e9}));
+  EXPECT_EQ(answer.text(), "");
+  answer.add(row_of({.queue = "gpu_ring", .messages = 5e6, .status = "invalid", .cause = "driver_bound"}));
+  EXPECT_NE(answer.text().find("at least 5 M msg/s"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, OverlappingIntervalsAreNoDifference) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 1.00e6});
+  add(answer, {.queue = "redis_list", .messages = 0.98e6});
+  EXPECT_NE(answer.text().find("no clear difference"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, ARunnerUpThatTheGeneratorLimitedMayBeBetter) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 9e6});
+  add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .cause = "driver_bound"});
+  EXPECT_NE(answer.text().find("at least 3 M msg/s"), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("no clear difference"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, IsUnstableByItsOwnMetricAlone) {
+  const auto text_of = [](const char* metric) {
+    Answer answer;
+    Json row = row_of({.queue = "gpu_ring"});
+    row["stop"]["unstable"] = Json::array({metric});
+    answer.add(row);
+    return answer.text();
+  };
+  EXPECT_NE(text_of("messages_per_second").find("unstable"), std::string::npos);
+  EXPECT_EQ(text_of("latency_ns.p99").find("unstable"), std::string::npos) << "a rate is shown, no p99";
+}
+
+TEST(Answer, FitsATerminal) {
+  Answer answer;
+  for (const char* queue : {"redis_stream", "host_polled"}) {
+    for (const std::size_t payload : {64, 65536}) {
+      add(answer, {.queue = queue, .transfer = "pageable", .payload = payload, .messages = 123456});
+      add(answer, {.queue = queue, .transfer = "pageable", .payload = payload, .window = 1, .p50 = 123456});
+    }
+  }
+  std::istringstream lines(answer.text());
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(shortened(line, 80), line);
+}
+
+TEST(ProgressLine, IsCutAtWholeCharacters) {
+  EXPECT_EQ(shortened("12345", 5), "12345");
+  EXPECT_EQ(shortened("123456", 5), "1234…");
+  EXPECT_EQ(shortened("µµµµµ", 5), "µµµµµ");
+  EXPECT_EQ(shortened("µµµµµµ", 5), "µµµµ…");
+}
+
+TEST(ProgressLine, NamesWhatVaries) {
+  Point one, two;
+  one.queue = two.queue = "null";
+  two.payload = 4096;
+  two.window = 1;
+  const Kind kind("feeding");
+  const Labels labels(kind, {{values_of(one), ""}, {values_of(two), ""}});
+  EXPECT_EQ(labels.of(values_of(one)), "null + pinned 64B window=256");
+  EXPECT_EQ(labels.of(values_of(two)), "null + pinned 4KiB window=1");
+}
+
+TEST(Crowding, IsSaidOnceAndOnlyWhereItIs) {
+  Point fits, crowded;
+  fits.producers = 1;
+  fits.workers = 0;
+  crowded.producers = 4;
+  crowded.workers = 1;
+  const Kind kind("feeding");
+  EXPECT_EQ(crowded_text(kind, {{values_of(fits), ""}}, 2), "");
+  EXPECT_EQ(crowded_text(kind, {{values_of(crowded), "impossible"}}, 2), "");
+  const std::string said = crowded_text(kind, {{values_of(fits), ""}, {values_of(crowded), ""}}, 2);
+  EXPECT_NE(said.find("1 of 2 points spin up to 9 threads on 2 cores"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace feedrate::test

@@ -1,0 +1,319 @@
+#include <thread>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/threads.hpp"
+#include "experiments/feeding/open_load.hpp"
+#include "tests/support/cells.hpp"
+#include "tests/support/echo_like.hpp"
+#include "variants/queues/ring_memory.hpp"
+
+/// Open load on queues that do what they must not: what the row says must be what happened.
+namespace feedrate::test {
+namespace {
+
+/// Serves a ring by a thread that once freezes, or takes its time for every batch.
+class ReluctantQueue final : public Queue {
+ public:
+  struct Manner {
+    std::chrono::milliseconds freezes_after{-1}, freezes_for{0};
+    std::chrono::microseconds per_message{0};
+  };
+  ReluctantQueue(const QueueConfig& config, Manner manner)
+      : config_(config),
+        manner_(manner),
+        memory_(config.device, HostMemory::pageable, config.in_stride(), config.out_stride(),
+                ring_capacity(config.point)) {}
+  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RingIn>(memory_.view()); }
+  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<RingOut>(memory_.view()); }
+  void start() override {
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  }
+  void stop(bool) override { thread_ = {}; }
+  Cost cost() const override { return {.host_threads = 1}; }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    const RingView ring = memory_.view();
+    RingServer server(ring);
+    Backoff backoff;
+    const std::uint64_t freeze_at = now_ns() + static_cast<std::uint64_t>(manner_.freezes_after.count()) * 1'000'000;
+    bool will_freeze = manner_.freezes_after.count() >= 0;
+    while (!stop.stop_requested()) {
+      if (will_freeze && now_ns() > freeze_at) {
+        will_freeze = false;
+        std::this_thread::sleep_for(manner_.freezes_for);
+      }
+      const std::uint64_t first = server.taken(), n = ring.contiguous(first, server.waiting());
+      if (n == 0) {
+        backoff.wait();
+        continue;
+      }
+      backoff.reset();
+      config_.workload.run_on_cpu(
+          {ring.in_slot(first), ring.out_slot(first), ring.in_stride, ring.out_stride, static_cast<std::uint32_t>(n)});
+      if (manner_.per_message.count() != 0) std::this_thread::sleep_for(n * manner_.per_message);
+      server.take(n);
+      server.complete(n);
+    }
+  }
+
+  QueueConfig config_;
+  Manner manner_;
+  RingMemory memory_;
+  std::jthread thread_;
+};
+
+QueueEntry reluctant(ReluctantQueue::Manner manner) {
+  return {.description = "test: reluctant", .order = "per producer", .make = [manner](const QueueConfig& config) {
+            return std::make_unique<ReluctantQueue>(config, manner);
+          }};
+}
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+const QueueRegistration freezing("test_freezing", reluctant({milliseconds(5000), milliseconds(100), microseconds(0)}));
+const QueueRegistration slow("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
+const QueueRegistration prompt("test_prompt", reluctant({}));
+
+/// An echo whose messages take long to make: the generator's fault, not the queue's.
+struct SlowToMake : EchoLike<SlowToMake> {
+  static constexpr auto kName = "test_slow_to_make";
+  static constexpr auto kDescription = "test: messages take 300 us to make";
+  static void shape(std::byte*, std::size_t) {
+    const std::uint64_t end = now_ns() + 300'000;
+    while (now_ns() < end) {
+    }
+  }
+  static Checked check(std::uint64_t, std::size_t, ConstMessages results, std::uint64_t* ids) {
+    for (std::size_t i = 0; i < results.count; ++i) ids[i] = results.header(i).id;
+    return {true, false, results.header(0).id};
+  }
+};
+const WorkloadRegistration<SlowToMake> slow_to_make;
+
+/// An echo of which one message takes 50 ms to make.
+struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
+  static constexpr auto kName = "test_once_slow_to_make";
+  static constexpr auto kDescription = "test: one message takes 50 ms to make";
+  static void shape(std::byte*, std::size_t) {
+    static std::atomic<int> made{0};
+    if (++made != 2000) return;
+    const std::uint64_t end = now_ns() + 50'000'000;
+    while (now_ns() < end) {
+    }
+  }
+  static Checked check(std::uint64_t, std::size_t, ConstMessages results, std::uint64_t* ids) {
+    for (std::size_t i = 0; i < results.count; ++i) ids[i] = results.header(i).id;
+    return {true, false, results.header(0).id};
+  }
+};
+const WorkloadRegistration<OnceSlowToMake> once_slow_to_make;
+
+Point open_point(const std::string& queue, std::uint64_t rate) {
+  Point point;
+  point.queue = queue;
+  point.device = "cpu";
+  point.arrivals = "constant";
+  point.rate = rate;
+  return point;
+}
+
+Json run_open(const Point& point, double seconds, double warmup = 0) {
+  RunSettings settings;
+  settings.seconds = seconds;
+  settings.warmup_seconds = warmup;
+  settings.keep_disturbed = true;
+  Session session("feeding", "cpu", 0, {}, "test", settings);
+  return run_cell(session, point);
+}
+
+/// The share of a row's histogram above `ns`.
+double share_above(const Json& latency, double ns) {
+  double above = 0, all = 0;
+  const Json& histogram = latency["histogram"];
+  for (std::size_t i = 0; i < histogram["index"].size(); ++i) {
+    const auto count = histogram["counts"][i].get<double>();
+    all += count;
+    if (static_cast<double>(Histogram::lowest(histogram["index"][i])) > ns) above += count;
+  }
+  return above / all;
+}
+
+TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
+  Point point = open_point("test_freezing", 10'000);
+  point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
+  // 100 ms of 10 s: 1 % of the messages, evenly spread over what was left of the freeze when each was due. Other
+  // processes of a busy machine freeze threads, too, for shorter times: then it is tried again.
+  Json row;
+  const auto near = [&](const char* part, double ns, double share) {
+    return std::abs(share_above(row["figures"][part], ns) - share) < 0.25 * share;
+  };
+  bool seen = false;
+  for (int tries = 0; tries < 3 && !seen; ++tries) {
+    row = run_open(point, 10);
+    ASSERT_TRUE(row.contains("figures")) << row.dump(1);
+    EXPECT_EQ(row["details"]["counts"]["received"], 100'000);
+    seen = near("latency_ns", 20e6, 0.008) && near("latency_ns", 50e6, 0.005) && near("send_lag_ns", 50e6, 0.005) &&
+           row["figures"]["latency_ns"]["max"] > 95e6 && row["figures"]["latency_ns"]["max"] < 130e6 &&
+           share_above(row["figures"]["service_ns"], 20e6) < 0.0015;  // only the window was in flight
+  }
+  EXPECT_TRUE(seen) << "above 20 and 50 ms: " << share_above(row["figures"]["latency_ns"], 20e6) << ", "
+                    << share_above(row["figures"]["latency_ns"], 50e6) << "; at most "
+                    << row["figures"]["latency_ns"]["max"];
+  EXPECT_NE(row["status"], "unsustainable") << "it caught up: " << row["reason"];
+}
+
+TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
+  const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // it serves 5000 a second at most
+  EXPECT_EQ(row["status"], "unsustainable") << row["reason"];
+  EXPECT_NE(row["reason"].get<std::string>().find("never sent"), std::string::npos);
+  EXPECT_GT(row["details"]["load"]["backlog"]["per_second"], 10'000);
+  EXPECT_GT(row["details"]["load"]["blocked_share"], 0.5);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 0);
+  EXPECT_EQ(row["details"]["load"]["due"], 10'000);
+  EXPECT_GT(row["details"]["load"]["unsent"], 0);
+}
+
+TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
+  Point point = open_point("test_prompt", 2000);
+  point.workload = "test_slow_to_make";
+  point.arrivals = "bursts";
+  point.burst_us = 1000;
+  point.pause_us = 9000;
+  const Json row = run_open(point, 0.5);
+  EXPECT_EQ(row["status"], "invalid") << row.dump(1);
+  EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
+  EXPECT_LT(row["details"]["load"]["blocked_share"], 0.1);
+}
+
+TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
+  Point point = open_point("test_prompt", 20'000);
+  point.workload = "test_slow_to_make";  // 3300 a second at most
+  const Json row = run_open(point, 0.3);
+  EXPECT_EQ(row["status"], "invalid") << row["reason"];
+  EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
+}
+
+/// So many messages of 10'000, of 5 us otherwise, were sent late by the generator's fault, and taken long by the queue.
+struct Some {
+  int count;
+  std::uint64_t late_ns, slow_ns;
+};
+
+Json judged(const std::vector<Some>& some, double pause_ns = 0) {
+  PassResult pass;
+  pass.seconds = 1;
+  pass.due = pass.received = 10'000;
+  int rest = 10'000;
+  const auto record = [&](const Some& these) {
+    for (int i = 0; i < these.count; ++i) {
+      pass.latency.record(5'000 + these.late_ns + these.slow_ns);
+      pass.without_own_lag.record(5'000 + these.slow_ns);
+      pass.own_lag.record(these.late_ns);
+    }
+    rest -= these.count;
+  };
+  for (const Some& these : some) record(these);
+  record({rest, 0, 0});
+  Measurement measured;
+  describe_open_load(open_point("test_prompt", 10'000), pass, 1, pause_ns, measured);
+  return {{"status", text_of(measured.status)}, {"reason", measured.reason}, {"details", measured.details}};
+}
+
+TEST(OpenLoad, TheGeneratorIsBlamedForWhatItAddsOnly) {
+  const Json row = judged({{200, 80'000, 40'000}});
+  EXPECT_EQ(row["status"], "invalid");
+  EXPECT_NE(row["reason"].get<std::string>().find("without its own lag 44.9"), std::string::npos) << row["reason"];
+  EXPECT_NEAR(row["details"]["load"]["without_own_lag_ns"]["p99"], 45'000, 500);
+  // It was late for other messages than those that make the percentile.
+  EXPECT_EQ(judged({{90, 80'000, 0}, {310, 0, 40'000}})["status"], "ok");
+}
+
+TEST(OpenLoad, TheGeneratorIsNotBlamedForTheHostsPauses) {
+  EXPECT_EQ(judged({{200, 8'000, 0}})["status"], "invalid");
+  EXPECT_EQ(judged({{200, 8'000, 0}}, 4'500)["status"], "ok");         // no thread of this host would be in time
+  EXPECT_EQ(judged({{200, 80'000, 0}}, 45'000)["status"], "invalid");  // on such a host nobody can tell
+  EXPECT_EQ(judged({{5'200, 8'000, 0}}, 4'500)["status"], "invalid");  // pauses don't make half of them late
+}
+
+TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
+  Point point = open_point("test_prompt", 20'000);
+  point.workload = "test_once_slow_to_make";
+  const Json row = run_open(point, 0.5);
+  EXPECT_EQ(row["status"], "invalid") << row["reason"];
+  const double lag = row["figures"]["send_lag_ns"]["p99"];
+  EXPECT_GT(lag, 30e6);  // a tenth of the messages waited, up to 50 ms
+  // The rest is the wait for room, when all that is late goes out at once.
+  EXPECT_GT(row["details"]["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
+}
+
+TEST(OpenLoad, ALowRateIsTimedWhole) {
+  Point point = open_point("gpu_ring", 20);
+  point.arrivals = "poisson";
+  const Json row = run_open(point, 1, 0.01);  // hardly anything is due in the warm-up
+  EXPECT_EQ(row["figures"]["latency_ns"]["sampled_every"], 1);
+  EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["details"]["load"]["due"]);
+  EXPECT_LT(row["details"]["counts"]["sent"], 60) << "no closed load before";
+}
+
+TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
+  RunSettings settings = brief();
+  settings.messages = 0;
+  settings.seconds = 0.1;
+  Session session("feeding", "cpu", 0, {}, "test", settings);
+  Point point = open_point("gpu_ring", 10'000);
+  point.arrivals = "poisson";
+  const auto due = [&](unsigned repetition) { return run_cell(session, point, repetition)["details"]["load"]["due"]; };
+  const Json first = due(0);
+  EXPECT_EQ(first, due(0));
+  EXPECT_NE(first, due(1));
+  point.queue = "host_polled";
+  EXPECT_EQ(first, due(0));
+}
+
+TEST(OpenLoad, WhatItMeasuresAddsUp) {
+  const Json row = run_open(open_point("gpu_ring", 5000), 1);
+  EXPECT_EQ(row["details"]["load"]["due"], 5000);
+  EXPECT_EQ(row["details"]["counts"]["sent"], 5000);
+  EXPECT_EQ(row["details"]["counts"]["received"], 5000);
+  EXPECT_NEAR(row["figures"]["messages_per_second"].get<double>(), 5000, 100);
+  const auto mean = [&](const char* name) { return row["figures"][name]["mean"].get<double>(); };
+  EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
+  EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["figures"]["service_ns"]["samples"]);
+}
+
+TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
+  for (const char* queue : {"null", "gpu_ring", "host_polled"}) {
+    Point point = open_point(queue, 20'000);
+    point.producers = 3;
+    point.arrivals = "poisson";
+    point.payload_mix = "0:1,64:5,100:1,4Ki:1";
+    point.priority_mix = "0:0.2,3:0.8";
+    const Json row = run_open(point, 0.4, 0.1);
+    for (const char* wrong : {"lost", "duplicated", "corrupted"})
+      EXPECT_EQ(row["details"]["counts"][wrong], 0) << queue << wrong;
+    EXPECT_EQ(row["params"]["payload_bytes"], 4096);
+    ASSERT_TRUE(row["details"].contains("priorities_ns")) << row.dump(1);
+    const double high = row["details"]["priorities_ns"]["0"]["samples"],
+                 low = row["details"]["priorities_ns"]["3"]["samples"];
+    EXPECT_NEAR(high / (high + low), 0.2, 0.03) << queue;
+    const double bytes = row["figures"]["bytes_per_second"], messages = row["figures"]["messages_per_second"];
+    EXPECT_NEAR(bytes / messages, (5 * 64 + 100 + 4096) / 8.0, 60) << queue;
+  }
+}
+
+TEST(Trends, OfABacklog) {
+  std::vector<double> level(1000), growing(1000);
+  for (std::size_t i = 0; i < level.size(); ++i) {
+    level[i] = static_cast<double>(i * 7919 % 100);
+    growing[i] = level[i] + static_cast<double>(i);
+  }
+  EXPECT_NEAR(backlog_of(growing, 1).per_second, 1000, 20);
+  EXPECT_NEAR(backlog_of(growing, 2).per_second, 500, 10) << "looks 2 ms apart";
+  EXPECT_LT(std::abs(backlog_of(level, 1).per_second), 20);
+  EXPECT_NEAR(backlog_of(growing, 1).begin, 99.5, 5);
+  EXPECT_NEAR(backlog_of(growing, 1).end, 999, 5);
+}
+
+}  // namespace
+}  // namespace feedrate::test

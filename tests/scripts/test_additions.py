@@ -1,0 +1,43 @@
+"""What an addition costs, in files: what names the examples of tests/example must be their own files alone."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def naming(word: str) -> set[str]:
+    """Tracked files besides tests of the examples that name it."""
+    ran = subprocess.run(
+        ["git", "-C", ROOT, "grep", "-lw", "--untracked", "-e", word, "--", "*.cpp", "*.hpp", "*.cu", "*.py", "*.txt"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    own = {"tests/example/additions_test.cpp", "tests/scripts/test_additions.py"}
+    return set(ran.stdout.split()) - own
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (["mailbox", "resend-every", "mailbox_locks_per_second"], "tests/example/mailbox_queue.cpp"),
+        (["relay", "copies-each"], "tests/example/relay_transfer.cpp"),
+        (["counted_per_second", "step_ns"], "tests/example/count_experiment.cpp"),
+    ],
+)
+def test_an_addition_is_one_file(words, file):
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    for word in words:
+        assert naming(word) == {file}, word
+
+
+def test_a_workload_with_an_option_is_one_file():
+    """`fma_chain` and its axis: the harness, the commands and the analysis know neither."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    known = {name for name in naming("flops-per-byte") if name.startswith(("common", "kernels", "variants", "experim"))}
+    assert known == {"kernels/workloads/fma_chain.cu"}
