@@ -105,7 +105,7 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
       ->type_name("SLO")
       ->take_all()
       ->capture_default_str();
-  add_percent(*command, "resolution", options->resolution, "how close the rates come that bracket the answer");
+  add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

@@ -168,7 +168,7 @@ void CommonOptions::add_redis(CLI::App& app) {
   add_option(app, "redis", redis.url,
              "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
   add_option(app, "prefix", redis.prefix,
-             "of all Redis keys: a worker's are PREFIX:tasks and PREFIX:results:<reply list>, a benchmark's own "
+             "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
              "PREFIX:{bench-<id>}:…");
 }
 

@@ -8,9 +8,9 @@
 
 namespace feedrate {
 
-/// The repetitions of one point: says when there are enough. A fixed number is; or, with `--until-precise`, as many as
-/// bring the 95 % intervals of the experiment's rate and of one percentile of its time within their bounds, or end one
-/// of the limits. A repetition that was disturbed counts for neither, and is made up for, as often as there are
+/// Decides when one point has enough repetitions: a fixed number or, with `--until-precise`, as many as bring the 95 %
+/// intervals of the experiment's rate and of one percentile of its time within their bounds, or reach a limit. A
+/// disturbed repetition counts for neither and is repeated. A point gets at most as many of these repeats as it has
 /// repetitions.
 class Repeats {
  public:
