@@ -68,7 +68,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
     slos.back().figure = spec.kind->entry().time;
   }
   std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
-  const auto directory = folder.directory("capacity");
+  const auto directory = folder.directory(spec.name);
   const auto& load = spec.kind->entry().offered_load;
   if (!load)
     throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.kind->name() + " has none");

@@ -17,8 +17,9 @@ class Repeats {
   Repeats(const RunSettings& settings, const ExperimentEntry& experiment)
       : settings_(settings), rate_(experiment.rate), time_(experiment.time) {}
   /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
-  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", the intervals' relative
-  /// half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is too much to rely on
+  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "disturbed" | "not ok", the
+  /// intervals' relative half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is
+  /// too much to rely on
   /// (`unstable`), each by figure }.
   Json add(const Json& row);
   bool enough() const { return !stop_.empty(); }
