@@ -23,13 +23,14 @@ class PayloadPool {
 
   PayloadPool() = default;
   /// Works on all cores. `make(entry, payload)` writes an entry's payload, `work(payload, result)` its result.
-  PayloadPool(std::size_t payload, std::size_t result, const std::function<void(std::uint64_t, std::byte*)>& make,
+  PayloadPool(std::size_t payload_bytes, std::size_t result_bytes,
+              const std::function<void(std::uint64_t, std::byte*)>& make,
               const std::function<void(const std::byte*, std::byte*)>& work)
-      : payload_(payload),
-        result_(result),
+      : payload_(payload_bytes),
+        result_(result_bytes),
         // What lies behind a payload may be read up to a piece's end.
-        payload_stride_(round_up(payload)),
-        result_stride_(round_up(result)),
+        payload_stride_(round_up(payload_bytes)),
+        result_stride_(round_up(result_bytes)),
         bytes_(kEntries * (payload_stride_ + result_stride_)),
         checksums_(kEntries) {
     in_parallel(kEntries, [&](std::size_t entry) {

@@ -17,8 +17,9 @@ struct Tolerance {
     if (std::memcmp(&expected, &found, sizeof found) == 0) return true;
     if (!std::isfinite(expected) || !std::isfinite(found)) return false;
     const double apart = std::abs(double{expected} - double{found});
-    if (apart <= absolute || apart <= relative * std::abs(double{expected})) return true;
-    return std::llabs(place_of(expected) - place_of(found)) <= static_cast<long long>(ulps);
+    if (absolute > 0 && apart <= absolute) return true;
+    if (relative > 0 && apart <= relative * std::abs(double{expected})) return true;
+    return ulps > 0 && std::llabs(place_of(expected) - place_of(found)) <= static_cast<long long>(ulps);
   }
   /// Of `bytes` bytes of floats, a rest that is no float bit for bit.
   bool allows(const std::byte* expected, const std::byte* found, std::size_t bytes) const {
