@@ -277,7 +277,8 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   allow_only(document, where,
              {"name", "description", "experiment", "run", "capacity", "parts", "axes", "zip", "constraints"});
   std::set<std::string> options;
-  for (const auto& [name, value] : run_of(RunSettings{}).items()) options.insert(name);
+  const Json all = run_of(RunSettings{});
+  for (const auto& [name, value] : all.items()) options.insert(name);
   allow_only(document.value("run", Json::object()), where + " run", options);
   if (!document.contains("parts")) {
     if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
