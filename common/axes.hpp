@@ -16,7 +16,7 @@
 ///                                           .word("notify", &RingOptions::notify, {"auto", "flags"}, "how …");
 ///     const RingOptions options = kAxes.of(point.own);
 ///
-/// From this follow the command line's options, the specs' keys, a row's `params` and the catalogue.
+/// The command line's options, the specs' keys, a row's `params` and the catalogue follow from this.
 namespace feedrate {
 
 using Value = std::variant<std::uint64_t, double, std::string>;
@@ -41,7 +41,7 @@ struct Axis {
   std::function<Value(const std::string&)> read;         ///< throws BadInput, naming the option
   std::function<std::vector<std::string>()> words = {};  ///< all that it takes, where these are words
   double least = 0, most = 0;                            ///< of numbers
-  bool free_text = false;                                ///< values are no names nor numbers, and may have commas
+  bool free_text = false;                                ///< values are neither names nor numbers; may have commas
 };
 
 /// How numbers are limited, and an axis named.
@@ -55,7 +55,7 @@ Axis number_axis(std::string name, std::uint64_t standard, const Limited&, std::
 Axis real_axis(std::string name, double standard, const Limited&, std::string help);
 Axis word_axis(std::string name, std::string standard, std::function<std::vector<std::string>()> words,
                std::string help);
-/// Free text that `check` refuses by throwing BadInput; the standard value is always right.
+/// Free text; `check` throws BadInput for what is not allowed. The standard value is always allowed.
 Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check, std::string help);
 
 /// The axes whose values make a T.

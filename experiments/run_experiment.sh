@@ -161,6 +161,11 @@ report() {
   local folder=$1 lacks
   # Nothing measured, nothing to report: a refused command line, say.
   [[ -n $(find "$folder" -maxdepth 1 -name '*.jsonl' -size +0 2>/dev/null) ]] || return 0
+  # A sweep that was interrupted while it searched has tries, which are no results.
+  if ! grep -v '"search":{' "$folder"/rows.jsonl | grep -q '"kind":"cell"'; then
+    say "nothing to report yet: no cell is measured"
+    return
+  fi
   lacks=$(bundle_lacks)
   if [[ -n $lacks ]]; then
     say "no report: $lacks; the rows are in $folder"

@@ -21,7 +21,12 @@ class Workload : public Kernel {
   virtual std::size_t result_bytes(std::size_t payload) const = 0;
   /// Why messages of this size can't be; empty when they can.
   virtual std::string refuse(std::size_t payload) const = 0;
-  /// Writes the payload (unique for its id) and the header of every message; ids count up from `first_id`.
+  /// Makes what checking messages of this size needs, so that it need not be made while they are timed. May take a
+  /// second or more; not while other threads use this.
+  virtual void prepare(std::size_t /*payload*/) {}
+  /// In a few words, for the row.
+  virtual std::string how_checked(std::size_t payload) const = 0;
+  /// Writes the payload and the header of every message; ids count up from `first_id`.
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
   /// Whether all `results` are what the reference makes of the messages whose ids they carry. Ids that do not count up
   /// are left in `ids`, as many as there are results. What it says of ids is what was compared, and so can be counted

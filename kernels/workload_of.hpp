@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "kernels/payload/payload.hpp"
+#include "kernels/payload/pool.hpp"
 #include "kernels/payload/runs.hpp"
+#include "kernels/payload/tolerance.hpp"
 #include "kernels/serving/kernel_of.hpp"
 #include "kernels/workload.hpp"
 
@@ -18,7 +20,8 @@
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   and, if wanted,
 ///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    axes of its own
-///     check(seed, payload, results, ids)          host: Workload::check, faster than by reference and memcmp
+///     check(seed, payload, results, ids)          host: Workload::check, faster than by memcmp with a pool of results
+///     static constexpr Tolerance kTolerance       how far floats may lie from the reference's (payload/tolerance.hpp)
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
 
@@ -59,18 +62,43 @@ class WorkloadOf final : public KernelOf<F, Workload> {
   std::size_t result_bytes(std::size_t payload) const override { return F::result_bytes(payload); }
   std::string refuse(std::size_t payload) const override { return F::refuse(payload); }
 
+  void prepare(std::size_t payload) override {
+    if constexpr (kPooled) {
+      if (pool_.holds(payload) || !PayloadPool::fits(payload, F::result_bytes(payload))) return;
+      pool_ = PayloadPool(
+          payload, F::result_bytes(payload),
+          [&](std::uint64_t entry, std::byte* to) {
+            std::vector<std::byte> message(stride_of(payload));
+            const Messages slot{message.data(), message.size(), 1};
+            make(kPoolSeed, entry, payload, slot);
+            std::memcpy(to, slot.payload(0), payload);
+          },
+          [&](const std::byte* from, std::byte* to) { this->functor_.reference(from, payload, to); });
+    }
+  }
+  std::string how_checked(std::size_t payload) const override {
+    if (!kPooled) return "each against its own expected bytes";
+    return pool_.holds(payload) ? "against one of " + std::to_string(PayloadPool::kEntries) + " expected results"
+                                : "each by the reference";
+  }
+
   void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages messages) const override {
-    if constexpr (requires { F::shape(messages.base, payload); }) {
-      for (std::size_t i = 0; i < messages.count; ++i) {  // one at a time, so that it is shaped while in the cache
-        fastest_passes().fill(seed, first_id + i, payload, messages.from(i).first(1));
-        F::shape(messages.payload(i), payload);
-      }
+    if constexpr (!kPooled) {
+      make(seed, first_id, payload, messages);
     } else {
-      fastest_passes().fill(seed, first_id, payload, messages);
+      for (std::size_t i = 0; i < messages.count; ++i) {
+        const std::uint64_t id = first_id + i, entry = PayloadPool::entry_of(seed, id);
+        if (pool_.holds(payload)) {
+          std::memcpy(messages.payload(i), pool_.payload(entry), payload);
+        } else {
+          make(kPoolSeed, entry, payload, messages.from(i).first(1));
+        }
+        messages.header(i) = {id, static_cast<std::uint32_t>(payload), 0};
+      }
     }
   }
   Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) const override {
-    if constexpr (requires { F::check(seed, payload, results, ids); }) {
+    if constexpr (!kPooled) {
       return F::check(seed, payload, results, ids);
     } else {
       Checked checked{true, true, 0};
@@ -119,6 +147,24 @@ class WorkloadOf final : public KernelOf<F, Workload> {
     for (std::size_t digit = text.size(); word != 0; word /= 16) text[--digit] = "0123456789abcdef"[word % 16];
     return text;
   }
+  /// Unless the workload has a check of its own, which is faster than any table of results.
+  static constexpr bool kPooled =
+      !requires(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) {
+    F::check(seed, payload, results, ids);
+  };
+  static constexpr std::uint64_t kPoolSeed = 1;
+
+  /// Messages of their own for each id, in the workload's shape.
+  static void make(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages messages) {
+    if constexpr (requires { F::shape(messages.base, payload); }) {
+      for (std::size_t i = 0; i < messages.count; ++i) {  // one at a time, so that it is shaped while in the cache
+        fastest_passes().fill(seed, first_id + i, payload, messages.from(i).first(1));
+        F::shape(messages.payload(i), payload);
+      }
+    } else {
+      fastest_passes().fill(seed, first_id, payload, messages);
+    }
+  }
   /// The reference's result; valid until this thread asks again.
   const std::vector<std::byte>& expected_of(std::uint64_t seed, std::uint64_t id, std::size_t payload) const {
     thread_local std::vector<std::byte> message, expected;
@@ -131,12 +177,21 @@ class WorkloadOf final : public KernelOf<F, Workload> {
   }
   bool is_result_of(std::uint64_t seed, std::uint64_t id, std::size_t payload, const Header& header,
                     const std::byte* result) const {
-    const std::size_t bytes = F::result_bytes(payload);
-    const std::vector<std::byte>& expected = expected_of(seed, id, payload);
-    const bool same = std::memcmp(expected.data(), result, bytes) == 0;
-    const bool right_sum = checksum_of(expected.data(), bytes) == header.checksum;  // worked out for wrong results too
-    return header.length == bytes && same && right_sum;
+    const std::size_t bytes = F::result_bytes(payload), entry = PayloadPool::entry_of(seed, id);
+    const bool pooled = kPooled && pool_.holds(payload);
+    const std::byte* const expected = pooled ? pool_.result(entry) : expected_of(seed, id, payload).data();
+    if constexpr (requires { F::kTolerance; }) {
+      const Tolerance tolerance = F::kTolerance;
+      return header.length == bytes && tolerance.allows(expected, result, bytes) &&
+             checksum_of(result, bytes) == header.checksum;
+    } else {
+      const bool same = std::memcmp(expected, result, bytes) == 0;
+      const std::uint32_t sum = pooled ? pool_.checksum(entry) : checksum_of(expected, bytes);
+      return header.length == bytes && same && sum == header.checksum;
+    }
   }
+
+  PayloadPool pool_;
 };
 
 /// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.

@@ -56,7 +56,7 @@ for wanted in "$@"; do
       sed -n '/^Highest/,$p' "$out/capacity.log"
       ;;
     feeding)
-      part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.25 --warmup 0.08 \
+      part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.2 --warmup 0.08 \
         --out "$work/feeding"
       keep feeding
       ;;

@@ -19,8 +19,8 @@ struct Limit {
   double value = 0;
 };
 
-/// What the members of a point can't do better than. Each names the floors that bind it; what follows from a floor that
-/// was not measured is left out.
+/// The bounds that the members of a point can't beat. Each member names the floors that bind it; what follows from a
+/// floor that was not measured is left out.
 class Limits {
  public:
   explicit Limits(const Floors& floors) : floors_(floors) {}
@@ -38,7 +38,7 @@ class Limits {
   void bytes(const std::string& name, double bytes) {
     if (const auto value = floor(name)) rate(name, *value / bytes);
   }
-  /// A lone message takes at least this on one part of its way; the parts add up. Without one of them there is no
+  /// A lower limit on a lone message's time for one part of its way. The parts add up; if one is unknown, there is no
   /// limit.
   void time(const std::string& name, std::optional<double> ns) {
     if (!ns) incomplete_ = true;

@@ -14,7 +14,7 @@
 
 namespace feedrate {
 
-/// One thread's way in.
+/// The sending end of a queue, used by one thread.
 class Producer {
  public:
   virtual ~Producer() = default;
@@ -27,7 +27,7 @@ class Producer {
   virtual void progress() {}
 };
 
-/// One thread's way out.
+/// The receiving end of a queue, used by one thread.
 class Collector {
  public:
   virtual ~Collector() = default;
@@ -52,8 +52,8 @@ class Queue {
   virtual std::unique_ptr<Collector> collector(unsigned index) = 0;
   /// Once: a queue that was stopped is not started again.
   virtual void start() = 0;
-  /// Ends the serving side. `drain`: after what it has taken up is served and collectable (a broker may keep the rest).
-  /// Safe to call twice.
+  /// Stops the serving side; with `drain`, only after all that it has accepted is served and collectable (a broker may
+  /// keep the rest). Safe to call twice.
   virtual void stop(bool drain) = 0;
   /// Throws Failure if the serving side has broken; called now and then by the driver.
   virtual void check() {}
@@ -76,8 +76,8 @@ struct QueueConfig {
 
 class Broker;  // variants/worker.hpp
 
-/// How often a message is served that was sent once, when something breaks on its way. What it allows is no failure of
-/// a cell: it is counted, and shown.
+/// How often a message that is sent once is served if something breaks on its way. What the guarantee allows does not
+/// fail a cell; it is counted and shown.
 enum class Delivery {
   exactly_once,   ///< in process: nothing can break without ending the process
   at_most_once,   ///< a message may be lost by a fault, none comes twice
@@ -122,7 +122,7 @@ struct QueueEntry {
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;
 
-/// Why so many slots for messages, and as many for results, can't be had; empty when they can.
+/// Why `slots` slots for messages, and as many for results, can't be allocated; empty when they can.
 std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
 
 /// A `make` that constructs Q from its config.

@@ -12,11 +12,12 @@
 namespace feedrate {
 
 /// Messages on the host and room for their results, in memory of the kind that the transfer asks for. Whoever submits
-/// it keeps both untouched until it comes back. `tag` is the submitter's own.
+/// it keeps both untouched until it comes back. `tag` is the broker's own, `order` the worker's.
 struct Batch {
   ConstMessages in;
   Messages out;  ///< as many as `in`
   std::uint64_t tag = 0;
+  std::uint64_t order = 0;  ///< of the batches that one worker submits
   /// Asks the transfer for the times, in ns of the device's clock, at which the copies were done; 0 where there are
   /// none.
   bool timed = false;
@@ -30,7 +31,7 @@ class Transfer {
   virtual ~Transfer() = default;
   /// True: accepted, and the batch will come back through `poll`. False: busy, nothing happened; poll first.
   virtual bool submit(const Batch&) = 0;
-  /// The next batch whose results have arrived, in the order of submission.
+  /// A batch whose results have arrived, if there is one. Batches may come back in any order.
   virtual std::optional<Batch> poll() = 0;
 };
 

@@ -15,8 +15,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
     while (const auto finished = transfer_.poll()) {
       const NvtxRange range("complete");
       note_finished(*finished);
-      broker_.complete(*finished);
-      served_ += finished->in.count;
+      hand_back(*finished);
       --out;
       worked = true;
     }
@@ -25,7 +24,10 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
     const bool finished = stop.stop_requested() && broker_.finish();
     if (!waiting) {
       waiting = broker_.fetch();
-      if (waiting) note_fetched(*waiting);
+      if (waiting) {
+        waiting->order = fetched_++;
+        note_fetched(*waiting);
+      }
     }
     if (waiting) {
       const NvtxRange range("submit");
@@ -39,6 +41,24 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
     }
     worked ? backoff.reset() : backoff.wait();
   }
+}
+
+void Worker::hand_back(const Batch& batch) {
+  if (broker_.takes_any_order()) return complete(batch);
+  if (batch.order != completed_) {
+    early_.emplace(batch.order, batch);
+    return;
+  }
+  complete(batch);
+  for (auto next = early_.begin(); next != early_.end() && next->first == completed_; next = early_.erase(next)) {
+    complete(next->second);
+  }
+}
+
+void Worker::complete(const Batch& batch) {
+  broker_.complete(batch);
+  served_ += batch.in.count;
+  ++completed_;
 }
 
 void Worker::note_fetched(Batch& batch) {

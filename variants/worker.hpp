@@ -1,5 +1,6 @@
 #pragma once
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,8 +18,10 @@ class Broker {
   virtual ~Broker() = default;
   /// Messages to work on, if any wait; never blocks. At most as many are out at once as the transfer takes.
   virtual std::optional<Batch> fetch() = 0;
-  /// The results of a fetched batch are in its `out`; batches come back in the order they were fetched.
+  /// The results of a fetched batch are in its `out`. Batches come back in the order they were fetched, or, where the
+  /// broker takes them so, as they finish.
   virtual void complete(const Batch&) = 0;
+  virtual bool takes_any_order() const { return false; }
   /// Sends on what could not be sent at once. Never blocks.
   virtual void progress() {}
   /// No more new work: fetch returns only what the broker already holds. False until nothing is left.
@@ -37,11 +40,15 @@ class Worker {
  private:
   void note_fetched(Batch&);
   void note_finished(const Batch&);
+  /// Gives finished batches back: at once, or those whose turn it is.
+  void hand_back(const Batch&);
+  void complete(const Batch&);
 
   Broker& broker_;
   Transfer& transfer_;
   StageClock* stages_;
-  std::uint64_t served_ = 0;
+  std::uint64_t served_ = 0, fetched_ = 0, completed_ = 0;  // messages, batches, batches
+  std::map<std::uint64_t, Batch> early_;                    // finished ahead of their turn, by order
 };
 
 /// Worker threads, each with its own broker end and transfer, made by `make` in the thread's own index order.

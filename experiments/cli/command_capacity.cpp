@@ -68,7 +68,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
     slos.back().figure = spec.kind->entry().time;
   }
   std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
-  const auto directory = folder.directory("capacity");
+  const auto directory = folder.directory(spec.name);
   const auto& load = spec.kind->entry().offered_load;
   if (!load)
     throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.kind->name() + " has none");
@@ -105,7 +105,7 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
       ->type_name("SLO")
       ->take_all()
       ->capture_default_str();
-  add_percent(*command, "resolution", options->resolution, "how close the rates come that bracket the answer");
+  add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

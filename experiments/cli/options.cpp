@@ -66,43 +66,48 @@ class JsonConfig final : public CLI::Config {
   const CLI::App& app_;
 };
 
-/// Options that are numbers read "1M" too, and say what is allowed.
-CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t least, std::uint64_t most,
-                       const std::function<void(std::uint64_t)>& set, const std::string& help,
-                       const std::string& standard) {
-  return app
-      .add_option_function<std::string>(
-          "--" + name,
-          [=](const std::string& text) {
-            const auto value = parse_count("--" + name, text);
-            if (value < least || value > most) {
-              throw BadInput("--" + name, text, fmt::format("{} to {}", least, format_count(most)));
-            }
-            set(value);
-          },
-          help)
-      ->envname(variable_of(name))
-      ->type_name("N")
-      ->default_str(standard);
-}
+/// Adds an option for each of a run's settings. Numbers read "1M" too, and say what is allowed.
+struct AddOption {
+  CLI::App& app;
 
-CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double most, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          "--" + name,
-          [=, &field](const std::string& text) {
-            field = parse_number("--" + name, text);
-            if (field < 0 || field > most) throw BadInput("--" + name, text, fmt::format("0 to {} seconds", most));
-          },
-          help)
-      ->envname(variable_of(name))
-      ->type_name("SECONDS")
-      ->default_str(fmt::format("{}", field));
-}
-
-CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& field, const std::string& help) {
-  return app.add_flag("--" + name, field, help)->envname(variable_of(name));
-}
+  void seconds(const std::string& name, double& field, double most, const char* help) const {
+    app.add_option_function<std::string>(
+           "--" + name,
+           [=, &field](const std::string& text) {
+             field = parse_number("--" + name, text);
+             if (field < 0 || field > most) throw BadInput("--" + name, text, fmt::format("0 to {} seconds", most));
+           },
+           help)
+        ->envname(variable_of(name))
+        ->type_name("SECONDS")
+        ->default_str(fmt::format("{}", field));
+  }
+  template <class N>
+  void count(const std::string& name, N& field, std::uint64_t least, std::uint64_t most, const char* help) const {
+    app.add_option_function<std::string>(
+           "--" + name,
+           [=, &field](const std::string& text) {
+             const auto value = parse_count("--" + name, text);
+             if (value < least || value > most) {
+               throw BadInput("--" + name, text, fmt::format("{} to {}", least, format_count(most)));
+             }
+             field = static_cast<N>(value);
+           },
+           help)
+        ->envname(variable_of(name))
+        ->type_name("N")
+        ->default_str(std::to_string(field));
+  }
+  void share(const std::string& name, double& field, const char* help) const { add_percent(app, name, field, help); }
+  void word(const std::string& name, std::string& field, std::initializer_list<const char*> words,
+            const char* help) const {
+    add_option(app, name, field, fmt::format("{}: {}", help, fmt::join(words, ", ")))
+        ->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())));
+  }
+  void flag(const std::string& name, bool& field, const char* help) const {
+    app.add_flag("--" + name, field, help)->envname(variable_of(name));
+  }
+};
 
 }  // namespace
 
@@ -135,24 +140,6 @@ void apply_run(const Json& run, const std::string& where, CLI::App& command) {
   }
 }
 
-Json run_of(const RunSettings& settings) {
-  return {{"seconds", settings.seconds},
-          {"warmup", settings.warmup_seconds},
-          {"messages", settings.messages},
-          {"repetitions", settings.repetitions},
-          {"seed", settings.seed},
-          {"watchdog", settings.watchdog_seconds},
-          {"pin", settings.pin_threads},
-          {"until-precise", settings.until_precise},
-          {"throughput-within", settings.throughput_within},
-          {"latency-within", settings.latency_within},
-          {"percentile", settings.percentile},
-          {"most-repetitions", settings.most_repetitions},
-          {"time-limit", settings.time_limit},
-          {"no-stages", settings.no_stages},
-          {"keep-disturbed", settings.keep_disturbed}};
-}
-
 std::string variable_of(const std::string& option) {
   std::string name = "FEEDRATE_" + option;
   std::transform(name.begin(), name.end(), name.begin(),
@@ -181,39 +168,11 @@ void CommonOptions::add_redis(CLI::App& app) {
   add_option(app, "redis", redis.url,
              "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
   add_option(app, "prefix", redis.prefix,
-             "of all Redis keys: a worker's are PREFIX:tasks and PREFIX:results:<reply list>, a benchmark's own "
+             "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
              "PREFIX:{bench-<id>}:…");
 }
 
-void CommonOptions::add_run(CLI::App& app) {
-  add_seconds(app, "seconds", run.seconds, 86400, "timed phase of a cell")->default_str("0.5");
-  add_seconds(app, "warmup", run.warmup_seconds, 3600, "untimed phase before it");
-  add_count(
-      app, "messages", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.messages = v; },
-      "timed phase ends after so many messages instead; 0 = by seconds", "0");
-  add_count(
-      app, "repetitions", 1, 1000, [this](std::uint64_t v) { run.repetitions = static_cast<unsigned>(v); },
-      "of every cell, in shuffled order", "1");
-  add_count(
-      app, "seed", 0, std::uint64_t{1} << 40, [this](std::uint64_t v) { run.seed = v; },
-      "of payloads and of the order of cells", "1");
-  add_flag(app, "until-precise", run.until_precise,
-           "go on with a cell's repetitions until its 95 % intervals are narrow enough");
-  add_percent(app, "throughput-within", run.throughput_within, "half width of throughput's interval");
-  add_percent(app, "latency-within", run.latency_within, "half width of the percentile's interval");
-  add_option(app, "percentile", run.percentile, "of latency: p50, p90, p99, p999")
-      ->check(CLI::IsMember({"p50", "p90", "p99", "p999"}));
-  add_count(
-      app, "most-repetitions", 2, 1000, [this](std::uint64_t v) { run.most_repetitions = static_cast<unsigned>(v); },
-      "of a cell, however wide its intervals", "30");
-  add_seconds(app, "time-limit", run.time_limit, 86400, "for a cell's repetitions together, likewise");
-  add_flag(app, "keep-disturbed", run.keep_disturbed,
-           "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
-           "repeated");
-  add_flag(app, "no-stages", run.no_stages, "take no times on messages' way, to see what that costs");
-  add_seconds(app, "watchdog", run.watchdog_seconds, 3600, "without any result end a cell as failed");
-  add_flag(app, "pin", run.pin_threads, "bind producers and collectors to cores");
-}
+void CommonOptions::add_run(CLI::App& app) { for_each_option(run, AddOption{app}); }
 
 std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
                                                 const std::vector<std::string>& arguments) {

@@ -36,8 +36,6 @@ void add_experiment(CLI::App&, std::string& chosen);
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);
 /// Gives a spec's `run` to the options of the same names, within whose bounds it must be. The command line, the
 /// environment and the config file win. `where` names the spec.
-/// (`run_of` writes such a `run`.)
-Json run_of(const RunSettings&);
 void apply_run(const Json& run, const std::string& where, CLI::App& command);
 
 /// Adds an option with its environment variable: FEEDRATE_ and the name in capitals.

@@ -45,20 +45,20 @@ Axes<Point> make_axes() {
       .number("capacity", &Point::capacity, {0, 1 << 24},
               "messages (Redis: elements) a queue holds before it pushes back; 0 = the window")
       .word("arrivals", &Point::arrivals, {"closed", "constant", "poisson", "bursts", "trace"},
-            "closed = each result lets the next message go; else messages are due by a schedule")
+            "closed = each result releases the next message; else messages are due by a schedule")
       .number("rate", &Point::rate, {0, 1'000'000'000},
               "messages a second that are due, of all producers together; 0 = closed load, or a trace's own")
       .number("burst-us", &Point::burst_us, {0, kMostMicroseconds}, "arrivals bursts: length of a burst")
-      .number("pause-us", &Point::pause_us, {0, kMostMicroseconds}, "arrivals bursts: time between two")
+      .number("pause-us", &Point::pause_us, {0, kMostMicroseconds}, "arrivals bursts: time between two bursts")
       .text(
           "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMostPayload); },
           "open load: sizes by share, 64:0.9,4Ki:0.1, or lognormal:MEDIAN:SIGMA up to the payload")
       .text(
           "priority-mix", &Point::priority_mix, [](const std::string& value) { parse_priority_mix(value); },
-          "open load: priorities by share, 0:0.1,1:0.9; their latencies are told apart")
+          "open load: priorities by share, 0:0.1,1:0.9; latencies are reported for each priority")
       .text(
           "trace-file", &Point::trace_file, [](const std::string& value) { read_trace(value); },
-          "arrivals trace: CSV or JSONL of time (s), and payload, priority, workload if wanted");
+          "arrivals trace: CSV or JSONL with time (s) and, optionally, payload, priority, workload");
   return axes;
 }
 

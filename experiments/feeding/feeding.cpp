@@ -35,6 +35,9 @@ Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned
   return arrivals;
 }
 
+/// Repetitions carry other payloads: what one leaves behind anywhere is no result of the next.
+std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix64(seed) + repetition; }
+
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
 std::vector<Span> spans_of(std::span<const StageSample> samples, const ClockMap& clock) {
@@ -148,7 +151,7 @@ std::optional<ClockReading> Feeding::read_clock() {
 void Feeding::run_load(const Point& point, const RunSettings& settings, const GpuSource& watched,
                        const Repetition& repetition, Outcome& outcome) {
   Device& device = session_.device();
-  const auto workload = make_workload(point);
+  const Workload& workload = workload_of(point);
   const QueueEntry& entry = queue_of(point);
   const Arrivals arrivals = make_arrivals(point, settings, repetition.number);
   const Schedule& schedule = arrivals.timed;
@@ -159,14 +162,16 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
   if (before) stages.emplace(device, point.producers, point.window, finest_sampling(due_per_second, point));
   const QueueConfig config{point,
                            device,
-                           *workload,
+                           workload,
                            entry.uses_redis ? session_.redis() : RedisSettings{},
                            settings.external_worker,
                            session_.floors(),
                            stages ? &*stages : nullptr};
   const auto queue = entry.make(config);
-  Load load(*queue, point, *workload, device,
-            {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted}, config.stages);
+  Load load(
+      *queue, point, workload, device,
+      {payload_seed(settings.seed, repetition.number), settings.pin_threads, settings.watchdog_seconds, interrupted},
+      config.stages);
   queue->start();
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
@@ -221,6 +226,19 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
   }
 }
 
+const Workload& Feeding::workload_of(const Point& point) {
+  Values made_of{{"workload", point.workload}, {"payload", static_cast<std::uint64_t>(point.payload)}};
+  for (const Axis& axis : Workloads::instance().get("--workload", point.workload).axes) {
+    if (const auto own = point.own.find(axis.name); own != point.own.end()) made_of.insert(*own);
+  }
+  if (!workload_ || made_of != workload_made_of_) {
+    workload_ = make_workload(point);
+    workload_->prepare(point.payload);
+    workload_made_of_ = std::move(made_of);
+  }
+  return *workload_;
+}
+
 double Feeding::driver_limit(const Point& point, double rate) {
   Point null = point;
   null.queue = "null";
@@ -270,6 +288,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   const auto& [counts, first_wrong, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
                gpu_use] = outcome;
   measured.details["counts"] = to_json(counts);
+  measured.details["checked"] = workload_of(point).how_checked(point.payload);
   measured.chosen = choices;
   measured.host_threads = cost.host_threads + 2 * point.producers;
   measured.sms = cost.sms;

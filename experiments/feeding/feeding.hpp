@@ -40,7 +40,12 @@ class Feeding final : public Experiment {
   /// Says when `rate`, which was reached or asked for, is more than the load generator could be trusted with.
   void compare_with_driver(const Point&, double rate, Measurement&);
 
+  /// The point's, with what it needs to check results: the last one is kept, for the next repetition.
+  const Workload& workload_of(const Point&);
+
   Session& session_;
+  std::unique_ptr<Workload> workload_;
+  Values workload_made_of_;
   std::map<std::string, double> driver_limits_;
 };
 

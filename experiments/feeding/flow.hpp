@@ -26,7 +26,7 @@ struct Pass {
   bool until_steady = false;           ///< ends sooner than `seconds` once the rate has no trend any more
 };
 
-/// That a flow keeps of a pass: 6 MiB, taken before it begins, and 100 MiB in all.
+/// The most stage samples that a flow keeps of a pass: 6 MiB, allocated before it begins, and 100 MiB for all flows.
 inline std::size_t most_stage_samples(unsigned producers) {
   constexpr std::size_t kEach = 1 << 16, kAll = 1 << 20;
   return std::min(kEach, kAll / producers);
@@ -47,8 +47,8 @@ struct Stamp {
   std::atomic<std::uint64_t> own_lag_ns{0};  ///< open load: how late it was by the sender's own fault
 };
 
-/// Whether one of `count` messages is sampled. Only such a batch is worth a range in a profile, too: with a tool
-/// attached one for each batch would slow a run of hundreds of millions of messages a second down to half of that.
+/// Whether one of `count` messages is sampled. Only a batch with such a message gets a range in a profile: with a
+/// tool attached, a range for every batch would halve a rate of hundreds of millions of messages a second.
 inline bool samples_one_of(const Work& work, std::uint64_t sequence, std::uint64_t count) {
   return work.stages != nullptr && work.stages->samples_one_of(sequence, count);
 }
@@ -64,14 +64,14 @@ struct Flow {
         stamps(std::bit_ceil(std::max<std::size_t>(2 * point.window, 1024))),
         tracker(stamps.size()) {}
 
-  /// Before a pass, while nothing is in flight; `start` is still to be set. For the thread that will send: what a flow
-  /// reads of the schedule then lies side by side, and near.
+  /// Call it before a pass, while nothing is in flight and before `start` is set, from the thread that will send: it
+  /// copies the flow's part of the schedule into contiguous memory near that thread.
   void begin(const Schedule* schedule);
 
   /// The place in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
   std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
-  /// The pass may have had all of these; what a wrong id says, it may not.
+  /// Whether the pass can have sent all of these. The numbers of a corrupted id may lie outside it.
   bool may_have(std::uint64_t begin, std::uint64_t end) const {
     return begin >= first && (schedule == nullptr || end - first <= due.size());
   }
@@ -79,7 +79,7 @@ struct Flow {
   std::size_t payload_of(std::uint64_t sequence) const {
     return mixed() ? schedule->payloads[place_of(sequence)] : payload;
   }
-  /// A timed message's. Side by side, so that not each of them costs both threads a line.
+  /// The stamp of a timed message. Stamps lie side by side, so that several share one cache line.
   Stamp& stamp(std::uint64_t sequence, unsigned every) {
     return stamps[(sequence >> std::countr_zero(every)) & (stamps.size() - 1)];
   }
@@ -94,9 +94,9 @@ struct Flow {
   std::uint64_t start = 0;             // ns: when its first message is due at the earliest
   std::uint64_t first = 0;             // the sequence number that its first message has
 
-  // Lines apart (128 bytes: the host fetches pairs): a producer waiting for room looks at `received` all the time, and
-  // must not take the lines that its collector counts in.
-  alignas(128) Tracker tracker;  // the collector's, as are the next eleven
+  // On separate cache lines (128 bytes: the host fetches pairs): a producer that waits for room polls `received`, and
+  // must not take the lines in which its collector counts.
+  alignas(128) Tracker tracker;  // the collector's, as is all up to `sent`
   Counts counts;                 // read when it has ended
   Histogram latency;             // closed load: from publish on; open load: from the intended time on
   Histogram service;             // open load: from publish on

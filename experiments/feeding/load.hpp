@@ -51,7 +51,7 @@ class Load {
   ~Load();
   /// Throws Failure when the queue breaks or the watchdog strikes.
   PassResult run(const Pass&);
-  /// After the queue has stopped: results that still come answer nothing that is open, and count as duplicated.
+  /// Call it after the queue has stopped. Results that still come match no open message and count as duplicated.
   void collect_leftovers();
   /// Of all passes together.
   Counts counts() const;

@@ -9,10 +9,10 @@ namespace feedrate {
 
 /// From publication to result.
 unsigned timing_sampling(double messages_per_second, const Point&);
-/// Stage by stage, for so long: they must find room, too.
+/// For the times of stages over `seconds`: these samples must also fit in memory.
 unsigned stages_sampling(double messages_per_second, double seconds, const Point&);
-/// The most that a kernel marks that stays: it can't be told later which messages are sampled, and each one's marks are
-/// writes over the bus. So of many it marks some tens of thousands a second. `due_per_second`: 0 for a closed load.
+/// The finest sampling for a resident kernel. It can't be told later which messages are sampled, and marks are writes
+/// over the bus, so at high rates it marks some tens of thousands a second. `due_per_second`: 0 for a closed load.
 std::uint64_t finest_sampling(double due_per_second, const Point&);
 
 }  // namespace feedrate

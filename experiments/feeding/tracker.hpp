@@ -59,7 +59,7 @@ class Tracker {
       count -= here;
     }
   }
-  /// Takes note of fresh numbers, of which at least one is ahead or has others ahead of it.
+  /// Records fresh numbers when a number below them is missing, or when higher ones have already come.
   void mark(std::uint64_t first, std::uint64_t count) {
     const std::uint64_t end = first + count;
     if (first < highest_) reordered_ += std::min(end, highest_) - first;

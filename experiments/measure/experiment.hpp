@@ -60,7 +60,7 @@ class Summary {
 /// How a search for a capacity offers load to an experiment's points.
 struct OfferedLoad {
   std::string rate_axis;                       ///< its value is what is offered a second
-  std::function<Values(Values)> open, closed;  ///< the point under an open load, and with all that it can take
+  std::function<Values(Values)> open, closed;  ///< the point under an open load, and under a closed load
   std::uint64_t most_due = 0;                  ///< that one phase may offer
 };
 

@@ -20,7 +20,7 @@ struct Figure {
   bool headline = false;  ///< reports and comparisons are about it
   std::string description;
 };
-/// Repetitions that differ by so much or more (the largest over the smallest) are unstable: of a rate or a median, and
+/// Repetitions are unstable when the largest value is this many times the smallest, or more: of a rate or a median, and
 /// of a 99th percentile.
 inline constexpr double kUnstable = 1.5, kUnstableTail = 3;
 
@@ -65,7 +65,7 @@ struct Measurement {
   Json gpu_use;                               ///< of a traced cell
   Json details = Json::object();              ///< what the experiment tells besides
 
-  /// Says that the row does not count, and why. What was said before stays behind it.
+  /// Marks the row as one that does not count, and says why. An earlier reason is kept after the new one.
   void judge(Status bad, Cause why, const std::string& text);
 };
 

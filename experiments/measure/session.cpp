@@ -60,18 +60,6 @@ void install_signal_handlers() {
   sigaction(SIGHUP, &action, nullptr);
 }
 
-Json to_json(const RunSettings& settings) {
-  Json json = {{"seconds", settings.seconds},
-               {"warmup_seconds", settings.warmup_seconds},
-               {"messages", settings.messages},
-               {"seed", settings.seed},
-               {"repetitions", settings.repetitions},
-               {"pinned_threads", settings.pin_threads},
-               {"until_precise", settings.until_precise}};
-  if (settings.traced) json["traced"] = true;
-  return json;
-}
-
 Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
                  std::string command, RunSettings settings)
     : kind_(experiment),

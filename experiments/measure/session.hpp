@@ -27,7 +27,7 @@ class Session {
   Device& device() { return *device_; }
   const GpuSource& gpu() const { return gpu_source_; }
   const RunSettings& settings() const { return settings_; }
-  /// From now on cells are measured so; returns how they were. What differs from the run's settings stands in the rows.
+  /// Sets how cells are measured from now on; returns the earlier settings. Rows state what differs from the run's.
   RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
   /// The server's settings; starts the private server when first asked.
   const RedisSettings& redis();

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "experiments/json.hpp"
@@ -26,6 +27,32 @@ struct RunSettings {
   bool external_worker = false;
   bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
 };
+/// Those that a user may set, once and in order: their options' names, what is allowed, and what they are. Calls
+/// `visit.seconds`, `.count`, `.share`, `.word` or `.flag` for each, with the field of `settings`.
+template <class Settings, class Visit>
+void for_each_option(Settings& settings, Visit&& visit) {
+  visit.seconds("seconds", settings.seconds, 86400, "timed phase of a cell");
+  visit.seconds("warmup", settings.warmup_seconds, 3600, "untimed phase before it");
+  visit.count("messages", settings.messages, 0, std::uint64_t{1} << 40,
+              "timed phase ends after so many messages instead; 0 = by seconds");
+  visit.count("repetitions", settings.repetitions, 1, 1000, "repetitions of every point, in shuffled order");
+  visit.count("seed", settings.seed, 0, std::uint64_t{1} << 40, "seed of the payloads and of the order of cells");
+  visit.flag("until-precise", settings.until_precise, "repeat a point until its 95 % intervals are narrow enough");
+  visit.share("throughput-within", settings.throughput_within, "--until-precise: half width of throughput's interval");
+  visit.share("latency-within", settings.latency_within, "--until-precise: half width of the percentile's interval");
+  visit.word("percentile", settings.percentile, {"p50", "p90", "p99", "p999"}, "of latency");
+  visit.count("most-repetitions", settings.most_repetitions, 2, 1000, "--until-precise: most repetitions of a point");
+  visit.seconds("time-limit", settings.time_limit, 86400, "--until-precise: most time for all repetitions of a point");
+  visit.flag("keep-disturbed", settings.keep_disturbed,
+             "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
+             "repeated");
+  visit.flag("no-stages", settings.no_stages, "record no stage times, to see what recording them costs");
+  visit.seconds("watchdog", settings.watchdog_seconds, 3600, "end a cell as failed after this long without a result");
+  visit.flag("pin", settings.pin_threads, "bind producers and collectors to cores");
+}
+
+/// Their values by option, as a spec's `run` has them.
+Json run_of(const RunSettings&);
 /// As a run's row has them.
 Json to_json(const RunSettings&);
 

@@ -10,12 +10,12 @@
 
 namespace feedrate {
 
-/// Searches the capacities of points, one after the other, and when all are through tries their boundaries again: a
-/// machine's state changes within minutes, and an answer must hold that. Every try becomes a row, every answer too.
+/// Searches for the capacities of points, one after the other. When all are done, it tries their boundaries again: a
+/// machine's state changes within minutes, and an answer must survive that. Every try and every answer becomes a row.
 class Capacities {
  public:
   Capacities(Session&, Results&, double resolution);
-  /// All bounds for one point, the tightest first: the next one's search begins where it ended.
+  /// Searches one point under all bounds, the tightest first: each search begins where the last one ended.
   void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
   /// Tries the boundaries again, in an order of their own, and writes the answers.
   void confirm(std::mt19937_64& random);

@@ -26,22 +26,22 @@ Slo parse_slo(const std::string& text);
 struct Probe {
   std::uint64_t rate = 0;
   bool sustained = false;  ///< the queue kept up, and the bound was kept
-  std::string why = {};    ///< it was not
+  std::string why = {};    ///< it was not sustained; empty when it was
   std::string row = {};    ///< the id of its row
 };
 
-/// What the row of a cell that was measured at `rate` says. A generator that was late made the response longer, never
-/// shorter: a bound that is kept even so, is kept. Of a disturbed row nothing is.
+/// Judges `rate` by the row of a cell that was measured at it. A late generator makes responses longer, never shorter,
+/// so a bound that is kept in spite of that counts as kept. A disturbed row never counts as sustained.
 Probe judge(std::uint64_t rate, const Json& row, const Slo&);
 
 /// The bound is missed, and would be kept without the generator's own lag.
 bool generator_decides(const Json& row, const Slo&);
 
-/// The highest rate that is sustained, as an interval: every probe at or below `low` was, no probe at or above `high`.
-/// What lies between is where noise decides, or was not tried.
+/// The highest sustained rate, as an interval: every probe at or below `low` was sustained, none at or above `high`.
+/// In between, noise decides or nothing was tried.
 struct Capacity {
-  std::uint64_t low = 0, high = 0;  ///< low 0: not even the least rate; high 0: the most rate, too
-  std::string limit;                ///< why the lowest rate that was not sustained was not
+  std::uint64_t low = 0, high = 0;  ///< low 0: not even the least rate was sustained; high 0: even the most was
+  std::string limit;                ///< why the lowest rate that was not sustained failed
   std::vector<Probe> probes;
 };
 
@@ -60,8 +60,8 @@ class CapacitySearch {
   /// Brackets by factors of four, bisects on a logarithmic scale, and tries the two rates at the boundary again; each
   /// of them moves outwards, a step of the resolution at a time, until all its tries agree.
   void find(const Try&);
-  /// For some time later, when the machine may be in another state: tries the two rates as often again, and they move
-  /// outwards as before.
+  /// Call it some time later, when the machine may be in another state: it repeats the tries of the two rates, which
+  /// move outwards as before.
   void again(const Try&);
   Capacity answer() const;
 

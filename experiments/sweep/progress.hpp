@@ -25,7 +25,7 @@ class Progress {
   Progress(const Kind&, std::size_t cells, double seconds_per_cell);
   void before(const std::string& label);
   void after(const Json& row);
-  /// A line that is none of a cell's: shown on a terminal until the next, and elsewhere once `keep` says that it stays.
+  /// Shows a line that belongs to no cell: on a terminal until the next line, elsewhere only when `keep` is called.
   void show_now(const std::string& line);
   void keep();
   void end();

@@ -8,17 +8,18 @@
 
 namespace feedrate {
 
-/// The repetitions of one point: says when there are enough. A fixed number is; or, with `--until-precise`, as many as
-/// bring the 95 % intervals of the experiment's rate and of one percentile of its time within their bounds, or end one
-/// of the limits. A repetition that was disturbed counts for neither, and is made up for, as often as there are
+/// Decides when one point has enough repetitions: a fixed number or, with `--until-precise`, as many as bring the 95 %
+/// intervals of the experiment's rate and of one percentile of its time within their bounds, or reach a limit. A
+/// disturbed repetition counts for neither and is repeated. A point gets at most as many of these repeats as it has
 /// repetitions.
 class Repeats {
  public:
   Repeats(const RunSettings& settings, const ExperimentEntry& experiment)
       : settings_(settings), rate_(experiment.rate), time_(experiment.time) {}
   /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
-  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "not ok", the intervals' relative
-  /// half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is too much to rely on
+  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "disturbed" | "not ok", the
+  /// intervals' relative half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is
+  /// too much to rely on
   /// (`unstable`), each by figure }.
   Json add(const Json& row);
   bool enough() const { return !stop_.empty(); }

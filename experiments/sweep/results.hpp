@@ -26,7 +26,7 @@ class Results {
   /// row is one of this run; a run that measures nothing leaves no row.
   void begin(Session&, std::span<const Resolution>);
   /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
-  /// `restart` replaces the process, or the process ends. `label` changes the row, whichever it is.
+  /// `restart` replaces the process, or the process ends. `label` edits the row in either case.
   Json measure(
       Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart,
       const std::function<void(Json&)>& label = [](Json&) {});

@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/units.hpp"
+#include "experiments/measure/settings.hpp"
 
 namespace feedrate {
 namespace {
@@ -275,10 +276,10 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   }
   allow_only(document, where,
              {"name", "description", "experiment", "run", "capacity", "parts", "axes", "zip", "constraints"});
-  allow_only(
-      document.value("run", Json::object()), where + " run",
-      {"seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin", "until-precise", "throughput-within",
-       "latency-within", "percentile", "most-repetitions", "time-limit", "no-stages", "keep-disturbed"});
+  std::set<std::string> options;
+  const Json all = run_of(RunSettings{});
+  for (const auto& [name, value] : all.items()) options.insert(name);
+  allow_only(document.value("run", Json::object()), where + " run", options);
   if (!document.contains("parts")) {
     if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
     document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});

@@ -12,7 +12,7 @@ namespace feedrate {
 struct Search {
   Values start;
   std::string goal;                            ///< a figure that is to be as high as it can
-  double seconds = 0;                          ///< of the clock on the wall
+  double seconds = 0;                          ///< of wall-clock time
   std::vector<AxisValues> free;                ///< the first value of each is not special: `start` is
   std::function<bool(const Values&)> allowed;  ///< by the spec's constraints
 };
@@ -32,9 +32,9 @@ struct Search {
 ///     { "if": …, "product": [axis, axis], "max": … }                                  of numeric axes
 /// A spec without `parts` is one part itself.
 ///
-/// A part with `search` is not measured at its points: from each of them on, its best settings are searched, and what
-/// is found is measured like a point. Free are the axes of `search` and those that the point's queue and transfer name,
-/// but for the axes that the part itself fixes.
+/// The points of a part with `search` are not measured: each is the start of a search for the best settings, and what
+/// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
+/// transfer name, except those that the part itself fixes.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment

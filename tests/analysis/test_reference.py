@@ -85,7 +85,7 @@ def test_every_published_block_is_what_the_rows_give(arguments, capsys, monkeypa
 
 
 def test_every_generated_block_is_checked_here():
-    begun = sum(page.read_text().count(":begin -->") for page in (PAGE, QUICK, NOTE))
+    begun = sum(page.read_text().count(":begin -->") for page in (PAGE, QUICK, NOTE, LAUNCH))
     assert begun == len(BLOCKS)
 
 

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+#include <set>
 #include <vector>
 
 #include "common/error.hpp"
 #include "kernels/payload/payload.hpp"
-#include "kernels/workload.hpp"
+#include "kernels/workload_of.hpp"
 
 namespace feedrate {
 namespace {
@@ -112,13 +114,103 @@ TEST_P(EveryWorkload, AWrongResultIsToldByWhatWasExpectedAndFound) {
   EXPECT_NE(said().find("failed with code 2"), std::string::npos) << said();
 }
 
-TEST_P(EveryWorkload, PayloadsAreUnique) {
-  constexpr std::size_t kPayload = 64;
-  Slots slots(*workload, kPayload, 1000);
-  workload->fill(9, 0, kPayload, slots.messages);
-  for (std::size_t i = 1; i < 1000; ++i) {
-    EXPECT_NE(std::memcmp(slots.messages.payload(i), slots.messages.payload(i - 1), kPayload), 0);
+/// How many payloads differ among these messages.
+std::size_t distinct(const Messages& messages, std::size_t payload) {
+  std::set<std::string> all;
+  for (std::size_t i = 0; i < messages.count; ++i) {
+    all.emplace(reinterpret_cast<const char*>(messages.payload(i)), payload);
   }
+  return all.size();
+}
+
+TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
+  constexpr std::size_t kPayload = 64, kMessages = 100'000;
+  Slots slots(*workload, kPayload, kMessages);
+  workload->fill(9, 0, kPayload, slots.messages);
+  const std::size_t found = distinct(slots.messages, kPayload);
+  if (GetParam() == "echo") {
+    EXPECT_EQ(found, kMessages);
+  } else {
+    EXPECT_EQ(found, PayloadPool::kEntries);
+    EXPECT_GE(found, 1024u);
+  }
+  Slots later(*workload, kPayload, 1000);
+  workload->fill(10, 0, kPayload, later.messages);  // of another repetition
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    same += std::memcmp(slots.messages.payload(i), later.messages.payload(i), kPayload) == 0 ? 1 : 0;
+  }
+  EXPECT_LT(same, 10u);
+}
+
+TEST_P(EveryWorkload, PreparedItDoesTheSame) {
+  const auto prepared = Workloads::instance().get("--workload", GetParam()).make({});
+  for (const std::size_t payload : {32, 96, 4096}) {
+    prepared->prepare(payload);
+    Slots slots(*workload, payload, 50), others(*workload, payload, 50);
+    workload->fill(3, message_id(1, 70), payload, slots.messages);
+    prepared->fill(3, message_id(1, 70), payload, others.messages);
+    for (std::size_t i = 0; i < 50; ++i) {
+      EXPECT_EQ(std::memcmp(slots.messages.payload(i), others.messages.payload(i), payload), 0) << i;
+      EXPECT_EQ(others.messages.header(i).id, message_id(1, 70 + i));
+      EXPECT_EQ(others.messages.header(i).length, payload);
+    }
+    workload->run_on_cpu(slots.view());
+    EXPECT_TRUE(all_match(*prepared, 3, message_id(1, 70), payload, slots.results));
+    slots.changeable.payload(49)[5] ^= std::byte{1};
+    EXPECT_FALSE(all_match(*prepared, 3, message_id(1, 70), payload, slots.results));
+    EXPECT_NE(prepared->difference(3, message_id(1, 119), payload, slots.results.from(49)).find("at byte 4"),
+              std::string::npos);
+    EXPECT_NE(prepared->how_checked(payload), "");
+  }
+}
+
+/// Its own arithmetic is a float off in the last place, which its tolerance allows, or not.
+template <unsigned kOff>
+struct Inexact {
+  static constexpr auto kName = "inexact", kDescription = "test: one float off";
+  static constexpr Tolerance kTolerance{.ulps = 1};
+  static bool accepts(std::size_t) { return true; }
+  static std::size_t result_bytes(std::size_t payload) { return payload; }
+  static std::string refuse(std::size_t) { return ""; }
+  template <class Group>
+  std::uint32_t operator()(const Group&, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < bytes / 4; ++i) sum += out[i / 4].word[i % 4] = in[i / 4].word[i % 4] + kOff;
+    return sum;
+  }
+  static void shape(std::byte* payload, std::size_t bytes) { make_unit_floats(payload, bytes); }
+  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
+    std::memcpy(result, payload, bytes);
+  }
+};
+template <unsigned kOff>
+bool inexact_is_right() {
+  WorkloadOf<Inexact<kOff>> workload;
+  workload.prepare(64);
+  Slots slots(workload, 64, 10);
+  workload.fill(1, 0, 64, slots.messages);
+  workload.run_on_cpu(slots.view());
+  return all_match(workload, 1, 0, 64, slots.results);
+}
+
+TEST(Tolerance, OfAWorkloadAllowsWhatItSays) {
+  EXPECT_TRUE(inexact_is_right<0>());
+  EXPECT_TRUE(inexact_is_right<1>());
+  EXPECT_FALSE(inexact_is_right<2>());
+}
+
+TEST(Tolerance, IsAbsoluteRelativeOrOfPlaces) {
+  EXPECT_TRUE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.09f)));
+  EXPECT_FALSE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.11f)));
+  EXPECT_TRUE((Tolerance{.relative = 0.01}.allows(1000.0f, 1009.0f)));
+  EXPECT_FALSE((Tolerance{.relative = 0.01}.allows(-1000.0f, -1011.0f)));
+  EXPECT_TRUE((Tolerance{.ulps = 2}.allows(1.0f, std::nextafter(std::nextafter(1.0f, 2.0f), 2.0f))));
+  EXPECT_TRUE((Tolerance{.ulps = 1}.allows(0.0f, -0.0f)));
+  EXPECT_FALSE((Tolerance{}.allows(0.0f, -0.0f))) << "bit for bit";
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE((Tolerance{.absolute = 1e9}.allows(1.0f, nan)));
+  EXPECT_TRUE((Tolerance{}.allows(nan, nan))) << "the same bits";
 }
 
 TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {

@@ -105,8 +105,9 @@ esac
 FEEDRATE = """#!/usr/bin/env bash
 echo "$*" >>"$LOG/feedrate"
 echo "${FEEDRATE_RESUME_WITH:-}" >"$LOG/resume-with"
+row='{"kind":"cell"}'
 for word; do
-  [[ ${previous:-} != --out ]] || { mkdir -p "$word"; echo '{}' >"$word/rows.jsonl"; }
+  [[ ${previous:-} != --out ]] || { mkdir -p "$word"; echo "${SWEEP_ROW:-$row}" >"$word/rows.jsonl"; }
   previous=$word
 done
 echo "${SWEEP_SAYS:-}" >&2

@@ -216,6 +216,13 @@ def test_after_an_interruption_the_sweeps_own_line_is_the_last(clone):
     assert (clone.log / "resume-with").read_text() == f"{MAIN}\n"
 
 
+def test_tries_of_a_search_alone_make_no_report(clone):
+    tried = '{"kind":"cell","search":{"rung":0}}'
+    ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="130", SWEEP_SAYS="to go on: …", SWEEP_ROW=tried)
+    assert ran.returncode == 130 and ran.stdout == ""
+    assert "nothing to report yet" in ran.stderr and "error" not in ran.stderr
+
+
 def test_a_refused_command_line_makes_no_report(clone):
     ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="2")
     assert ran.returncode == 2 and ran.stdout == "" and "results:" not in ran.stderr
