@@ -44,21 +44,21 @@ class Schema {
   valijson::Schema schema_;
 };
 
-/// Rows by the schema of all rows, and their details by their experiment's.
+/// Rows by the schema of all rows, and cells by their experiment's as well.
 class RowSchemas {
  public:
   RowSchemas() : row_(kRowSchema) {
-    for (const auto& [experiment, text] : kDetailsSchemas) details_.try_emplace(experiment, text);
+    for (const auto& [experiment, text] : kCellSchemas) cells_.try_emplace(experiment, text);
   }
   bool hold(const Json& row, const std::string& where) const {
     if (!row_.holds(row, where)) return false;
-    const auto own = details_.find(row.value("experiment", ""));
-    return own == details_.end() || !row.contains("details") || own->second.holds(row["details"], where + ": details");
+    const auto own = row["kind"] == "cell" ? cells_.find(row["experiment"]) : cells_.end();
+    return own == cells_.end() || own->second.holds(row, where);
   }
 
  private:
   Schema row_;
-  std::map<std::string, Schema> details_;
+  std::map<std::string, Schema> cells_;
 };
 
 int validate(const std::vector<std::string>& files) {

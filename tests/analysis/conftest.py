@@ -35,12 +35,12 @@ def run(tmp_path, sweep) -> Path:
 
 
 class Schemas:
-    """A row's schema, and that of what `feeding` says in `details`."""
+    """The schema of every row, and that of the cells of `feeding`."""
 
     def __init__(self):
-        self._row, self._details = (
+        self._row, self._cell = (
             self._read(ROOT / name)
-            for name in ("common/results/row.schema.json", "experiments/feeding/details.schema.json")
+            for name in ("common/results/row.schema.json", "experiments/feeding/cell.schema.json")
         )
 
     @staticmethod
@@ -51,8 +51,8 @@ class Schemas:
 
     def validate(self, row: dict) -> None:
         self._row.validate(row)
-        if row.get("experiment") == "feeding" and "details" in row:
-            self._details.validate(row["details"])
+        if row["kind"] == "cell" and row["experiment"] == "feeding":
+            self._cell.validate(row)
 
     def is_valid(self, row: dict) -> bool:
         try:

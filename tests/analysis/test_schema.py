@@ -38,6 +38,14 @@ def test_a_histogram_tells_its_buckets_in_one_of_two_ways(schema):
     assert not schema.is_valid(row)
 
 
+def test_duplicates_are_no_failure_of_an_at_least_once_queue(schema):
+    row = rows.cell(rows.params())
+    row["details"]["counts"]["duplicated"] = 3
+    assert not schema.is_valid(row)
+    row["cost"]["delivery"] = "at least once"
+    schema.validate(row)
+
+
 def test_wrong_answers_without_throughput_are_valid(schema):
     schema.validate(rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3))
 
@@ -92,11 +100,23 @@ CELL_MUTATIONS = {
     "invalid without a reason": change("status", to="invalid"),
     "failed with figures": lambda row: row.update(status="failed", cause="error", reason="the worker died"),
     "details without counts": drop("details", "counts"),
+    "ok without details": drop("details"),
     "ok without figures": drop("figures"),
+    "ok without throughput": drop("figures", "messages_per_second"),
+    "ok without latency": drop("figures", "latency_ns"),
+    "lost messages and throughput": change("details", "counts", "lost", to=1),
+    "duplicated messages and throughput": change("details", "counts", "duplicated", to=1),
+    "corrupted messages and throughput": change("details", "counts", "corrupted", to=1),
+    "corrupted, invalid, yet with throughput": lambda row: (
+        row.update(status="invalid", cause="wrong_results", reason="wrong"),
+        row["details"]["counts"].update(corrupted=1),
+    ),
     "ok without cost": drop("cost"),
     "negative count": change("details", "counts", "received", to=-5),
     "fractional count": change("details", "counts", "sent", to=1.5),
     "no count of reordered": drop("details", "counts", "reordered"),
+    "no queue": drop("params", "queue"),
+    "payload as text": change("params", "payload_bytes", to="64"),
     "no device": drop("params", "device"),
     "empty transfer": change("params", "transfer", to=""),
     "unknown device": change("params", "device", to="rocm"),
