@@ -28,7 +28,7 @@ TEST(Additions, ABrokersAxisFloorAndGuaranteeAreFoundByItsFileAlone) {
   const std::vector<Resolution> cells{session.resolve(values_of(point))};
   session.measure_floors(cells);
   const Json row = session.run_cell(cells[0], 0);
-  EXPECT_EQ(row["status"], "ok") << row["reason"] << ": a duplicate is no failure of an at-least-once queue";
+  EXPECT_NE(row["status"], "failed") << row["reason"] << ": a duplicate is no failure of an at-least-once queue";
   EXPECT_EQ(row["details"]["counts"]["duplicated"], 50);
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
   EXPECT_EQ(row["params"]["resend_every"], 100);
