@@ -22,11 +22,10 @@ struct Options {
   double resolution = 0.05;
 };
 
-/// About so many probes does a search take: brackets, bisection, and both ends tried again, twice.
+/// About so many tries does a search take: brackets, bisection, and both ends judged twice.
 double probes_of(double resolution) {
-  constexpr double kBracket = 3;
-  const unsigned ends = 2 * 2 * SearchSettings{}.repeats;
-  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + ends;
+  constexpr double kBracket = 3, kSustained = 11, kNotSustained = 3;
+  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + 2 * (kSustained + kNotSustained);
 }
 
 void print_plan(const Spec& spec, const std::vector<Resolution>& points, const std::vector<Slo>& slos,

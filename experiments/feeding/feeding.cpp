@@ -40,6 +40,23 @@ std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
+/// Untimed load until the rate is steady, or until kMostWarmups times the seconds that were asked for have passed: an
+/// open load repeats its arrivals.
+PassResult warm_up(Load& load, const Point& point, const RunSettings& settings, const Schedule& arrivals) {
+  PassResult warmup;
+  const unsigned times = settings.extend_warmup ? kMostWarmups : 1;
+  // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
+  if (settings.warmup_seconds <= 0 || (is_open(point) && arrivals.size() == 0)) return warmup;
+  const NvtxRange range("warm-up");
+  if (!is_open(point)) return load.run({.seconds = times * settings.warmup_seconds, .until_steady = true});
+  for (unsigned i = 0; i < times && !warmup.steady && !interrupted(); ++i) {
+    const double before = warmup.seconds;
+    warmup = load.run({.seconds = settings.warmup_seconds, .schedule = &arrivals, .until_steady = true});
+    warmup.seconds += before;
+  }
+  return warmup;
+}
+
 std::vector<Span> spans_of(std::span<const StageSample> samples, const ClockMap& clock) {
   std::vector<Span> spans;
   for (const StageSample& sample : samples) {
@@ -176,13 +193,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
   try {
-    // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
-    if (settings.warmup_seconds > 0 && (!is_open(point) || arrivals.warmup.size() != 0)) {
-      const NvtxRange range("warm-up");
-      Pass pass{.seconds = settings.warmup_seconds, .until_steady = true};
-      if (is_open(point)) pass.schedule = &arrivals.warmup;
-      outcome.warmup = load.run(pass);
-    }
+    outcome.warmup = warm_up(load, point, settings, arrivals.warmup);
     const PassResult& warmup = outcome.warmup;
     const double seen = warmup.seconds == 0 ? 0 : static_cast<double>(warmup.received) / warmup.seconds;
     const double expected = is_open(point) ? due_per_second : seen;
@@ -310,6 +321,11 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
     measured.judge(Status::invalid, Cause::no_results, "no result came back within the timed phase");
     return measured;
   }
+  if (!result.ramped) {
+    measured.judge(Status::invalid, Cause::no_results,
+                   fmt::format("{} results came within {:.3g} s: not yet a window", result.received, result.seconds));
+    return measured;
+  }
   const double rate = static_cast<double>(result.received) / result.seconds;
   measured.numbers = {{"messages_per_second", rate}, {"bytes_per_second", rate * result.mean_payload}};
   measured.details["throughput_seconds"] = result.seconds;
@@ -317,7 +333,9 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!result.stages.empty()) add_stages(result.stages, clock, stages_sampled_every, measured.details);
   measured.gpu_use = gpu_use;
   measured.machine = machine;
-  measured.details["warmup"] = {{"seconds", warmup.seconds}, {"steady", warmup.steady}};
+  measured.details["warmup"] = {
+      {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
+  if (!warmup.steady) measured.flags.insert(Flag::unsteady);
   measured.bounds = bounds_of(point, session_.floors(), choices, rate, result.latency.quantile(0.5));
   if (is_open(point)) {
     const auto pause = session_.floors().find("host_pause_p99_ns");

@@ -54,8 +54,14 @@ void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, 
   flow.stages.push_back(sample);
 }
 
+/// Of a closed load's first window, which met an emptier pipe than all that follow.
+bool fills_the_pipe(const Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence) {
+  return pass.schedule == nullptr && pass.messages == 0 && sequence < flow.first + work.point.window;
+}
+
 /// A timed message's result is verified.
 void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, const Moments& moments) {
+  if (fills_the_pipe(flow, work, pass, sequence)) return;
   if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, moments);
   const std::uint64_t now = moments.verified_ns;
   const Stamp& stamp = flow.stamp(sequence, pass.sample_every);

@@ -8,7 +8,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "experiments/measure/trend.hpp"
+#include "experiments/feeding/steadiness.hpp"
 
 namespace feedrate {
 namespace {
@@ -18,26 +18,8 @@ constexpr std::uint64_t kStartNs = 2'000'000;
 /// How much longer than its phase an open load may go on sending: an overloaded queue would take for ever.
 constexpr double kGraceSeconds = 1;
 
-/// The rate has no trend any more: over the last slices of time it surely neither rose nor fell by much.
-class Steadiness {
- public:
-  bool add(std::uint64_t now, std::uint64_t received) {
-    constexpr std::uint64_t kSliceNs = 5'000'000;
-    constexpr std::size_t kSlices = 8;
-    constexpr double kDrift = 0.05;  // over those slices, as a share of the rate, with the trend's own uncertainty
-    if (began_ == 0) began_ = now, received_ = received;
-    if (now - began_ < kSliceNs) return false;
-    rates_.push_back(static_cast<double>(received - received_) / static_cast<double>(now - began_));
-    began_ = now, received_ = received;
-    if (rates_.size() < kSlices) return false;
-    const Trend trend = trend_of(std::span(rates_).last(kSlices));
-    return trend.mean > 0 && (std::abs(trend.slope) + 2 * trend.error) * kSlices < kDrift * trend.mean;
-  }
-
- private:
-  std::vector<double> rates_;
-  std::uint64_t began_ = 0, received_ = 0;
-};
+/// A pipe that has not filled within so many times the timed phase is not waited for.
+constexpr double kLongestRamp = 10;
 
 }  // namespace
 
@@ -104,7 +86,12 @@ void Load::send(Flow& flow, const Pass& pass) {
 class Load::Supervision {
  public:
   Supervision(Load& load, const Pass& pass, std::uint64_t start, PassResult& result)
-      : load_(load), pass_(pass), start_(start), received_before_(load.received()), result_(result) {}
+      : load_(load),
+        pass_(pass),
+        start_(start),
+        counted_from_(start),
+        received_before_(load.received()),
+        result_(result) {}
 
   void watch() {
     const auto patience = static_cast<std::uint64_t>(load_.settings_.watchdog_seconds * 1e9);
@@ -140,19 +127,37 @@ class Load::Supervision {
   }
 
  private:
+  /// A pass of a closed load begins with an empty pipe: what counts begins when a whole window has come back.
+  bool ramping(std::uint64_t now, std::uint64_t received) {
+    if (ramped_) return false;
+    ramped_ =
+        pass_.schedule != nullptr || pass_.messages != 0 || std::ranges::all_of(load_.flows_, [&](const auto& flow) {
+          return flow->received.load(std::memory_order_acquire) >= flow->first + load_.work_.point.window;
+        });
+    if (!ramped_) return true;
+    if (pass_.schedule == nullptr && pass_.messages == 0) {
+      counted_from_ = now;
+      received_before_ = received;
+      result_.ramp_seconds = static_cast<double>(now - start_) / 1e9;
+    }
+    return false;
+  }
+
   void measure(std::uint64_t now, std::uint64_t received, bool done) {
     const bool interrupted = load_.settings_.interrupted && load_.settings_.interrupted();
-    const bool late = now >= start_ + static_cast<std::uint64_t>(pass_.seconds * 1e9);
-    result_.steady = pass_.until_steady && steadiness_.add(now, received);
+    const double longest = ramping(now, received) ? kLongestRamp * pass_.seconds : pass_.seconds;
+    const bool late = now >= counted_from_ + static_cast<std::uint64_t>(longest * 1e9);
+    const std::uint64_t due = pass_.schedule == nullptr ? 0 : pass_.schedule->due_until(now - start_);
     if (pass_.schedule != nullptr && !late) {
-      const std::uint64_t due = pass_.schedule->due_until(now - start_);
       backlog_.push_back(static_cast<double>(due) - static_cast<double>(received - received_before_));
     }
+    result_.steady = pass_.until_steady && ramped_ && steadiness_.add(now, received, due);
     const bool over = pass_.messages != 0 ? done : late;
     if (!interrupted && !result_.steady && !over) return;
     measuring_ = false;
+    result_.ramped = ramped_;
     result_.received = received - received_before_;
-    result_.seconds = static_cast<double>(now - start_) / 1e9;
+    result_.seconds = static_cast<double>(now - counted_from_) / 1e9;
     // Nothing was due after the end, so the time until this look is no time of the load's.
     if (pass_.schedule != nullptr && late) result_.seconds = pass_.seconds;
     // What is due is still sent for a while: its being late is what is measured.
@@ -163,9 +168,9 @@ class Load::Supervision {
 
   Load& load_;
   const Pass& pass_;
-  std::uint64_t start_, received_before_, stop_at_ = 0;
+  std::uint64_t start_, counted_from_, received_before_, stop_at_ = 0;
   PassResult& result_;
-  bool measuring_ = true;
+  bool measuring_ = true, ramped_ = false;
   Steadiness steadiness_;
   std::vector<double> backlog_;
 };

@@ -17,6 +17,8 @@ Backlog backlog_of(std::span<const double> looks, double seconds);
 
 struct PassResult {
   std::uint64_t began_ns = 0;  ///< of the host's clock
+  double ramp_seconds = 0;     ///< closed load: until a window of each producer had come back; not part of `seconds`
+  bool ramped = true;          ///< it had, before the pass was ended
   double seconds = 0;          ///< what `received` took
   std::uint64_t received = 0;  ///< verified in that time
   double mean_payload = 0;     ///< bytes of a message
@@ -41,9 +43,10 @@ struct LoadSettings {
 };
 
 /// A load on a queue: per producer one thread that sends and one that collects and verifies. Closed: each producer
-/// keeps `window` messages in flight. Open: a schedule says when messages are due, whatever comes back; `window` is
-/// then what the queue takes before it pushes back. Passes follow each other on the same queue with continuing sequence
-/// numbers; between them nothing is in flight.
+/// keeps `window` messages in flight; of a phase that is measured in seconds, its first window fills the pipe and
+/// counts neither as throughput nor as latency. Open: a schedule says when messages are due, whatever comes back;
+/// `window` is then what the queue takes before it pushes back. Passes follow each other on the same queue with
+/// continuing sequence numbers; between them nothing is in flight.
 class Load {
  public:
   /// `stages`: the clock that the queue was given, if it was.

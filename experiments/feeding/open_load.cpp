@@ -35,12 +35,12 @@ std::optional<Behind> why_behind(const Point& point, const PassResult& result) {
   return own ? Behind{Cause::generator, "generator: " + evidence} : Behind{Cause::backlog, evidence};
 }
 
-/// A generator falls behind when its own lateness makes a tenth or more of what half of the messages take, or a quarter
+/// A generator is late when its own lateness makes a tenth or more of what half of the messages take, or a quarter
 /// or more of what one in a hundred takes. It is always allowed what a look at the clock and a batch take, and for one
 /// in a hundred twice what the host lets any thread wait that only looks (`pause_ns`): no generator can do better
 /// there. What counts is what it adds: where it is late for other messages than those that the queue is slow for, the
 /// percentile is still the queue's.
-std::string why_generator(const PassResult& result, double pause_ns) {
+std::string how_late(const PassResult& result, double pause_ns) {
   constexpr double kLongestPause = 10'000;  // ns; a host that is worse is no place to measure tails
   struct Limit {
     double quantile, share, least_ns;
@@ -51,7 +51,7 @@ std::string why_generator(const PassResult& result, double pause_ns) {
     const double response = result.latency.quantile(limit.quantile);
     const double prompt = result.without_own_lag.quantile(limit.quantile);
     if (response - prompt > std::max(limit.least_ns, limit.share * response)) {
-      return fmt::format("generator: {} of the messages took {} or more, and without its own lag {}", limit.name,
+      return fmt::format("{} of the messages took {} or more, and without its own lag {}", limit.name,
                          format_ns(response), format_ns(prompt));
     }
   }
@@ -88,8 +88,12 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
   if (const auto behind = why_behind(point, result)) {
     const bool own = behind->cause == Cause::generator;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
-  } else if (const std::string late = why_generator(result, pause_ns); !late.empty()) {
-    measured.judge(Status::invalid, Cause::generator, late);
+  }
+  // A row is measured all the same: the response times are at most as long as these, and at least as long as without
+  // the generator's lag.
+  if (const std::string late = how_late(result, pause_ns); !late.empty()) {
+    measured.flags.insert(Flag::late_generator);
+    measured.details["load"]["late"] = late;
   }
 }
 

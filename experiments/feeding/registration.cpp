@@ -100,7 +100,7 @@ const ExperimentRegistration registered(
            return 2 * point.producers + point.workers + (served ? 1 : 0);
          },
      .search = search,
-     .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals},
+     .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals, "/details/load/without_own_lag_ns"},
      .members = members,
      .name_floors = name_floors});
 

@@ -62,6 +62,8 @@ struct OfferedLoad {
   std::string rate_axis;                       ///< its value is what is offered a second
   std::function<Values(Values)> open, closed;  ///< the point under an open load, and under a closed load
   std::uint64_t most_due = 0;                  ///< that one phase may offer
+  /// Where a row has the percentiles of responses without the load generator's own lag; a JSON pointer.
+  std::string without_own_lag = {};
 };
 
 struct ExperimentEntry {

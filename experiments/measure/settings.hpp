@@ -17,27 +17,33 @@ struct RunSettings {
   bool until_precise = false;  ///< repetitions beyond that number, until the intervals are as narrow as follows
   double throughput_within = 0.02, latency_within = 0.05;  ///< half widths, as shares of the means
   std::string percentile = "p99";                          ///< of latency: p50, p90, p99 or p999
-  unsigned most_repetitions = 30;
+  unsigned most_repetitions = 100;
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
   bool no_stages = false;           ///< no stage times
   bool keep_disturbed = false;      ///< a repetition counts although something disturbed it (machine_state.hpp)
+  bool extend_warmup = true;        ///< while the rate is not steady, up to kMostWarmups times
   bool compare_with_driver = true;  ///< a row near what the driver alone reaches is invalid
   bool external_worker = false;
   bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
 };
+/// A warm-up that does not become steady lasts so many times as long as was asked for.
+inline constexpr unsigned kMostWarmups = 5;
+
 /// Those that a user may set, once and in order: their options' names, what is allowed, and what they are. Calls
 /// `visit.seconds`, `.count`, `.share`, `.word` or `.flag` for each, with the field of `settings`.
 template <class Settings, class Visit>
 void for_each_option(Settings& settings, Visit&& visit) {
   visit.seconds("seconds", settings.seconds, 86400, "timed phase of a cell");
-  visit.seconds("warmup", settings.warmup_seconds, 3600, "untimed phase before it");
+  visit.seconds("warmup", settings.warmup_seconds, 3600,
+                "untimed phase before it; up to five times as long until the rate is steady");
   visit.count("messages", settings.messages, 0, std::uint64_t{1} << 40,
               "timed phase ends after so many messages instead; 0 = by seconds");
   visit.count("repetitions", settings.repetitions, 1, 1000, "repetitions of every point, in shuffled order");
   visit.count("seed", settings.seed, 0, std::uint64_t{1} << 40, "seed of the payloads and of the order of cells");
-  visit.flag("until-precise", settings.until_precise, "repeat a point until its 95 % intervals are narrow enough");
+  visit.flag("until-precise", settings.until_precise,
+             "repeat a point, ten times at least, until its 95 % intervals are narrow enough");
   visit.share("throughput-within", settings.throughput_within, "--until-precise: half width of throughput's interval");
   visit.share("latency-within", settings.latency_within, "--until-precise: half width of the percentile's interval");
   visit.word("percentile", settings.percentile, {"p50", "p90", "p99", "p999"}, "of latency");

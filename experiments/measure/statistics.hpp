@@ -23,12 +23,31 @@ inline double half_width_95(std::span<const double> values) {
   return t * std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
 }
 
-/// The same as a share of the mean.
-inline double relative_half_width_95(std::span<const double> values) {
+/// Half the width of an interval that covers the mean in 95 % of cases although it was looked at after each repetition,
+/// from the tenth on, whether it is narrow enough: Student's interval of 98 %. By simulation (repeats_test.cpp) it
+/// covers 97 % up to a coefficient of variation of 7 %, where the plain interval of 95 % from the third repetition on
+/// covers 90 % and less. Infinite for fewer than ten values.
+inline constexpr std::size_t kLeastSequential = 10;
+inline double sequential_half_width_95(std::span<const double> values) {
+  if (values.size() < kLeastSequential) return std::numeric_limits<double>::infinity();
+  const auto freedom = static_cast<double>(values.size() - 1);
+  // The 99 % quantile of Student's t by its expansion about the normal one (Abramowitz and Stegun 26.7.5), which is
+  // right to 0.001 from nine degrees of freedom on.
+  constexpr double z = 2.326348, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+  const double t = z + (z3 + z) / (4 * freedom) + (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
+                   (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return t * std::sqrt(squares / freedom / static_cast<double>(values.size()));
+}
+
+/// A half width as a share of the mean.
+inline double relative_to_mean(double half_width, std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum == 0 ? std::numeric_limits<double>::infinity()
-                  : half_width_95(values) / std::abs(sum / static_cast<double>(values.size()));
+                  : half_width / std::abs(sum / static_cast<double>(values.size()));
 }
 
 }  // namespace feedrate

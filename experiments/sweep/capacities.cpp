@@ -8,9 +8,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/units.hpp"
 #include "experiments/sweep/progress.hpp"
-#include "experiments/sweep/repeats.hpp"
 
 namespace feedrate {
 namespace {
@@ -24,17 +22,37 @@ double messages_needed(const Slo& slo) {
   return kTails / kTail.at(slo.percentile);
 }
 
-std::string rate_text(std::uint64_t rate) { return format_rate(static_cast<double>(rate)); }
+const char* text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::open:
+      return "open";
+    case Verdict::sustained:
+      return "sustained";
+    case Verdict::not_sustained:
+      return "not sustained";
+    default:
+      return "undecided";
+  }
+}
 
-std::string answer_text(const Json& row) {
-  if (row["status"] != "ok")
-    return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
-  const Json& found = row["capacity"];
-  const std::uint64_t low = found["low"], high = found["high"];
-  if (high == 0) return fmt::format("at least {}", rate_text(low));
-  const std::string limit = found["limit"];
-  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
-  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+Json to_json(const Capacity& found) {
+  Json rates = Json::array(), probes = Json::array();
+  for (const Judged& one : found.rates) {
+    rates.push_back({{"rate", one.rate},
+                     {"part", one.part},
+                     {"tries", one.tries},
+                     {"kept", one.kept},
+                     {"verdict", text_of(one.verdict)}});
+  }
+  for (const Probe& one : found.probes) {
+    probes.push_back(
+        {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
+  }
+  return {{"low", found.low},
+          {"high", found.high},
+          {"limit", found.limit},
+          {"rates", std::move(rates)},
+          {"probes", std::move(probes)}};
 }
 
 }  // namespace
@@ -55,7 +73,7 @@ Capacities::Capacities(Session& session, Results& results, double resolution)
     if (row.value("kind", "") != "cell") continue;
     const std::string key = row.at("params").dump();
     ++measured_[key];
-    if (row.value("cause", "") != text_of(Cause::interrupted)) earlier_[key].push_back(row);
+    if (row.value("cause", "") != feedrate::text_of(Cause::interrupted)) earlier_[key].push_back(row);
   }
 }
 
@@ -65,7 +83,7 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
     Search search{resolution, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
     if (!resolution.impossible.empty()) {
       search.answer["status"] = "skipped";
-      search.answer["cause"] = text_of(Cause::impossible);
+      search.answer["cause"] = feedrate::text_of(Cause::impossible);
       search.answer["reason"] = resolution.impossible;
     } else {
       do_part(search, [&](const CapacitySearch::Try& probe) {
@@ -113,6 +131,22 @@ void Capacities::print_table() const {
   }
 }
 
+std::string Capacities::rate_text(double rate) const {
+  return session_.kind().text(session_.kind().entry().rate, rate);
+}
+
+std::string Capacities::answer_text(const Json& row) const {
+  if (row["status"] != "ok")
+    return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
+  const Json& found = row["capacity"];
+  const double low = found["low"], high = found["high"];
+  if (low == 0 && high == 0) return "undecided: nothing was judged";
+  if (high == 0) return fmt::format("at least {}", rate_text(low));
+  const std::string limit = found["limit"];
+  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
+  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+}
+
 Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
   Values any_rate = resolution.values;
   any_rate[load_.rate_axis] = std::uint64_t{0};
@@ -141,34 +175,29 @@ SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
   return search;
 }
 
-/// One measurement more of a point, and more again while that `says_nothing`; the rows are written. What was measured
-/// before a run was cut short is not measured again: the search comes the same way.
-Json Capacities::measure(const Values& point, double seconds, const std::function<bool(const Json&)>& says_nothing) {
-  constexpr unsigned kMostTries = 6;
+/// One measurement more of a point; its row is written. What was measured before a run was cut short is not measured
+/// again: the search comes the same way.
+Json Capacities::measure(const Values& point, double seconds) {
   const Resolution cell = session_.resolve(point);
   const std::string key = session_.kind().axes().params(cell.values).dump();
-  std::deque<Json>& earlier = earlier_[key];
-  Json row;
-  for (unsigned tries = 0; tries == 0 || (says_nothing(row) && tries < kMostTries); ++tries) {
-    if (!earlier.empty()) {
-      row = std::move(earlier.front());
-      earlier.pop_front();
-      continue;
-    }
-    RunSettings longer = session_.settings();
-    longer.seconds = seconds;
-    const RunSettings usual = session_.exchange_settings(longer);
-    row = results_.measure(session_, cell, measured_[key]++, {});
-    session_.exchange_settings(usual);
-    if (interrupted()) throw Failure("interrupted");
-    results_.write(row);
+  if (std::deque<Json>& earlier = earlier_[key]; !earlier.empty()) {
+    Json row = std::move(earlier.front());
+    earlier.pop_front();
+    return row;
   }
+  RunSettings longer = session_.settings();
+  longer.seconds = seconds;
+  const RunSettings usual = session_.exchange_settings(longer);
+  Json row = results_.measure(session_, cell, measured_[key]++, {});
+  session_.exchange_settings(usual);
+  if (interrupted()) throw Failure("interrupted");
+  results_.write(row);
   return row;
 }
 
 /// What the point does with its window always full: an upper end to start from.
 std::uint64_t Capacities::closed_rate(const Values& point) {
-  const Json row = measure(load_.closed(point), seconds_, is_disturbed);
+  const Json row = measure(load_.closed(point), seconds_);
   const auto rate = figure_of(row, session_.kind().entry().rate);
   if (!rate) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
   return static_cast<std::uint64_t>(*rate);
@@ -177,13 +206,11 @@ std::uint64_t Capacities::closed_rate(const Values& point) {
 Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
   Values point = search.cell.values;
   point[load_.rate_axis] = rate;
-  const Json row =
-      measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)),
-              [&](const Json& tried) { return is_disturbed(tried) || generator_decides(tried, search.slo); });
+  const Json row = measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)));
   if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
   search.answer["cost"] = row["cost"];
-  Probe one = judge(rate, row, search.slo);
-  fmt::print(stderr, "  {}: {}\n", rate_text(one.rate), one.sustained ? "sustained" : one.why);
+  Probe one = judge(rate, row, search.slo, load_.without_own_lag);
+  fmt::print(stderr, "  {}: {}\n", rate_text(static_cast<double>(rate)), one.kept ? "kept" : one.why);
   return one;
 }
 
@@ -194,17 +221,14 @@ void Capacities::do_part(Search& search, const std::function<void(const Capacity
   try {
     part([&](std::uint64_t rate) { return try_rate(search, rate); });
     const Capacity found = search.boundary.answer();
-    Json probes = Json::array();
-    for (const Probe& one : found.probes) {
-      probes.push_back({{"id", one.row}, {"rate", one.rate}, {"sustained", one.sustained}, {"why", one.why}});
+    answer["capacity"] = to_json(found);
+    answer["capacity"]["resolution"] = resolution_;
+    if (found.limit_at != 0) {
+      answer["capacity"]["limit"] =
+          fmt::format("at {} {}", rate_text(static_cast<double>(found.limit_at)), found.limit);
     }
-    answer["capacity"] = {{"low", found.low},
-                          {"high", found.high},
-                          {"limit", found.limit},
-                          {"resolution", resolution_},
-                          {"probes", std::move(probes)}};
   } catch (const Failure& failure) {
-    answer["status"] = text_of(Status::failed);
+    answer["status"] = feedrate::text_of(Status::failed);
     answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
     answer["reason"] = failure.what();
   }

@@ -33,7 +33,9 @@ class Capacities {
   std::string line_of(const Search&) const;
   double longest_phase() const;
   SearchSettings settings(const Slo&, std::uint64_t start) const;
-  Json measure(const Values& point, double seconds, const std::function<bool(const Json&)>& says_nothing);
+  std::string rate_text(double rate) const;
+  std::string answer_text(const Json& row) const;
+  Json measure(const Values& point, double seconds);
   std::uint64_t closed_rate(const Values& point);
   Probe try_rate(Search&, std::uint64_t rate);
   void do_part(Search&, const std::function<void(const CapacitySearch::Try&)>& part);

@@ -12,26 +12,15 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMostSteps = 12;  // of either end of the interval, outwards
+constexpr unsigned kMostSteps = 12;     // of either end of the interval, outwards
+constexpr unsigned kMostRounds = 3;     // of bisecting and judging
+constexpr double kWide = 6;             // steps of the resolution between the two rates; fewer may be noise
+constexpr unsigned kMostDisturbed = 6;  // tries of one rate in a row, before it is left undecided
 
-/// From all probes: the largest rate up to which all were sustained, the smallest from which on none was.
-void settle(Capacity& capacity) {
-  const Probe* lowest_bad = nullptr;
-  std::uint64_t highest_good = 0;
-  for (const Probe& probe : capacity.probes) {
-    if (probe.sustained) highest_good = std::max(highest_good, probe.rate);
-    if (!probe.sustained && (lowest_bad == nullptr || probe.rate < lowest_bad->rate)) lowest_bad = &probe;
-  }
-  for (const Probe& probe : capacity.probes) {
-    if (probe.sustained && (lowest_bad == nullptr || probe.rate < lowest_bad->rate)) {
-      capacity.low = std::max(capacity.low, probe.rate);
-    }
-    if (!probe.sustained && probe.rate > highest_good && (capacity.high == 0 || probe.rate < capacity.high)) {
-      capacity.high = probe.rate;
-    }
-  }
-  if (lowest_bad == nullptr) return;
-  capacity.limit = fmt::format("at {} {}", format_rate(static_cast<double>(lowest_bad->rate)), lowest_bad->why);
+const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
+  const auto missed = std::find_if(probes.begin(), probes.end(),
+                                   [&](const Probe& one) { return one.rate == rate && !one.kept && !one.disturbed; });
+  return missed == probes.end() ? "" : missed->why.c_str();
 }
 
 std::uint64_t between(std::uint64_t low, std::uint64_t high) {
@@ -57,34 +46,18 @@ Slo parse_slo(const std::string& text) {
   return slo;
 }
 
-namespace {
-
-/// What the percentile would be without the load generator's own lag, where the experiment tells.
-std::optional<double> without_own_lag(const Json& row, const Slo& slo) {
-  const Json load = row.value("details", Json::object()).value("load", Json::object());
-  if (!load.contains("without_own_lag_ns")) return std::nullopt;
-  return load["without_own_lag_ns"][slo.percentile].get<double>();
-}
-
-}  // namespace
-
-bool generator_decides(const Json& row, const Slo& slo) {
-  const auto latency = slo.value_of(row), prompt = without_own_lag(row, slo);
-  return latency && prompt && *latency > slo.bound_ns && *prompt <= slo.bound_ns;
-}
-
-Probe judge(std::uint64_t rate, const Json& row, const Slo& slo) {
-  Probe probe{rate, false, row["reason"], row.value("id", "")};
+Probe judge(std::uint64_t rate, const Json& row, const Slo& slo, const std::string& prompt) {
+  Probe probe{rate, false, row["reason"], row.value("cause", "") == text_of(Cause::disturbed), row.value("id", "")};
   const auto latency = slo.value_of(row);
-  if (!latency) return probe;  // nothing came back in time
-  const bool ok = row["status"] == "ok";
-  probe.sustained = (ok || row["cause"] == text_of(Cause::generator)) && *latency <= slo.bound_ns;
-  if (probe.sustained) probe.why.clear();
-  if (ok && !probe.sustained) {
-    probe.why = fmt::format("{} {}", slo.percentile, format_ns(*latency));
-    if (generator_decides(row, slo)) {
-      probe.why += fmt::format("; without the generator's own lag {}", format_ns(*without_own_lag(row, slo)));
-    }
+  if (!latency || probe.disturbed) return probe;
+  if (row["status"] != "ok") return probe;
+  probe.kept = *latency <= slo.bound_ns;
+  probe.why.clear();
+  if (probe.kept) return probe;
+  probe.why = fmt::format("{} {}", slo.percentile, format_ns(*latency));
+  if (const Json::json_pointer at(prompt); !prompt.empty() && row.contains(at)) {
+    const double without = row[at][slo.percentile];
+    if (without <= slo.bound_ns) probe.why += fmt::format("; without the generator's own lag {}", format_ns(without));
   }
   return probe;
 }
@@ -93,70 +66,109 @@ std::uint64_t CapacitySearch::scaled(std::uint64_t rate, double by) const {
   return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), settings_.least, settings_.most);
 }
 
+/// One try that was not disturbed, if one can be had.
 bool CapacitySearch::once(const Try& probe, std::uint64_t rate) {
-  probes_.push_back(probe(rate));
-  Count& count = counts_[rate];
-  count.good += probes_.back().sustained ? 1 : 0;
-  ++count.all;
-  return probes_.back().sustained;
+  for (unsigned disturbed = 0; disturbed < kMostDisturbed; ++disturbed) {
+    probes_.push_back(probe(rate));
+    if (probes_.back().disturbed) continue;
+    tests_[{rate, part_}].add(probes_.back().kept);
+    return probes_.back().kept;
+  }
+  return false;
 }
 
-/// Tries a rate until it was tried often enough, or so often `afresh`; false at the first that does not come out as
-/// `sustained`.
-bool CapacitySearch::always(const Try& probe, std::uint64_t rate, bool sustained, bool afresh) {
-  const Count& count = counts_[rate];
-  const auto agreed = [&] { return (sustained ? count.good : count.all - count.good) == count.all; };
-  const unsigned enough = settings_.repeats + (afresh ? count.all : 0);
-  while (count.all < enough && agreed()) once(probe, rate);
-  return agreed();
+Verdict CapacitySearch::prove(const Try& probe, std::uint64_t rate) {
+  RateTest& test = tests_[{rate, part_}];
+  while (test.verdict() == Verdict::open) {
+    const unsigned known = test.tries();
+    once(probe, rate);
+    if (test.tries() == known) return Verdict::undecided;  // the machine leaves no try alone
+  }
+  return test.verdict();
 }
 
-/// False: all rates are sustained, or none.
-bool CapacitySearch::bracket(const Try& probe) {
+void CapacitySearch::bracket(const Try& probe) {
   std::uint64_t rate = scaled(settings_.start, 1);
   while (low_ == 0 || high_ == 0) {
     (once(probe, rate) ? low_ : high_) = rate;
-    if ((low_ == settings_.most && high_ == 0) || (high_ == settings_.least && low_ == 0)) return false;
+    if ((low_ == settings_.most && high_ == 0) || (high_ == settings_.least && low_ == 0)) return;
     if (low_ == 0) rate = scaled(high_, 0.25);
     if (high_ == 0) rate = scaled(low_, 4);
   }
-  return true;
 }
 
-void CapacitySearch::widen(const Try& probe, bool afresh) {
-  const auto move = [&](std::uint64_t& rate, bool sustained, std::uint64_t last) {
+void CapacitySearch::widen(const Try& probe) {
+  const auto move = [&](std::uint64_t& rate, Verdict wanted, std::uint64_t last) {
+    const bool down = wanted == Verdict::sustained;
     double by = settings_.resolution;  // doubled at each step: the boundary may be far from where luck had put it
-    for (unsigned steps = 0; steps < kMostSteps && !always(probe, rate, sustained, afresh) && rate != last; ++steps) {
-      // A step of the resolution may be less than one message a second.
-      rate = sustained ? std::min(scaled(rate, 1 / (1 + by)), rate - 1) : std::max(scaled(rate, 1 + by), rate + 1);
-      by *= 2;
+    for (unsigned steps = 0; prove(probe, rate) != wanted;) {
+      do {  // one try a step; where it comes out as wanted, the rate is judged
+        if (rate == last || ++steps > kMostSteps) {
+          prove(probe, rate);
+          return;
+        }
+        // A step of the resolution may be less than one message a second.
+        rate = down ? std::min(scaled(rate, 1 / (1 + by)), rate - 1) : std::max(scaled(rate, 1 + by), rate + 1);
+        by *= 2;
+      } while (once(probe, rate) != down);
     }
   };
-  if (low_ != 0) move(low_, true, settings_.least);
-  if (high_ != 0) move(high_, false, settings_.most);
+  if (low_ != 0) move(low_, Verdict::sustained, settings_.least);
+  if (high_ != 0) move(high_, Verdict::not_sustained, settings_.most);
 }
 
 void CapacitySearch::find(const Try& probe) {
-  if (!bracket(probe)) return;
-  while (static_cast<double>(high_) > static_cast<double>(low_) * (1 + settings_.resolution) && high_ - low_ > 1) {
-    const std::uint64_t middle = std::max(between(low_, high_), low_ + 1);
-    (once(probe, middle) ? low_ : high_) = middle;
+  bracket(probe);
+  for (unsigned round = 0; round < kMostRounds; ++round) {
+    while (low_ != 0 && high_ != 0 && apart(1)) {
+      const std::uint64_t middle = std::max(between(low_, high_), low_ + 1);
+      (once(probe, middle) ? low_ : high_) = middle;
+    }
+    widen(probe);
+    const Capacity found = answer();
+    if (found.low == 0 || found.high == 0) return;
+    low_ = found.low, high_ = found.high;  // a step outwards may have gone too far
+    if (!apart(kWide)) return;
   }
-  widen(probe, false);
+}
+
+bool CapacitySearch::apart(double steps) const {
+  return high_ - low_ > 1 &&
+         std::log(static_cast<double>(high_) / static_cast<double>(low_)) > steps * std::log1p(settings_.resolution);
 }
 
 void CapacitySearch::again(const Try& probe) {
-  tried_again_ = true;
-  widen(probe, true);
+  ++part_;
+  widen(probe);
 }
 
 Capacity CapacitySearch::answer() const {
   Capacity capacity;
   capacity.probes = probes_;
-  settle(capacity);
-  // What was sustained or not between the two rates is known of an earlier time alone.
-  if (tried_again_ && low_ != 0) capacity.low = std::min(capacity.low, low_);
-  if (tried_again_ && capacity.high != 0) capacity.high = std::max(capacity.high, high_);
+  std::map<std::uint64_t, Verdict> verdicts;  // of all parts together, which must agree
+  for (const auto& [at, test] : tests_) {
+    const auto [rate, part] = at;
+    capacity.rates.push_back({rate, part, test.tries(), test.kept(), test.verdict()});
+    if (test.verdict() == Verdict::open) continue;
+    const auto [known, fresh] = verdicts.try_emplace(rate, test.verdict());
+    if (!fresh && known->second != test.verdict()) known->second = Verdict::undecided;
+  }
+  for (const auto& [rate, verdict] : verdicts) {
+    if (verdict != Verdict::sustained) break;
+    capacity.low = rate;
+  }
+  for (auto at = verdicts.rbegin(); at != verdicts.rend() && at->second == Verdict::not_sustained; ++at) {
+    capacity.high = at->first;
+  }
+  const auto failed =
+      std::find_if(verdicts.begin(), verdicts.end(), [](const auto& one) { return one.second != Verdict::sustained; });
+  if (failed == verdicts.end()) return capacity;
+  unsigned tries = 0, kept = 0;
+  for (const Judged& one : capacity.rates) {
+    if (one.rate == failed->first) tries += one.tries, kept += one.kept;
+  }
+  capacity.limit_at = failed->first;
+  capacity.limit = fmt::format("kept in {} of {} tries: {}", kept, tries, why_missed(probes_, failed->first));
   return capacity;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/measure/experiment.hpp"
+#include "experiments/sweep/rate_test.hpp"
 
 namespace feedrate {
 
@@ -25,61 +26,68 @@ Slo parse_slo(const std::string& text);
 /// One try of a rate, messages a second.
 struct Probe {
   std::uint64_t rate = 0;
-  bool sustained = false;  ///< the queue kept up, and the bound was kept
-  std::string why = {};    ///< it was not sustained; empty when it was
+  bool kept = false;       ///< the queue kept up, and the bound was kept
+  std::string why = {};    ///< it was not kept; empty when it was
+  bool disturbed = false;  ///< by the machine's own evidence, which knows no latency: it counts neither way
   std::string row = {};    ///< the id of its row
 };
 
-/// Judges `rate` by the row of a cell that was measured at it. A late generator makes responses longer, never shorter,
-/// so a bound that is kept in spite of that counts as kept. A disturbed row never counts as sustained.
-Probe judge(std::uint64_t rate, const Json& row, const Slo&);
+/// What the row of a cell that was measured at `rate` says. A late generator makes responses longer, never shorter, and
+/// its tries count like all others; `prompt` is where the row has the percentiles without its lag.
+Probe judge(std::uint64_t rate, const Json& row, const Slo&, const std::string& prompt = {});
 
-/// The bound is missed, and would be kept without the generator's own lag.
-bool generator_decides(const Json& row, const Slo&);
+/// What all tries of one rate in one part of a search came to.
+struct Judged {
+  std::uint64_t rate = 0;
+  unsigned part = 0;  ///< 0: the search; 1: when it was tried again
+  unsigned tries = 0, kept = 0;
+  Verdict verdict = Verdict::open;
+};
 
-/// The highest sustained rate, as an interval: every probe at or below `low` was sustained, none at or above `high`.
-/// In between, noise decides or nothing was tried.
+/// The highest sustained rate, as an interval. `low` was judged as sustained, and nothing below it as anything else;
+/// `high` as not sustained, and nothing above it as anything else. In between noise decides, or nothing was judged.
 struct Capacity {
   std::uint64_t low = 0, high = 0;  ///< low 0: not even the least rate was sustained; high 0: even the most was
-  std::string limit;                ///< why the lowest rate that was not sustained failed
-  std::vector<Probe> probes;
+  std::uint64_t limit_at = 0;       ///< the lowest rate that was not sustained; 0: none
+  std::string limit;                ///< why it was not
+  std::vector<Judged> rates;        ///< in order of rate and part
+  std::vector<Probe> probes;        ///< every try, in order
 };
 
 struct SearchSettings {
   std::uint64_t start = 1000, least = 10, most = 500'000'000;
   double resolution = 0.05;  ///< how close the two rates come that bracket the answer, as a share
-  unsigned repeats = 3;      ///< tries of each of these two, which must agree
 };
 
-/// Looks for the boundary between rates that are sustained and rates that are not. An exception from a try ends it.
+/// Looks for the boundary between rates that are sustained and rates that are not (`RateTest` is the rule). An
+/// exception from a try ends it.
 class CapacitySearch {
  public:
   using Try = std::function<Probe(std::uint64_t rate)>;
   explicit CapacitySearch(const SearchSettings& settings) : settings_(settings) {}
 
-  /// Brackets by factors of four, bisects on a logarithmic scale, and tries the two rates at the boundary again; each
-  /// of them moves outwards, a step of the resolution at a time, until all its tries agree.
+  /// Brackets by factors of four and bisects on a logarithmic scale, one try a step. Then the two rates at the boundary
+  /// are judged; each of them moves outwards, a step of the resolution at a time, until the one is judged as sustained
+  /// and the other as not. Where that leaves a wide gap, it is bisected again.
   void find(const Try&);
-  /// Call it some time later, when the machine may be in another state: it repeats the tries of the two rates, which
-  /// move outwards as before.
+  /// Call it some time later, when the machine may be in another state: the two rates are judged afresh, and move
+  /// outwards as before.
   void again(const Try&);
   Capacity answer() const;
 
  private:
-  bool bracket(const Try&);
-  void widen(const Try&, bool afresh);
+  void bracket(const Try&);
+  void widen(const Try&);
+  bool apart(double steps) const;  ///< the two rates, by more than so many steps of the resolution
   bool once(const Try&, std::uint64_t rate);
-  bool always(const Try&, std::uint64_t rate, bool sustained, bool afresh);
+  Verdict prove(const Try&, std::uint64_t rate);
   std::uint64_t scaled(std::uint64_t rate, double by) const;
 
-  struct Count {
-    unsigned good = 0, all = 0;
-  };
   SearchSettings settings_;
   std::uint64_t low_ = 0, high_ = 0;  // 0: not known
-  bool tried_again_ = false;
+  unsigned part_ = 0;
   std::vector<Probe> probes_;
-  std::map<std::uint64_t, Count> counts_;  // of probes, by rate
+  std::map<std::pair<std::uint64_t, unsigned>, RateTest> tests_;  // by rate and part
 };
 
 }  // namespace feedrate

@@ -1,6 +1,7 @@
 #include "experiments/sweep/repeats.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "experiments/measure/statistics.hpp"
@@ -15,10 +16,15 @@ double spread_of(const std::vector<double>& values) {
   return *least > 0 ? *most / *least : 1;
 }
 
+double Repeats::half_width(const std::vector<double>& values) const {
+  const double half = settings_.until_precise ? sequential_half_width_95(values) : half_width_95(values);
+  return relative_to_mean(half, values);
+}
+
 bool Repeats::precise() const {
   const auto within = [&](const std::string& figure, double share) {
     const auto found = values_.find(figure);
-    return found != values_.end() && relative_half_width_95(found->second) <= share;
+    return found != values_.end() && half_width(found->second) <= share;
   };
   return (rate_.empty() || within(rate_, settings_.throughput_within)) &&
          (time_.empty() || within(percentile(), settings_.latency_within));
@@ -52,7 +58,8 @@ Json Repeats::add(const Json& row) {
   Json stop{{"reason", stop_}, {"repetitions", undisturbed_}, {"disturbed", disturbed_}};
   for (const auto& [figure, values] : values_) {
     if (values.size() < 2) continue;
-    if (figure == rate_ || figure == percentile()) stop["half_widths"][figure] = relative_half_width_95(values);
+    const double half = half_width(values);
+    if (std::isfinite(half) && (figure == rate_ || figure == percentile())) stop["half_widths"][figure] = half;
     if (figure != rate_ && figure != time_ + ".p50" && figure != time_ + ".p99") continue;
     const double spread = spread_of(values);
     stop["spread"][figure] = spread;

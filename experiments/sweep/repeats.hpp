@@ -8,10 +8,10 @@
 
 namespace feedrate {
 
-/// Decides when one point has enough repetitions: a fixed number or, with `--until-precise`, as many as bring the 95 %
-/// intervals of the experiment's rate and of one percentile of its time within their bounds, or reach a limit. A
-/// disturbed repetition counts for neither and is repeated. A point gets at most as many of these repeats as it has
-/// repetitions.
+/// Decides when one point has enough repetitions: a fixed number or, with `--until-precise`, as many (ten at least) as
+/// bring the 95 % intervals of the experiment's rate and of one percentile of its time within their bounds, or reach a
+/// limit. A disturbed repetition counts for neither and is repeated. A point gets at most as many of these repeats as
+/// it has repetitions.
 class Repeats {
  public:
   Repeats(const RunSettings& settings, const ExperimentEntry& experiment)
@@ -19,14 +19,14 @@ class Repeats {
   /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
   /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "disturbed" | "not ok", the
   /// intervals' relative half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is
-  /// too much to rely on
-  /// (`unstable`), each by figure }.
+  /// too much to rely on (`unstable`), each by figure }.
   Json add(const Json& row);
   bool enough() const { return !stop_.empty(); }
 
  private:
   std::string why_enough() const;
   bool precise() const;
+  double half_width(const std::vector<double>& values) const;  ///< of the 95 % interval, as a share of the mean
   std::string percentile() const { return time_ + "." + settings_.percentile; }
 
   RunSettings settings_;

@@ -18,6 +18,7 @@ namespace feedrate {
 namespace {
 
 constexpr double kLongestByMessages = 86400;
+constexpr double kLongestPhase = 12;        // times the seconds asked for: the pipe fills first
 constexpr double kUnstoppableSeconds = 30;  // beyond what a cell may take at most
 
 /// Calls `strike` unless destroyed in time: the way out when a cell hangs where no flag is looked at, such as a kernel
@@ -106,7 +107,9 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
                       const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();
   // A phase counted in messages may take as long as it likes: while results come, the load's own watchdog is content.
-  const double phases = settings.messages != 0 ? kLongestByMessages : 2 * settings.seconds + settings.warmup_seconds;
+  const double phases = settings.messages != 0
+                            ? kLongestByMessages
+                            : kLongestPhase * settings.seconds + kMostWarmups * settings.warmup_seconds;
   const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
   const Deadman deadman(longest, [&] {
     Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));

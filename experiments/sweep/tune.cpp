@@ -74,6 +74,7 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   brief.seconds = kShortest * (1u << rung);
   brief.warmup_seconds = kShortestWarmup;
   brief.messages = 0;
+  brief.extend_warmup = false;
   brief.no_stages = true;
   brief.compare_with_driver = false;
   const RunSettings usual = session_.exchange_settings(brief);

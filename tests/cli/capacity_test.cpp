@@ -46,6 +46,11 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
       EXPECT_EQ(cell->at("params").at("rate"), probe.at("rate"));
       EXPECT_EQ(cell->at("params").at("queue"), row.at("params").at("queue"));
     }
+    // Every open row of this point and bound stands in the answer.
+    for (const Json& one : capacity.at("rates")) {
+      if (one.at("rate") != capacity.at("low") && one.at("rate") != capacity.at("high")) continue;
+      EXPECT_EQ(one.at("verdict"), one.at("rate") == capacity.at("low") ? "sustained" : "not sustained");
+    }
   }
   EXPECT_NE(outcome.out.find("gpu_ring"), std::string::npos);
 }

@@ -2,17 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "common/error.hpp"
-#include "common/units.hpp"
 
 namespace feedrate::test {
 namespace {
 
 using Sustained = std::function<bool(std::uint64_t)>;
 CapacitySearch::Try tried(const Sustained& sustained) {
-  return [sustained](std::uint64_t rate) { return Probe{rate, sustained(rate), "too late"}; };
+  return [sustained](std::uint64_t rate) { return Probe{.rate = rate, .kept = sustained(rate), .why = "too late"}; };
 }
 Capacity search(const Sustained& sustained) {
   CapacitySearch search({});
@@ -26,8 +26,9 @@ TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
     EXPECT_LE(capacity.low, truth);
     EXPECT_GT(capacity.high, truth);
     EXPECT_LE(static_cast<double>(capacity.high), 1.06 * static_cast<double>(capacity.low) + 1) << truth;
-    EXPECT_LE(capacity.probes.size(), 30) << truth;
-    EXPECT_EQ(capacity.limit, "at " + format_rate(static_cast<double>(capacity.high)) + " too late");
+    EXPECT_LE(capacity.probes.size(), 36) << truth;
+    EXPECT_EQ(capacity.limit_at, capacity.high);
+    EXPECT_EQ(capacity.limit, "kept in 0 of 2 tries: too late");
   }
 }
 
@@ -41,24 +42,108 @@ Json row_of(const char* status, const char* cause, double p99, double without_ow
 
 TEST(Capacity, WhatAProbesRowSays) {
   const Slo slo = parse_slo("p99:20us");
-  EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).sustained);
-  EXPECT_TRUE(judge(7, row_of("invalid", "generator", 19e3, 9e3), slo).sustained);
-  EXPECT_FALSE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).sustained);
-  EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).sustained);
-  EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).sustained);
-  const Probe slow = judge(7, row_of("ok", "", 30e3, 25e3), slo);
+  const std::string prompt = "/details/load/without_own_lag_ns";
+  EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).kept);
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "though it kept the bound";
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 30e3, 30e3), slo).disturbed) << "though it missed it";
+  EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).kept);
+  EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).kept);
+  const Probe slow = judge(7, row_of("ok", "", 30e3, 25e3), slo, prompt);
   EXPECT_EQ(slow.rate, 7);
   EXPECT_EQ(slow.why, "p99 30 µs");
-  EXPECT_EQ(judge(7, row_of("ok", "", 21e3, 15e3), slo).why, "p99 21 µs; without the generator's own lag 15 µs");
+  const Probe late = judge(7, row_of("ok", "", 21e3, 15e3), slo, prompt);
+  EXPECT_FALSE(late.kept || late.disturbed) << "a late generator's miss counts as a miss";
+  EXPECT_EQ(late.why, "p99 21 µs; without the generator's own lag 15 µs");
 }
 
-TEST(Capacity, TheGeneratorDecidesWhereOnlyItsLagMissesTheBound) {
-  const Slo slo = parse_slo("p99:20us");
-  EXPECT_TRUE(generator_decides(row_of("ok", "", 21e3, 15e3), slo));
-  EXPECT_TRUE(generator_decides(row_of("invalid", "generator", 90e3, 20e3), slo));
-  EXPECT_FALSE(generator_decides(row_of("ok", "", 30e3, 21e3), slo));
-  EXPECT_FALSE(generator_decides(row_of("ok", "", 20e3, 15e3), slo));
-  EXPECT_FALSE(generator_decides({{"status", "failed"}}, slo));
+TEST(RateTest, DecidesByTheTriesAlone) {
+  const auto verdict = [](std::initializer_list<int> tries) {
+    RateTest test;
+    for (const int kept : tries) test.add(kept != 0);
+    return test.verdict();
+  };
+  EXPECT_EQ(verdict({1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open);
+  EXPECT_EQ(verdict({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::sustained);
+  EXPECT_EQ(verdict({0}), Verdict::open);
+  EXPECT_EQ(verdict({0, 0}), Verdict::not_sustained);
+  EXPECT_EQ(verdict({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open) << "a miss weighs as much as six that keep it";
+  EXPECT_EQ(verdict({0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::not_sustained)
+      << "later tries change nothing";
+}
+
+/// Of `searches` rates that keep the bound with this probability, how many come to `wanted`.
+unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000) {
+  std::mt19937_64 random(1);
+  std::bernoulli_distribution keeps(probability);
+  unsigned found = 0;
+  for (unsigned i = 0; i < searches; ++i) {
+    RateTest test;
+    while (test.verdict() == Verdict::open) test.add(keeps(random));
+    found += test.verdict() == wanted ? 1 : 0;
+  }
+  return found;
+}
+
+TEST(RateTest, ErrsAsRarelyAsItSays) {
+  EXPECT_LE(judged_as(Verdict::sustained, 0.5), 10) << "of 2000";
+  EXPECT_LE(judged_as(Verdict::sustained, RateTest::kAtMost), 120);
+  EXPECT_LE(judged_as(Verdict::not_sustained, RateTest::kAtLeast), 120);
+  EXPECT_GE(judged_as(Verdict::sustained, RateTest::kAtLeast), 1880);
+}
+
+/// A queue that keeps the bound at every rate with this probability.
+Capacity search_of(double probability, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::bernoulli_distribution keeps(probability);
+  SearchSettings settings;
+  settings.most = 1'000'000;
+  CapacitySearch search(settings);
+  const auto probe = tried([&](std::uint64_t) { return keeps(random); });
+  search.find(probe);
+  search.again(probe);
+  return search.answer();
+}
+
+TEST(Capacity, HalfOfTheTriesIsNotSustained) {
+  unsigned sustained = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) sustained += search_of(0.5, seed).low != 0 ? 1 : 0;
+  EXPECT_LE(sustained, 2) << "of 200; every search asks about 15 rates";
+}
+
+TEST(Capacity, NineteenOfTwentyIsSustained) {
+  unsigned most = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) most += search_of(0.97, seed).low >= 500'000 ? 1 : 0;
+  EXPECT_GE(most, 160) << "of 200: the test errs in 5 % of rates, twice a search";
+}
+
+TEST(Capacity, EveryTryStandsInTheAnswer) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<> chance;
+  std::size_t made = 0;
+  CapacitySearch search({});
+  const CapacitySearch::Try probe = [&](std::uint64_t rate) {
+    ++made;
+    if (chance(random) < 0.2) return Probe{.rate = rate, .why = "disturbed", .disturbed = true};
+    return Probe{.rate = rate, .kept = static_cast<double>(rate) < 1e6 * (0.9 + 0.2 * chance(random)), .why = "late"};
+  };
+  search.find(probe);
+  search.again(probe);
+  const Capacity capacity = search.answer();
+  EXPECT_EQ(capacity.probes.size(), made);
+  std::map<std::uint64_t, unsigned> counted, judged;
+  for (const Probe& one : capacity.probes) counted[one.rate] += one.disturbed ? 0 : 1;
+  for (const Judged& one : capacity.rates) judged[one.rate] += one.tries;
+  EXPECT_EQ(judged, counted) << "all that were not disturbed count, and no other";
+}
+
+TEST(Capacity, AMachineThatLeavesNoTryAloneEndsUndecided) {
+  const CapacitySearch::Try probe = [](std::uint64_t rate) {
+    return Probe{.rate = rate, .why = "disturbed", .disturbed = true};
+  };
+  CapacitySearch search({});
+  search.find(probe);
+  EXPECT_EQ(search.answer().low, 0);
+  EXPECT_EQ(search.answer().high, 0);
 }
 
 TEST(Capacity, BeyondTheRangeHasOneEnd) {
@@ -109,7 +194,7 @@ TEST(Capacity, TriedAgainItHoldsBothTruths) {
     }
     EXPECT_LT(a.answer().low, b.answer().high);
     EXPECT_LT(b.answer().low, a.answer().high);
-    EXPECT_LE(a.answer().probes.size() - first, 20u);
+    EXPECT_LE(a.answer().probes.size() - first, 40u) << "judging a sustained rate takes ten";
   }
 }
 
@@ -131,8 +216,9 @@ TEST(Capacity, ALuckyFirstTryDoesNotDecide) {
   unsigned calls = 0;
   // The first try above the truth succeeds by luck, all others fail.
   const Capacity capacity = search([&](std::uint64_t rate) { return rate <= 1000 || (rate > 1000 && calls++ == 0); });
-  EXPECT_EQ(capacity.low, 1000);
-  EXPECT_GT(capacity.high, 4000) << "the lucky one lies within";
+  EXPECT_GE(capacity.low, 700);
+  EXPECT_LE(capacity.low, 1000);
+  EXPECT_GT(capacity.high, 1000);
   EXPECT_LT(capacity.high, 6000);
 }
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <random>
 
 #include "experiments/measure/statistics.hpp"
 
@@ -22,14 +24,14 @@ RunSettings precise_settings() {
   RunSettings settings;
   settings.repetitions = 3;
   settings.until_precise = true;
-  settings.most_repetitions = 10;
+  settings.most_repetitions = 20;
   return settings;
 }
 
 TEST(Intervals, AreStudentsOfTheMean) {
   const std::vector<double> values{9, 10, 11};
   EXPECT_NEAR(half_width_95(values), 4.303 * 1 / std::sqrt(3.0), 1e-9);
-  EXPECT_NEAR(relative_half_width_95(values), half_width_95(values) / 10, 1e-12);
+  EXPECT_NEAR(relative_to_mean(half_width_95(values), values), half_width_95(values) / 10, 1e-12);
   EXPECT_EQ(half_width_95(std::vector<double>{1}), std::numeric_limits<double>::infinity());
 }
 
@@ -66,16 +68,46 @@ TEST(Repeats, GoOnUntilBothIntervalsAreNarrow) {
   EXPECT_TRUE(repeats.add(row_of(99.9, 8)).empty()) << "throughput is known to 0.25 %, p99 to 50 %";
   Json stop;
   int more = 0;
-  for (; stop.empty() && more < 20; ++more) stop = repeats.add(row_of(100, 10));
+  for (; stop.empty() && more < 30; ++more) stop = repeats.add(row_of(100, 9 + 2 * (more % 2)));
   EXPECT_EQ(stop["reason"], "most repetitions");
-  EXPECT_EQ(more, 7);
+  EXPECT_EQ(more, 17);
   EXPECT_LT(stop["half_widths"]["messages_per_second"], 0.02);
   EXPECT_GT(stop["half_widths"]["latency_ns.p99"], 0.05);
 
   Repeats calm(precise_settings(), feeding());
-  calm.add(row_of(100.0, 10));
-  calm.add(row_of(100.1, 10.1));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(calm.add(row_of(100.0 + 0.1 * (i % 2), 10)).empty()) << "too few to tell";
   EXPECT_EQ(calm.add(row_of(99.9, 9.9))["reason"], "precise");
+}
+
+/// Of points that vary by `cv` and ended as precise, the share whose interval holds the truth.
+double coverage(double cv) {
+  std::mt19937_64 random(1);
+  RunSettings settings = precise_settings();
+  settings.most_repetitions = 100;
+  settings.latency_within = 1;
+  unsigned precise = 0, right = 0;
+  for (int point = 0; point < 1000; ++point) {
+    std::lognormal_distribution<double> rate(-std::log1p(cv * cv) / 2, std::sqrt(std::log1p(cv * cv)));
+    Repeats repeats(settings, feeding());
+    Json stop;
+    double sum = 0;
+    int count = 0;
+    for (; stop.empty(); ++count) {
+      const double value = rate(random);
+      sum += value;
+      stop = repeats.add(row_of(value, 1));
+    }
+    if (stop["reason"] != "precise") continue;
+    const double mean = sum / count, half = stop["half_widths"]["messages_per_second"];
+    ++precise;
+    right += std::abs(mean - 1) <= half * mean ? 1 : 0;
+  }
+  return precise < 50 ? 1 : static_cast<double>(right) / precise;
+}
+
+TEST(Repeats, IntervalsThatEndedThemHoldTheTruth) {
+  for (const double cv : {0.01, 0.035, 0.07})
+    EXPECT_GE(coverage(cv), 0.93) << "at a coefficient of variation of " << cv;
 }
 
 TEST(Repeats, EndAtTheTimeLimit) {

@@ -1,0 +1,66 @@
+#include "experiments/feeding/steadiness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace feedrate::test {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+/// After how many milliseconds a rate (messages a millisecond, by time) counts as steady; 0: not within `most`.
+unsigned steady_after(const std::function<double(unsigned ms)>& rate, unsigned most = 1000) {
+  Steadiness steadiness;
+  double received = 0;
+  for (unsigned ms = 1; ms <= most; ++ms) {
+    received += rate(ms);
+    if (steadiness.add(ms * kMs, static_cast<std::uint64_t>(received))) return ms;
+  }
+  return 0;
+}
+
+TEST(Steadiness, AConstantRateIsSteadyAfterEightSlices) {
+  EXPECT_EQ(steady_after([](unsigned) { return 1000; }), 41) << "one look to begin, and eight slices of 5 ms";
+}
+
+TEST(Steadiness, ARateThatRisesIsNot) {
+  EXPECT_EQ(steady_after([](unsigned ms) { return 1000.0 + 10 * ms; }, 400), 0);
+  const unsigned after = steady_after([](unsigned ms) { return ms < 100 ? 10.0 * ms : 1000; });
+  EXPECT_GT(after, 100u) << "the slices that are judged lie behind the rise";
+  EXPECT_LE(after, 250u);
+}
+
+TEST(Steadiness, ANoisyRateTakesLonger) {
+  std::mt19937_64 random(1);
+  const auto noisy = [&](unsigned) { return std::normal_distribution<double>(1000, 60)(random); };
+  const unsigned after = steady_after(noisy, 5000);
+  EXPECT_GT(after, 41u);
+  EXPECT_LT(after, 3000u);
+}
+
+TEST(Steadiness, NothingReceivedIsNotSteady) {
+  EXPECT_EQ(steady_after([](unsigned) { return 0; }, 300), 0);
+}
+
+/// Poisson arrivals at 2 a millisecond: their own noise is 30 % a slice.
+TEST(Steadiness, OfAnOpenLoadIsAboutWhatWasDue) {
+  std::mt19937_64 random(1);
+  std::poisson_distribution<std::uint64_t> arrivals(2);
+  Steadiness kept_up, rate_alone;
+  std::uint64_t due = 0;
+  unsigned after = 0;
+  bool alone = false;
+  for (unsigned ms = 1; ms <= 200; ++ms) {
+    due += arrivals(random);
+    const std::uint64_t received = due;  // the last ones came back before anybody looked
+    if (kept_up.add(ms * kMs, received, due) && after == 0) after = ms;
+    alone |= rate_alone.add(ms * kMs, received);
+  }
+  EXPECT_EQ(after, 41u);
+  EXPECT_FALSE(alone);
+}
+
+}  // namespace
+}  // namespace feedrate::test
