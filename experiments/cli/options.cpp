@@ -149,7 +149,7 @@ std::string variable_of(const std::string& option) {
 
 std::string subcommands_of(const CLI::App& app) {
   std::string names;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
     names += (names.empty() ? "" : ", ") + each->get_name();
   }
   return names;

@@ -38,20 +38,6 @@ class Deadman {
   std::jthread thread_;
 };
 
-/// Writes a file that is there whole or not at all, whenever this is killed.
-void write_whole(const std::filesystem::path& path, const Json& document) {
-  try {
-    const std::filesystem::path partial = path.string() + ".partial";
-    std::ofstream file(partial);
-    file.exceptions(std::ios::failbit | std::ios::badbit);
-    file << document.dump(2) << "\n";
-    file.close();
-    std::filesystem::rename(partial, path);
-  } catch (const std::system_error& error) {  // of the file system as of the stream
-    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", error.what()));
-  }
-}
-
 /// Makes the directory with its spec.json: a resume must be able to read it.
 void make_results(const std::filesystem::path& directory, const Json& document) {
   std::error_code failed;
@@ -68,6 +54,19 @@ const std::filesystem::path& made(const std::filesystem::path& directory, const 
 }
 
 }  // namespace
+
+void write_whole(const std::filesystem::path& path, const Json& document) {
+  try {
+    const std::filesystem::path partial = path.string() + ".partial";
+    std::ofstream file(partial);
+    file.exceptions(std::ios::failbit | std::ios::badbit);
+    file << document.dump(2) << "\n";
+    file.close();
+    std::filesystem::rename(partial, path);
+  } catch (const std::system_error& error) {  // of the file system as of the stream
+    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", error.what()));
+  }
+}
 
 Results::Results(const std::filesystem::path& directory, const Json& document, bool resume)
     : directory_(directory), recorder_(made(directory, document, resume) / "rows.jsonl") {}

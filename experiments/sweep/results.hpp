@@ -37,6 +37,9 @@ class Results {
   Json run_;  // not written yet
 };
 
+/// Writes a file that is there whole or not at all, whenever this is killed. Throws BadInput when it can't be written.
+void write_whole(const std::filesystem::path&, const Json& document);
+
 /// Points that come to the same measurement are measured once.
 std::vector<Resolution> distinct(const std::vector<Values>&, Session&);
 

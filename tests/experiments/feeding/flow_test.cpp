@@ -29,16 +29,20 @@ class Collecting : public testing::TestWithParam<std::size_t> {
   /// Whoever says that `lost` come back no more would wait for ever for them.
   Counts collected(std::uint64_t lost = 0, std::size_t most = 256) {
     Point point;
-    point.payload = kPayload, point.batch = 256, point.window = kResults;
+    point.payload = kPayload, point.batch = 256, point.window = window;
     test::GivenQueue queue({memory.data(), kStride, kResults}, most);
     Flow flow(0, point, queue);
     flow.sent = kResults - lost;
     flow.all_sent = true;
     const std::atomic<bool> abort{false};
-    collect(flow, {point, *workload, 1, true}, {}, abort);
-    EXPECT_EQ(flow.latency.samples(), flow.counts.received);
+    collect(flow, {point, *workload, 1, true}, pass, abort);
+    EXPECT_EQ(flow.latency.samples(), flow.counts.received - untimed);
     return flow.counts;
   }
+
+  Pass pass{.messages = kResults};
+  std::size_t window = kResults;
+  std::uint64_t untimed = 0;
 
   std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
   std::vector<std::byte> memory = std::vector<std::byte>(kResults * kStride);
@@ -81,6 +85,12 @@ TEST_P(Collecting, CountsIdsThatNobodySent) {
     EXPECT_EQ(counts.corrupted, 1u);
     EXPECT_EQ(counts.duplicated, 0u);
   }
+}
+
+TEST_P(Collecting, LeavesOutTheTimesOfTheWindowThatFillsThePipe) {
+  pass = {.seconds = 1};
+  window = untimed = 100;
+  EXPECT_EQ(collected().received, kResults);
 }
 
 INSTANTIATE_TEST_SUITE_P(InRunsOf, Collecting, testing::Values(1, 4, 64));

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/sweep/ab.hpp"
+#include "experiments/sweep/folder.hpp"
+#include "experiments/sweep/progress.hpp"
+#include "experiments/sweep/sweep.hpp"
+
+namespace feedrate {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  CommonOptions common;
+  FolderOptions folder;
+  std::string other;
+  std::vector<std::string> a_axes, b_axes;
+  unsigned pairs = 20;
+};
+
+std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
+
+/// The command of a side: this command's device, server and settings, with axes of its own.
+std::vector<std::string> words_of(const Options& options, const std::string& executable, const fs::path& spec,
+                                  const std::vector<std::string>& axes, const fs::path& out) {
+  std::vector<std::string> words{executable, "ab-side", spec.string(), "--out", out.string()};
+  words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu)});
+  words.insert(words.end(), {"--prefix", options.common.redis.prefix});
+  if (!options.common.redis.url.empty()) words.insert(words.end(), {"--redis", options.common.redis.url});
+  for (const std::string& axis : axes) words.insert(words.end(), {"--axis", axis});
+  return words;
+}
+
+/// Measures what it is asked for on stdin, one cell a line, and answers with what the terminal shows of it.
+int ab_side(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  const Spec spec = options.folder.load(options.common, command);
+  const auto directory = options.folder.directory(spec.name);
+  auto session = options.common.session(spec.kind->name(), arguments);
+  const std::vector<Resolution> points = all_points(spec, *session);
+  session->experiment().connect(points);
+  Results results = options.folder.open(directory, spec, *session);
+  results.begin(*session, points);
+  Json names = Json::array();
+  for (const Resolution& each : points) names.push_back(spec.kind->text(each.values));
+  std::cout << Json{{"points", names}}.dump() << std::endl;
+  for (std::string line; !interrupted() && std::getline(std::cin, line);) {
+    const Json asked = Json::parse(line);
+    const Json row = results.measure(*session, points.at(asked.at("point")), asked.at("pair"), {},
+                                     [&](Json& made) { made["ab"] = asked; });
+    if (interrupted()) break;
+    results.write(row);
+    const auto rate = figure_of(row, spec.kind->entry().rate);
+    const std::string shown = rate ? spec.kind->text(spec.kind->entry().rate, *rate) : row["status"].get<std::string>();
+    std::cout << Json{{"shown", shown}}.dump() << std::endl;
+  }
+  return interrupted() ? 130 : 0;
+}
+
+int ab(Options& options, CLI::App& command) {
+  if (options.folder.spec.empty()) options.folder.spec = "quick";
+  if (options.other.empty() && options.a_axes == options.b_axes) {
+    throw BadInput("OTHER", "", "another executable, or --a-axis and --b-axis that differ");
+  }
+  if (!options.other.empty() && access(options.other.c_str(), X_OK) != 0) {
+    throw BadInput("OTHER", options.other, "a feedrate executable");
+  }
+  const Spec spec = options.folder.load(options.common, command);
+  if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one only searches for some");
+  const fs::path out = options.folder.directory(spec.name + "-ab");
+  for (const char* side : {"a", "b"}) {
+    if (fs::exists(out / side)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
+  }
+  fs::create_directories(out);
+  write_whole(out / "spec.json", spec.document);
+  std::signal(SIGPIPE, SIG_IGN);  // a side that ended is told by what it said
+  Side a("A",
+         words_of(options, options.other.empty() ? own_executable() : options.other, out / "spec.json", options.a_axes,
+                  out / "a"),
+         out / "a.log");
+  Side b("B", words_of(options, own_executable(), out / "spec.json", options.b_axes, out / "b"), out / "b.log");
+  const Json a_points = a.read().at("points"), b_points = b.read().at("points");
+  if (a_points.size() != b_points.size()) {
+    throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), b_points.size()));
+  }
+  const PairPlan plan{a_points.size(), options.pairs + options.pairs % 2, options.common.run.seed};
+  const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
+  fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n", plan.points,
+             plan.pairs, per_pair * static_cast<double>(plan.points * plan.pairs), out.string());
+  Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
+  std::uint64_t done = 0;
+  measure_pairs(
+      plan,
+      [&](char side, std::uint64_t point, std::uint64_t pair) {
+        Side& asked = side == 'a' ? a : b;
+        asked.ask(point, pair);
+        return asked.read();
+      },
+      [&](std::uint64_t point, std::uint64_t, const Json& from_a, const Json& from_b) {
+        progress.show_now(fmt::format("[{}/{}] A {} · B {} · {}", ++done, plan.points * plan.pairs,
+                                      from_a.at("shown").get<std::string>(), from_b.at("shown").get<std::string>(),
+                                      b_points[point].get<std::string>()));
+        progress.keep();
+      },
+      interrupted);
+  progress.end();
+  a.close();
+  b.close();
+  fmt::print(stderr, "results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
+  return interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("ab", "measure two executables, or two settings, in interleaved pairs");
+  options->folder.add(*command, "quick");
+  command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
+  command->add_option("--a-axis", options->a_axes, "name=values, replaces that axis on side A alone; may be repeated")
+      ->type_name("NAME=VALUES")
+      ->take_all();
+  command->add_option("--b-axis", options->b_axes, "the same on side B")->type_name("NAME=VALUES")->take_all();
+  command->add_option("--pairs", options->pairs, "pairs of each point, rounded up to an even number")
+      ->check(CLI::Range(2, 10000))
+      ->capture_default_str();
+  options->common.add_device(*command);
+  options->common.add_redis(*command);
+  options->common.add_run(*command);
+  command->callback([options, command, &action] { action = [options, command] { return ab(*options, *command); }; });
+
+  auto side = std::make_shared<Options>();
+  CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`, which asks for cells on stdin")->group("");
+  side->folder.add(*hidden, "quick");
+  side->common.add_device(*hidden);
+  side->common.add_redis(*hidden);
+  side->common.add_run(*hidden);
+  hidden->callback([side, hidden, &action, &arguments] {
+    action = [side, hidden, &arguments] { return ab_side(*side, *hidden, arguments); };
+  });
+}
+
+}  // namespace feedrate

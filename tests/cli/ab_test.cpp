@@ -1,0 +1,73 @@
+// Two sides measured in interleaved pairs, each into a results folder of its own.
+#include <map>
+
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class Ab : public testing::Test {
+ protected:
+  void SetUp() override {
+    place_.write("s.json", R"({"axes": {"queue": "host_polled,gpu_ring", "payload": 64, "window": 64, "producers": 1},
+                               "run": {"seconds": 0.02, "warmup": 0}})");
+  }
+  Outcome ab(const Words& more) {
+    Words words{"ab", "s.json", "--device", "cpu", "--out", "out", "--pairs", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return place_.run(words);
+  }
+  std::vector<Json> side(const char* name) { return cells_of(place_ / "out" / name / "rows.jsonl"); }
+  Workplace place_;
+};
+
+TEST_F(Ab, PairsAreMeasuredNextToEachOtherInTheOrderAbba) {
+  const Outcome outcome = ab({"--b-axis", "window=128"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::map<std::string, std::vector<std::pair<int, int>>> order;
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(place_.run({"validate", std::string("out/") + name + "/rows.jsonl"}).err, "");
+    EXPECT_TRUE(fs::exists(place_ / "out" / name / "catalogue.json"));
+    for (const Json& row : side(name)) {
+      EXPECT_EQ(row.at("params").at("window"), name[0] == 'a' ? 64 : 128);
+      EXPECT_EQ(row.at("repetition"), row.at("ab").at("pair"));
+      order[name].emplace_back(row.at("ab").at("point"), row.at("ab").at("pair"));
+    }
+  }
+  ASSERT_EQ(order["a"].size(), 2u * 4);
+  EXPECT_EQ(order["a"], order["b"]) << "each side is asked for the same cells in the same order";
+  EXPECT_EQ(order["a"][0].first, order["a"][1].first) << "two pairs of a point in a row";
+  EXPECT_NE(outcome.err.find("python -m analysis ab out"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Ab, AnotherExecutableIsTheSideA) {
+  const Outcome outcome = ab({"--other", executable(), "--axis", "queue=host_polled"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(side("a").size(), 4u);
+  EXPECT_EQ(side("b").size(), 4u);
+  const auto ids = [&](const char* name) {
+    std::set<std::string> found;
+    for (const Json& row : side(name)) found.insert(row.at("id"));
+    return found;
+  };
+  EXPECT_EQ(ids("a"), ids("b"));
+}
+
+TEST_F(Ab, ASideThatEndsIsToldByWhatItSaid) {
+  const Outcome outcome = ab({"--other", "/bin/false"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("side A ended"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Ab, NothingToCompareIsRefused) {
+  const Outcome same = ab({});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_NE(same.err.find("--a-axis and --b-axis that differ"), std::string::npos) << same.err;
+  const Outcome missing = ab({"--other", "nowhere/feedrate"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.err.find("nowhere/feedrate"), std::string::npos) << missing.err;
+  EXPECT_EQ(place_.contents(), Words{"s.json"});
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test
