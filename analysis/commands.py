@@ -36,9 +36,17 @@ def parser() -> argparse.ArgumentParser:
         "within the margin. UNCLEAR: everything else.",
         epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
     )
-    compare.add_argument("before", metavar="A", help="the result directory to compare with")
-    compare.add_argument("after", metavar="B", help="the result directory to judge")
-    compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: B)")
+    compare.add_argument("directories", nargs="+", metavar="DIR", help="A and B; with --with, the runs of A")
+    compare.add_argument(
+        "--with",
+        dest="others",
+        nargs="+",
+        default=[],
+        metavar="B",
+        help="the runs of B, where a side has several: compare A1 A2 A3 --with B1 B2 B3. How much runs of one code differ "
+        "is then measured, not assumed",
+    )
+    compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: the first B)")
     compare.add_argument(
         "--fail-on",
         metavar="GATE",
@@ -156,7 +164,7 @@ def _run(options: argparse.Namespace) -> int:
         case "compare":
             margin = parse_margin(options.margin)
             return write_comparison(
-                options.before, options.after, options.out, margin, options.run_noise, options.fail_on
+                options.directories, options.others, options.out, margin, options.run_noise, options.fail_on
             )
         case "aa":
             margin = parse_margin(options.margin)
