@@ -1,9 +1,10 @@
-"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ranks|ring|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|export|figures|readme|ranks|ring|needs …`."""
 
 import argparse
 import sys
 
 from .aa import write_aa
+from .ab import Margins, write_ab
 from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
@@ -70,13 +71,33 @@ def parser() -> argparse.ArgumentParser:
     )
     aa.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
 
-    for judging in (compare, aa):
+    ab = commands.add_parser(
+        "ab",
+        help="verdicts on the pairs that `feedrate ab` measured",
+        description="Reads OUT/a and OUT/b, whose rows were measured in pairs next to each other. For each point and metric: "
+        "the ratio B / A over the pairs, its 95 % interval, and FASTER, SLOWER, SAME or UNCLEAR.",
+        epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
+    )
+    ab.add_argument("folder", metavar="OUT", help="the folder that `feedrate ab` wrote")
+    ab.add_argument("--out", metavar="DIR", help="where to write ab.md and ab.png (default: OUT)")
+    ab.add_argument(
+        "--same-margin",
+        metavar="PERCENT",
+        default="5%",
+        help="SAME is said where the ratio is shown to lie within this (default: 5%%)",
+    )
+    ab.add_argument(
+        "--fail-on", metavar="GATE", action="append", default=[], help=f"as of compare; GATE is {GRAMMAR}"
+    )
+
+    for judging in (compare, aa, ab):
         judging.add_argument(
             "--margin",
             metavar="PERCENT",
             default="2%",
             help="the smallest effect of interest; less than that counts as the same (default: 2%%)",
         )
+    for judging in (compare, aa):
         judging.add_argument(
             "--run-noise",
             metavar="PERCENT[:METRIC]",
@@ -166,6 +187,9 @@ def _run(options: argparse.Namespace) -> int:
             return write_comparison(
                 options.directories, options.others, options.out, margin, options.run_noise, options.fail_on
             )
+        case "ab":
+            margins = Margins(parse_margin(options.margin), parse_margin(options.same_margin, "--same-margin"))
+            return write_ab(options.folder, options.out, margins, options.fail_on)
         case "aa":
             margin = parse_margin(options.margin)
             return write_aa(options.before, options.after, margin, options.run_noise, options.readme, options.check)

@@ -55,11 +55,11 @@ def noise_of(noise: dict[str, float], metrics: Sequence[Metric]) -> dict[str, fl
     return {metric.name: noise.get(metric.name, noise.get("", RUN_NOISE)) for metric in metrics}
 
 
-def parse_margin(text: str) -> float:
+def parse_margin(text: str, option: str = "--margin") -> float:
     """`--margin 2%` as 0.02."""
-    share = parse_percent("--margin", text, text)
+    share = parse_percent(option, text, text)
     if not 0 < share < 1:
-        raise BadInput("--margin", text, "is no margin around 1", "more than 0 %, less than 100 %")
+        raise BadInput(option, text, "is no margin around 1", "more than 0 %, less than 100 %")
     return share
 
 
