@@ -34,7 +34,7 @@ def headline_text(results: Results) -> str:
     parts = [f"**{warning}**"] if warning else []
     for work in sorted(results.cells["work"].unique(), key=lambda work: (work != "echo", work)):
         parts += [f"Workload {work}:", markdown_table(headline(results, measured, work))]
-    return "\n\n".join([*parts, headline_note(measured), where])
+    return "\n\n".join([*parts, headline_note(results, measured), where])
 
 
 def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
@@ -93,7 +93,7 @@ def _load_block(directory: str, readme: Path, figures: str | None) -> str:
     curves = open_load.curves(open_load.points(results))
     found = [open_load.saturation(curves), tails.table(results, curves)]
     pictures = _pictures(directory, readme, figures, (offered, load_stages))
-    return told(results, [*(markdown_table(table) for table in found if table), *pictures])
+    return told(results, [*(markdown_table(table) for table in found if table), open_load.note(results), *pictures])
 
 
 def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:

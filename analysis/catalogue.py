@@ -13,6 +13,7 @@ from .verdict import BUCKET_NOISE, Metric
 
 FILE = "catalogue.json"
 PERCENTILES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+TAILS = ("p99", "p999", "max")
 JUDGED = ("p50", "p99")  # what `compare` judges of a distribution
 DOES_NOT_APPLY = {0, "none"}
 
@@ -96,6 +97,7 @@ class Experiment:
             BUCKET_NOISE if percentile else 0.0,
             f"{figure.name}.{percentile}" if percentile else figure.name,
             bounds.get(percentile) if isinstance(bounds, dict) else bounds,
+            percentile in TAILS,
         )
 
     @cached_property

@@ -1,9 +1,10 @@
-"""The command line: `python -m analysis report|compare|aa|export|figures|readme|ranks|ring|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|export|figures|readme|ranks|ring|needs …`."""
 
 import argparse
 import sys
 
 from .aa import write_aa
+from .ab import Margins, write_ab
 from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
@@ -36,9 +37,17 @@ def parser() -> argparse.ArgumentParser:
         "within the margin. UNCLEAR: everything else.",
         epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
     )
-    compare.add_argument("before", metavar="A", help="the result directory to compare with")
-    compare.add_argument("after", metavar="B", help="the result directory to judge")
-    compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: B)")
+    compare.add_argument("directories", nargs="+", metavar="DIR", help="A and B; with --with, the runs of A")
+    compare.add_argument(
+        "--with",
+        dest="others",
+        nargs="+",
+        default=[],
+        metavar="B",
+        help="the runs of B, where a side has several: compare A1 A2 A3 --with B1 B2 B3. How much runs of one code differ "
+        "is then measured, not assumed",
+    )
+    compare.add_argument("--out", metavar="DIR", help="where to write compare.md and compare.png (default: the first B)")
     compare.add_argument(
         "--fail-on",
         metavar="GATE",
@@ -62,13 +71,33 @@ def parser() -> argparse.ArgumentParser:
     )
     aa.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
 
-    for judging in (compare, aa):
+    ab = commands.add_parser(
+        "ab",
+        help="verdicts on the pairs that `feedrate ab` measured",
+        description="Reads OUT/a and OUT/b, whose rows were measured in pairs next to each other. For each point and metric: "
+        "the ratio B / A over the pairs, its 95 % interval, and FASTER, SLOWER, SAME or UNCLEAR.",
+        epilog="Exit code: 0, or 1 where --fail-on stops a point, or 2 for bad input.",
+    )
+    ab.add_argument("folder", metavar="OUT", help="the folder that `feedrate ab` wrote")
+    ab.add_argument("--out", metavar="DIR", help="where to write ab.md and ab.png (default: OUT)")
+    ab.add_argument(
+        "--same-margin",
+        metavar="PERCENT",
+        default="5%",
+        help="SAME is said where the ratio is shown to lie within this (default: 5%%)",
+    )
+    ab.add_argument(
+        "--fail-on", metavar="GATE", action="append", default=[], help=f"as of compare; GATE is {GRAMMAR}"
+    )
+
+    for judging in (compare, aa, ab):
         judging.add_argument(
             "--margin",
             metavar="PERCENT",
             default="2%",
             help="the smallest effect of interest; less than that counts as the same (default: 2%%)",
         )
+    for judging in (compare, aa):
         judging.add_argument(
             "--run-noise",
             metavar="PERCENT[:METRIC]",
@@ -156,8 +185,11 @@ def _run(options: argparse.Namespace) -> int:
         case "compare":
             margin = parse_margin(options.margin)
             return write_comparison(
-                options.before, options.after, options.out, margin, options.run_noise, options.fail_on
+                options.directories, options.others, options.out, margin, options.run_noise, options.fail_on
             )
+        case "ab":
+            margins = Margins(parse_margin(options.margin), parse_margin(options.same_margin, "--same-margin"))
+            return write_ab(options.folder, options.out, margins, options.fail_on)
         case "aa":
             margin = parse_margin(options.margin)
             return write_aa(options.before, options.after, margin, options.run_noise, options.readme, options.check)

@@ -1,25 +1,32 @@
-"""Two result directories, point by point: ratios B / A with intervals and verdicts, and what else differs."""
+"""Two sides, each of one or several result directories, point by point: ratios B / A with intervals and verdicts, and
+what else differs."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from . import stats, tables, units
+from . import power, stats, tables, units
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
 from .figures import pngs
 from .files import say, write_all
-from .gate import failures, noise_of, parse_gate, parse_noise
+from .gate import failures, looked_for, noise_of, parse_gate, parse_noise, refuse_blind
 from .load import Results, load_all
 from .plots import comparison
 from .plots.style import Drawing
+from .runs import ratios as ratios_of_runs
+from .runs import run_means
 from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
 
-FEW = 5  # repetitions a side below which a change of one point among many is rarely found
+ONE_RUN = (
+    "One run a side cannot tell what B changed from what any two runs of one code differ by: the repetitions of a run "
+    "share its placement in memory, clocks and neighbours. That difference is assumed here, not measured. Several runs a "
+    "side measure it (compare A1 A2 A3 --with B1 B2 B3); `feedrate ab` measures both sides next to each other."
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,7 @@ class Rules:
 
     margin: float = 0.02  # the smallest effect of interest, a share of A
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
+    looked_for: dict[str, float] = field(default_factory=dict)  # by metric's name: the change that a tail must show
 
 
 @dataclass(frozen=True)
@@ -40,27 +48,63 @@ class Compared:
     stopped: list[str]
 
 
+def sides_of(directories: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The directories of A and of B, as the command line says them: A B, or A1 A2 … --with B1 B2 …"""
+    if not others:
+        if len(directories) != 2:
+            raise BadInput(
+                "DIR", " ".join(directories), "does not say which runs are A and which are B",
+                "A B, or several runs a side: A1 A2 A3 --with B1 B2 B3",
+            )  # fmt: skip
+        return [directories[0]], [directories[1]]
+    seen: set[Path] = set()
+    for argument, name in [*(("DIR", name) for name in directories), *(("--with", name) for name in others)]:
+        if Path(name).resolve() in seen:
+            raise BadInput(argument, name, "is named twice, and a run counts once", "each run's directory once")
+        seen.add(Path(name).resolve())
+    return list(directories), list(others)
+
+
 def write_comparison(
-    before: str, after: str, out: str | None, margin: float, noises: Sequence[str], fail_on: Sequence[str]
+    directories: Sequence[str],
+    others: Sequence[str],
+    out: str | None,
+    margin: float,
+    noises: Sequence[str],
+    fail_on: Sequence[str],
 ) -> int:
     """Writes compare.md and compare.png, prints the former, and names on stderr what the gates stop. Returns the exit
     code: 1 where they stop anything. `noises` and `fail_on` are as the command line says them."""
-    sides = load_all([before], "A"), load_all([after], "B")
+    before, after = sides_of(directories, others)
+    sides = load_all(before, "A"), load_all(after, "B")
     shared = in_both(*sides)
     every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))
     gates, noise = [parse_gate(text, every) for text in fail_on], parse_noise(noises, every)
-    target = Path(out) if out else Path(after)
+    if noises and len(before) + len(after) > 2:
+        raise BadInput("--run-noise", noises[0], "several runs a side measure it", "one run a side: compare A B")
+    target = Path(out) if out else Path(after[0])
     found = [
-        _compare(a, b, Rules(margin, noise_of(noise, metrics_of(a, b))), gates, name if len(shared) > 1 else "")
+        _compare(
+            a,
+            b,
+            Rules(margin, noise_of(noise, metrics_of(a, b)), looked_for(gates, metrics_of(a, b))),
+            gates,
+            name if len(shared) > 1 else "",
+        )
         for name, (a, b) in shared.items()
     ]
-    said = f"A: {before}. B: {after}. {_only(sides, shared)}".strip()
+    said = f"A: {', '.join(before)}. B: {', '.join(after)}. {_only(sides, shared)}".strip()
     blocks = [block for one in found for block in one.blocks]
     if len(found) == 1:  # what is compared, and how to read it, in one paragraph
         said, blocks = f"{said} {blocks[0].text}", blocks[1:]
-    text = to_markdown("Feedrate comparison", [Text(said), *blocks])
-    write_all(pngs([one.drawing for one in found], target) | {target / "compare.md": text})
-    say(f"{text}\n{target / 'compare.md'}")
+    return finish("Feedrate comparison", [Text(said), *blocks], found, target, "compare.md")
+
+
+def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: Path, name: str) -> int:
+    """Writes and prints the page, writes its plots, and names what the gates stop. Returns the exit code."""
+    text = to_markdown(title, blocks)
+    write_all(pngs([one.drawing for one in found], target) | {target / name: text})
+    say(f"{text}\n{target / name}")
     stopped = [line for one in found for line in one.stopped]
     for line in stopped:
         print(line, file=sys.stderr)
@@ -90,16 +134,18 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
     """`name`: of the experiment where there are several, else empty."""
     matched, lonely = match_some(a, b, rules)
     metrics = measured_metrics(a, b, matched)
+    several = several_runs(a, b)
+    refuse_blind(gates, matched, metrics, lambda metric: designs(rules, metric, several))
     overall = summarise(matched, metrics)
     drawing = comparison.draw(matched, overall, metrics, name)
     blocks: list[Block] = [
         *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
-        Text(explanation(rules)),
-        Bullets(_summary(matched, lonely, metrics)),
+        Text(explanation(rules, several)),
+        Bullets([*([] if several else [ONE_RUN]), *_summary(matched, lonely, metrics, several), *tails_said(matched, metrics, rules.looked_for)]),
         Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
         _overall_table(overall, metrics, a.experiment.what),
         Heading("Point by point"),
-        _table(matched, metrics, a, b),
+        _table(matched, metrics, a, b, "runs" if several else "repetitions"),
         Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
         *_lonely(lonely, a.experiment.what),
@@ -110,19 +156,46 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
     return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
-def explanation(rules: Rules) -> str:
+def several_runs(a: Results, b: Results) -> bool:
+    return len(a.directories) + len(b.directories) > 2
+
+
+def designs(rules: Rules, metric: Metric, several: bool) -> list[tuple[power.Design, Callable[[Ratio], float]]]:
+    """What would find more: the ways of measuring, and the spread that each has, of a ratio."""
+    if several:
+        return [(power.runs(metric.resolution), lambda one: one.spread)]
+    noise = rules.run_noise.get(metric.name, 0.0)
+    return [
+        (power.repetitions(noise, metric.resolution), lambda one: one.spread),
+        (power.runs(metric.resolution), lambda one: one.spread + 2 * noise**2),
+        (power.PAIRS, lambda one: one.spread),
+    ]
+
+
+def explanation(rules: Rules, several: bool = False) -> str:
     """How to read ratios and verdicts."""
     shares = set(rules.run_noise.values())
     noise = ", ".join(f"{units.percent(share)} {name}" for name, share in rules.run_noise.items() if share)
     if noise and len(shares) == 1:
         noise = units.percent(shares.pop())
-    return (
-        "Ratios are B / A of the geometric means of the repetitions, in brackets the 95 % interval (Welch's, on "
-        "logarithms). FASTER and SLOWER: B is better or worse by "
+    means = (
+        "Ratios are B / A of the geometric means of the runs, a run being the geometric mean of its repetitions; in "
+        "brackets the 95 % interval (Student's t on logarithms; the variance between runs is taken from all points, "
+        "after Kalibera and Jones). "
+        if several
+        else "Ratios are B / A of the geometric means of the repetitions, in brackets the 95 % interval (Welch's, on "
+        "logarithms). "
+    )
+    return means + (
+        "FASTER and SLOWER: B is better or worse by "
         f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
         f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
-        "UNCLEAR: everything else; more repetitions would tell."
-        + (f" FASTER and SLOWER are beyond the noise between runs, too, taken to be {noise}." if noise else "")
+        f"UNCLEAR: everything else; more {'runs' if several else 'repetitions'} would tell."
+        + (
+            f" FASTER and SLOWER are beyond the noise between runs, too, taken to be {noise}."
+            if noise and not several
+            else ""
+        )
     )
 
 
@@ -151,27 +224,67 @@ def measured_metrics(a: Results, b: Results, matched: pd.DataFrame) -> list[Metr
 
 def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points that are ok in both, with a judged Ratio for each metric; and the points that are ok in one only."""
-    metrics, rows, lonely = metrics_of(a, b), [], []
+    metrics, found, lonely = metrics_of(a, b), [], []
+    several = several_runs(a, b)
     for point, sides in pairs(a, b):
         if all(sides):
-            ratios = {
-                metric.column: ratio(
-                    *(side[metric.column] for side in sides), metric.resolution, rules.run_noise.get(metric.name, 0.0)
-                )
-                for metric in metrics
-            }
-            rows.append(point | ratios | {"repetitions": [side["repetitions"] for side in sides]})
+            counts = [len(set(side["run"])) if several else len(side["run"]) for side in sides]
+            found.append((point | {"repetitions": counts}, sides))
         else:
             there, absent = ("A", b) if sides[0] else ("B", a)
             lonely.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
-    matched = pd.DataFrame(rows)
-    for metric in metrics if rows else ():
-        matched[metric.column] = judge(list(matched[metric.column]), metric, rules.margin)
+    matched = pd.DataFrame([point for point, _ in found])
+    for metric in metrics if found else ():
+        if several:
+            known = _ratios_of_runs([sides for _, sides in found], metric, (a, b))
+        else:
+            noise = rules.run_noise.get(metric.name, 0.0)
+            known = [
+                ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found
+            ]
+        matched[metric.column] = judge_all(known, metric, rules.margin, rules.looked_for)
     return matched, pd.DataFrame(lonely)
 
 
+def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Results]) -> list[Ratio]:
+    means = [
+        np.array([run_means(one[place][metric.column], one[place]["run"], list(map(str, side.directories))) for one in found])
+        for place, side in enumerate(sides)
+    ]  # fmt: skip
+    return ratios_of_runs(*means, metric.resolution)
+
+
+def judge_all(ratios: list[Ratio], metric: Metric, margin: float, looked_for: dict[str, float]) -> list[Ratio]:
+    """`judge`, of a tail only those points at which the change that is looked for would be found as often as not. That
+    depends on how much the repetitions vary, and not on the ratio: points are not chosen by what they show."""
+    if not metric.tail:
+        return judge(ratios, metric, margin)
+    size = looked_for.get(metric.name, power.TAIL_CHANGE)
+    known = sum(np.isfinite(one.error) for one in ratios)
+    shown = [power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]
+    judged = iter(judge([one for one, sees in zip(ratios, shown) if sees], metric, margin))
+    unjudged = [replace(one, verdict=UNCLEAR) if not np.isnan(one.value) or one.verdict else one for one in ratios]
+    return [next(judged) if sees else blind for blind, sees in zip(unjudged, shown)]
+
+
+def tails_said(matched: pd.DataFrame, metrics: Sequence[Metric], looked_for: dict[str, float]) -> list[str]:
+    """Why some points have no verdict of a tail."""
+    said = []
+    for metric in metrics:
+        size = looked_for.get(metric.name, power.TAIL_CHANGE)
+        powers = power.of(list(matched[metric.column]), size) if metric.tail else []
+        blind = sum(one < power.LEAST for one in powers)
+        if blind:
+            said.append(
+                f"{_heading(metric)} varies too much for a verdict at {blind} of {len(powers)} points: a change of "
+                f"{units.percent(size)} would be found there in less than half of the cases. The intervals stand; the "
+                f"word is {UNCLEAR}."
+            )
+    return said
+
+
 def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
-    """Every point that is ok on some side, and of either side the repetitions of each metric, and how many."""
+    """Every point that is ok on some side, and of either side the repetitions of each metric, and their `run`s."""
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
     sides = [_samples(results, axes, metrics_of(a, b)) for results in (a, b)]
     found = []
@@ -191,7 +304,7 @@ def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> di
     ok = ok.assign(**{metric.column: np.nan for metric in metrics if metric.column not in ok})
     columns = [metric.column for metric in metrics]
     return {
-        key: {column: group[column].to_numpy() for column in columns} | {"repetitions": len(group)}
+        key: {column: group[column].to_numpy() for column in columns} | {"run": group["directory"].to_numpy()}
         for key, group in ok.groupby(axes, sort=False)
     }
 
@@ -220,20 +333,27 @@ def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
     )
 
 
-def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
+def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
     said = [f"{len(matched)} points matched by all their parameters, {len(lonely)} in one side only."]
-    for metric in metrics:
-        verdicts = pd.Series([one.verdict for one in matched[metric.column]]).value_counts()
-        said.append(f"{_heading(metric)}: " + ", ".join(f"{verdicts.get(name, 0)} {name}" for name in VERDICTS) + ".")
-    repetitions = pd.Series([min(counts) for counts in matched["repetitions"]])
-    if alone := int((repetitions == 1).sum()):
+    said += verdicts_said(matched, metrics)
+    fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
+    if not several and (alone := int((fewest == 1).sum())):
         said.append(f"{alone} with a single repetition on some side, which says nothing of its spread: {UNCLEAR}.")
-    few = repetitions[repetitions > 1].min()
-    if few < FEW:
-        said.append(
-            f"With {few:.0f} repetitions a side only large changes, or changes of many points, are found: sweep with "
-            f"--repetitions {FEW} or more."
-        )
+    return said
+
+
+def verdicts_said(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
+    """A line a metric: how many points have which verdict, and what change could have been found."""
+    said = []
+    for metric in metrics:
+        known = list(matched[metric.column])
+        verdicts = pd.Series([one.verdict for one in known]).value_counts()
+        counted = ", ".join(f"{verdicts.get(name, 0)} {name}" for name in VERDICTS)
+        errors = [(one.error, one.freedom) for one in known if np.isfinite(one.error)]
+        changes = [power.change(*one, len(errors)) for one in errors]
+        middle = float(np.median(changes)) if changes else np.inf
+        found = f" At half of the points a change of {units.percent(middle)} would be found in 80 % of the cases."
+        said.append(f"{_heading(metric)}: {counted}.{found if np.isfinite(middle) else ''}")
     return said
 
 
@@ -253,10 +373,10 @@ def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric], what: str) 
     )
 
 
-def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Results) -> Table:
+def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Results, counted: str) -> Table:
     varying = tables.varying(a, b)
     works = ["workload"] if "workload" in matched else []
-    columns = [a.experiment.what, *works, "point", "repetitions", *map(_heading, metrics)]
+    columns = [a.experiment.what, *works, "point", counted, *map(_heading, metrics)]
     rows = [
         [
             row["variant"],

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from . import units
+from . import flags, units
 from .document import Block, Text
 from .load import Results
 
@@ -16,8 +16,13 @@ ASKED = {
 
 def blocks(results: Results) -> list[Block]:
     """A short paragraph; nothing where the rows tell of neither."""
-    said = [*_disturbed(results.cells), *_precision(results.cells), *_tries(results.tries)]
+    said = [*_flagged(results.cells), *_disturbed(results.cells), *_precision(results.cells), *_tries(results.tries)]
     return [Text(" ".join(said), "note")] if said else []
+
+
+def _flagged(cells: pd.DataFrame) -> list[str]:
+    told = flags.legend(cells)
+    return [f"Marked rows are in every median, interval and range: {told}"] if told else []
 
 
 def _tries(seconds: list[float]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import catalogue, rows, sections
+from . import catalogue, flags, rows, sections
 from .catalogue import Catalogue, Experiment
 from .errors import BadInput
 from .rows import RUN, STATUSES  # noqa: F401  (the statuses belong to what is loaded)
@@ -139,11 +139,15 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     """One row, flat. Missing numbers are NaN; figures are in the catalogue's units."""
     figures, cost, bounds, state = (row.get(name) or {} for name in ("figures", "cost", "bounds", "machine"))
     status, cause, reason = row["status"], row.get("cause", ""), row.get("reason", "")
+    if status == "invalid" and cause == "generator":  # as rows say that have no flags yet
+        status, cause, reason = "ok", "", ""
     doubt = section.doubt(row) if status == "ok" else None
     if doubt:
         status, (cause, reason) = "invalid", doubt
     flat = _who(directory, row, axes, experiment)
     flat |= {"status": status, "cause": cause, "reason": reason, "doubt": doubt[1] if doubt else ""}
+    flat["flags"] = flags.of(row, experiment)
+    flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair")}
     for figure in experiment.figures.values():
         value = figures.get(figure.name)
         percentiles = catalogue.PERCENTILES if figure.distribution else ("",)

@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from . import stability, stats, units
+from . import flags, quoted, stability, stats, units
 from .document import Block, Heading, Table, Text
 from .load import Results
 from .tables import figure_name, place, varying
 
 TITLE = "Every point"
 NOTE = (
-    "Medians over the repetitions that are ok, in brackets least to greatest. Below a figure: its ratio to the floor "
+    f"{quoted.NOTE} Below a marked figure the least and the greatest repetition. Below a figure: its ratio to the floor "
     "that binds it, measured / floor (of a distribution: of its p50)."
 )
 
@@ -17,7 +17,7 @@ NOTE = (
 def blocks(results: Results) -> list[Block]:
     """Nothing where no cell is ok."""
     measured = stats.points(results)
-    return [Heading(TITLE), table(results, measured), Text(NOTE, "note")] if len(measured) else []
+    return [Heading(TITLE), table(results, measured), Text(" ".join([NOTE, *stats.explained(results)]), "note")] if len(measured) else []
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table:
@@ -57,7 +57,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table:
 def _figure(results: Results, point: dict, figure, percentile: str) -> str:
     metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
     column = metric.column
-    told = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"])
+    told = quoted.figure(formatter, point, column, flags.CODES)
     ratio, floor = point[f"{figure.name}_ratio"], point[f"{figure.name}_floor"]
     if floor and percentile in ("", "p50"):
         share = units.percent(ratio) + " of" if figure.higher else units.ratio(ratio) + " ×"

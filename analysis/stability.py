@@ -22,7 +22,7 @@ def rule(experiment: Experiment) -> str:
 
 
 def judged(experiment: Experiment, points: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
-    """The points, which have `<column>_low`, `<column>_high` and `repetitions`, with `spread` (metric -> greatest over
+    """The points, which have `<column>_least`, `<column>_greatest` and `repetitions`, with `spread` (metric -> greatest over
     least) and `unstable` (the metrics that are). `ends`: by the same index `stops` and `directories`, lists with an
     entry for each row of the point."""
     mine = ends.reindex(points.index)
@@ -46,9 +46,9 @@ def judge(
     if point["repetitions"] < 2:
         return {}, []
     spread = {
-        metric.name: point[f"{metric.column}_high"] / point[f"{metric.column}_low"]
+        metric.name: point[f"{metric.column}_greatest"] / point[f"{metric.column}_least"]
         for metric in experiment.judged
-        if point[f"{metric.column}_low"] > 0
+        if point[f"{metric.column}_least"] > 0
     }
     factors = {metric.name: metric.unstable_from for metric in experiment.judged}
     return spread, [name for name, factor in spread.items() if factor >= factors[name]]

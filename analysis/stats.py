@@ -1,9 +1,13 @@
-"""Repetitions into points, points into the ones worth naming, and an interval over points."""
+"""Repetitions into points with intervals, points into the ones worth naming, and an interval over points."""
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from . import sections
+from . import flags, interval, sections, units
+from .catalogue import PERCENTILES
+from .interval import Between
 from .load import COST, MACHINE, Results
 from .stability import judged
 
@@ -18,21 +22,106 @@ def numbers(results: Results) -> list[str]:
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line a point of the sweep: over its valid repetitions the median of each metric, and its range as
-    `<metric>_low` and `<metric>_high`, the honest interval for the few repetitions of a sweep; `unstable` names the
-    metrics whose range is too wide for a figure.
+    """One line a point of the sweep: over its rows that are ok the median of each metric, its range as `<metric>_least`
+    and `<metric>_greatest`, and of the figures the median's 95 % interval as `<metric>_low` and `<metric>_high`.
+    `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of.
     """
     valid = results.cells[results.cells["status"] == "ok"].assign(row=lambda cells: cells.index)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
-    columns = numbers(results)
-    metrics = groups[columns].agg(["median", "min", "max"])
-    metrics.columns = [f"{name}{suffix}" for name in columns for suffix in ("", "_low", "_high")]
+    metrics = ranges(groups, numbers(results))
     names = groups[[*(f"{figure}_floor" for figure in results.experiment.figures), "delivery"]].first()
     members = groups["row"].agg(list).rename("members")
-    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members], axis=1)
+    warned = groups["flags"].agg(flags.counts)
+    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned], axis=1)
     every = results.cells.groupby(keys, sort=False, dropna=False)
-    return judged(results.experiment, found, ends(every)).reset_index()
+    found = judged(results.experiment, found, ends(every)).reset_index()
+    settings = equal_settings(results, found)
+    return with_intervals(found, valid, results.experiment.columns, settings, rounded(results))
+
+
+def ranges(groups, columns: Sequence[str]) -> pd.DataFrame:
+    """The median, the least and the greatest of each column."""
+    metrics = groups[list(columns)].agg(["median", "min", "max"])
+    metrics.columns = [f"{name}{suffix}" for name in columns for suffix in ("", "_least", "_greatest")]
+    return metrics
+
+
+def with_intervals(
+    found: pd.DataFrame, cells: pd.DataFrame, columns: Iterable[str], settings: np.ndarray, rounded: set[str]
+) -> pd.DataFrame:
+    """`found` with `<column>_low` and `<column>_high`. `settings`: equal numbers where points have equal ones;
+    `rounded`: the columns of percentiles."""
+    if found.empty:
+        return found.assign(**{f"{column}_{end}": [] for column in columns for end in ("low", "high")})
+    owner = {row: place for place, members in enumerate(found["members"]) for row in members}
+    cells = cells.loc[list(owner)]
+    places = cells.index.map(owner)
+    added = {}
+    for column in columns:
+        values = cells[column].astype(float)
+        logs = np.log(values.where((values > 0) & np.isfinite(values)))
+        some = logs.groupby(places).agg(["mean", "var", "count"]).reindex(range(len(found)))
+        whole = some["count"].to_numpy() == found["repetitions"].to_numpy()  # else some value has no logarithm
+        variances = some["var"].where(whole).to_numpy()
+        low, high, _ = interval.ends(
+            found[column].to_numpy(float), some["mean"].to_numpy(), variances, some["count"].to_numpy(), settings,
+            column in rounded,
+        )  # fmt: skip
+        added |= {f"{column}_low": low, f"{column}_high": high}
+    return pd.concat([found, pd.DataFrame(added, index=found.index)], axis=1)
+
+
+def rounded(results: Results) -> set[str]:
+    """The columns whose values are the middle of a histogram's bucket."""
+    experiment = results.experiment
+    distributions = [figure.name for figure in experiment.figures.values() if figure.distribution]
+    return {experiment.column(name, which) for name in distributions for which in PERCENTILES}
+
+
+def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
+    """For each point a number, the same where the settings in force are: what the queue chose counts as if it had been
+    asked for."""
+    firsts = [members[0] for members in found["members"]]
+    chosen = results.cells.loc[firsts, "chosen"]
+    asked = found[["machine", *results.axes]].to_dict("records")
+    told = [
+        tuple(sorted((name, str(value)) for name, value in (point | one).items())) for point, one in zip(asked, chosen)
+    ]
+    return pd.factorize(pd.Series(told, dtype=object))[0]
+
+
+def apart(results: Results) -> Between:
+    """What points of equal settings that were measured apart differ by, in the rate."""
+    rate = results.experiment.rate
+    found = points(results)
+    if found.empty or rate not in found:
+        return Between()
+    logs = [np.log(results.cells.loc[members, rate].astype(float)) for members in found["members"]]
+    means, variances, counts = (np.array([f(one) for one in logs]) for f in (np.mean, lambda one: one.var(ddof=1), len))
+    *_, found_apart = interval.ends(found[rate].to_numpy(float), means, variances, counts, equal_settings(results, found), False)
+    return found_apart
+
+
+def explained(results: Results) -> list[str]:
+    """What stands below a table of points: what their intervals hold, and what their marks mean."""
+    legend = flags.legend(results.cells)
+    return [apart_said(results), *([legend] if legend else [])]
+
+
+def apart_said(results: Results) -> str:
+    """What the intervals hold beyond the repetitions, in a sentence."""
+    found = apart(results)
+    if not found.freedom:
+        return (
+            "What two points of equal settings differ by when they are measured apart is not known from these rows, and "
+            "in no interval."
+        )
+    share = units.percent(np.sqrt(found.variance))
+    return (
+        f"Points of equal settings that were measured apart (degrees of freedom: {found.freedom}) differ in the rate by "
+        f"{share} beyond their repetitions, as a standard deviation; that is part of the intervals."
+    )
 
 
 def ends(groups) -> pd.DataFrame:

@@ -6,7 +6,7 @@ tails, outliers, drift) its intervals cover the truth 95 to 98 % of the time. Th
 three repetitions; Student's pooled variance, a little more powerful, goes wrong where one side is noisier. Welch's own
 weak place is two repetitions beside five or more: 90 %.
 
-A and B are two runs, so their repetitions are not paired: repetition 3 of A and repetition 3 of B carry the same number
+Of one run a side: A and B are two runs, so their repetitions are not paired: repetition 3 of A and repetition 3 of B carry the same number
 and, of one seed, the same shuffled order, but were not measured side by side, so they share no noise that a pair could
 cancel; pairing would only halve the few degrees of freedom.
 
@@ -37,7 +37,8 @@ RUN_NOISE = 0.05
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of the cells that is compared."""
+    """A column of the cells that is compared. `tail`: a percentile far out, which varies so much that a verdict needs
+    more than its interval."""
 
     column: str
     name: str  # as the command line and the tables say it
@@ -45,6 +46,7 @@ class Metric:
     resolution: float = BUCKET_NOISE  # standard deviation of what rounding adds to a value's logarithm
     key: str = ""  # as a row's `stop` says it: the figure, or figure.percentile
     unstable_from: float | None = None  # the factor between repetitions from which on they differ too much
+    tail: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class Ratio:
     high: float
     p: float = float("nan")  # how often chance alone would give a ratio this far from 1
     verdict: str = ""
+    error: float = float("nan")  # of the ratio's logarithm, as in `p`
+    freedom: float = float("nan")  # of that error
+    spread: float = float("nan")  # variance of one repetition's (or run's, or pair's) ratio, of the logarithm
 
     def __str__(self) -> str:
         if np.isnan(self.low):
@@ -96,7 +101,8 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
     reach = student.ppf((1 + CONFIDENCE) / 2, freedom) * error
     low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
     error, freedom = spread(variance + 2 * run_noise**2)
-    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)))
+    one = sum(float(side.var(ddof=1)) for side in logs)
+    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)), "", error, freedom, one)
 
 
 def judge(ratios: Sequence[Ratio], metric: Metric, margin: float) -> list[Ratio]:

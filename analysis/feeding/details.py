@@ -29,7 +29,8 @@ def columns(row: dict) -> dict:
     flat["driver_ratio"] = details.get("driver", {}).get("ratio", NAN)
     flat["due_per_second"] = load.get("due_per_second", NAN)
     # Rows older than this have none.
-    flat["p99_without_own_lag"] = load.get("without_own_lag_ns", {}).get("p99", NAN)
+    without = load.get("without_own_lag_ns", {})
+    flat |= {f"{name}_without_own_lag": without.get(name, NAN) for name in ("p50", "p99")}
     return flat
 
 

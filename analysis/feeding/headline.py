@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from .. import stability, stats, units
+from .. import quoted, stability, stats, units
 from ..document import Table
 from ..load import Results
 from ..tables import place, varying
@@ -54,7 +54,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 
 def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
     def said(point, metric, formatter) -> str:
-        value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
+        value = quoted.figure(formatter, point, metric)
         return f"{value}\n{place(results, point, shown)}".strip() + stability.mark(point, "throughput")
 
     return [
@@ -74,7 +74,7 @@ def _of_floor(point: pd.Series) -> str:
 def _alone(point: pd.Series | None) -> list[str]:
     if point is None:
         return [units.NOTHING] * 4
-    p50 = units.spread(units.nanoseconds, point["p50"], point["p50_low"], point["p50_high"])
+    p50 = quoted.figure(units.nanoseconds, point, "p50")
     return [
         f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
         units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),

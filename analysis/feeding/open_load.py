@@ -1,33 +1,32 @@
 """Open loads: messages that are due at a rate which the queue does not set. Rows into points, points into curves.
 
-A point is sustained where every repetition that counts was ok. Those in which the generator itself was late say nothing
-about the queue: they count nowhere, and are only shown and counted as such.
+A point is sustained where every repetition was ok. A repetition in which the generator itself was late is one of them,
+with its lag in its response times: it is marked, and the time without that lag stands beside it where the row has it.
 """
 
 import numpy as np
 import pandas as pd
 
-from .. import stability, stats, tables, units
+from .. import flags, quoted, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
 
 SAME_RATE = 1.05  # rates no further apart stand together: those of repeated searches differ by a little
-SUSTAINED, UNSUSTAINABLE, GENERATOR = "sustained", "unsustainable", "generator"
-METRICS = (
-    *("p50", "p99", "p99_without_own_lag", "messages_per_second"),
-    *("host_threads", "sms", "own_cores", "power_w"),
-)
+SUSTAINED, UNSUSTAINABLE = "sustained", "unsustainable"
+WITHOUT_LAG = "without_own_lag"  # of the generator; how the names of such columns end
+TIMES = ("p50", "p99", f"p50_{WITHOUT_LAG}", f"p99_{WITHOUT_LAG}")
+FIGURES = (*TIMES, "messages_per_second")
+METRICS = (*FIGURES, "host_threads", "sms", "own_cores", "power_w")
 # What is asked of a queue, beside the rate; the other axes are how it is set to do it.
 _ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "priority_mix", "trace_file")
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line for each variant, task, setting and rate: medians over its repetitions, and their range. Where the
-    generator was too late for most of them, a rate says nothing of the queue. `kept`: it was sustained, and so was every
-    lower rate of its curve."""
+    """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
+    interval. `generator`: the rows whose generator was late. `kept`: it was sustained, and so was every lower rate of its
+    curve."""
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
-    late = (cells["status"] == "invalid") & (cells["cause"] == "generator")
-    cells = cells.assign(late=late)[late | cells["status"].isin(["ok", "unsustainable"])]
+    cells = cells[cells["status"].isin(["ok", "unsustainable"])]
     if cells.empty:
         return pd.DataFrame()
     keys = ["variant", "rank", "machine", "work", *[axis for axis in results.axes if axis != "rate"]]
@@ -35,21 +34,22 @@ def points(results: Results) -> pd.DataFrame:
         curve=cells.groupby(keys, sort=False, dropna=False).ngroup(), beyond=cells["status"] == "unsustainable"
     )
     cells["near"] = cells.groupby("curve")["due_per_second"].transform(same_rates)
-    every = cells.groupby(["curve", "near"])
-    shown = cells[~cells["late"] | every["late"].transform("all")]
-    groups = shown.assign(row=shown.index, rate=shown["due_per_second"]).groupby(["curve", "near"])
-    metrics = groups[list(METRICS)].agg(["median", "min", "max"])
-    metrics.columns = [f"{name}{suffix}" for name in METRICS for suffix in ("", "_low", "_high")]
-    found = groups[[*keys, "delivery"]].first().join(metrics).assign(
+    groups = cells.assign(row=cells.index, rate=cells["due_per_second"]).groupby(["curve", "near"])
+    found = groups[[*keys, "delivery"]].first().join(stats.ranges(groups, METRICS)).assign(
         rate=groups["rate"].median(),
         repetitions=groups.size(),
-        generator=every["late"].sum(),
+        flags=groups["flags"].agg(flags.counts),
         members=groups["row"].agg(list),
-        reason=shown[shown["beyond"]].groupby(["curve", "near"])["reason"].first(),
-        state=np.select([every["late"].mean() > 0.5, groups["beyond"].any()], [GENERATOR, UNSUSTAINABLE], SUSTAINED),
+        reason=cells[cells["beyond"]].groupby(["curve", "near"])["reason"].first(),
+        state=np.where(groups["beyond"].any(), UNSUSTAINABLE, SUSTAINED),
     )  # fmt: skip
-    found = stability.judged(results.experiment, found, stats.ends(every)).reset_index()
+    found = stability.judged(results.experiment, found, stats.ends(groups)).reset_index()
     found = found.drop(columns="near").fillna({"reason": ""})
+    # Beyond saturation a latency is as long as the phase: its scatter says nothing about that of the other points.
+    parts = [some for _, some in found.groupby("state", sort=False)]
+    parts = [stats.with_intervals(some, cells, FIGURES, np.arange(len(some)), set(TIMES)) for some in parts]
+    found = pd.concat(parts).sort_index()
+    found["generator"] = [warned.get(flags.LATE, 0) for warned in found["flags"]]
     first = found["rate"].where(found["state"] == UNSUSTAINABLE).groupby(found["curve"]).transform("min").fillna(np.inf)
     return describe(found.assign(kept=(found["state"] == SUSTAINED) & (found["rate"] < first)), results)
 
@@ -128,22 +128,32 @@ def saturation(measured: pd.DataFrame) -> Table:
         line += [units.NOTHING] * 3 if first is None else [units.messages_per_second(first["rate"]), *_there(first)]
         rows.append([*line, units.number(int(curve["generator"].sum()))])
     columns = ["task", "queue + transfer", "sustained up to", "p50 there", "p99 there", "first not sustained"]
-    columns += ["came back there", "why", "generator too late (rows)"]
+    columns += ["came back there", "why", "rows with a late generator"]
     return Table(columns, rows, {2, 3, 4, 5, 6, 8})
 
 
+def note(results: Results) -> str:
+    """How to read the tables of open loads."""
+    said = f"{quoted.NOTE} A point with a late generator also has its least and its greatest repetition."
+    return f"{said} {flags.legend(results.cells[results.cells['open']])}".strip()
+
+
 def latencies(point: pd.Series) -> list[str]:
-    """p50 and p99 with their spread, and the latter without the generator's own lag where that makes it shorter."""
-    said = [_said(point, name, units.nanoseconds) + stability.mark(point, name) for name in ("p50", "p99")]
-    if point["p99_without_own_lag"] < 0.95 * point["p99"]:
-        said[1] += f"\nwithout the generator's lag {units.nanoseconds(point['p99_without_own_lag'])}"
-    return said
+    """p50 and p99 with their intervals, and without the generator's own lag where that makes them shorter."""
+    return [_latency(point, name) for name in ("p50", "p99")]
+
+
+def _latency(point: pd.Series, name: str) -> str:
+    said = quoted.figure(units.nanoseconds, point, name) + stability.mark(point, name)
+    without = f"{name}_{WITHOUT_LAG}"
+    shorter = point[without] < 0.95 * point[name] or point[f"{without}_greatest"] < 0.95 * point[f"{name}_greatest"]
+    if not shorter:
+        return said
+    ends = [units.nanoseconds(point[f"{without}_{end}"]) for end in ("least", "greatest")]
+    whole = f", {ends[0]} to {ends[1]}" if point["generator"] and ends[0] != ends[1] else ""
+    return f"{said}\nwithout the generator's lag {units.nanoseconds(point[without])}{whole}"
 
 
 def _there(point: pd.Series) -> list[str]:
-    back = _said(point, "messages_per_second", units.messages_per_second)
+    back = quoted.figure(units.messages_per_second, point, "messages_per_second")
     return [back + stability.mark(point, "throughput"), point["reason"]]
-
-
-def _said(point: pd.Series, metric: str, formatter) -> str:
-    return units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])

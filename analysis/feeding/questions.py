@@ -2,16 +2,15 @@
 
 import pandas as pd
 
-from .. import answer, units
+from .. import answer, quoted, units
 from ..answer import Question
 from ..document import Block
 from ..load import Results
 
 NOTE = (
-    "Means over the repetitions, ± half of their 95 % interval (Student's t); the tables and figures below show "
-    "medians. Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No clear "
-    "difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator was "
-    "the limit, not the queue. The null queue delivers nothing and does not compete."
+    f"{quoted.NOTE} Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No "
+    "clear difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator "
+    "was the limit, not the queue. The null queue delivers nothing and does not compete."
 )
 OWN = {"messages_per_second", "bytes_per_second", "latency_ns"}  # the figures that the questions are about
 

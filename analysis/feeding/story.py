@@ -49,6 +49,7 @@ def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
     """The tables that belong to figures, and what is said of them."""
     loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
     found = [(offered, open_load.saturation(loads))] if len(loads) else []
+    found += [(offered, Text(open_load.note(results), "note"))] if len(loads) else []
     if limits := tails.table(results, loads):
         found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
     return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
@@ -60,17 +61,17 @@ def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
     blocks: list[Block] = []
     for work in sorted(works, key=lambda work: (work != main, work)):
         blocks += [Heading(f"Headline: {work}"), headline(results, measured, work)]
-    return [*blocks, Text(headline_note(measured), "note")]
+    return [*blocks, Text(headline_note(results, measured), "note")]
 
 
-def headline_note(measured: pd.DataFrame) -> str:
+def headline_note(results: Results, measured: pd.DataFrame) -> str:
     """How to read the headline table."""
     note = (
-        "Medians over repetitions, in brackets least to greatest. Lone: one message in flight, one producer, smallest "
+        "Medians over repetitions, in brackets the 95 % interval. Lone: one message in flight, one producer, smallest "
         "payload. “Of floor”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
         "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
         "peak of messages."
     )
     if measured.empty or choose.lone(measured).empty:
         note += " The sweep has no lone-message cell: add window 1 with producers 1."
-    return note
+    return " ".join([note, *stats.explained(results)])

@@ -83,7 +83,7 @@ def _is_short(axis) -> bool:
 
 
 def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> None:
-    """From the least to the greatest repetition of the columns that `x` or `y` name; the other is a place."""
+    """The 95 % intervals of the columns that `x` or `y` name; the other is a place."""
     ends = {
         f"{side}err": [[point[name] - point[f"{name}_low"]], [point[f"{name}_high"] - point[name]]]
         for side, name in (("x", x), ("y", y))

@@ -92,7 +92,7 @@ def test_an_open_loads_service_time_is_compared_apart(tmp_path):
                 response = row["figures"]["latency_ns"]
                 row["figures"]["service_ns"] = response | {"p99": factor * response["p99"]}
     a, b = two_runs(tmp_path, before, after)
-    main(["compare", str(a), str(b)])
+    main(["compare", str(a), str(b), "--run-noise", "0"])
     text = (b / "compare.md").read_text()
     assert "| p99 | service p99 |" in text
     assert "service p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text  # the two points of redis_list have none

@@ -1,5 +1,8 @@
 """compare's exit code: what --fail-on stops, what it names, and what it does not understand."""
 
+import re
+
+import numpy as np
 import pytest
 import rows
 
@@ -81,6 +84,29 @@ def test_a_point_that_is_new_in_b_stops_nothing(tmp_path, capsys):
     a, b = rows.write(tmp_path / "a", common), rows.write(tmp_path / "b", [*common, rows.cell(rows.params(window=2))])
     assert main(["compare", str(a), str(b), "--run-noise", "0", "--fail-on", "unclear:throughput"]) == 0
     assert main(["compare", str(b), str(a), "--run-noise", "0", "--fail-on", "unclear:throughput"]) == 1
+
+
+def test_a_gate_that_cannot_see_is_refused(runs, capsys):
+    """Two runs that are taken to differ by 5 % cannot show 5 %, and no number of repetitions changes that."""
+    assert main(["compare", *runs, "--fail-on", "slower:5%"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: --fail-on 'slower:5%': a change of 5 % in throughput would be found in")
+    assert "no number of repetitions is enough" in error and "runs a side" in error and " pairs" in error
+    assert main(["compare", *runs, "--fail-on", "slower:60%"]) == 0
+
+
+def test_a_gate_is_refused_by_the_spread_of_the_rows_themselves(tmp_path, capsys):
+    generator = np.random.default_rng(8)
+    sides = []
+    for name in "ab":
+        some = [rows.cell(rows.params(window=window), repetition) for window in (1, 2, 4) for repetition in range(5)]
+        for row in some:
+            row["figures"]["messages_per_second"] *= np.exp(generator.normal(0, 0.2))
+        sides.append(str(rows.write(tmp_path / name, some)))
+    assert main(["compare", *sides, "--run-noise", "0", "--fail-on", "slower:5%:throughput"]) == 2
+    (count,) = re.findall(r"(\d+) repetitions", capsys.readouterr().err)
+    assert 150 < int(count) < 700  # 2 (0.2 / 0.05)^2 (z of 5 % / 3 + z of 80 %)^2 = 335
+    assert main(["compare", *sides, "--run-noise", "0", "--fail-on", "slower:5%:p50"]) == 0
 
 
 @pytest.mark.parametrize(

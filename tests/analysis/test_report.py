@@ -77,7 +77,7 @@ def test_a_repetition_is_a_median_not_a_mean(tmp_path):
     for row, rate in zip(some, (1e6, 2e6, 90e6)):
         row["figures"]["messages_per_second"] = rate
     point = points(load([with_rows(tmp_path, *some)])).iloc[0]
-    assert (point.messages_per_second, point.messages_per_second_low, point.messages_per_second_high) == (
+    assert (point.messages_per_second, point.messages_per_second_least, point.messages_per_second_greatest) == (
         2e6,
         1e6,
         90e6,

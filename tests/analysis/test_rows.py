@@ -123,7 +123,7 @@ def test_causes_count_and_reasons_are_only_shown(tmp_path, reason):
 def test_a_late_generator_is_known_by_its_cause(tmp_path):
     late = load_rows.late(load_rows.params()) | {"reason": "zu spät"}
     (point,) = open_load.points(load([with_rows(tmp_path, late)])).to_dict("records")
-    assert point["state"] == open_load.GENERATOR
+    assert point["generator"] == 1 and point["flags"] == {"late_generator": 1}
     other = rows.spoilt(load_rows.cell(load_rows.params()), "error", "generator: not at all")
     assert open_load.points(load([with_rows(tmp_path, other)])).empty
 

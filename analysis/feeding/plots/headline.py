@@ -32,10 +32,10 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     _finish(left, "peak verified messages per second", units.number, rates)
     if len(alone):
         right.tick_params(axis="y", length=0)
-        times = alone[["p50_low", "p99_high"]].stack()
+        times = alone[["p50_low", "p50", "p99", "p99_high"]].stack()
         _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
     caption = (
-        f"Workload {work}, medians of the repetitions, thin whiskers from the least to the greatest. First panel: the "
+        f"Workload {work}, medians of the repetitions, thin whiskers their 95 % intervals. First panel: the "
         "best point of each; more is better."
     )
     if len(alone):
@@ -47,7 +47,7 @@ def _peak(axes, place: int, point, styles: Styles) -> None:
     value = point["messages_per_second"]
     whiskers(axes, point, "messages_per_second", place, styles.line(point["variant"])["color"])
     axes.plot([value], [place], **styles.marker(point["variant"]))
-    _number(axes, units.number(value), point["messages_per_second_high"], place)
+    _number(axes, units.number(value), max(value, point["messages_per_second_high"]), place)
 
 
 def _alone(axes, place: int, point, styles: Styles) -> None:
@@ -57,7 +57,7 @@ def _alone(axes, place: int, point, styles: Styles) -> None:
         whiskers(axes, point, metric, place, colour)
     axes.plot([point["p99"]], [place], marker="|", markersize=11, color=colour)
     axes.plot([point["p50"]], [place], **styles.marker(point["variant"]))
-    _number(axes, units.nanoseconds(point["p50"]), point["p99_high"], place)
+    _number(axes, units.nanoseconds(point["p50"]), max(point["p99"], point["p99_high"]), place)
 
 
 def _number(axes, text: str, end: float, place: int) -> None:

@@ -9,7 +9,7 @@ from .. import open_load
 from .styles import Styles
 
 NAME, TITLE = "offered_load", "Latency against offered load up to saturation"
-LATE = "#B0B0B0"  # points in which the generator was late
+LATE = "#000000"  # the crosses on points in which the generator was late
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -34,18 +34,17 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
 
 
 def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
-    counted = curve[curve["state"] != open_load.GENERATOR]
-    kept, beyond = (counted[counted["state"] == state] for state in (open_load.SUSTAINED, open_load.UNSUSTAINABLE))
-    late = curve[curve["state"] == open_load.GENERATOR]
-    axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=1)
+    kept, beyond = (curve[curve["state"] == state] for state in (open_load.SUSTAINED, open_load.UNSUSTAINABLE))
+    late = curve[curve["generator"] > 0]
     bare = {name: style[name] for name in ("color", "alpha")}
-    axes.plot(counted["rate"], counted[metric], linestyle=style["linestyle"], linewidth=1.5, **bare)
+    axes.plot(curve["rate"], curve[metric], linestyle=style["linestyle"], linewidth=1.5, **bare)
     for some, face in ((kept, style["color"]), (beyond, "white")):
         x, y, low, high = (some[name].to_numpy() for name in ("rate", metric, f"{metric}_low", f"{metric}_high"))
         axes.errorbar(
             x, y, yerr=[y - low, high - y], fmt="none", color=style["color"], elinewidth=1, capsize=2, alpha=0.6
         )
         axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
+    axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=4)
     axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, whatever states there are
     first = open_load.plateau(curve)
     if first is not None:
@@ -53,17 +52,16 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
 
 
 def _caption(measured: pd.DataFrame) -> str:
-    late = int(measured["generator"].sum())
-    greyed = (
-        f" Of {late} rows the generator itself was late: they count nowhere, and rates that have no others are grey "
-        "crosses."
+    late, rows = int(measured["generator"].sum()), int(measured["repetitions"].sum())
+    crossed = (
+        f" A cross: in some repetition the generator itself was late ({late} of {rows} rows); its lag is in the time."
         if late
         else ""
     )
     return (
         "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
-        "queue is in it (no coordinated omission). Median of the repetitions, whiskers from the least to the greatest. "
+        "queue is in it (no coordinated omission). Median of the repetitions, whiskers its 95 % interval. "
         "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
         "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. "
-        "Of several settings of a variant the one that sustains the highest rate." + greyed
+        "Of several settings of a variant the one that sustains the highest rate." + crossed
     )

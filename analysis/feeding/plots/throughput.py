@@ -42,8 +42,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "At each payload the best point over the other axes: median of the repetitions, whiskers from the "
-        "least to the greatest. Thin lines with a name are floors: what the hardware or Redis "
+        "At each payload the best point over the other axes: median of the repetitions, whiskers its 95 % "
+        "interval. Thin lines with a name are floors: what the hardware or Redis "
         "alone allows.",
         figure,
     )

@@ -49,7 +49,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         NAME,
         TITLE,
         f"Payload {units.size(payload)}; at each window the point of most messages per second over the "
-        "other axes, median of its repetitions, whiskers from the least to the greatest. "
+        "other axes, median of its repetitions, whiskers its 95 % interval. "
         "In the last panel each line follows the window upwards; low and right is best.",
         figure,
     )

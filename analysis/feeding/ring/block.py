@@ -3,6 +3,7 @@
 from ...document import markdown_table
 from ...load import STATUSES, Results
 from ...report import told
+from ...stats import explained
 from . import compared, peaks
 from . import points as ring
 
@@ -19,11 +20,11 @@ def ring_text(results: Results) -> str:
             parts += [title, markdown_table(table)]
     if points.empty or ring.of_ring(points).empty:
         parts.append("No row of gpu_ring is ok.")
-    return told(results, [*parts, f"{NOTE} {left_out(results)}"])
+    return told(results, [*parts, " ".join([NOTE, *explained(results.closed), left_out(results)])])
 
 
 NOTE = (
-    "Medians over repetitions, in brackets least to greatest; each figure is the best of the points measured for it; "
+    "Medians over repetitions, in brackets the 95 % interval; each figure is the best of the points measured for it; "
     "which, and of how many, stands below it: the best of many is flattered by noise. Lone: one message in flight. "
     "As many host threads collect as produce. Bytes are payload bytes one way; “of its floor” counts all that crosses "
     "the bus, “of both copy engines” the payload alone, beside copies both ways at once."

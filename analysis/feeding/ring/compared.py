@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import units
+from ... import quoted, units
 from ...document import Table
 from . import points as ring
 
@@ -40,10 +40,10 @@ def _line(at: pd.DataFrame, queue: str) -> list[str]:
 
 
 def best_said(candidates: pd.DataFrame, point, metric: str, formatter, leave_out=("payload_bytes",)) -> str:
-    """The value with its range; below it the point, and of how many it is the best."""
+    """The value with its interval; below it the point, and of how many it is the best."""
     if point is None:
         return units.NOTHING
-    value = units.spread(formatter, point[metric], point[f"{metric}_low"], point[f"{metric}_high"])
+    value = quoted.figure(formatter, point, metric)
     where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
     fewer = f", {point['repetitions']} of {point['ran']} repetitions ok" if point["repetitions"] < point["ran"] else ""
     return "\n".join(part for part in (value, where, f"best of {len(candidates)}{fewer}") if part)

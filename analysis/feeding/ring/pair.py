@@ -8,10 +8,11 @@ from ...load import Results
 from ...report import told
 from . import points as ring
 from .block import left_out
+from ...stats import explained
 from .compared import best_said
 
 NOTE = (
-    "One thread produces, one collects; medians over repetitions, in brackets least to greatest. The driver alone (null) "
+    "One thread produces, one collects; medians over repetitions, in brackets the 95 % interval. The driver alone (null) "
     "moves nothing: what it carries is what these two threads can write and verify."
 )
 SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
@@ -20,7 +21,7 @@ SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
 def pair_text(results: Results) -> str:
     found = table(ring.read(results))
     said = markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok."
-    return told(results, [said, f"{NOTE} {left_out(results)}"])
+    return told(results, [said, " ".join([NOTE, *explained(results.closed), left_out(results)])])
 
 
 def table(points: pd.DataFrame) -> Table | None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import units
+from ... import quoted, units
 from ...document import Table
 from . import points as ring
 from .compared import best_said
@@ -65,7 +65,7 @@ def alone(points: pd.DataFrame) -> Table | None:
         at = found[found["payload_bytes"] == payload]
         point = ring.best(at, "p50", largest=False)
         if point is not None:
-            p99 = units.spread(units.nanoseconds, point["p99"], point["p99_low"], point["p99_high"])
+            p99 = quoted.figure(units.nanoseconds, point, "p99")
             rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds), p99])
             rows[-1] += [units.nanoseconds(point["floors"].get(name)) for name in floors]
     columns = ["payload", "p50", "p99", *floors.values()]

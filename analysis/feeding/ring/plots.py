@@ -97,7 +97,7 @@ def _line(panel, points: pd.DataFrame, axis: str, metric: str, **style) -> None:
 
 
 def _error(points: pd.DataFrame, metric: str) -> list:
-    """The bars' ends: how far the least and the greatest repetition lie from the median."""
+    """The bars' ends: how far those of the 95 % interval lie from the median."""
     at, low, high = (points[f"{metric}{end}"].to_numpy() for end in ("", "_low", "_high"))
     return [np.abs(at - low), np.abs(high - at)]
 
@@ -175,7 +175,7 @@ def payload(points: pd.DataFrame):
     log_axis(panel.yaxis, units.bytes_per_second)
     panel.set_ylabel("payload bytes per second, one way")
     floors = {name: value for name in FLOORS if (value := known["floors"].iloc[0].get(name))}
-    panel.set_ylim(0, 1.08 * max([known["bytes_per_second_high"].max(), *floors.values()]))
+    panel.set_ylim(0, 1.08 * max([known[["bytes_per_second", "bytes_per_second_high"]].max(axis=None), *floors.values()]))
     for name, value in floors.items():
         panel.axhline(value, color=FLOOR_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)))
         panel.text(0.01, value, units.words(name), transform=panel.get_yaxis_transform(), va="bottom", fontsize=8.5)

@@ -1,0 +1,257 @@
+"""Interleaved A and B: the pairs that `feedrate ab` measured next to each other, in ABBA order, point by point.
+
+What disturbs a machine for longer than a pair takes is on both sides of it and leaves their ratio alone; a drift that is
+even over four measurements cancels. So the pairs' logarithms are what is averaged, with Student's t, and no noise between
+runs is assumed: there is one run. SAME is said by two one-sided tests of 5 % each (Schuirmann 1987), with a margin of its
+own: the ratio is shown to lie within it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from . import flags, power, tables, units
+from .compare import Compared, finish, in_both, measured_metrics, metrics_of, summarise, tails_said, verdicts_said
+from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text
+from .errors import BadInput
+from .gate import failures, looked_for, parse_gate, refuse_blind
+from .load import Results, load_all
+from .plots import comparison
+from .verdict import CONFIDENCE, FASTER, NOT_MEASURED, SAME, SLOWER, UNCLEAR, Metric, Ratio, at_least, discoveries
+
+ONE_SIDED = 0.05  # the risk of each of the two tests that SAME must pass
+SIDES = ("a", "b")
+
+
+@dataclass(frozen=True)
+class Margins:
+    changed: float  # the smallest effect of interest, a share of A
+    same: float  # within this share of A the two count as the same
+
+
+def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[str]) -> int:
+    """Writes ab.md and ab.png, prints the former, and names on stderr what the gates stop. Returns the exit code: 1
+    where they stop anything."""
+    before, after = (load_all([Path(folder) / side], "OUT") for side in SIDES)
+    shared = in_both(before, after)
+    every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))
+    gates = [parse_gate(text, every) for text in fail_on]
+    found = [
+        _compared(folder, a, b, margins, gates, name if len(shared) > 1 else "") for name, (a, b) in shared.items()
+    ]
+    blocks = [block for one in found for block in one.blocks]
+    return finish("Feedrate A/B", blocks, found, Path(out or folder), "ab.md")
+
+
+def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequence, name: str) -> Compared:
+    sought = looked_for(gates, metrics_of(a, b))
+    matched, lonely, differing = match(folder, a, b, margins, sought)
+    metrics = measured_metrics(a, b, matched)
+    refuse_blind(gates, matched, metrics, lambda _: [(power.PAIRS, lambda one: one.spread)])
+    overall = summarise(matched, metrics)
+    drawing = comparison.draw(matched, overall, metrics, name)
+    drawing = replace(drawing, name=drawing.name.replace(comparison.NAME, "ab", 1))
+    shown = [axis for axis in tables.varying(a, b) if axis not in differing]
+    legend = flags.legend(pd.concat([a.cells, b.cells]))
+    blocks: list[Block] = [
+        *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
+        Text(f"A: {a.directories[0]}. B: {b.directories[0]}. {explanation(margins)}"),
+        Bullets([
+            *_differing_said(a, b, differing),
+            _pairs_said(matched, lonely),
+            *verdicts_said(matched, metrics),
+            *tails_said(matched, metrics, sought),
+            *([legend] if legend else []),
+        ]),
+        Heading("Point by point"),
+        _table(matched, metrics, a, shown),
+        Picture(drawing.name, drawing.caption, "", ""),
+    ]  # fmt: skip
+    if len(lonely):
+        rows = [[_name(a, point, shown), point["ok in"], point["elsewhere"]] for _, point in lonely.iterrows()]
+        blocks += [Heading("Without a pair"), Table(["point", "ok only in", "on the other side"], rows)]
+    stopped = failures(gates, matched, lonely, metrics, lambda point: _name(a, point, shown))
+    return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
+
+
+def explanation(margins: Margins) -> str:
+    return (
+        "Each pair was measured next to each other, in ABBA order. Ratios are B / A: the geometric mean over the pairs, in "
+        "brackets the 95 % interval (Student's t on the pairs' logarithms). FASTER and SLOWER: B is better or worse by "
+        f"{units.percent(margins.changed)} or more, and the difference survives Benjamini and Hochberg's correction for "
+        "many points (5 % false discoveries). SAME: two one-sided tests of 5 % each show that the ratio lies within "
+        f"±{units.percent(margins.same)}. UNCLEAR: everything else; more pairs would tell."
+    )
+
+
+def match(
+    folder: str, a: Results, b: Results, margins: Margins, sought: dict[str, float] | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """The points with a pair that is ok on both sides, with a judged Ratio for each metric and `pairs` (used, of all);
+    those without; and the axes in which A and B differ. A point has the axes that both sides agree on."""
+    axes = list(dict.fromkeys([*a.axes, *b.axes]))
+    sides = [_by_pair(folder, results, axes) for results in (a, b)]
+    numbers = sorted(set(sides[0]) | set(sides[1]))
+    settings = {number: [_settings(side.get(number), axes) for side in sides] for number in numbers}
+    both = [one for one in settings.values() if all(one)]
+    differing = [axis for axis in axes if any(one[0][axis] != one[1][axis] for one in both)]
+    metrics, found, lonely = metrics_of(a, b), [], []
+    for number in numbers:
+        point = _point(a, settings[number], differing)
+        rows = [side.get(number, {}) for side in sides]
+        pairs = set(rows[0]) | set(rows[1])
+        used = sorted(pair for pair in pairs if all(side.get(pair, _NONE)["status"] == "ok" for side in rows))
+        if used:
+            logs = {metric: log_ratios(*([side[pair].get(metric.column) for pair in used] for side in rows)) for metric in metrics}
+            ratios = {metric.column: paired(logs[metric], metric.resolution) for metric in metrics}
+            found.append(point | ratios | {"pairs": (len(used), len(pairs))})
+        else:
+            ok = [any(row["status"] == "ok" for row in side.values()) for side in rows]
+            alone = "A" if ok[0] and not ok[1] else "B" if ok[1] and not ok[0] else ""
+            others = {"A": "B", "B": "A"}.get(alone, "AB")
+            lonely.append(point | {"ok in": alone, "elsewhere": _why(rows, others), "pairs": (0, len(pairs))})
+    if not found:
+        raise BadInput("OUT", folder, "holds no pair that is ok on both sides", "what `feedrate ab` wrote")
+    matched = pd.DataFrame(found)
+    for metric in metrics:
+        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (sought or {}).get(metric.name))
+    return matched, pd.DataFrame(lonely), differing
+
+
+_NONE = {"status": "missing"}
+
+
+def _by_pair(folder: str, results: Results, axes: Sequence[str]) -> dict[int, dict[int, dict]]:
+    """The rows by point and pair. Of several rows of one pair the last that is ok, for what was disturbed is measured
+    again."""
+    cells = results.cells[results.cells["ab_point"] >= 0]
+    if cells.empty:
+        allowed = "a folder that `feedrate ab` wrote: its rows say which pair they belong to"
+        raise BadInput("OUT", folder, f"the rows of {results.directories[0]} belong to no pair", allowed)
+    found: dict[int, dict[int, dict]] = {}
+    for row in cells.to_dict("records"):
+        row |= {axis: results.experiment.missing(axis, row) for axis in axes if axis not in row}
+        pairs = found.setdefault(row["ab_point"], {})
+        if row["status"] == "ok" or pairs.get(row["ab_pair"], _NONE)["status"] != "ok":
+            pairs[row["ab_pair"]] = row
+    return found
+
+
+def _settings(rows: dict[int, dict] | None, axes: Sequence[str]) -> dict:
+    """The axes of a point on one side; empty where it was not measured there."""
+    return {axis: next(iter(rows.values()))[axis] for axis in axes} if rows else {}
+
+
+def _point(a: Results, settings: Sequence[dict], differing: Sequence[str]) -> dict:
+    known = [one for one in settings if one]
+    names = list(dict.fromkeys(a.experiment.variant_name(one) for one in known))
+    return {axis: value for axis, value in known[0].items() if axis not in differing} | {"variant": " / ".join(names)}
+
+
+def _why(rows: Sequence[dict], letters: str) -> str:
+    """What became of a point on the sides of these letters."""
+    said = []
+    for letter, side in zip("AB", rows):
+        bad = [row for row in side.values() if row["status"] != "ok"]
+        if letter in letters:
+            named = f"{letter}: " if len(letters) > 1 else ""
+            said.append(f"{named}{bad[0]['status']}: {bad[0]['reason']}" if bad else f"{named}not measured")
+    return "; ".join(said)
+
+
+def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
+    """log B / A of each pair, NaN where a side has no such figure, or one without a logarithm."""
+    sides = [np.array([np.nan if value is None else value for value in side], dtype=float) for side in (before, after)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(sides[1]) - np.log(sides[0])
+    return np.where(np.isfinite(logs), logs, np.nan)
+
+
+def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
+    """The ratio of these pairs with its interval. `rounding`: the standard deviation of what a histogram's buckets add to
+    a side; pairs that lie in the same buckets do not show it."""
+    logs = logs[np.isfinite(logs)]
+    if not len(logs):
+        return NOT_MEASURED
+    change = float(logs.mean())
+    if len(logs) == 1:
+        return Ratio(float(np.exp(change)), float("nan"), float("nan"))
+    spread = float(logs.var(ddof=1))
+    own = spread / len(logs)
+    variance = own + 2 * rounding**2
+    error = max(float(np.sqrt(variance)), 1e-12)
+    freedom = (len(logs) - 1) * (variance / own) ** 2 if own else np.inf
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
+    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)), "", error, freedom, spread)
+
+
+def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, sought: float | None = None) -> list[Ratio]:
+    """The ratios of one metric at all points, each with its verdict. `sought`: the change that a tail must be able to show
+    before it is judged."""
+    known = sum(np.isfinite(one.error) for one in ratios)
+    size = sought or power.TAIL_CHANGE
+    shown = [not metric.tail or power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]
+    real = discoveries(np.array([one.p if sees else np.nan for one, sees in zip(ratios, shown)]))
+    return [replace(one, verdict=_verdict(one, *told, metric, margins)) for one, *told in zip(ratios, real, shown)]
+
+
+def _verdict(one: Ratio, differs: bool, shown: bool, metric: Metric, margins: Margins) -> str:
+    if np.isnan(one.value):
+        return ""
+    if differs and at_least(abs(one.value - 1), margins.changed):
+        return FASTER if (one.value > 1) == metric.larger_is_better else SLOWER
+    return SAME if shown and within(one, margins.same) else UNCLEAR
+
+
+def within(one: Ratio, margin: float) -> bool:
+    """Whether both one-sided tests show that the ratio lies within the margin."""
+    if not np.isfinite(one.error):
+        return False
+    reach = float(student.ppf(1 - ONE_SIDED, one.freedom)) * one.error
+    return bool(np.log1p(-margin) < np.log(one.value) - reach and np.log(one.value) + reach < np.log1p(margin))
+
+
+def _differing_said(a: Results, b: Results, differing: Sequence[str]) -> list[str]:
+    def values(results: Results, axis: str) -> str:
+        if axis not in results.cells:
+            return "does not apply"
+        return ", ".join(str(value) for value in dict.fromkeys(results.cells.loc[results.cells["ab_point"] >= 0, axis]))
+
+    said = [f"{tables.name(a, axis)} (A: {values(a, axis)}; B: {values(b, axis)})" for axis in differing]
+    return [f"By design A and B differ in {'; '.join(said)}."] if said else []
+
+
+def _pairs_said(matched: pd.DataFrame, lonely: pd.DataFrame) -> str:
+    used = sum(one for one, _ in matched["pairs"])
+    every = sum(count for part in (matched, lonely) if len(part) for _, count in part["pairs"])
+    told = f"{len(matched)} points, {every} pairs"
+    if used == every:
+        return f"{told}, all ok on both sides."
+    return f"{told}: {every - used} of them are missing or not ok on some side, and are not used."
+
+
+def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, shown: list[str]) -> Table:
+    works = ["workload"] if "workload" in matched else []
+    columns = [a.experiment.what, *works, "point", "pairs", *(metric.name.replace("_", " ") for metric in metrics)]
+    rows = []
+    for _, point in matched.iterrows():
+        used, every = point["pairs"]
+        rows.append([
+            point["variant"],
+            *(point[work] for work in works),
+            tables.place(a, point, shown) or units.NOTHING,
+            str(used) if used == every else f"{used} of {every}",
+            *(f"{point[metric.column]} {point[metric.column].verdict}".strip() for metric in metrics),
+        ])  # fmt: skip
+    return Table(columns, rows, set(range(2 + len(works), len(columns))))
+
+
+def _name(results: Results, point: pd.Series, shown: list[str]) -> str:
+    """A point in one line."""
+    work = [point["workload"]] if "workload" in point else []
+    return ", ".join(part for part in [point["variant"], *work, tables.place(results, point, shown)] if part)

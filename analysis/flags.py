@@ -1,0 +1,50 @@
+"""What a row that counts warns of, by code. Such rows are in every median and every range, and marked."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pandas as pd
+
+from .catalogue import Experiment
+
+LATE, UNSTEADY, ABOVE_FLOOR = CODES = ("late_generator", "unsteady", "above_floor")
+ABOVE = 1.05  # of a floor: a rate beyond it is more than noise, so the floor was measured too low or the rate is wrong
+MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_FLOOR: "§"}
+SAID = {
+    LATE: "with a late load generator, whose own lag is in the response times",
+    UNSTEADY: "unsteady: their rate still changed at the end of the warm-up",
+    ABOVE_FLOOR: f"with a rate above {ABOVE:g} × its floor",
+}
+
+
+def of(row: dict, experiment: Experiment) -> list[str]:
+    """A row's codes: those it tells, else what older rows tell in other places."""
+    if "flags" in row:
+        return [code for code in CODES if code in row["flags"]]
+    bounds = row.get("bounds") or {}
+    rates = [bounds[name]["ratio"] for name, figure in experiment.figures.items() if figure.higher and name in bounds]
+    found = {
+        LATE: row.get("cause") == "generator",
+        UNSTEADY: ((row.get("details") or {}).get("warmup") or {}).get("steady") is False,
+        ABOVE_FLOOR: any(ratio > ABOVE for ratio in rates),
+    }
+    return [code for code in CODES if found[code]]
+
+
+def counts(every: Iterable[list[str]]) -> dict[str, int]:
+    """How many rows have each code."""
+    found = Counter(code for codes in every for code in codes)
+    return {code: found[code] for code in CODES if found[code]}
+
+
+def mark(point) -> str:
+    """The marks of a point, to stand behind its figures: ' †‡'. `flags`: rows by code."""
+    marks = "".join(MARKS[code] for code in CODES if code in point["flags"])
+    return f" {marks}" if marks else ""
+
+
+def legend(cells: pd.DataFrame) -> str:
+    """What the marks mean, with the number of rows; empty where no row that counts has one."""
+    ok = cells[cells["status"].isin(["ok", "unsustainable"])]
+    found = counts(ok["flags"])
+    return " ".join(f"{MARKS[code]} {count} of {len(ok)} rows {SAID[code]}." for code, count in found.items())

@@ -1,0 +1,66 @@
+"""Ratios of several runs a side. The run is a random effect: what one run measures differs from what the next run of the
+same code does, by more than their repetitions show. So a run's mean is one observation, however many repetitions it has,
+and the variance between runs is taken from all points together (Kalibera and Jones, "Rigorous benchmarking in reasonable
+time", 2013, who call the levels execution and iteration).
+
+Two things make runs differ. A whole run may be slow, all points alike: that is known by as few degrees of freedom as
+there are runs. And each point may lie differently in each run: that variance is moderated over the points, since points
+differ in it. The error is made of both, its degrees of freedom are Satterthwaite's.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import t as student
+
+from .moderated import ENOUGH, moderate
+from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
+
+
+def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """For each run the mean of the logarithms of its repetitions; NaN where it has none, or one without a logarithm."""
+    values = np.asarray(values, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(values > 0, np.log(values), np.nan)
+    means = [logs[runs == name].mean() if (runs == name).any() else np.nan for name in names]
+    return np.where(np.isfinite(means), means, np.nan)
+
+
+def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio]:
+    """B / A for each point. `before`, `after`: a line a point, a column a run, as `run_means` gives them. `rounding`:
+    the standard deviation of what a histogram's buckets add to a side."""
+    sides = [np.atleast_2d(before), np.atleast_2d(after)]
+    counts = [np.isfinite(side).sum(axis=1) for side in sides]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side has not: NaN
+        means = [np.nanmean(side, axis=1) for side in sides]
+        away = np.hstack([side - mean[:, None] for side, mean in zip(sides, means)])
+        shared = np.nan_to_num(np.nanmean(away, axis=0)) if len(away) >= ENOUGH else np.zeros(away.shape[1])
+    runs_freedom = sum(side.shape[1] for side in sides) - 2
+    common = (shared**2).sum() / runs_freedom
+    points = len(away)
+    freedom = counts[0] + counts[1] - 2
+    correction = points / (points - 1) if shared.any() else 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.where(freedom > 0, np.nansum((away - shared) ** 2, axis=1) * correction / freedom, np.nan)
+        own, own_freedom = moderate(own, freedom.astype(float))
+        share = 1 / counts[0] + 1 / counts[1]
+        variance = (common + own) * share + 2 * rounding**2
+        estimated = share**2 * (own**2 / own_freedom + common**2 / runs_freedom)
+        effective = np.where(estimated > 0, variance**2 / estimated, np.inf)
+    return [
+        _ratio(*one) for one in zip(means[1] - means[0], variance, effective, 2 * (common + own), *counts)
+    ]
+
+
+def _ratio(change: float, variance: float, freedom: float, spread: float, before: int, after: int) -> Ratio:
+    if not before or not after:
+        return NOT_MEASURED
+    if np.isnan(variance):
+        return Ratio(float(np.exp(change)), float("nan"), float("nan"))
+    error = max(float(np.sqrt(variance)), 1e-12)
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
+    p = float(2 * student.sf(abs(change) / error, freedom))
+    return Ratio(middle, low, high, p, "", error, float(freedom), float(spread))
