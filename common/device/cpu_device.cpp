@@ -20,10 +20,10 @@
 namespace feedrate {
 namespace {
 
-Buffer allocate(std::size_t bytes) {
+Buffer allocate(std::size_t bytes, int filled_with) {
   constexpr std::align_val_t kAlignment{4096};
   auto* data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
-  std::memset(data, 0, bytes);
+  std::memset(data, filled_with, bytes);
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
@@ -211,8 +211,8 @@ class CpuDevice final : public Device {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return {cpu_model(), available_cores(), pages * page, "", "", ""};
   }
-  Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes); }
-  Buffer allocate_device(std::size_t bytes) override { return allocate(bytes); }
+  Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes, 0); }
+  Buffer allocate_device(std::size_t bytes) override { return allocate(bytes, kPoison); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
   ClockReading read_clock() override {

@@ -142,7 +142,10 @@ class CudaDevice final : public Device {
     refuse_while_resident();
     void* data = nullptr;
     check(cudaMalloc(&data, bytes), "cudaMalloc");
-    return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
+    Buffer buffer{static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
+    check(cudaMemset(data, kPoison, bytes), "cudaMemset");
+    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for it
+    return buffer;
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }

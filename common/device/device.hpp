@@ -127,7 +127,7 @@ class Device {
   virtual std::string_view kind() const = 0;
   virtual DeviceInfo info() const = 0;
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
-  virtual Buffer allocate_device(std::size_t bytes) = 0;
+  virtual Buffer allocate_device(std::size_t bytes) = 0;            ///< filled with kPoison
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   /// Sets the device's clock beside the host's; takes some milliseconds, and only works while nothing is resident.
@@ -144,6 +144,9 @@ class Device {
   /// Starts or ends what an attached profiler captures (`--capture-range=cudaProfilerApi` of Nsight Systems).
   virtual void profile(bool /*on*/) {}
 };
+
+/// What each byte of fresh device memory holds, so that nothing an earlier run left there can pass for a result.
+inline constexpr int kPoison = 0xA5;
 
 /// Why the `cuda` device can't be used here (no driver, no GPU, a build without CUDA); empty when it can.
 FEEDRATE_EXPORT std::string cuda_unavailable();

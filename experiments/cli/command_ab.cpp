@@ -67,14 +67,20 @@ int ab_side(Options& options, CLI::App& command, const std::vector<std::string>&
 int ab(Options& options, CLI::App& command) {
   if (options.folder.spec.empty()) options.folder.spec = "quick";
   if (options.other.empty() && options.a_axes == options.b_axes) {
-    throw BadInput("OTHER", "", "another executable, or --a-axis and --b-axis that differ");
+    throw BadInput("--other", "", "another executable, or --a-axis and --b-axis that differ");
   }
   if (!options.other.empty() && access(options.other.c_str(), X_OK) != 0) {
-    throw BadInput("OTHER", options.other, "a feedrate executable");
+    throw BadInput("--other", options.other, "a feedrate executable");
   }
   const Spec spec = options.folder.load(options.common, command);
   if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one only searches for some");
+  if (options.folder.resuming()) throw BadInput("--resume", options.folder.resume, "nothing: pairs begin anew");
+  const std::uint64_t pairs = options.pairs + options.pairs % 2;
+  const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
   const fs::path out = options.folder.directory(spec.name + "-ab");
+  fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n",
+             spec.points.size(), pairs, per_pair * static_cast<double>(spec.points.size() * pairs), out.string());
+  if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
     if (fs::exists(out / side)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
   }
@@ -90,10 +96,7 @@ int ab(Options& options, CLI::App& command) {
   if (a_points.size() != b_points.size()) {
     throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), b_points.size()));
   }
-  const PairPlan plan{a_points.size(), options.pairs + options.pairs % 2, options.common.run.seed};
-  const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
-  fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n", plan.points,
-             plan.pairs, per_pair * static_cast<double>(plan.points * plan.pairs), out.string());
+  const PairPlan plan{a_points.size(), pairs, options.common.run.seed};
   Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
   std::uint64_t done = 0;
   measure_pairs(

@@ -265,5 +265,21 @@ TEST(FmaChain, IntensityIsBounded) {
   EXPECT_EQ(entry.axes[0].read("0.5"), Value(0.5));
 }
 
+TEST(FmaChain, AnotherMessagesResultIsWrongHoweverLongTheChain) {
+  for (const double flops : {1.0, 64.0, 8192.0, 65536.0}) {
+    const auto chain = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", flops}});
+    constexpr std::size_t kPayload = 16;
+    Slots slots(*chain, kPayload, 2);
+    chain->fill(1, 7, kPayload, slots.messages);
+    chain->run_on_cpu(slots.view());
+    EXPECT_TRUE(all_match(*chain, 1, 7, kPayload, slots.results)) << flops;
+    std::swap(slots.changeable.header(0).id, slots.changeable.header(1).id);
+    EXPECT_FALSE(chain->matches(1, 7, kPayload, slots.results.from(1))) << flops;
+    EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << flops;
+    std::memcpy(slots.changeable.payload(0), slots.messages.payload(0), kPayload);
+    EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << "nothing done at all, " << flops;
+  }
+}
+
 }  // namespace
 }  // namespace feedrate
