@@ -8,6 +8,7 @@ from .ab import Margins, write_ab
 from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
+from .calibration import write_power
 from .blocks import BLOCKS, update_readme, write_figures
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
@@ -89,6 +90,18 @@ def parser() -> argparse.ArgumentParser:
     ab.add_argument(
         "--fail-on", metavar="GATE", action="append", default=[], help=f"as of compare; GATE is {GRAMMAR}"
     )
+
+    power = commands.add_parser(
+        "power",
+        help="what change a comparison finds, by the spread of measured rows",
+        description="For each metric the smallest change of one point among many that is found in 80 %% of the cases with 3, "
+        "5, 10, 20 and 30 pairs, repetitions or runs a side. Several runs of one revision also show what runs differ by.",
+    )
+    power.add_argument("directories", nargs="+", metavar="DIR", help="a result directory of several repetitions a point")
+    power.add_argument(
+        "--readme", metavar="README.md", help="a file with the lines <!-- power:begin --> and <!-- power:end --> to rewrite"
+    )
+    power.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
 
     for judging in (compare, aa, ab):
         judging.add_argument(
@@ -193,6 +206,8 @@ def _run(options: argparse.Namespace) -> int:
         case "aa":
             margin = parse_margin(options.margin)
             return write_aa(options.before, options.after, margin, options.run_noise, options.readme, options.check)
+        case "power":
+            return write_power(options.directories, options.readme, options.check)
         case "export":
             say("\n".join(map(str, export(options.directory, options.format, options.out))))
         case "figures":

@@ -6,6 +6,7 @@ import rows
 
 from analysis.__main__ import main
 from analysis.aa import run_noise, upper_bound
+from analysis.verdict import FASTER, SLOWER, judge, ratio
 
 TEXT = "# Feedrate\n\n<!-- aa:begin -->\nold\n<!-- aa:end -->\n\nThe rest.\n"
 
@@ -45,27 +46,46 @@ def test_upper_bound_is_clopper_and_pearsons():
     assert upper_bound(20, 20) == 1
 
 
-def test_noise_between_runs_is_found():
-    throughput = rows.METRICS[0]
-
-    def pairs(between: float) -> list[dict]:
-        generator = np.random.default_rng(6)
-        return [
-            [
-                {throughput.column: np.exp(generator.normal(0, between) + generator.normal(0, 0.004, 4))}
-                for _ in range(2)
-            ]
-            for _ in range(200)
-        ]
-
-    assert run_noise(pairs(0.0), throughput) <= 0.001
-    assert run_noise(pairs(0.03), throughput) == pytest.approx(0.03, rel=0.25)
+THROUGHPUT = rows.METRICS[0]
 
 
-def test_the_noise_it_tells_makes_compare_honest(tmp_path, capsys):
+def pairs_of_runs(generator, between: float, points: int = 300) -> list:
+    """Two runs of one code, whose points differ by `between` and whose repetitions by 0.4 %."""
+    return [
+        [{THROUGHPUT.column: np.exp(generator.normal(0, between) + generator.normal(0, 0.004, 4))} for _ in range(2)]
+        for _ in range(points)
+    ]
+
+
+@pytest.mark.parametrize("between", [0.01, 0.03, 0.08])
+def test_noise_between_runs_is_found(between):
+    assert run_noise(pairs_of_runs(np.random.default_rng(6), between), THROUGHPUT) == pytest.approx(between, rel=0.25)
+
+
+def test_without_noise_between_runs_none_is_found():
+    assert run_noise(pairs_of_runs(np.random.default_rng(6), 0.0), THROUGHPUT) <= 0.001
+
+
+@pytest.mark.parametrize("between", [0.01, 0.05])
+def test_the_noise_it_tells_makes_other_runs_comparisons_honest(between):
+    """Told by some runs, tried on others of the same code, which it has not seen."""
+    told = run_noise(pairs_of_runs(np.random.default_rng(61), between), THROUGHPUT)
+    unseen = pairs_of_runs(np.random.default_rng(62), between)
+    values = [[one[THROUGHPUT.column] for one in pair] for pair in unseen]
+
+    def false(noise: float) -> float:
+        judged = judge([ratio(*pair, 0.0, noise) for pair in values], THROUGHPUT, 0.02)
+        return float(np.mean([one.verdict in (FASTER, SLOWER) for one in judged]))
+
+    covering = np.mean([one.low <= 1 <= one.high for one in (ratio(*pair, told) for pair in values)])
+    assert covering == pytest.approx(0.95, abs=0.035)
+    assert false(told) <= 0.02 and false(0.0) > 0.05
+
+
+def test_the_noise_goes_into_the_table_and_into_compare(tmp_path, capsys):
     generator = np.random.default_rng(9)
     sides = []
-    for name in "ab":
+    for name in ("a", "b", "other"):
         some = run_of(30)
         for window in range(1, 31):
             factor = np.exp(generator.normal(0, 0.05))
@@ -73,13 +93,18 @@ def test_the_noise_it_tells_makes_compare_honest(tmp_path, capsys):
                 if row["params"]["window"] == window:
                     row["figures"]["messages_per_second"] *= factor
         sides.append(str(rows.write(tmp_path / name, some)))
-    main(["aa", *sides, "--run-noise", "0"])
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput"))
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert int(cells[2]) + int(cells[3]) > 5
-    main(["aa", *sides, "--run-noise", f"{cells[8].removesuffix(' %')}%:throughput"])
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput"))
-    assert [cell.strip() for cell in line.strip("|").split("|")][2:4] == ["0", "0"]
+
+    def throughput(*arguments: str) -> list[str]:
+        main(["aa", *arguments])
+        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput"))
+        return [cell.strip() for cell in line.strip("|").split("|")]
+
+    told = throughput(*sides[:2], "--run-noise", "0")
+    assert int(told[2]) + int(told[3]) > 5
+    noise = f"{told[8].removesuffix(' %')}%:throughput"
+    unseen = throughput(sides[0], sides[2], "--run-noise", "0")
+    assert int(unseen[2]) + int(unseen[3]) > 5
+    assert throughput(sides[0], sides[2], "--run-noise", noise)[2:4] == ["0", "0"]
 
 
 def test_other_revisions_are_warned_of(tmp_path, capsys):

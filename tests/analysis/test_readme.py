@@ -1,9 +1,12 @@
-"""README's figures come from rows by a command, the same each time."""
+"""README's figures come from rows by a command, the same each time, and every published block is held to its rows."""
 
 import re
 
 import pytest
 import rows
+
+from conftest import ROOT
+from test_reference import BLOCKS
 
 from analysis.__main__ import main
 from analysis.feeding.plots import CLOSED
@@ -64,3 +67,56 @@ def test_other_rows_fail_the_check(run, figures, readme, sweep):
     main(arguments)
     rows.write(run, [row for row in sweep if row.get("params", {}).get("queue") != "gpu_ring"])
     assert main([*arguments, "--check"]) == 1
+
+
+# What no rows make: `feedrate list --markdown`, held to the catalogue by tests/cli/experiments_test.cpp.
+OF_THE_PROGRAM = {("experiments/README.md", "axes")}
+MEASURED = re.compile(r"\d[\d.]* (?:[kMG]? ?msg/s|[kMGT]?B/s|[nµm]s)(?![\w/])")
+
+
+def published() -> set[tuple[str, str]]:
+    """Every generated block of every page of the repository, as (page, block)."""
+    found = set()
+    for page in ROOT.rglob("*.md"):
+        inside = page.relative_to(ROOT)
+        own = not any(part.startswith(".") or part == "build" for part in inside.parts)
+        if own and (inside.parts[0] != "results" or inside.parts[:2] in (("results", "README.md"), ("results", "reference"))):
+            text = page.read_text(encoding="utf-8")
+            found |= {(str(inside), name) for name in re.findall(r"^<!-- (\w+):begin -->$", text, re.MULTILINE)}
+    return found
+
+
+def held_to_rows() -> set[tuple[str, str]]:
+    """What test_reference.py checks against committed rows."""
+    found = set()
+    for arguments in BLOCKS.values():
+        words = list(map(str, arguments))
+        page = next(word for word in words if word.endswith(".md"))
+        name = words[words.index("--block") + 1] if "--block" in words else {"readme": "figures", "ring": "axes"}.get(words[0], words[0])
+        found.add((str((ROOT / page).relative_to(ROOT)), name))
+    return found
+
+
+def test_every_published_block_is_held_to_its_rows():
+    assert published() - OF_THE_PROGRAM == held_to_rows()
+
+
+def test_every_figure_of_the_readme_is_quoted_from_a_block():
+    """tests/scripts/test_pages.py holds what is quoted to the page that it names, and that page is generated."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rest = re.sub(r"<!-- quoted: \S+ -->.*?<!-- /quoted -->", "", text, flags=re.DOTALL)
+    assert MEASURED.search(text) and MEASURED.findall(rest) == []
+
+
+def test_a_changed_figure_is_noticed(tmp_path, monkeypatch, capsys):
+    """That the check of a published block can fail: one digit of the page is another."""
+    monkeypatch.chdir(ROOT)
+    page = tmp_path / "page.md"
+    text = (ROOT / "experiments/launch/README.md").read_text(encoding="utf-8")
+    arguments = ["readme", "results/reference/h200/launch", str(page), "--block", "best", "--check"]
+    page.write_text(text, encoding="utf-8")
+    assert main(arguments) == 0
+    begin = text.index("<!-- best:begin -->")
+    place = text.index("M kernels/s", begin) - 2
+    page.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :], encoding="utf-8")
+    assert main(arguments) == 1 and "'best'" in capsys.readouterr().err

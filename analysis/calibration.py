@@ -1,0 +1,135 @@
+"""`python -m analysis power DIR…`: what change a comparison finds, calibrated by the spread of measured rows.
+
+Repetitions: the variance of each point within each run. Runs: the variance of each point's mean over the runs of one
+revision that measured it. Both are moderated over the points, as in a comparison.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from . import power, units
+from .document import Table, markdown_table
+from .errors import BadInput
+from .files import say
+from .load import Results, load_all
+from .marked import rewrite
+from .moderated import moderate
+from .runs import run_means
+from .verdict import RUN_NOISE, Metric
+
+COUNTS = (3, 5, 10, 20, 30)
+SHARES = (50, 90)  # percentiles of the points: half of them vary less, nine in ten do
+
+
+def write_power(directories: Sequence[str], readme: str | None, check: bool) -> int:
+    """Prints the table of each experiment, or puts it into README's block `power`. Returns the exit code."""
+    if check and readme is None:
+        raise BadInput("--check", "", "there is no block to check", "together with --readme README.md")
+    text = power_text(directories)
+    if readme is None:
+        say(text)
+        return 0
+    return rewrite(readme, "--readme", "power", lambda: text, check, ", ".join(directories))
+
+
+def power_text(directories: Sequence[str]) -> str:
+    loaded = [load_all([directory]) for directory in directories]
+    names = dict.fromkeys(name for one in loaded for name in one)
+    texts = [_text([one[name] for one in loaded if name in one]) for name in names]
+    return "\n\n".join(
+        f"Experiment {name}:\n\n{text}" if len(names) > 1 else text for name, text in zip(names, texts)
+    )
+
+
+def _text(several: Sequence[Results]) -> str:
+    metrics = list(dict.fromkeys(metric for one in several for metric in one.experiment.compared))
+    points = max(len(_groups(one)) for one in several)
+    rows = [row for metric in metrics for row in _rows(several, metric, points)]
+    columns = ["metric", "measured", "spread", *(f"{count}" for count in COUNTS)]
+    where = ", ".join(str(one.directories[0]) for one in several)
+    note = (
+        f"The smallest change of one point among {points} that is found in {units.percent(power.USUAL)} of the cases, by "
+        f"the number of pairs, repetitions or runs: at half of the points / at nine in ten. “Spread”: the standard "
+        f"deviation of what is repeated, at such points. Pairs are taken to vary as repetitions of a run do. Rows: {where}."
+    )
+    if not rows:
+        raise BadInput("DIR", where, "holds no point with two repetitions", "rows of two or more repetitions a point")
+    return "\n\n".join([markdown_table(Table(columns, rows, set(range(2, len(columns))))), note])
+
+
+def _groups(results: Results):
+    ok = results.cells[results.cells["status"] == "ok"]
+    return {key: group for key, group in ok.groupby(results.axes, sort=False, dropna=False)}
+
+
+def within(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+    """The variance of a repetition's logarithm at each point of each run, moderated, and its degrees of freedom beyond
+    the point's own: what the points have in common is worth so many."""
+    logs = [_logs(group, metric) for one in several for group in _groups(one).values()]
+    return _moderated([(values.var(ddof=1), len(values) - 1) for values in logs if len(values) > 1])
+
+
+def between(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+    """The same of a run's mean, at each point that several runs of one revision measured."""
+    runs: dict[tuple, list[float]] = {}
+    for one in several:
+        for key, group in _groups(one).items():
+            told = tuple(sorted((axis, str(value)) for axis, value in zip(one.axes, key)))
+            (mean,) = run_means(_values(group, metric), np.zeros(len(group)), [0])
+            if np.isfinite(mean):
+                runs.setdefault((str(one.environments[0].get("revision")), told), []).append(mean)
+    return _moderated([(np.var(means, ddof=1), len(means) - 1) for means in runs.values() if len(means) > 1])
+
+
+def _values(group, metric: Metric) -> np.ndarray:
+    return group[metric.column].to_numpy(float) if metric.column in group else np.array([])
+
+
+def _logs(group, metric: Metric) -> np.ndarray:
+    values = _values(group, metric)
+    usable = len(values) and np.all(np.isfinite(values) & (values > 0))
+    return np.log(values) if usable else np.array([])
+
+
+def _moderated(known: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray]:
+    if not known:
+        return np.array([]), np.array([])
+    variances, freedoms = (np.array(one, dtype=float) for one in zip(*known))
+    moderated, total = moderate(variances, freedoms)
+    return moderated, total - freedoms
+
+
+def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[str]]:
+    name = metric.name.replace("_", " ")
+    repetition, _ = within(several, metric)
+    run, common = between(several, metric)
+    assumed = power.repetitions(RUN_NOISE, metric.resolution)
+    measured = power.runs(metric.resolution)
+    rows = []
+    if len(repetition):
+        rows.append([name, "pairs (`feedrate ab`)", *_line(repetition, power.PAIRS.error, points)])
+        said = f"repetitions, one run a side, noise between runs taken to be {units.percent(RUN_NOISE)}"
+        rows.append([name, said, *_line(repetition, assumed.error, points)])
+    if len(run):
+
+        def moderated(variance: float, count: int) -> tuple[float, float]:
+            error, freedom = measured.error(variance, count)
+            return error, freedom + float(common[0])
+
+        rows.append([name, "runs a side", *_line(run, moderated, points)])
+    return rows
+
+
+def _line(variances: np.ndarray, error, points: int) -> list[str]:
+    """The spread, and for each count the changes. A ratio has the variance of both its sides."""
+    typical = np.percentile(variances, SHARES)
+    cells = [[units.percent(np.sqrt(variance)) for variance in typical]]
+    for count in COUNTS:
+        cells.append([_change(power.change(*error(2 * variance, count), points)) for variance in typical])
+    return [" / ".join(cell) for cell in cells]
+
+
+def _change(share: float) -> str:
+    return units.percent(share) if share <= 1 else "over 100 %"
