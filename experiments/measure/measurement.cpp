@@ -46,10 +46,27 @@ const char* text_of(Cause cause) {
   }
 }
 
+const char* text_of(Flag flag) {
+  switch (flag) {
+    default:
+      return "above_floor";
+  }
+}
+
 void Measurement::judge(Status bad, Cause why, const std::string& text) {
   status = bad;
   cause = why;
   reason = reason.empty() ? text : text + "; " + reason;
+}
+
+void flag_above_floor(std::span<const Figure> figures, Measurement& measured) {
+  constexpr double kNoise = 1.05;
+  for (const Figure& figure : figures) {
+    const auto bound = measured.bounds.find(figure.name);
+    if (bound == measured.bounds.end()) continue;
+    const double ratio = bound->second.ratio;
+    if (figure.better == Better::higher ? ratio > kNoise : ratio < 1 / kNoise) measured.flags.insert(Flag::above_floor);
+  }
 }
 
 Json to_json(const Histogram& histogram, unsigned sampled_every) {

@@ -1,5 +1,7 @@
 #pragma once
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,14 @@ enum class Cause {
   impossible,      ///< the point can't be
   error,           ///< anything else that failed
 };
+
+/// What a reader should know of a row that counts all the same.
+enum class Flag {
+  above_floor,  ///< a figure is better by more than 5 % than the floor that should bind it: the floor is in doubt
+};
 const char* text_of(Status);
 const char* text_of(Cause);
+const char* text_of(Flag);
 
 /// A floor as the bound of a figure: its name, its value in the figure's unit, and measured / floor.
 struct BoundRatio {
@@ -59,15 +67,19 @@ struct Measurement {
   std::map<std::string, std::pair<Histogram, unsigned>> histograms;  ///< by figure; of every n-th message
   std::map<std::string, BoundRatio> bounds;                          ///< by figure
   std::map<std::string, std::string> chosen;  ///< what a member chose where the point left it open; by axis
-  unsigned host_threads = 0, sms = 0;         ///< spinning threads; SMs held all the time
-  Json cost = Json::object();                 ///< what else the result cost
-  std::optional<MachineState> machine;        ///< during the timed phase
-  Json gpu_use;                               ///< of a traced cell
-  Json details = Json::object();              ///< what the experiment tells besides
+  std::set<Flag> flags;
+  unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held all the time
+  Json cost = Json::object();           ///< what else the result cost
+  std::optional<MachineState> machine;  ///< during the timed phase
+  Json gpu_use;                         ///< of a traced cell
+  Json details = Json::object();        ///< what the experiment tells besides
 
   /// Marks the row as one that does not count, and says why. An earlier reason is kept after the new one.
   void judge(Status bad, Cause why, const std::string& text);
 };
+
+/// Flags what is better than its bound by more than the noise of two measurements; `figures` say what is better.
+void flag_above_floor(std::span<const Figure> figures, Measurement&);
 
 /// A distribution as it stands in rows.
 Json to_json(const Histogram&, unsigned sampled_every);

@@ -30,6 +30,7 @@ void put(const Measurement& measured, Json& row) {
   row["status"] = text_of(measured.status);
   row["cause"] = text_of(measured.cause);
   row["reason"] = measured.reason;
+  for (const Flag flag : measured.flags) row["flags"].push_back(text_of(flag));
   if (!measured.chosen.empty()) row["chosen"] = measured.chosen;
   if (!measured.details.empty()) row["details"] = measured.details;
   row["cost"] = measured.cost;
@@ -201,6 +202,7 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline
       measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
     }
   }
+  flag_above_floor(kind_.entry().figures, measured);
   put(measured, made);
   made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
   return made;

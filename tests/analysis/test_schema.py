@@ -223,3 +223,10 @@ def test_a_failed_floor_needs_no_value(schema):
     row = rows.floor("redis_round_trip_ns", 1.0) | {"status": "failed", "reason": "Redis refused"}
     del row["floor"]["value"]
     schema.validate(row)
+
+
+def test_flags_are_known_words_and_never_an_empty_list(schema):
+    row = rows.cell(rows.params()) | {"flags": ["above_floor"]}
+    schema.validate(row)
+    for wrong in ([], ["odd"], ["above_floor", "above_floor"]):
+        assert not schema.is_valid(row | {"flags": wrong})
