@@ -9,6 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
+#include "experiments/floors/host_memory.hpp"
 #include "features.hpp"
 
 namespace feedrate {
@@ -97,6 +98,7 @@ void add_device_floors(FloorList& floors, Device& device) {
   floors.add("host_pause_p99_ns", "ns", "how late threads that only look are, on all cores but two, 99th percentile",
              host_pause_p99_ns);
   floors.add("host_copy_bytes_per_second", "bytes/s", "memcpy on all cores, out of cache", host_copy_bytes_per_second);
+  add_host_memory_floors(floors);
   if (device.kind() == "cuda") add_cuda_floors(floors, device);
 }
 
