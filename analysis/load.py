@@ -27,7 +27,7 @@ class Results:
     cells: pd.DataFrame  # one line a repetition; see `_cell`
     capacities: pd.DataFrame  # one line a search for a capacity; see `_capacity`
     tries: list[float]  # the seconds that each try of a search for the best settings took
-    floors: pd.DataFrame  # one line a floor row: name, value, p50, p99, status, reason, description, device, machine
+    floors: pd.DataFrame  # one line a floor: name, value (median), least, greatest, p50, p99, status, reason, description, device, machine
     environments: list[dict]  # the distinct ones, in order of appearance
     runs: list[dict]  # the distinct run settings
     axes: list[str]
@@ -110,7 +110,7 @@ def _results(
     )
     floors = pd.DataFrame(
         [_floor(row, known) for _, row in mine if row["kind"] == "floor"],
-        columns=["name", "value", "unit", "p50", "p99", "status", "reason", "description", "device", "machine"],
+        columns=["name", "value", "least", "greatest", "unit", "p50", "p99", "status", "reason", "description", "device", "machine"],
     )
     capacities = pd.DataFrame(
         [_capacity(path, row, axes, experiment) for path, row in searches],
@@ -210,6 +210,8 @@ def _floor(row: dict, known: Catalogue) -> dict:
     return {
         "name": name,
         "value": floor.get("value", NAN),
+        "least": floor.get("least", floor.get("value", NAN)),
+        "greatest": floor.get("greatest", floor.get("value", NAN)),
         "unit": told.unit or floor.get("unit", ""),
         "p50": floor.get("p50", NAN),
         "p99": floor.get("p99", NAN),

@@ -40,7 +40,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
             runs[row["id"]] = row
             continue
         key = row.get("id", f"line {line_number}")
-        repeated += key in rows
+        repeated += key in rows and row["kind"] != "floor"  # a floor's last row has the readings of the whole run
         rows[key] = row
     if not rows:
         raise BadInput(argument, directory, f"{file.name} holds no complete row", "a directory in which a sweep ran")

@@ -87,7 +87,7 @@ def _plain(value: float) -> str:
 
 
 def floors(results: Results) -> Table:
-    """The floors, by machine and device where there are several; the median where one was measured several times."""
+    """The floors, by machine and device where there are several; the median of its readings, least to greatest."""
     found = results.floors
     several = found[["machine", "device"]].drop_duplicates().shape[0] > 1
     rows = []
@@ -96,7 +96,7 @@ def floors(results: Results) -> Table:
         unit = group["unit"].iloc[0]
         formatter = units.of_unit(unit, results.experiment.kinds) if unit else units.unit_of(name)
         value = (
-            units.spread(formatter, ok["value"].median(), ok["value"].min(), ok["value"].max())
+            units.spread(formatter, ok["value"].median(), ok["least"].min(), ok["greatest"].max())
             if len(ok)
             else f"{group['status'].iloc[-1]}: {group['reason'].iloc[-1]}"
         )

@@ -10,20 +10,36 @@
 
 namespace feedrate {
 
+double Floor::median() const {
+  std::vector<double> sorted = readings;
+  std::ranges::sort(sorted);
+  return sorted.empty() ? 0 : (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+}
+double Floor::least() const { return readings.empty() ? 0 : *std::ranges::min_element(readings); }
+double Floor::greatest() const { return readings.empty() ? 0 : *std::ranges::max_element(readings); }
+
 void FloorList::add(std::string name, std::string unit, std::string description,
                     const std::function<double()>& measure) {
-  if (std::ranges::any_of(floors_, [&](const Floor& known) { return known.name == name; })) return;
-  Floor floor{std::move(name), 0, std::move(unit), std::move(description), utc_now(), 0};
-  if (!measured_) return floors_.push_back(std::move(floor));
+  const auto known = std::ranges::find(floors_, name, &Floor::name);
+  const auto at = static_cast<std::size_t>(known - floors_.begin());
+  if (known != floors_.end() && (!measured_ || read_in_[at] == round_)) return;
+  std::string started = utc_now();
   const auto start = now_ns();
+  std::vector<double> reading;
   try {
-    floor.value = measure();
+    if (measured_) reading.push_back(measure());
   } catch (const Failure& failure) {  // a broken device will show in the cells, too
-    spdlog::warn("the floor {} is left out: {}", floor.name, failure.what());
+    spdlog::warn("the floor {} is left out: {}", name, failure.what());
     return;
   }
-  floor.seconds = static_cast<double>(now_ns() - start) / 1e9;
-  floors_.push_back(std::move(floor));
+  if (known == floors_.end()) {
+    floors_.push_back({std::move(name), std::move(unit), std::move(description), std::move(started)});
+    read_in_.push_back(0);
+  }
+  Floor& floor = floors_[at];
+  floor.seconds += static_cast<double>(now_ns() - start) / 1e9;
+  floor.readings.insert(floor.readings.end(), reading.begin(), reading.end());
+  read_in_[at] = round_;
 }
 
 double median_ns(unsigned n, const std::function<void()>& body) {

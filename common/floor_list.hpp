@@ -8,26 +8,37 @@ namespace feedrate {
 /// One thing that this machine can't do better, measured bare: no queue, no headers, no bookkeeping.
 struct Floor {
   std::string name;  ///< ends in its unit: _ns (median), _bytes_per_second (each way), _per_second
-  double value = 0;
   std::string unit;
   std::string description;
-  std::string started;
-  double seconds = 0;
+  std::string started;             ///< the first reading
+  double seconds = 0;              ///< that all readings took
+  std::vector<double> readings{};  ///< in the order in which they were made
+
+  double median() const;
+  double least() const;
+  double greatest() const;
 };
 
-/// Collects floors, timing how long each took to measure.
+/// Collects floors. They are read in rounds, one reading of each in a round, because a machine's state changes: a round
+/// now and then through a run says how far. Whoever adds floors adds the same ones in every round.
 class FloorList {
  public:
   /// `measured` false: floors are only named, for the catalogue.
   explicit FloorList(bool measured = true) : measured_(measured) {}
-  /// A floor of a name that is there already is not measured again; one that fails is left out, with a warning.
+  void begin_round() { ++round_; }
+  /// Reads a floor, once a round; one that fails is left out, with a warning.
   void add(std::string name, std::string unit, std::string description, const std::function<double()>& measure);
-  std::vector<Floor> take() { return std::move(floors_); }
+  const std::vector<Floor>& floors() const { return floors_; }
 
  private:
   bool measured_;
+  unsigned round_ = 1;
   std::vector<Floor> floors_;
+  std::vector<unsigned> read_in_;  // the round in which each was last read
 };
+
+/// What one reading of a rate takes. Five take as long as a single one that is long enough to show little noise.
+inline constexpr double kReadingSeconds = 0.02;
 
 /// The median of `n` timings of `body`, after a tenth as many untimed, in nanoseconds.
 double median_ns(unsigned n, const std::function<void()>& body);

@@ -101,52 +101,40 @@ class WorkloadOf final : public KernelOf<F, Workload> {
     if constexpr (!kPooled) {
       return F::check(seed, payload, results, ids);
     } else {
-      Checked checked{true, true, 0};
-      for (std::size_t i = 0; i < results.count; ++i) {
-        const std::uint64_t id = results.header(i).id;
-        if (i == 0) checked.first_id = id;
-        if (checked.consecutive && id != checked.first_id + i) {
-          checked.consecutive = false;
-          std::iota(ids, ids + i, checked.first_id);
-        }
-        if (!checked.consecutive) ids[i] = id;
-        checked.right &= is_result_of(seed, id, payload, results.header(i), results.payload(i));
-      }
-      return checked;
+      return check_each(results, ids, [&](std::size_t i, std::uint64_t id) {
+        return is_result_of(seed, id, payload, results.header(i), results.payload(i));
+      });
+    }
+  }
+  void answer(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages results) const override {
+    const std::size_t bytes = F::result_bytes(payload);
+    for (std::size_t i = 0; i < results.count; ++i) {
+      const std::uint64_t id = first_id + i;
+      const std::byte* const expected = kPooled && pool_.holds(payload) ? pool_.result(PayloadPool::entry_of(seed, id))
+                                                                        : expected_of(seed, id, payload).data();
+      std::memcpy(results.payload(i), expected, bytes);
+      results.header(i) = {id, static_cast<std::uint32_t>(bytes), checksum_of(expected, bytes)};
     }
   }
   std::string difference(std::uint64_t seed, std::uint64_t id, std::size_t payload,
                          const ConstMessages& result) const override {
-    const Header& header = result.header(0);
-    if ((header.length & kFailed) != 0) return "it failed with code " + std::to_string(header.length & ~kFailed);
-    const std::vector<std::byte>& expected = expected_of(seed, id, payload);
-    const auto number = [](std::size_t value) { return std::to_string(value); };
-    if (header.length != expected.size()) {
-      return "expected " + number(expected.size()) + " bytes, found " + number(header.length);
+    return difference_from(expected_of(seed, id, payload), result);
+  }
+  void reference(const std::byte* payload, std::size_t bytes, std::byte* result) const override {
+    this->functor_.reference(payload, bytes, result);
+  }
+  bool exact() const override { return kExact; }
+  bool same(const std::byte* expected, const std::byte* found, std::size_t bytes) const override {
+    if constexpr (kExact) {
+      return std::memcmp(expected, found, bytes) == 0;
+    } else {
+      const Tolerance tolerance = F::kTolerance;
+      return tolerance.allows(expected, found, bytes);
     }
-    for (std::size_t at = 0; at < expected.size(); at += sizeof(std::uint32_t)) {
-      std::uint32_t wanted = 0, found = 0;
-      const std::size_t bytes = std::min(sizeof wanted, expected.size() - at);
-      std::memcpy(&wanted, expected.data() + at, bytes);
-      std::memcpy(&found, result.payload(0) + at, bytes);
-      if (wanted != found) {
-        return "in the word at byte " + number(at) + " expected " + hexadecimal(wanted) + ", found " +
-               hexadecimal(found);
-      }
-    }
-    const std::uint32_t sum = checksum_of(expected.data(), expected.size());
-    if (header.checksum != sum) {
-      return "expected the checksum " + hexadecimal(sum) + ", found " + hexadecimal(header.checksum);
-    }
-    return "it is what the workload's reference() expects, and its check() refuses it";
   }
 
  private:
-  static std::string hexadecimal(std::uint32_t word) {
-    std::string text = "0x00000000";
-    for (std::size_t digit = text.size(); word != 0; word /= 16) text[--digit] = "0123456789abcdef"[word % 16];
-    return text;
-  }
+  static constexpr bool kExact = !requires { F::kTolerance; };
   /// Unless the workload has a check of its own, which is faster than any table of results.
   static constexpr bool kPooled =
       !requires(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) {
@@ -180,14 +168,12 @@ class WorkloadOf final : public KernelOf<F, Workload> {
     const std::size_t bytes = F::result_bytes(payload), entry = PayloadPool::entry_of(seed, id);
     const bool pooled = kPooled && pool_.holds(payload);
     const std::byte* const expected = pooled ? pool_.result(entry) : expected_of(seed, id, payload).data();
-    if constexpr (requires { F::kTolerance; }) {
-      const Tolerance tolerance = F::kTolerance;
-      return header.length == bytes && tolerance.allows(expected, result, bytes) &&
-             checksum_of(result, bytes) == header.checksum;
+    if constexpr (!kExact) {
+      return header.length == bytes && same(expected, result, bytes) && checksum_of(result, bytes) == header.checksum;
     } else {
-      const bool same = std::memcmp(expected, result, bytes) == 0;
+      const bool right = same(expected, result, bytes);
       const std::uint32_t sum = pooled ? pool_.checksum(entry) : checksum_of(expected, bytes);
-      return header.length == bytes && same && sum == header.checksum;
+      return header.length == bytes && right && sum == header.checksum;
     }
   }
 

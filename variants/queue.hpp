@@ -69,6 +69,9 @@ struct QueueConfig {
   bool external_worker = false;  ///< broker queues: another process works
   Floors floors = {};
   StageClock* stages = nullptr;  ///< where whoever has a sampled message notes the time; may be missing
+  /// Writes right results of messages whose ids count up from the first one's: for a queue that does no work, and yet
+  /// has its results compared. May be missing.
+  std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }

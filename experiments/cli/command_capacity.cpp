@@ -87,6 +87,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   }
   std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
   if (!interrupted()) capacities.confirm(random);
+  results.end(*session);
   capacities.print_table();
   if (session->device().kind() == "cpu") fmt::print(stderr, "These ran on the CPU device: they are not GPU results.\n");
   fmt::print(stderr, "results in {}\n", directory.string());

@@ -8,6 +8,7 @@
 #include "experiments/feeding/mix.hpp"
 #include "experiments/feeding/schedule.hpp"
 #include "experiments/feeding/trace_file.hpp"
+#include "kernels/payload/stamped.hpp"
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
 
@@ -44,6 +45,8 @@ Axes<Point> make_axes() {
       .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, whole warps")
       .number("capacity", &Point::capacity, {0, 1 << 24},
               "messages (Redis: elements) a queue holds before it pushes back; 0 = the window")
+      .word("touch", &Point::touch, {"all", "stamp"},
+            "bytes that the host writes and checks: all, or a header and a stamp, and 1 of 64 messages whole")
       .word("arrivals", &Point::arrivals, {"closed", "constant", "poisson", "bursts", "trace"},
             "closed = each result releases the next message; else messages are due by a schedule")
       .number("rate", &Point::rate, {0, 1'000'000'000},
@@ -115,10 +118,22 @@ void normalise(Resolved& made, const QueueEntry& queue) {
   point.own = own_values(point, queue);
 }
 
+std::string refuse_touch(const Point& point) {
+  if (point.touch == "all") return "";
+  if (point.payload < Stamped::kStampBytes) {
+    return fmt::format("touch stamp needs a payload of at least the stamp's {} bytes, not {}", Stamped::kStampBytes,
+                       point.payload);
+  }
+  const bool sizes = point.payload_mix != kNoMix ||
+                     (point.arrivals == "trace" && !read_trace(point.trace_file).schedule.payloads.empty());
+  return sizes ? "touch stamp needs messages of one size: behind the stamp all are alike" : "";
+}
+
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
   if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
   if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
+  if (auto reason = refuse_touch(point); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
   if (queue.fit) {
     if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;

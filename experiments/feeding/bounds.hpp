@@ -12,4 +12,8 @@ namespace feedrate {
 std::map<std::string, BoundRatio> bounds_of(const Point&, const Floors&, const Choices&, double messages_per_second,
                                             double p50_ns);
 
+/// The same on a host whose caches hold so many bytes together; 0: not known.
+std::map<std::string, BoundRatio> bounds_of(const Point&, const Floors&, const Choices&, double messages_per_second,
+                                            double p50_ns, std::size_t cache_bytes);
+
 }  // namespace feedrate

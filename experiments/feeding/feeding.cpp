@@ -10,15 +10,13 @@
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/open_load.hpp"
 #include "experiments/feeding/sampling.hpp"
+#include "experiments/floors/floors.hpp"
 #include "experiments/machine/machine_monitor.hpp"
 #include "experiments/timeline/cell_timeline.hpp"
 #include "variants/transfer.hpp"
 
 namespace feedrate {
 namespace {
-
-/// Above this share of what the load generator alone can do, a figure says more about it than about the queue.
-constexpr double kDriverBound = 0.9;
 
 /// Of an open load: other ones in each repetition, but the same for every queue.
 struct Arrivals {
@@ -169,9 +167,12 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
                        const Repetition& repetition, Outcome& outcome) {
   Device& device = session_.device();
   const Workload& workload = workload_of(point);
+  const std::unique_ptr<const Payloads> stamped = stamped_of(point);
+  const Payloads& payloads = stamped ? *stamped : workload;
   const QueueEntry& entry = queue_of(point);
   const Arrivals arrivals = make_arrivals(point, settings, repetition.number);
   const Schedule& schedule = arrivals.timed;
+  const std::uint64_t seed = payload_seed(settings.seed, repetition.number);
   const double due_per_second = is_open(point) ? static_cast<double>(schedule.size()) / schedule.seconds : 0;
   std::optional<StageClock> stages;
   std::optional<ClockReading> before;
@@ -183,12 +184,13 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
                            entry.uses_redis ? session_.redis() : RedisSettings{},
                            settings.external_worker,
                            session_.floors(),
-                           stages ? &*stages : nullptr};
+                           stages ? &*stages : nullptr,
+                           [&](std::uint64_t first_id, const Messages& results) {
+                             payloads.answer(seed, first_id, point.payload, results);
+                           }};
   const auto queue = entry.make(config);
-  Load load(
-      *queue, point, workload, device,
-      {payload_seed(settings.seed, repetition.number), settings.pin_threads, settings.watchdog_seconds, interrupted},
-      config.stages);
+  Load load(*queue, point, payloads, device, {seed, settings.pin_threads, settings.watchdog_seconds, interrupted},
+            config.stages);
   queue->start();
   outcome.cost = queue->cost();
   outcome.choices = queue->choices();
@@ -246,39 +248,41 @@ const Workload& Feeding::workload_of(const Point& point) {
     workload_ = make_workload(point);
     workload_->prepare(point.payload);
     workload_made_of_ = std::move(made_of);
+    stamps_.reset();
   }
   return *workload_;
 }
 
-double Feeding::driver_limit(const Point& point, double rate) {
-  Point null = point;
-  null.queue = "null";
-  null.arrivals = "closed";
-  null.rate = 0;
-  null = feedrate::resolve(null, session_.device()).point;
-  const auto [known, first] = driver_limits_.try_emplace(session_.kind().axes().params(values_of(null)).dump(), 0);
-  double& limit = known->second;
-  RunSettings brief = session_.settings();
-  brief.seconds = 0.1;
-  brief.warmup_seconds = 0.02;
-  brief.messages = 0;
-  brief.no_stages = true;
-  // A busy machine makes a short run slow, never fast: before a row is called driver-bound, the limit is tried again.
-  for (int tries = first ? 3 : 2; tries > 0 && (limit == 0 || rate > kDriverBound * limit); --tries) {
-    Outcome outcome;
-    run_load(null, brief, {}, {}, outcome);
-    limit = std::max(limit, static_cast<double>(outcome.result.received) / outcome.result.seconds);
-  }
-  return limit;
+std::unique_ptr<const Payloads> Feeding::stamped_of(const Point& point) {
+  if (point.touch != "stamp") return nullptr;
+  const Workload& workload = workload_of(point);
+  if (!stamps_) stamps_ = Stamped::pool_of(workload, point.payload);
+  return std::make_unique<Stamped>(workload, *stamps_, point.producers);
+}
+
+const DriverLimit& Feeding::driver_limit(const Point& point) {
+  const Point yardstick = yardstick_of(point, session_.device());
+  const std::string footprint = session_.kind().axes().params(values_of(yardstick)).dump();
+  if (const auto known = driver_limits_.find(footprint); known != driver_limits_.end()) return known->second;
+  const Workload& workload = workload_of(yardstick);
+  const std::unique_ptr<const Payloads> stamped = stamped_of(yardstick);
+  const DriverLimit limit =
+      measure_driver(yardstick, workload, stamped ? *stamped : workload, session_.device(), session_.settings());
+  return driver_limits_.emplace(footprint, limit).first->second;
 }
 
 void Feeding::compare_with_driver(const Point& point, double rate, Measurement& measured) {
   try {
-    const double limit = driver_limit(point, rate);
-    measured.details["driver"] = {{"messages_per_second", limit}, {"ratio", rate / limit}};
-    if (rate <= kDriverBound * limit) return;
+    const DriverLimit& limit = driver_limit(point);
+    const double ratio = rate / limit.median;
+    measured.details["driver"] = {{"messages_per_second", limit.median},
+                                  {"least", limit.least},
+                                  {"greatest", limit.greatest},
+                                  {"runs", kDriverRuns},
+                                  {"ratio", ratio}};
+    if (!driver_bound(rate, limit)) return;
     measured.judge(Status::invalid, Cause::driver_bound,
-                   fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * rate / limit));
+                   fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * ratio));
   } catch (const std::exception& error) {  // the yardstick broke, not the cell
     measured.judge(Status::invalid, Cause::driver_unknown,
                    fmt::format("the driver's own limit could not be measured: {}", error.what()));
@@ -291,15 +295,19 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   Measurement measured;
   Outcome outcome;
   std::string failure;
+  const double pause_before = host_pause_p99_ns();
   try {
     run_load(point, session_.settings(), session_.gpu(), repetition, outcome);
   } catch (const Failure& error) {
     failure = error.what();
   }
+  const double pause_after = host_pause_p99_ns();
   const auto& [counts, first_wrong, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
                gpu_use] = outcome;
   measured.details["counts"] = to_json(counts);
-  measured.details["checked"] = workload_of(point).how_checked(point.payload);
+  measured.details["host_pause_p99_ns"] = {{"before", pause_before}, {"after", pause_after}};
+  const std::unique_ptr<const Payloads> stamped = stamped_of(point);
+  measured.details["checked"] = (stamped ? *stamped : workload_of(point)).how_checked(point.payload);
   measured.chosen = choices;
   measured.host_threads = cost.host_threads + 2 * point.producers;
   measured.sms = cost.sms;
@@ -338,8 +346,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!warmup.steady) measured.flags.insert(Flag::unsteady);
   measured.bounds = bounds_of(point, session_.floors(), choices, rate, result.latency.quantile(0.5));
   if (is_open(point)) {
-    const auto pause = session_.floors().find("host_pause_p99_ns");
-    describe_open_load(point, result, sample_every, pause == session_.floors().end() ? 0 : pause->second, measured);
+    describe_open_load(point, result, sample_every, std::max(pause_before, pause_after), measured);
     if (entry.works && measured.status == Status::unsustainable) {
       compare_with_driver(point, measured.details["load"]["due_per_second"], measured);
     }

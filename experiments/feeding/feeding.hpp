@@ -3,8 +3,10 @@
 #include <string>
 
 #include "experiments/feeding/axes.hpp"
+#include "experiments/feeding/driver_limit.hpp"
 #include "experiments/feeding/load.hpp"
 #include "experiments/measure/session.hpp"
+#include "kernels/payload/stamped.hpp"
 
 namespace feedrate {
 
@@ -34,19 +36,21 @@ class Feeding final : public Experiment {
   /// Without it there are no stage times, but all the rest.
   std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
-  /// What the load generator alone reaches with this point's payload, batch, window and producers: the null queue's
-  /// rate. It is measured once for all such points, and again when `rate` comes near it.
-  double driver_limit(const Point&, double rate);
+  /// Of this point's memory footprint; measured when it is first asked for.
+  const DriverLimit& driver_limit(const Point&);
   /// Says when `rate`, which was reached or asked for, is more than the load generator could be trusted with.
   void compare_with_driver(const Point&, double rate, Measurement&);
 
   /// The point's, with what it needs to check results: the last one is kept, for the next repetition.
   const Workload& workload_of(const Point&);
+  /// Its messages where the driver only stamps them, for one load; else none, and the workload's own are meant.
+  std::unique_ptr<const Payloads> stamped_of(const Point&);
 
   Session& session_;
   std::unique_ptr<Workload> workload_;
   Values workload_made_of_;
-  std::map<std::string, double> driver_limits_;
+  std::optional<PayloadPool> stamps_;                 // of `workload_`; made when a point needs them
+  std::map<std::string, DriverLimit> driver_limits_;  // by the yardstick's parameters
 };
 
 /// Of those that another process can serve.

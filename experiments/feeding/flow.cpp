@@ -19,14 +19,14 @@ constexpr std::size_t kPortionBytes = 64 << 10;
 
 /// Compares results with what becomes of the messages whose ids they carry (Workload::check).
 Checked check(const Flow& flow, const Work& work, const ConstMessages& results, std::uint64_t* ids) {
-  if (!flow.mixed()) return work.workload.check(work.seed, flow.payload, results, ids);
+  if (!flow.mixed()) return work.payloads.check(work.seed, flow.payload, results, ids);
   Checked all{true, false, 0};
   for (std::size_t i = 0; i < results.count; ++i) {
     const ConstMessages one = results.from(i).first(1);
     ids[i] = one.header(0).id;
     const std::uint64_t sequence = work.queue_works ? sequence_of(ids[i]) : flow.tracker.lowest_missing() + i;
     all.right &= flow.may_have(sequence, sequence + 1) &&
-                 work.workload.matches(work.seed, ids[i], flow.payload_of(sequence), one);
+                 work.payloads.matches(work.seed, ids[i], flow.payload_of(sequence), one);
   }
   return all;
 }
@@ -81,7 +81,7 @@ std::string describe_wrong(const Flow& flow, const Work& work, std::uint64_t id,
   const std::string name = fmt::format("message {} of producer {}", sequence_of(id), producer_of(id));
   if (verdict == Tracker::Verdict::unknown)
     return name + ": it came to producer " + std::to_string(flow.index) + ", which awaits no such message";
-  return name + ": " + work.workload.difference(work.seed, id, flow.payload_of(sequence_of(id)), result);
+  return name + ": " + work.payloads.difference(work.seed, id, flow.payload_of(sequence_of(id)), result);
 }
 
 void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<const std::uint64_t> ids,
@@ -99,7 +99,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<c
       continue;
     }
     const bool right = verdict == Tracker::Verdict::unknown || !work.queue_works ||
-                       work.workload.matches(work.seed, id, flow.payload_of(sequence), results.from(i));
+                       work.payloads.matches(work.seed, id, flow.payload_of(sequence), results.from(i));
     if (!right || verdict != Tracker::Verdict::fresh) {
       ++counts.corrupted;
       if (flow.first_wrong.empty()) flow.first_wrong = describe_wrong(flow, work, id, verdict, results.from(i));

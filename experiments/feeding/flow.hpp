@@ -35,7 +35,7 @@ inline std::size_t most_stage_samples(unsigned producers) {
 /// What is the same for all flows of a load.
 struct Work {
   Point point;
-  const Workload& workload;
+  const Payloads& payloads;
   std::uint64_t seed;
   bool queue_works;
   StageClock* stages = nullptr;  ///< of the pass; none while nothing is timed

@@ -34,10 +34,10 @@ Backlog backlog_of(std::span<const double> looks, double seconds) {
   return backlog;
 }
 
-Load::Load(Queue& queue, const Point& point, const Workload& workload, Device& device, const LoadSettings& settings,
+Load::Load(Queue& queue, const Point& point, const Payloads& payloads, Device& device, const LoadSettings& settings,
            StageClock* stages)
     : queue_(queue),
-      work_{point, workload, settings.seed, Queues::instance().get("--queue", point.queue).works, stages},
+      work_{point, payloads, settings.seed, Queues::instance().get("--queue", point.queue).works, stages},
       device_(device),
       settings_(settings) {
   for (unsigned i = 0; i < point.producers; ++i) {

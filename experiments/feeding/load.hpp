@@ -50,7 +50,7 @@ struct LoadSettings {
 class Load {
  public:
   /// `stages`: the clock that the queue was given, if it was.
-  Load(Queue&, const Point&, const Workload&, Device&, const LoadSettings&, StageClock* stages = nullptr);
+  Load(Queue&, const Point&, const Payloads&, Device&, const LoadSettings&, StageClock* stages = nullptr);
   ~Load();
   /// Throws Failure when the queue breaks or the watchdog strikes.
   PassResult run(const Pass&);

@@ -62,6 +62,7 @@ std::string how_late(const PassResult& result, double pause_ns) {
 
 void describe_open_load(const Point& point, const PassResult& result, unsigned sample_every, double pause_ns,
                         Measurement& measured) {
+  measured.bounds.erase("bytes_per_second");
   measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
   measured.histograms["service_ns"] = {result.service, sample_every};
   measured.histograms["send_lag_ns"] = {result.send_lag, sample_every};

@@ -31,10 +31,10 @@ class Room {
 
 void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Messages& slots) {
   if (!flow.mixed()) {
-    return work.workload.fill(work.seed, message_id(flow.index, sequence), flow.payload, slots);
+    return work.payloads.fill(work.seed, message_id(flow.index, sequence), flow.payload, slots);
   }
   for (std::size_t i = 0; i < slots.count; ++i) {
-    work.workload.fill(work.seed, message_id(flow.index, sequence + i), flow.payload_of(sequence + i),
+    work.payloads.fill(work.seed, message_id(flow.index, sequence + i), flow.payload_of(sequence + i),
                        slots.from(i).first(1));
   }
 }

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{64} << 20;  // bytes of a bandwidth probe: several times the L2
 constexpr unsigned kBlocks = 64, kThreads = 512;       // of the SM probes: enough to fill the bus, measured
-constexpr unsigned kTimings = 1000;
-constexpr double kSeconds = 0.1;
+constexpr unsigned kTimings = 200;
 
 __global__ void empty_kernel() {}
 
@@ -112,7 +111,7 @@ double bulk_echo_bytes_per_second(const Buffer& in, const Buffer& out, cudaStrea
   std::memset(out.data(), 0, out.size());
   double most = 0;
   for (const unsigned blocks : {16u, 32u, 64u}) {
-    const double rate = per_second(kSeconds / 3, [&] {
+    const double rate = per_second(kReadingSeconds / 3, [&] {
       bulk_echo_kernel<<<blocks, 1, kShared, stream>>>(in.data(), out.data(), in.size());
       launched();
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -140,7 +139,7 @@ void add_cuda_floors(FloorList& floors, Device& device) {
   constexpr std::size_t kPieces = kLarge / sizeof(uint4);
   constexpr std::size_t kSmall = 64;
   const auto bandwidth = [&](const std::function<void()>& body) {
-    return static_cast<double>(kLarge) * per_second(kSeconds, body);
+    return static_cast<double>(kLarge) * per_second(kReadingSeconds, body);
   };
 
   floors.add("launch_sync_ns", "ns", "empty kernel: launch and synchronize, median", [&] {
@@ -151,7 +150,7 @@ void add_cuda_floors(FloorList& floors, Device& device) {
     });
   });
   floors.add("launch_per_second", "1/s", "empty kernels queued in one stream", [&] {
-    const double rate = per_second(kSeconds, [&] {
+    const double rate = per_second(kReadingSeconds, [&] {
       for (int i = 0; i < 100; ++i) empty_kernel<<<1, 1, 0, a>>>();
       launched();
       a.wait();
@@ -190,7 +189,7 @@ void add_cuda_floors(FloorList& floors, Device& device) {
              });
   floors.add("copy_queued_ns", "ns", "64 B copies to the device, queued in one stream, each", [&] {
     constexpr int kQueued = 256;
-    return 1e9 / kQueued / per_second(kSeconds, [&] {
+    return 1e9 / kQueued / per_second(kReadingSeconds, [&] {
              for (int i = 0; i < kQueued; ++i) copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, a);
              a.wait();
            });

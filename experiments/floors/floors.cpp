@@ -9,16 +9,15 @@
 
 #include "common/clock.hpp"
 #include "common/threads.hpp"
+#include "experiments/floors/host_memory.hpp"
 #include "features.hpp"
 
 namespace feedrate {
 namespace {
 
-constexpr double kSeconds = 0.1;
-
 /// Two threads hand one word to and fro: what any answer from another thread costs.
 double thread_round_trip_ns() {
-  constexpr unsigned kTrips = 20'000;
+  constexpr unsigned kTrips = 4'000;
   alignas(128) std::atomic<unsigned> ping{0};
   alignas(128) std::atomic<unsigned> pong{0};
   std::jthread answerer([&] {
@@ -40,10 +39,26 @@ double thread_round_trip_ns() {
   return median_ns(kTrips, one);
 }
 
-/// How late a thread that does nothing but look comes to what happens at any moment: the 99th percentile, over threads
-/// on all cores but two. Timer ticks and the hypervisor take it away now and then, so under open load no queue
-/// whose ends are so many threads has a shorter tail.
-double pause_p99_ns() {
+/// All cores copy, each within memory of its own that no cache holds.
+double host_copy_bytes_per_second() {
+  constexpr std::size_t kBytes = 64 << 20;
+  const unsigned threads = std::min(available_cores(), 16u);
+  std::vector<std::future<double>> rates;
+  for (unsigned t = 0; t < threads; ++t) {
+    rates.push_back(std::async(std::launch::async, [] {
+      std::vector<std::byte> from(kBytes), to(kBytes);
+      return kBytes * per_second(kReadingSeconds, [&] { std::memcpy(to.data(), from.data(), kBytes); });
+    }));
+  }
+  double total = 0;
+  for (auto& rate : rates) total += rate.get();
+  return total;
+}
+
+}  // namespace
+
+double host_pause_p99_ns() {
+  constexpr double kPauseSeconds = 0.05;
   constexpr std::uint64_t kWorthNoting = 200;  // a look takes a tenth of that
   constexpr double kTail = 0.01;
   const unsigned threads = std::max(3u, available_cores()) - 2;
@@ -51,7 +66,7 @@ double pause_p99_ns() {
   for (unsigned t = 0; t < threads; ++t) {
     lookers.push_back(std::async(std::launch::async, [] {
       std::vector<std::uint64_t> pauses;
-      const auto start = now_ns(), end = start + static_cast<std::uint64_t>(kSeconds * 1e9);
+      const auto start = now_ns(), end = start + static_cast<std::uint64_t>(kPauseSeconds * 1e9);
       for (auto last = start, now = start; last < end; last = now) {
         now = now_ns();
         if (now - last > kWorthNoting) pauses.push_back(now - last);
@@ -67,7 +82,7 @@ double pause_p99_ns() {
   // What happens `t` or more before a pause ends waits for that long. The longest pauses first, until those moments are
   // a hundredth of all.
   std::ranges::sort(pauses, std::greater());
-  const double tail = kTail * threads * kSeconds * 1e9;
+  const double tail = kTail * threads * kPauseSeconds * 1e9;
   double sum = 0;
   for (std::size_t n = 0; n < pauses.size(); ++n) {
     const auto next = static_cast<double>(n + 1 < pauses.size() ? pauses[n + 1] : kWorthNoting);
@@ -78,37 +93,12 @@ double pause_p99_ns() {
   return static_cast<double>(kWorthNoting);
 }
 
-/// The median of several readings: they differ by a factor of up to four.
-double host_pause_p99_ns() {
-  std::array<double, 7> readings{};
-  for (double& reading : readings) reading = pause_p99_ns();
-  std::ranges::nth_element(readings, readings.begin() + readings.size() / 2);
-  return readings[readings.size() / 2];
-}
-
-/// All cores copy, each within memory of its own that no cache holds.
-double host_copy_bytes_per_second() {
-  constexpr std::size_t kBytes = 64 << 20;
-  const unsigned threads = std::min(available_cores(), 16u);
-  std::vector<std::future<double>> rates;
-  for (unsigned t = 0; t < threads; ++t) {
-    rates.push_back(std::async(std::launch::async, [] {
-      std::vector<std::byte> from(kBytes), to(kBytes);
-      return kBytes * per_second(kSeconds, [&] { std::memcpy(to.data(), from.data(), kBytes); });
-    }));
-  }
-  double total = 0;
-  for (auto& rate : rates) total += rate.get();
-  return total;
-}
-
-}  // namespace
-
 void add_device_floors(FloorList& floors, Device& device) {
   floors.add("thread_round_trip_ns", "ns", "one word to another thread and back, median", thread_round_trip_ns);
   floors.add("host_pause_p99_ns", "ns", "how late threads that only look are, on all cores but two, 99th percentile",
              host_pause_p99_ns);
   floors.add("host_copy_bytes_per_second", "bytes/s", "memcpy on all cores, out of cache", host_copy_bytes_per_second);
+  add_host_memory_floors(floors);
   if (device.kind() == "cuda") add_cuda_floors(floors, device);
 }
 

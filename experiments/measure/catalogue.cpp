@@ -49,7 +49,7 @@ Json floors() {
   add_device_floors(named, *device);
   for (const auto& [name, entry] : Experiments::instance().entries()) entry.name_floors(named);
   Json all = Json::array();
-  for (const Floor& floor : named.take()) {
+  for (const Floor& floor : named.floors()) {
     all.push_back({{"name", floor.name}, {"unit", floor.unit}, {"description", floor.description}});
   }
   return all;

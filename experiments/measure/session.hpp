@@ -13,6 +13,9 @@
 
 namespace feedrate {
 
+/// How often each floor is read before the first cell.
+inline constexpr unsigned kFloorRounds = 5;
+
 /// One invocation: an experiment on a device, Redis if needed, the floors once they are measured, and the rows of what
 /// it measures.
 class Session {
@@ -38,11 +41,16 @@ class Session {
   /// Host, GPU, versions, Redis once it is in use. Asked for once.
   const Json& environment();
 
-  /// Measures the device's floors, and those of these points, as rows, and keeps them for `floors()`.
+  /// Reads the device's floors, and those of these points, in `kFloorRounds` rounds; returns their rows. From then on
+  /// they are read once more now and then, before a cell.
   std::vector<Json> measure_floors(std::span<const Resolution>);
+  /// The floors' rows, with all readings up to now.
+  std::vector<Json> floor_rows() const;
   void add_floor_row(const Json& row);
-  /// By name, as far as they were measured.
+  /// Medians of the readings up to now, by name, as far as they were measured.
   const std::map<std::string, double>& floors() const { return floors_; }
+  /// How many readings of each these are.
+  unsigned floor_rounds() const { return floor_rounds_; }
 
   /// The row of this invocation: what all its other rows share. Once the floors are measured.
   Json run_row();
@@ -55,6 +63,9 @@ class Session {
   Json answer_row(const Json& params, const Json& identity, unsigned repetition) const;
 
  private:
+  void read_floors();
+  /// Another round, if that costs little beside the time since the last.
+  void read_floors_if_due();
   /// What every row begins with.
   Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
 
@@ -66,6 +77,10 @@ class Session {
   std::unique_ptr<Device> device_;
   GpuSource gpu_source_;
   std::unique_ptr<redis::PrivateServer> private_redis_;
+  FloorList floor_list_;
+  std::vector<Resolution> floor_points_;  // whose floors are read
+  unsigned floor_rounds_ = 0;
+  std::uint64_t floors_read_ns_ = 0, round_took_ns_ = 0;  // when the last round ended; how long it was
   std::map<std::string, double> floors_;
   Json environment_;
   std::string started_, run_id_;

@@ -102,6 +102,11 @@ void Results::begin(Session& session, std::span<const Resolution> points) {
   }
 }
 
+void Results::end(const Session& session) {
+  if (!run_.is_null() || session.floor_rounds() <= kFloorRounds) return;
+  for (const Json& row : session.floor_rows()) write(row);
+}
+
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
                       const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();

@@ -25,6 +25,8 @@ class Results {
   /// Gives the session its floors, from the rows of earlier runs or measured now for these points. From then on each
   /// row is one of this run; a run that measures nothing leaves no row.
   void begin(Session&, std::span<const Resolution>);
+  /// The floors once more, if they were read through the run: the last row of a floor has all its readings.
+  void end(const Session&);
   /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
   /// `restart` replaces the process, or the process ends. `label` edits the row in either case.
   Json measure(

@@ -193,6 +193,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
     }
   }
   progress.end();
+  results.end(session);
   if (interrupted()) {
     fmt::print(stderr, "interrupted: of {} cells {} are measured\n", plan.size(), count_done(plan, measured));
   }

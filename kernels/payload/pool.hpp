@@ -22,18 +22,19 @@ class PayloadPool {
   static bool fits(std::size_t payload, std::size_t result) { return kEntries * (payload + result) <= kMostBytes; }
 
   PayloadPool() = default;
-  /// Works on all cores. `make(entry, payload)` writes an entry's payload, `work(payload, result)` its result.
+  /// `entries` is a power of two. Works on all cores. `make(entry, payload)` writes an entry's payload, `work(payload,
+  /// result)` its result.
   PayloadPool(std::size_t payload_bytes, std::size_t result_bytes,
               const std::function<void(std::uint64_t, std::byte*)>& make,
-              const std::function<void(const std::byte*, std::byte*)>& work)
+              const std::function<void(const std::byte*, std::byte*)>& work, std::size_t entries = kEntries)
       : payload_(payload_bytes),
         result_(result_bytes),
         // What lies behind a payload may be read up to a piece's end.
         payload_stride_(round_up(payload_bytes)),
         result_stride_(round_up(result_bytes)),
-        bytes_(kEntries * (payload_stride_ + result_stride_)),
-        checksums_(kEntries) {
-    in_parallel(kEntries, [&](std::size_t entry) {
+        bytes_(entries * (payload_stride_ + result_stride_)),
+        checksums_(entries) {
+    in_parallel(entries, [&](std::size_t entry) {
       make(entry, payload_at(entry));
       work(payload_at(entry), result_at(entry));
       checksums_[entry] = checksum_of(result(entry), result_);
@@ -42,9 +43,10 @@ class PayloadPool {
 
   /// Whether it has been made, for payloads of this size.
   bool holds(std::size_t payload) const { return !checksums_.empty() && payload == payload_; }
+  std::size_t entries() const { return checksums_.size(); }
   const std::byte* payload(std::size_t entry) const { return bytes_.data() + entry * payload_stride_; }
   const std::byte* result(std::size_t entry) const {
-    return bytes_.data() + kEntries * payload_stride_ + entry * result_stride_;
+    return bytes_.data() + entries() * payload_stride_ + entry * result_stride_;
   }
   std::uint32_t checksum(std::size_t entry) const { return checksums_[entry]; }
 
@@ -52,7 +54,7 @@ class PayloadPool {
   static std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   std::byte* payload_at(std::size_t entry) { return bytes_.data() + entry * payload_stride_; }
   std::byte* result_at(std::size_t entry) {
-    return bytes_.data() + kEntries * payload_stride_ + entry * result_stride_;
+    return bytes_.data() + entries() * payload_stride_ + entry * result_stride_;
   }
 
   std::size_t payload_ = 0, result_ = 0, payload_stride_ = 0, result_stride_ = 0;

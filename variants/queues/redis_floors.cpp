@@ -9,7 +9,6 @@
 namespace feedrate::redis_queue {
 namespace {
 
-constexpr double kSeconds = 0.1;
 constexpr std::size_t kElement = 64;        // bytes
 constexpr std::size_t kElements = 512;      // in one command or one pipelined run
 constexpr unsigned kRuns = 8;               // pipelined before the replies are awaited
@@ -30,7 +29,7 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
     redis::Connection connection(settings.url);
     const std::string key = settings.own_prefix + ":floor:" + name + std::to_string(t);
     double seconds = 0, elements = 0;
-    while (seconds < kSeconds) {
+    while (seconds < kReadingSeconds) {
       prepare(connection, key);
       drain(connection);
       const auto start = now_ns();
@@ -99,7 +98,7 @@ void large_elements(redis::Connection& connection, const std::string& key) {
 void add_redis_floors(FloorList& floors, const RedisSettings& settings) {
   floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
     redis::Connection connection(settings.url);
-    return median_ns(2000, [&] {
+    return median_ns(400, [&] {
       connection.append({"PING"});
       while (!connection.try_read()) {
       }  // spins, as the queues do: a sleeping reader's waking is no part of the floor

@@ -1,0 +1,115 @@
+#include "experiments/feeding/driver_limit.hpp"
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/cells.hpp"
+#include "tests/support/echo_like.hpp"
+#include "tests/support/prompt_queue.hpp"
+
+namespace feedrate::test {
+namespace {
+
+/// A workload of which each message takes a millisecond to make, while this is set.
+std::atomic<bool> slow{false};
+struct Paced : EchoLike<Paced> {
+  static constexpr auto kName = "paced";
+  static constexpr auto kDescription = "test: slow to make, now and then";
+  static void shape(std::byte*, std::size_t) {
+    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  static Checked check(std::uint64_t, std::size_t, ConstMessages results, std::uint64_t* ids) {
+    for (std::size_t i = 0; i < results.count; ++i) ids[i] = results.header(i).id;
+    return {true, false, 0};
+  }
+};
+const WorkloadRegistration<Paced> paced;
+
+/// While it lives, making messages is slow or not; then it is the other way round, and so is it for the yardstick.
+class Pacing final : public PromptQueue {
+ public:
+  Pacing(const QueueConfig& config, bool now) : PromptQueue(config), now_(now) { slow = now_; }
+  ~Pacing() override { slow = !now_; }
+
+ private:
+  bool now_;
+};
+QueueRegistration pacing(const char* name, bool now) {
+  return {name, {.description = "test", .order = "per producer", .make = [now](const QueueConfig& config) {
+                   return std::make_unique<Pacing>(config, now);
+                 }}};
+}
+const QueueRegistration slower = pacing("slower_than_driver", true), faster = pacing("faster_than_driver", false);
+
+Point paced_point(const std::string& queue) {
+  Point point;
+  point.queue = queue;
+  point.workload = "paced";
+  point.window = point.batch = 8;
+  return point;
+}
+
+TEST(DriverLimit, ARowAboveWhatTheDriverReachesIsDriverBound) {
+  Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
+  const Json row = run_cell(session, paced_point("faster_than_driver"));
+  EXPECT_EQ(row["status"], "invalid") << row.dump(1);
+  EXPECT_EQ(row["cause"], "driver_bound");
+  EXPECT_GT(row["details"]["driver"]["ratio"], 2);
+}
+
+TEST(DriverLimit, ARowFarBelowItIsNot) {
+  Session session("feeding", "cpu", 0, {}, "test", brief(50));
+  const Json row = run_cell(session, paced_point("slower_than_driver"));
+  EXPECT_EQ(row["status"], "ok") << row.dump(1);
+  EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
+}
+
+TEST(DriverLimit, NineTenthsOfTheMedianIsTheLine) {
+  const DriverLimit limit{.median = 100, .least = 10, .greatest = 1000};
+  EXPECT_FALSE(driver_bound(89, limit));
+  EXPECT_TRUE(driver_bound(91, limit));
+}
+
+TEST(DriverLimit, IsTheMedianOfItsRunsNotTheBest) {
+  const DriverLimit limit = driver_limit_of({5, 900, 4, 1, 6});
+  EXPECT_EQ(limit.median, 5);
+  EXPECT_EQ(limit.least, 1);
+  EXPECT_EQ(limit.greatest, 900);
+}
+
+// Else rates near it would have another limit than rates far from it.
+TEST(DriverLimit, IsMeasuredOnceForAFootprintWhateverTheRowsSay) {
+  Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
+  const Point point = paced_point("faster_than_driver");
+  const Json first = run_cell(session, point)["details"]["driver"],
+             again = run_cell(session, point, 1)["details"]["driver"];
+  EXPECT_EQ(first["runs"], kDriverRuns);
+  EXPECT_LE(first["least"], first["messages_per_second"]);
+  EXPECT_LE(first["messages_per_second"], first["greatest"]);
+  EXPECT_GT(again["ratio"], 2) << "at which it would have been looked at again";
+  for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
+}
+
+TEST(DriverLimit, PointsOfOneFootprintShareAYardstick) {
+  const auto device = open_device("cpu");
+  Point point;
+  const Point yardstick = yardstick_of(point, *device);
+  EXPECT_EQ(yardstick.queue, "null");
+  EXPECT_EQ(yardstick.payload, point.payload);
+  EXPECT_EQ(yardstick.capacity, point.window) << "as many slots";
+  const auto with = [&](auto&& change) {
+    Point changed = point;
+    change(changed);
+    return yardstick_of(changed, *device);
+  };
+  EXPECT_EQ(with([](Point& p) { p.queue = "host_polled"; }), yardstick);
+  EXPECT_EQ(with([](Point& p) { p.capacity = p.window; }), yardstick);
+  EXPECT_EQ(with([](Point& p) { p.arrivals = "poisson", p.rate = 1000; }), yardstick);
+  EXPECT_NE(with([](Point& p) { p.payload *= 2; }), yardstick);
+  EXPECT_NE(with([](Point& p) { p.window *= 2; }), yardstick);
+  EXPECT_NE(with([](Point& p) { p.producers = 2; }), yardstick);
+  EXPECT_NE(with([](Point& p) { p.workload = "scale"; }), yardstick);
+}
+
+}  // namespace
+}  // namespace feedrate::test
