@@ -11,7 +11,6 @@ from . import power, units
 from .errors import BadInput
 from .verdict import RUN_NOISE, SLOWER, UNCLEAR, Metric, Ratio, at_least
 
-LEAST_CHANGE = 0.001  # a gate of 0 % stops what is SLOWER at all; as a change to be found it would be none
 GRAMMAR = "slower:PERCENT[:METRIC], unclear[:METRIC]"
 
 
@@ -87,7 +86,7 @@ def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, fl
     shares = {
         metric.name: [gate.share for gate in gates if gate.verdict == SLOWER and gate.about(metric)] for metric in metrics
     }
-    return {name: max(min(some), LEAST_CHANGE) for name, some in shares.items() if some}
+    return {name: max(min(some), power.FINEST) for name, some in shares.items() if some}
 
 
 Designs = Callable[[Metric], Sequence[tuple[power.Design, Callable[[Ratio], float]]]]
@@ -102,7 +101,7 @@ def refuse_blind(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence
             if not gate.about(metric) or (metric.tail and not gate.metric):
                 continue
             known = [one for one in matched[metric.column] if np.isfinite(one.error)]
-            size = max(gate.share, LEAST_CHANGE)
+            size = max(gate.share, power.FINEST)
             chance = power.typical(known, size)
             if chance < power.LEAST:
                 raise BadInput(

@@ -17,6 +17,7 @@ from .verdict import FALSE_DISCOVERIES, Ratio
 USUAL = 0.8  # of the cases: what is called found
 LEAST = 0.5  # below it, a gate would pass what it should stop more often than not
 TAIL_CHANGE = 0.10  # what a tail must be able to show before it is judged, where no gate says otherwise
+FINEST = 0.001  # smaller changes are not asked for
 MOST = 10_000  # of repetitions, runs or pairs that are tried
 
 
@@ -36,10 +37,13 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
 
 
 def change(error: float, freedom: float, points: int, share: float = USUAL) -> float:
-    """The smallest change that is found in this share of the cases; infinite where none below a factor of 1000 is."""
+    """The smallest change that is found in this share of the cases, FINEST or more; infinite where none below a factor of
+    1000 is."""
     if found(999.0, error, freedom, points) < share:
         return np.inf
-    return float(brentq(lambda size: found(size, error, freedom, points) - share, 1e-9, 999.0, xtol=1e-6))
+    if found(FINEST, error, freedom, points) >= share:
+        return FINEST
+    return float(brentq(lambda size: found(size, error, freedom, points) - share, FINEST, 999.0, xtol=1e-6))
 
 
 @dataclass(frozen=True)

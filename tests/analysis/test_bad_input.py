@@ -87,7 +87,7 @@ def test_message_and_exit_code(place, capsys, monkeypatch, arguments, said):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["report"], ["compare", "a"], ["figures", "a"], ["report", "--odd"], ["plot"]]
+    "arguments", [[], ["report"], ["compare"], ["figures", "a"], ["report", "--odd"], ["plot"]]
 )
 def test_wrong_usage_exits_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit_:

@@ -88,13 +88,13 @@ def test_nothing_ok_is_still_a_report(tmp_path):
 
 def test_compare_judges_the_catalogues_figures_by_their_direction(tmp_path, capsys):
     a, b = (launch.write(tmp_path / name, launch.sweep(speed=speed)) for name, speed in (("a", 1.0), ("b", 1.4)))
-    assert main(["compare", str(a), str(b)]) == 0
+    assert main(["compare", str(a), str(b), "--run-noise", "0"]) == 0
     text = capsys.readouterr().out
     assert "7 points matched" in text and "| form | point | repetitions | throughput | p50 | p99 |" in text
     for metric in ("throughput", "p50", "p99"):
         assert f"{metric}: 7 FASTER, 0 SLOWER" in text
     assert (b / "compare.png").is_file()
-    assert main(["compare", str(b), str(a)]) == 0
+    assert main(["compare", str(b), str(a), "--run-noise", "0"]) == 0
     assert "throughput: 0 FASTER, 7 SLOWER" in capsys.readouterr().out
 
 
@@ -105,7 +105,7 @@ def test_compare_judges_the_catalogues_figures_by_their_direction(tmp_path, caps
 )  # fmt: skip
 def test_a_gate_knows_the_metrics_by_either_name(tmp_path, capsys, gate, code):
     a, b = (launch.write(tmp_path / name, launch.sweep(speed=speed)) for name, speed in (("a", 1.0), ("b", 0.7)))
-    assert main(["compare", str(a), str(b), "--fail-on", gate]) == code
+    assert main(["compare", str(a), str(b), "--run-noise", "0", "--fail-on", gate]) == code
     error = capsys.readouterr().err
     assert not code or "plain, threads 1: " in error or "graph, threads 1, nodes 16: " in error
 
@@ -161,7 +161,7 @@ def test_a_new_figure_appears_in_report_compare_and_export(tmp_path, capsys):
     assert lines(text, "| highest") and lines(text, "| lowest occupancy") and "| occupancy |" in text
     assert "0.400" in lines(text, "| lowest occupancy")[0][2]
     capsys.readouterr()
-    assert main(["compare", str(a), str(b), "--fail-on", "slower:5%:occupancy"]) == 1
+    assert main(["compare", str(a), str(b), "--run-noise", "0", "--fail-on", "slower:5%:occupancy"]) == 1
     said = capsys.readouterr()
     assert "occupancy: 0 FASTER, 7 SLOWER" in said.out and "occupancy SLOWER, 25 % worse" in said.err
     found = exported(a, tmp_path / "out.json")
@@ -184,7 +184,7 @@ def test_a_new_figure_of_feeding_appears_too(tmp_path, capsys):
     text = report(sides[0])
     assert lines(text, "| lowest queueing p50") and "| queueing p50 | queueing p99 |" in text
     capsys.readouterr()
-    assert main(["compare", *map(str, sides)]) == 0
+    assert main(["compare", *map(str, sides), "--run-noise", "0"]) == 0
     assert "queueing p99: 0 FASTER, 2 SLOWER" in capsys.readouterr().out
     found = exported(sides[0], tmp_path / "out.json")
     assert any(one["run_name"].endswith("/queueing_p99") for one in found)
@@ -219,7 +219,7 @@ def test_experiments_of_several_folders_are_reported_each_by_itself(tmp_path, sw
 
 def test_experiments_are_compared_each_by_itself(tmp_path, capsys):
     a, b = both(tmp_path / "a"), both(tmp_path / "b", 0.7)
-    gates = ["--fail-on", "slower:5%:throughput"]
+    gates = ["--run-noise", "0", "--fail-on", "slower:5%:throughput"]
     assert main(["compare", str(a), str(b), *gates]) == 1
     said = capsys.readouterr()
     assert "7 points matched" in said.out and "1 points matched" in said.out

@@ -53,6 +53,7 @@ def test_more_pairs_find_less():
     assert changes == sorted(changes, reverse=True)
     assert power.found(0.05, 0.01, 19, 1) > power.found(0.05, 0.01, 19, 100)
     assert power.found(0.05, np.nan, 19, 1) == 0
+    assert power.change(1e-12, np.inf, 9) == power.FINEST and power.change(5.0, 2, 9) == np.inf
 
 
 def test_the_number_that_is_needed_is_the_least_that_does():

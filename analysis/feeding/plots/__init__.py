@@ -1,5 +1,8 @@
 """The report's figures. Each is drawn from the results by one function; a new figure is one file and one line here."""
 
+from dataclasses import replace
+
+from ... import flags
 from ...load import Results
 from ...plots.style import Drawing, looks, mark_cpu
 from ...stats import points
@@ -22,4 +25,5 @@ def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)
-    return drawings
+    legend = flags.legend(results.cells)
+    return [replace(drawing, caption=f"{drawing.caption} {legend}".strip()) for drawing in drawings]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import stats, units
+from ... import flags, stats, units
 from ...load import Results
 from ...plots.style import Drawing, log_axis, whiskers
 from .. import choose
@@ -47,7 +47,7 @@ def _peak(axes, place: int, point, styles: Styles) -> None:
     value = point["messages_per_second"]
     whiskers(axes, point, "messages_per_second", place, styles.line(point["variant"])["color"])
     axes.plot([value], [place], **styles.marker(point["variant"]))
-    _number(axes, units.number(value), max(value, point["messages_per_second_high"]), place)
+    _number(axes, units.number(value) + flags.mark(point), max(value, point["messages_per_second_high"]), place)
 
 
 def _alone(axes, place: int, point, styles: Styles) -> None:
@@ -57,7 +57,7 @@ def _alone(axes, place: int, point, styles: Styles) -> None:
         whiskers(axes, point, metric, place, colour)
     axes.plot([point["p99"]], [place], marker="|", markersize=11, color=colour)
     axes.plot([point["p50"]], [place], **styles.marker(point["variant"]))
-    _number(axes, units.nanoseconds(point["p50"]), max(point["p99"], point["p99_high"]), place)
+    _number(axes, units.nanoseconds(point["p50"]) + flags.mark(point), max(point["p99"], point["p99_high"]), place)
 
 
 def _number(axes, text: str, end: float, place: int) -> None:
