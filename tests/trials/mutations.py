@@ -1,0 +1,154 @@
+"""Breaks the measuring code, one line at a time, and asks the tests whether they notice.
+
+    python tests/trials/mutations.py [--build build/release] [NAME…]
+
+Each mutation is a line of the sources and what stands there in its place; the tests that its filter names must pass
+before and fail after. A mutation that survives means that nothing would notice if the code measured wrongly there: exit
+code 1. It edits the working tree and puts each file back, builds a few times (minutes), and is no part of the suites.
+"""
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    file: str
+    line: str  # a part of the source, found once
+    mutated: str
+    tests: str  # a Google Test filter
+    program: str = "test_cpu"
+
+
+MUTATIONS = [
+    Mutation(
+        "the driver is never the limit",
+        "experiments/feeding/driver_limit.cpp",
+        "kDriverBound = 0.9;",
+        "kDriverBound = 1e9;",
+        "DriverLimit*",
+    ),
+    Mutation(
+        "a warm-up is steady after one slice",
+        "experiments/feeding/steadiness.hpp",
+        "if (rates_.size() < judged) return false;",
+        "if (!rates_.empty()) return steady_ = true;",
+        "Steadiness*",
+    ),
+    Mutation(
+        "bounds on throughput are a tenth",
+        "experiments/feeding/bounds.cpp",
+        'bounds["messages_per_second"] = {rate->floor, rate->value, ratio};',
+        'bounds["messages_per_second"] = {rate->floor, rate->value / 10, ratio};',
+        "Bounds*",
+    ),
+    Mutation(
+        "one try decides about a rate",
+        "experiments/sweep/rate_test.cpp",
+        "if (evidence_ >= kEnough)",
+        "if (kept)",
+        "RateTest*:Capacity*",
+    ),
+    Mutation(
+        "a missed bound weighs nothing",
+        "experiments/sweep/rate_test.cpp",
+        "evidence_ += kept ? kKept : kMissed;",
+        "evidence_ += kept ? kKept : 0;",
+        "RateTest*:Capacity*",
+    ),
+    Mutation(
+        "the window that fills the pipe is timed",
+        "experiments/feeding/flow.cpp",
+        "if (fills_the_pipe(flow, work, pass, sequence)) return;",
+        "",
+        "*Collecting*",
+    ),
+    Mutation(
+        "everything is timed, at any cost",
+        "experiments/feeding/sampling.cpp",
+        "kStampBudget = 0.02;",
+        "kStampBudget = 20;",
+        "Sampling*",
+    ),
+    Mutation(
+        "a late generator leaves no mark",
+        "experiments/feeding/open_load.cpp",
+        "measured.flags.insert(Flag::late_generator);",
+        "",
+        "OpenLoad.TheGenerator*",
+        "test_timing",
+    ),
+    Mutation(
+        "intervals do not know that they were looked at",
+        "experiments/measure/statistics.hpp",
+        "constexpr double z = 2.326348,",
+        "constexpr double z = 1.5,",
+        "Repeats*",
+    ),
+    Mutation(
+        "fma_chain ends at one value",
+        "kernels/workloads/fma_chain.cu",
+        "float a = -1, even",
+        "float a = -0.999f, even",
+        "FmaChain*",
+    ),
+]
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def tests_pass(build: Path, mutation: Mutation) -> bool:
+    ninja = run(["ninja", "-C", str(build), f"bin/{mutation.program}"])
+    if ninja.returncode != 0:
+        raise SystemExit(f"{mutation.name}: does not build\n{ninja.stdout[-2000:]}")
+    done = run([str(build / "bin" / mutation.program), f"--gtest_filter={mutation.tests}"])
+    if "Running 0 tests" in done.stdout:
+        raise SystemExit(f"{mutation.name}: no test is called {mutation.tests}")
+    return done.returncode == 0
+
+
+def survives(build: Path, mutation: Mutation) -> bool:
+    """Whether the tests pass with it as they do without."""
+    file = ROOT / mutation.file
+    source = file.read_text(encoding="utf-8")
+    if source.count(mutation.line) != 1:
+        raise SystemExit(f"{mutation.name}: {mutation.file} holds '{mutation.line}' {source.count(mutation.line)} times")
+    if not tests_pass(build, mutation):
+        raise SystemExit(f"{mutation.name}: {mutation.tests} fails already")
+    try:
+        file.write_text(source.replace(mutation.line, mutation.mutated), encoding="utf-8")
+        return tests_pass(build, mutation)
+    finally:
+        file.write_text(source, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help="a configured build folder")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default all")
+    options = parser.parse_args()
+    known = {mutation.name: mutation for mutation in MUTATIONS}
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        print(f"NAME: '{unknown[0]}' is not possible; allowed: {', '.join(known)}", file=sys.stderr)
+        return 2
+    survivors = []
+    for mutation in [known[name] for name in options.names] or MUTATIONS:
+        alive = survives(options.build.resolve(), mutation)
+        print(f"{'SURVIVES' if alive else 'killed  '}  {mutation.name}  ({mutation.tests})", flush=True)
+        if alive:
+            survivors.append(mutation.name)
+    print(f"{len(survivors)} survive" if survivors else "none survives")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
