@@ -58,7 +58,7 @@ double host_copy_bytes_per_second() {
 }  // namespace
 
 double host_pause_p99_ns() {
-  constexpr double kPauseSeconds = 0.05;
+  constexpr double kPauseSeconds = 0.02;
   constexpr std::uint64_t kWorthNoting = 200;  // a look takes a tenth of that
   constexpr double kTail = 0.01;
   const unsigned threads = std::max(3u, available_cores()) - 2;

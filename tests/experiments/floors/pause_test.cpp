@@ -44,11 +44,13 @@ TEST(PauseFloor, IsReadFromTheHostAsItIsNow) {
 
 TEST(PauseFloor, IsReadAroundEachCell) {
   Session session("feeding", "cpu", 0, {}, "test", brief(100));
-  const Json quiet = run_cell(session, Point())["details"]["host_pause_p99_ns"];
+  Point open;
+  open.queue = "host_polled", open.arrivals = "poisson", open.rate = 1000;
+  const Json quiet = run_cell(session, open)["details"]["host_pause_p99_ns"];
   EXPECT_GT(quiet["before"], 0);
   EXPECT_GT(quiet["after"], 0);
   const Crowd crowd;
-  const Json crowded = run_cell(session, Point(), 1)["details"]["host_pause_p99_ns"];
+  const Json crowded = run_cell(session, open, 1)["details"]["host_pause_p99_ns"];
   EXPECT_GT(std::max(crowded["before"].get<double>(), crowded["after"].get<double>()), kTurnNs);
 }
 
