@@ -1,9 +1,9 @@
 """Interleaved A and B: the pairs that `feedrate ab` measured next to each other, in ABBA order, point by point.
 
-What disturbs a machine for longer than a pair takes is on both sides of it and leaves their ratio alone; a drift that is
-even over four measurements cancels. So the pairs' logarithms are what is averaged, with Student's t, and no noise between
-runs is assumed: there is one run. SAME is said by two one-sided tests of 5 % each (Schuirmann 1987), with a margin of its
-own: the ratio is shown to lie within it.
+What disturbs a machine for longer than a pair takes is on both sides of it and leaves their ratio alone; a drift that
+is even over four measurements cancels. So the pairs' logarithms are what is averaged, with Student's t, and no noise
+between runs is assumed: there is one run. SAME is said by two one-sided tests of 5 % each (Schuirmann 1987), with a
+margin of its own: the ratio is shown to lie within it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -106,7 +106,10 @@ def match(
         pairs = set(rows[0]) | set(rows[1])
         used = sorted(pair for pair in pairs if all(side.get(pair, _NONE)["status"] == "ok" for side in rows))
         if used:
-            logs = {metric: log_ratios(*([side[pair].get(metric.column) for pair in used] for side in rows)) for metric in metrics}
+            logs = {
+                metric: log_ratios(*([side[pair].get(metric.column) for pair in used] for side in rows))
+                for metric in metrics
+            }
             ratios = {metric.column: paired(logs[metric], metric.resolution) for metric in metrics}
             found.append(point | ratios | {"pairs": (len(used), len(pairs))})
         else:
@@ -172,8 +175,8 @@ def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
 
 
 def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
-    """The ratio of these pairs with its interval. `rounding`: the standard deviation of what a histogram's buckets add to
-    a side; pairs that lie in the same buckets do not show it."""
+    """The ratio of these pairs with its interval. `rounding`: the standard deviation of what a histogram's buckets add
+    to a side; pairs that lie in the same buckets do not show it."""
     logs = logs[np.isfinite(logs)]
     if not len(logs):
         return NOT_MEASURED
@@ -191,8 +194,8 @@ def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
 
 
 def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, sought: float | None = None) -> list[Ratio]:
-    """The ratios of one metric at all points, each with its verdict. `sought`: the change that a tail must be able to show
-    before it is judged."""
+    """The ratios of one metric at all points, each with its verdict. `sought`: the change that a tail must be able to
+    show before it is judged."""
     known = sum(np.isfinite(one.error) for one in ratios)
     size = sought or power.TAIL_CHANGE
     shown = [not metric.tail or power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]

@@ -38,9 +38,7 @@ def power_text(directories: Sequence[str]) -> str:
     loaded = [load_all([directory]) for directory in directories]
     names = dict.fromkeys(name for one in loaded for name in one)
     texts = [_text([one[name] for one in loaded if name in one]) for name in names]
-    return "\n\n".join(
-        f"Experiment {name}:\n\n{text}" if len(names) > 1 else text for name, text in zip(names, texts)
-    )
+    return "\n\n".join(f"Experiment {name}:\n\n{text}" if len(names) > 1 else text for name, text in zip(names, texts))
 
 
 def _text(several: Sequence[Results]) -> str:

@@ -141,7 +141,13 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
     blocks: list[Block] = [
         *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
         Text(explanation(rules, several)),
-        Bullets([*([] if several else [ONE_RUN]), *_summary(matched, lonely, metrics, several), *tails_said(matched, metrics, rules.looked_for)]),
+        Bullets(
+            [
+                *([] if several else [ONE_RUN]),
+                *_summary(matched, lonely, metrics, several),
+                *tails_said(matched, metrics, rules.looked_for),
+            ]
+        ),
         Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
         _overall_table(overall, metrics, a.experiment.what),
         Heading("Point by point"),
@@ -239,19 +245,17 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
             known = _ratios_of_runs([sides for _, sides in found], metric, (a, b))
         else:
             noise = rules.run_noise.get(metric.name, 0.0)
-            known = [
-                ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found
-            ]
+            known = [ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found]
         matched[metric.column] = judge_all(known, metric, rules.margin, rules.looked_for)
     return matched, pd.DataFrame(lonely)
 
 
 def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Results]) -> list[Ratio]:
-    means = [
-        np.array([run_means(one[place][metric.column], one[place]["run"], list(map(str, side.directories))) for one in found])
-        for place, side in enumerate(sides)
-    ]  # fmt: skip
-    return ratios_of_runs(*means, metric.resolution)
+    def means(place: int) -> np.ndarray:
+        names = list(map(str, sides[place].directories))
+        return np.array([run_means(one[place][metric.column], one[place]["run"], names) for one in found])
+
+    return ratios_of_runs(means(0), means(1), metric.resolution)
 
 
 def judge_all(ratios: list[Ratio], metric: Metric, margin: float, looked_for: dict[str, float]) -> list[Ratio]:

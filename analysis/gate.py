@@ -84,7 +84,8 @@ def _metric(option: str, text: str, named: list[str], metrics: Sequence[Metric])
 def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, float]:
     """The smallest change of each metric that some gate stops."""
     shares = {
-        metric.name: [gate.share for gate in gates if gate.verdict == SLOWER and gate.about(metric)] for metric in metrics
+        metric.name: [gate.share for gate in gates if gate.verdict == SLOWER and gate.about(metric)]
+        for metric in metrics
     }
     return {name: max(min(some), power.FINEST) for name, some in shares.items() if some}
 
@@ -93,9 +94,9 @@ Designs = Callable[[Metric], Sequence[tuple[power.Design, Callable[[Ratio], floa
 
 
 def refuse_blind(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
-    """A gate that could not see what it is to stop would pass it, so it is bad input: where at half of the points such a
-    change would be found in less than half of the cases. Of a tail only a gate that names it is held to that: unnamed,
-    it has no verdict where it cannot see. `designs`: the ways to measure more."""
+    """A gate that could not see what it is to stop would pass it, so it is bad input: where at half of the points such
+    a change would be found in less than half of the cases. Of a tail only a gate that names it is held to that:
+    unnamed, it has no verdict where it cannot see. `designs`: the ways to measure more."""
     for gate in gates:
         for metric in metrics if gate.verdict == SLOWER else ():
             if not gate.about(metric) or (metric.tail and not gate.metric):

@@ -2,8 +2,8 @@
 
 With two to five repetitions a point's own variance is hardly known, and Student's t must be wide. One variance for all
 points would be wrong for most of them: some vary by 0.5 %, others by 15 %. Between the two stands the empirical Bayes
-estimate of Smyth ("Linear models and empirical Bayes methods for assessing differential expression", 2004, section 6.2),
-as in the package limma: the points' variances are taken to be scattered around a common one; how far, the points
+estimate of Smyth ("Linear models and empirical Bayes methods for assessing differential expression", 2004, section
+6.2), as in the package limma: the points' variances are taken to be scattered around a common one; how far, the points
 themselves tell. Each gets the mean of its own and the common one, by their degrees of freedom.
 """
 

@@ -17,7 +17,9 @@ NOTE = (
 def blocks(results: Results) -> list[Block]:
     """Nothing where no cell is ok."""
     measured = stats.points(results)
-    return [Heading(TITLE), table(results, measured), Text(" ".join([NOTE, *stats.explained(results)]), "note")] if len(measured) else []
+    if measured.empty:
+        return []
+    return [Heading(TITLE), table(results, measured), Text(" ".join([NOTE, *stats.explained(results)]), "note")]
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table:

@@ -37,8 +37,8 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
 
 
 def change(error: float, freedom: float, points: int, share: float = USUAL) -> float:
-    """The smallest change that is found in this share of the cases, FINEST or more; infinite where none below a factor of
-    1000 is."""
+    """The smallest change that is found in this share of the cases, FINEST or more; infinite where none below a factor
+    of 1000 is."""
     if found(999.0, error, freedom, points) < share:
         return np.inf
     if found(FINEST, error, freedom, points) >= share:
@@ -55,7 +55,8 @@ class Design:
     error: Callable[[float, int], tuple[float, float]]  # of (spread, count): (error, degrees of freedom)
 
     def needed(self, spreads: Sequence[float], size: float, points: int) -> int | None:
-        """How many are needed to find the change in 80 % of the cases at half of the points; None: no number will do."""
+        """How many are needed to find the change in 80 % of the cases at half of the points; None: no number will
+        do."""
         spread = float(np.median(spreads))
 
         def enough(count: int) -> bool:

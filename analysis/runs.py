@@ -1,7 +1,7 @@
-"""Ratios of several runs a side. The run is a random effect: what one run measures differs from what the next run of the
-same code does, by more than their repetitions show. So a run's mean is one observation, however many repetitions it has,
-and the variance between runs is taken from all points together (Kalibera and Jones, "Rigorous benchmarking in reasonable
-time", 2013, who call the levels execution and iteration).
+"""Ratios of several runs a side. The run is a random effect: what one run measures differs from what the next run of
+the same code does, by more than their repetitions show. So a run's mean is one observation, however many repetitions it
+has, and the variance between runs is taken from all points together (Kalibera and Jones, "Rigorous benchmarking in
+reasonable time", 2013, who call the levels execution and iteration).
 
 Two things make runs differ. A whole run may be slow, all points alike: that is known by as few degrees of freedom as
 there are runs. And each point may lie differently in each run: that variance is moderated over the points, since points
@@ -49,9 +49,7 @@ def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio
         variance = (common + own) * share + 2 * rounding**2
         estimated = share**2 * (own**2 / own_freedom + common**2 / runs_freedom)
         effective = np.where(estimated > 0, variance**2 / estimated, np.inf)
-    return [
-        _ratio(*one) for one in zip(means[1] - means[0], variance, effective, 2 * (common + own), *counts)
-    ]
+    return [_ratio(*one) for one in zip(means[1] - means[0], variance, effective, 2 * (common + own), *counts)]
 
 
 def _ratio(change: float, variance: float, freedom: float, spread: float, before: int, after: int) -> Ratio:

@@ -22,9 +22,9 @@ def rule(experiment: Experiment) -> str:
 
 
 def judged(experiment: Experiment, points: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
-    """The points, which have `<column>_least`, `<column>_greatest` and `repetitions`, with `spread` (metric -> greatest over
-    least) and `unstable` (the metrics that are). `ends`: by the same index `stops` and `directories`, lists with an
-    entry for each row of the point."""
+    """The points, which have `<column>_least`, `<column>_greatest` and `repetitions`, with `spread` (metric -> greatest
+    over least) and `unstable` (the metrics that are). `ends`: by the same index `stops` and `directories`, lists with
+    an entry for each row of the point."""
     mine = ends.reindex(points.index)
     found = [judge(experiment, *one) for one in zip(points.to_dict("records"), mine["stops"], mine["directories"])]
     return points.assign(

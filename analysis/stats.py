@@ -99,7 +99,9 @@ def apart(results: Results) -> Between:
         return Between()
     logs = [np.log(results.cells.loc[members, rate].astype(float)) for members in found["members"]]
     means, variances, counts = (np.array([f(one) for one in logs]) for f in (np.mean, lambda one: one.var(ddof=1), len))
-    *_, found_apart = interval.ends(found[rate].to_numpy(float), means, variances, counts, equal_settings(results, found), False)
+    *_, found_apart = interval.ends(
+        found[rate].to_numpy(float), means, variances, counts, equal_settings(results, found), False
+    )
     return found_apart
 
 

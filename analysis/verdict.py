@@ -6,9 +6,9 @@ tails, outliers, drift) its intervals cover the truth 95 to 98 % of the time. Th
 three repetitions; Student's pooled variance, a little more powerful, goes wrong where one side is noisier. Welch's own
 weak place is two repetitions beside five or more: 90 %.
 
-Of one run a side: A and B are two runs, so their repetitions are not paired: repetition 3 of A and repetition 3 of B carry the same number
-and, of one seed, the same shuffled order, but were not measured side by side, so they share no noise that a pair could
-cancel; pairing would only halve the few degrees of freedom.
+Of one run a side: A and B are two runs, so their repetitions are not paired: repetition 3 of A and repetition 3 of B
+carry the same number and, of one seed, the same shuffled order, but were not measured side by side, so they share no
+noise that a pair could cancel; pairing would only halve the few degrees of freedom.
 
 What no repetition shows is how much a *run* differs from the next one of the same code (placement in memory, clocks,
 the host's neighbours). The margin absorbs half a percent of it; 1 % of it, beside repetitions that vary by 1 %, gave

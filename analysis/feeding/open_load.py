@@ -23,8 +23,8 @@ _ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "p
 
 def points(results: Results) -> pd.DataFrame:
     """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
-    interval. `generator`: the rows whose generator was late. `kept`: it was sustained, and so was every lower rate of its
-    curve."""
+    interval. `generator`: the rows whose generator was late. `kept`: it was sustained, and so was every lower rate of
+    its curve."""
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     cells = cells[cells["status"].isin(["ok", "unsustainable"])]
     if cells.empty:

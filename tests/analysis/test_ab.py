@@ -111,7 +111,9 @@ def test_pairs_that_lack_a_side_are_counted_and_not_used(measured, capsys):
     before, after = side(POINTS, [1] * 4), side(POINTS, [1] * 4, seed=1)
     failed = rows.spoilt(after[0], "error", "it broke", "failed")
     disturbed = rows.spoilt(after[1], "disturbed", "others ran") | {"id": "0" * 16}
-    main(["ab", measured(before, [disturbed, failed, *after[1:-1]])])  # the disturbed one was measured again; the last is gone
+    main(
+        ["ab", measured(before, [disturbed, failed, *after[1:-1]])]
+    )  # the disturbed one was measured again; the last is gone
     text = capsys.readouterr().out
     assert "4 points, 80 pairs: 2 of them are missing or not ok on some side, and are not used." in text
     assert text.count("| 19 of 20 |") == 2 and text.count("| 20 |") == 2

@@ -48,7 +48,10 @@ def test_a_late_row_with_wrong_results_does_not(tmp_path):
 
 
 def test_a_point_counts_its_rows_by_flag(tmp_path):
-    some = [rows.cell(rows.params(), repetition) | {"flags": codes} for repetition, codes in enumerate((WHICH, [], WHICH[:2]))]
+    some = [
+        rows.cell(rows.params(), repetition) | {"flags": codes}
+        for repetition, codes in enumerate((WHICH, [], WHICH[:2]))
+    ]
     (found,) = points(load([with_rows(tmp_path, *some)]))["flags"]
     assert found == {"late_generator": 2, "unsteady": 2, "above_floor": 1}
 
@@ -66,7 +69,7 @@ def test_a_report_marks_and_counts(tmp_path, code, mark, said):
     assert f"{mark} 1 of 3 rows {said}" in text
     every_point = text.partition("## Every point")[2].partition("##")[0]
     assert f") {mark}<br>" in every_point
-    (least, greatest) = sorted(row["figures"]["messages_per_second"] for row in some)[::2]
+    least, greatest = sorted(row["figures"]["messages_per_second"] for row in some)[::2]
     assert f"{least / 1e6:.2f} M msg/s to {greatest / 1e6:.2f} M msg/s" in every_point
 
 

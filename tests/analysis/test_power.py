@@ -19,7 +19,10 @@ POINTS, TRIALS = 30, 250
 def share_found(size: float, draw, judged) -> float:
     """How often the first of many points, which alone is slower by the size, is called so."""
     generator = np.random.default_rng(41)
-    hits = [judged([draw(generator, -np.log1p(size) if place == 0 else 0.0) for place in range(POINTS)]) for _ in range(TRIALS)]
+    hits = [
+        judged([draw(generator, -np.log1p(size) if place == 0 else 0.0) for place in range(POINTS)])
+        for _ in range(TRIALS)
+    ]
     return float(np.mean(hits))
 
 

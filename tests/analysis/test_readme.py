@@ -80,7 +80,8 @@ def published() -> set[tuple[str, str]]:
     for page in ROOT.rglob("*.md"):
         inside = page.relative_to(ROOT)
         own = not any(part.startswith(".") or part == "build" for part in inside.parts)
-        if own and (inside.parts[0] != "results" or inside.parts[:2] in (("results", "README.md"), ("results", "reference"))):
+        fresh = inside.parts[0] == "results" and inside.parts[1] not in ("README.md", "reference")
+        if own and not fresh:
             text = page.read_text(encoding="utf-8")
             found |= {(str(inside), name) for name in re.findall(r"^<!-- (\w+):begin -->$", text, re.MULTILINE)}
     return found
@@ -92,7 +93,9 @@ def held_to_rows() -> set[tuple[str, str]]:
     for arguments in BLOCKS.values():
         words = list(map(str, arguments))
         page = next(word for word in words if word.endswith(".md"))
-        name = words[words.index("--block") + 1] if "--block" in words else {"readme": "figures", "ring": "axes"}.get(words[0], words[0])
+        name = {"readme": "figures", "ring": "axes"}.get(words[0], words[0])
+        if "--block" in words:
+            name = words[words.index("--block") + 1]
         found.add((str((ROOT / page).relative_to(ROOT)), name))
     return found
 

@@ -53,7 +53,9 @@ def test_one_point_alone_has_students_t():
 
 
 def test_a_point_of_a_single_run_a_side_has_no_interval():
-    alone, *rest = ratios(np.array([[0.0, np.nan], [0.0, 0.1], [0, 0.1]]), np.array([[0.1, np.nan], [0, 0.1], [0, 0.2]]), 0.0)
+    alone, *rest = ratios(
+        np.array([[0.0, np.nan], [0.0, 0.1], [0, 0.1]]), np.array([[0.1, np.nan], [0, 0.1], [0, 0.2]]), 0.0
+    )
     assert alone.value == pytest.approx(np.exp(0.1)) and np.isnan(alone.low) and all(one.low < one.high for one in rest)
 
 
