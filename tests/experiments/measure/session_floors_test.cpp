@@ -29,6 +29,9 @@ TEST_F(SessionFloors, AreReadFiveTimesAndRowsGiveTheRange) {
 }
 
 TEST_F(SessionFloors, AreReadAgainNowAndThenBetweenCells) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a round takes many seconds here, and the next one comes after many rounds' time";
+#endif
   session.measure_floors(cells);
   const auto begin = std::chrono::steady_clock::now();
   Json row = session.run_cell(cells[0], 0);
