@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/sweep.hpp"
+#include "experiments/sweep/tuned_spec.hpp"
 
 namespace feedrate {
 namespace {
@@ -14,6 +17,7 @@ struct Options {
   CommonOptions common;
   FolderOptions folder;
   std::string profile_cell;
+  std::optional<Tuning> tuning;  ///< of `tune`
 };
 
 /// Replaces this process by one that goes on with the sweep behind the cells that have rows.
@@ -42,10 +46,12 @@ void restart(const std::vector<std::string>& arguments, const std::filesystem::p
 int sweep(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
-  const Spec spec = folder.load(options.common, command);
+  Spec spec = folder.load(options.common, command);
   if (spec.document.contains("capacity")) {
     throw BadInput("SPEC", spec.name, "a sweep's; this one is for `feedrate capacity " + spec.name + "`");
   }
+  // A folder's own spec is tuned already.
+  if (options.tuning && !folder.spec.empty()) spec = tuned(spec, *options.tuning);
   const auto directory = folder.directory(spec.name);
   auto session = options.common.session(spec.kind->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
@@ -58,18 +64,24 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   const bool cpu = session->device().kind() == "cpu";
   fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,
              cpu ? " (these are not GPU results)" : "", directory.string());
-  const int code = run_sweep(*session, spec, results, {options.profile_cell, start_again});
+  const int code = run_sweep(*session, spec, results, {options.profile_cell, directory / "found.json", start_again});
   fmt::print(stderr, "results in {}\n", directory.string());
-  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("sweep", directory));
+  if (interrupted()) fmt::print(stderr, "{}\n", resume_text(options.tuning ? "tune" : "sweep", directory));
   return code;
 }
 
-}  // namespace
-
-void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add(CLI::App& app, Action& action, const std::vector<std::string>& arguments, const std::string& name,
+         const std::string& help, std::optional<Tuning> tuning) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("sweep", "measure every cell of a spec, into a results directory");
+  options->tuning = std::move(tuning);
+  CLI::App* command = app.add_subcommand(name, help);
   options->folder.add(*command, "quick");
+  if (options->tuning) {
+    add_option(*command, "seconds-each", options->tuning->seconds_each, "wall-clock budget of every search, seconds")
+        ->check(CLI::Range(0.1, 3600.0));
+    add_option(*command, "goal", options->tuning->goal,
+               "what is to be as high as it can: a figure; default: the spec's, else the experiment's rate");
+  }
   command->add_option("--profile-cell", options->profile_cell,
                       "profiler capture only around this cell (number or row id)");
   options->common.add_device(*command);
@@ -78,6 +90,18 @@ void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& ar
   command->callback([options, command, &action, &arguments] {
     action = [options, command, &arguments] { return sweep(*options, *command, arguments); };
   });
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  add(app, action, arguments, "sweep", "measure every cell of a spec, into a results directory", {});
+}
+
+void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  add(app, action, arguments, "tune",
+      "search each variant's best settings for a spec's questions with equal budgets, then measure the winners afresh",
+      Tuning{});
 }
 
 }  // namespace feedrate

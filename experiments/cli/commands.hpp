@@ -14,6 +14,7 @@ using Action = std::function<int()>;
 void add_list(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
+void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments);

@@ -31,6 +31,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::add_list(app, action);
   feedrate::add_run(app, action, arguments);
   feedrate::add_sweep(app, action, arguments);
+  feedrate::add_tune(app, action, arguments);
   feedrate::add_capacity(app, action, arguments);
   feedrate::add_floors(app, action, arguments);
   feedrate::add_ab(app, action, arguments);

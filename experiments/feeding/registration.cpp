@@ -99,6 +99,9 @@ const ExperimentRegistration registered(
            const bool served = point.device == "cpu" && Queues::instance().get("--queue", point.queue).resident;
            return 2 * point.producers + point.workers + (served ? 1 : 0);
          },
+     .settings = {{"window", {"16", "64", "256", "1024", "4096", "16384"}},
+                  {"batch", {"1", "4", "16", "64", "256", "1024"}},
+                  {"producers", {"1", "2", "3", "4", "6", "8"}}},
      .search = search,
      .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals, "/details/load/without_own_lag_ns"},
      .members = members,

@@ -79,6 +79,8 @@ struct ExperimentEntry {
   std::function<std::vector<std::pair<std::string, std::string>>(const Kind&, const Json& row)> lines = {};
   /// The most threads that spin at a point.
   std::function<unsigned(const Values&)> threads = [](const Values&) { return 1u; };
+  /// Axes of its own that are settings, no part of the question, with the values that `feedrate tune` tries.
+  std::vector<AxisValues> settings = {};
   /// Values that a search for a point's best settings tries, on axes that its members name.
   std::function<std::vector<AxisValues>(const Values&)> search = [](const Values&) {
     return std::vector<AxisValues>{};

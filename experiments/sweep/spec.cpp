@@ -231,14 +231,32 @@ class Parts {
     std::vector<AxisValues> of_all;
     const Json axes_json = wanted.value("axes", Json::object());
     for (const auto& [name, json] : axes_json.items()) of_all.push_back({name, values_of(axes_.axis(name), json)});
-    for (const Values& start : expand(part, constraints)) {
+    for (const Values& start : expand(part, Constraints(kind_, Json::array(), where_))) {
       Search search{start, goal, seconds, of_all,
                     [constraints](const Values& point) { return constraints.allow(point); }};
       const auto own = kind_->entry().search(start);
-      search.free.insert(search.free.end(), own.begin(), own.end());
+      std::copy_if(own.begin(), own.end(), std::back_inserter(search.free),
+                   [&](const AxisValues& each) { return !axes_json.contains(each.axis); });
       std::erase_if(search.free, [&](const AxisValues& each) { return part["axes"].contains(each.axis); });
-      searches.push_back(std::move(search));
+      if (find_start(search)) searches.push_back(std::move(search));
     }
+  }
+
+  /// A search starts from the standard values where it may try them, else from the first that it may. False when the
+  /// constraints leave neither.
+  bool find_start(Search& search) const {
+    Values first = search.start;
+    for (const AxisValues& each : search.free) {
+      const Axis& axis = axes_.axis(each.axis);
+      const Value value = axis.read(each.values.front());
+      const bool tried = std::any_of(each.values.begin(), each.values.end(), [&](const std::string& text) {
+        return axis.read(text) == axes_.value(search.start, axis.name);
+      });
+      if (!tried) search.start[axis.name] = value;
+      first[axis.name] = value;
+    }
+    if (!search.allowed(search.start)) search.start = first;
+    return search.allowed(search.start);
   }
 
   void check_zip(const Json& part, const Json& group, const std::string& text) const {
@@ -267,13 +285,16 @@ class Parts {
 }  // namespace
 
 Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  const std::string where = file.string();
   Json document;
   try {
     document = Json::parse(std::ifstream(file));
   } catch (const Json::exception& error) {
-    refuse(where, fmt::format("not valid JSON: {}", error.what()));
+    refuse(file.string(), fmt::format("not valid JSON: {}", error.what()));
   }
+  return parse_spec(std::move(document), file.string(), overrides);
+}
+
+Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides) {
   allow_only(document, where,
              {"name", "description", "experiment", "run", "capacity", "parts", "axes", "zip", "constraints"});
   std::set<std::string> options;
@@ -304,7 +325,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   for (const std::string& text : overrides) parts.replace(document["parts"], text);
   parts.check_zips(document["parts"], overrides);
 
-  spec.name = text_of(document.value("name", Json(file.stem().string())), where, "'name'");
+  spec.name = text_of(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");
   spec.description = text_of(document.value("description", Json("")), where, "'description'");
   for (std::size_t i = 0; i < document["parts"].size(); ++i) {
     const Json& part = document["parts"][i];

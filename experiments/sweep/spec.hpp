@@ -34,7 +34,7 @@ struct Search {
 ///
 /// The points of a part with `search` are not measured: each is the start of a search for the best settings, and what
 /// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
-/// transfer name, except those that the part itself fixes.
+/// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment
@@ -45,6 +45,9 @@ struct Spec {
 
 /// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput naming the file and the key.
 Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+
+/// The same of a document; `where` names it in messages.
+Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides = {});
 
 /// A spec by path, or by name from the folders where specs are kept. Throws BadInput listing the known names.
 std::filesystem::path find_spec(const std::string& name_or_path);

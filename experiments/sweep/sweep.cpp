@@ -14,6 +14,7 @@
 #include "experiments/sweep/progress.hpp"
 #include "experiments/sweep/repeats.hpp"
 #include "experiments/sweep/tune.hpp"
+#include "experiments/sweep/tuned_spec.hpp"
 
 namespace feedrate {
 namespace {
@@ -155,6 +156,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   results.begin(session, all_points(spec, session));
   if (!searches.empty()) {
     points = search_points(session, spec.points, searches, results, options);
+    if (!interrupted() && !options.found.empty()) write_whole(options.found, spec_of_points(spec, points));
     plan = planned(kind, points, settings);
   }
 

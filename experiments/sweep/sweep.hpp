@@ -9,6 +9,7 @@ namespace feedrate {
 
 struct SweepOptions {
   std::string profile_cell;            ///< profiler capture only around this cell: its number or row id
+  std::filesystem::path found = {};    ///< file for the spec of what the searches found
   std::function<void()> restart = {};  ///< called when a cell can't be stopped: replaces the process, never returns
 };
 

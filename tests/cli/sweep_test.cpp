@@ -84,9 +84,13 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
                                            "payload": "64,1Ki", "transfer": "pageable,mapped"},
                                   "run": {"seconds": 0.05, "warmup": 0.01}})");
   std::set<std::string> seen, queues;
+  // What a busy machine of two cores may do to a short measurement; a queue that fails has another cause.
+  const std::set<std::string> allowed{"", "disturbed", "driver_bound", "driver_unknown"};
+  std::size_t ok = 0;
   for (const Json& cell : cells) {
     EXPECT_TRUE(seen.insert(cell.at("id")).second) << "twice: " << cell.at("params");
-    EXPECT_TRUE(cell.at("status") == "ok" || cell.at("status") == "invalid") << cell.at("reason");
+    EXPECT_TRUE(allowed.contains(cell.at("cause"))) << cell.at("cause") << ": " << cell.at("reason");
+    ok += cell.at("status") == "ok" ? 1 : 0;
     expect_clean(cell);
     EXPECT_GT(cell.at("figures").at("messages_per_second"), 0);
     EXPECT_GT(cell.at("figures").at("latency_ns").at("samples"), 0);
@@ -94,6 +98,7 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
     queues.insert(cell.at("params").at("queue"));
   }
   EXPECT_EQ(queues.size(), 5u);
+  EXPECT_GE(ok, cells.size() / 4) << "most are not as they should be";
   EXPECT_EQ(cells.size(), 2u * (1 + 2 + 2 + 2 + 1)) << "queues without transfers are measured once, not twice";
   std::map<std::string, std::vector<Json>> floors;
   for (const Json& row : rows_of(read_text(place_ / "out" / "rows.jsonl"))) {
@@ -217,6 +222,75 @@ TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
   for (const auto& [id, times] : ids) EXPECT_EQ(times, 1) << id << " was tried twice";
 }
 
+TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
+  place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 2},
+      "constraints": [{"product": ["payload", "window"], "max": "64Ki"}],
+      "axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": [64, "1Ki"], "window": [4, 64],
+               "batch": 4},
+      "zip": [["payload", "window"]]})");
+  const Words tune{"tune", "s.json", "--seconds-each", "0.3", "--device", "cpu"};
+  Words dry = tune;
+  dry.emplace_back("--dry-run");
+  const std::string planned = place_.run(dry).out;
+  std::istringstream lines(planned);
+  int searches = 0;
+  for (std::string line; std::getline(lines, line); ++searches) {
+    EXPECT_NE(line.find(" window"), line.npos) << line;
+    EXPECT_NE(line.find(" producers"), line.npos) << "the experiment's own: " << line;
+    EXPECT_EQ(line.substr(line.find(" over ")).find(" batch"), line.npos) << "the part fixes it: " << line;
+    EXPECT_EQ(line.find(" lanes") != line.npos, line.find("gpu_ring") != line.npos) << line;
+  }
+  EXPECT_EQ(searches, 4) << planned << "\nfor each queue and payload one";
+
+  Words wet = tune;
+  wet.insert(wet.end(), {"--out", "out"});
+  ASSERT_EQ(place_.run(wet).code, 0);
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  std::map<std::string, double> spent;  // by search
+  std::map<std::string, int> found;     // by point
+  for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
+    const Json& params = row.at("params");
+    EXPECT_EQ(params["batch"], 4);
+    if (row.contains("search")) {
+      spent[params["queue"].get<std::string>() + params["payload_bytes"].dump()] +=
+          row["time"]["duration_seconds"].get<double>();
+    } else {
+      ++found[params.dump()];
+    }
+  }
+  EXPECT_EQ(spent.size(), 4u);
+  for (const auto& [search, seconds] : spent) {
+    EXPECT_GE(seconds, 0.3) << search;
+    EXPECT_LT(seconds, 1.3) << search;
+  }
+  EXPECT_EQ(found.size(), 4u);
+
+  // What was found is a spec: it measures the same points again.
+  const Outcome again = place_.run({"sweep", "out/found.json", "--out", "again", "--device", "cpu"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  std::map<std::string, int> measured;
+  for (const Json& row : cells_of(place_ / "again" / "rows.jsonl")) ++measured[row.at("params").dump()];
+  EXPECT_EQ(measured, found);
+}
+
+TEST_F(Sweep, TuneRefusesWhatItCannotTune) {
+  const auto refused = [&](const std::string& spec, const Words& more = {}) {
+    place_.write("s.json", spec);
+    Words words{"tune", "s.json", "--device", "cpu", "--dry-run"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = place_.run(words);
+    EXPECT_EQ(outcome.code, 2) << spec;
+    return outcome.err;
+  };
+  EXPECT_NE(refused(R"({"axes": {"queue": "null", "arrivals": "poisson", "rate": [1000, 2000]}})").find("capacity"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"experiment": "launch", "axes": {"form": "plain"}})").find("all of this one's are fixed"),
+            std::string::npos);
+  const std::string spec = R"({"axes": {"queue": "null", "window": [1, 4]}})";
+  EXPECT_NE(refused(spec, {"--goal", "latency_ns"}).find("messages_per_second, bytes_per_second"), std::string::npos);
+  EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);
+}
+
 TEST_F(Sweep, ProgressFitsATerminal) {
   place_.write("s.json", R"({"run": {"seconds": 0.01, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
       "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
@@ -240,7 +314,13 @@ TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {
     const bool capacity = Json::parse(read_text(entry.path())).contains("capacity");
     const Outcome outcome = place_.run({capacity ? "capacity" : "sweep", entry.path(), "--dry-run", "--device", "cpu"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_FALSE((capacity ? outcome.err : outcome.out).empty()) << entry.path();
+    // A sweep prints its cells or searches, a capacity search what it will do.
+    const std::string& said = capacity ? outcome.err : outcome.out;
+    EXPECT_NE(said.find(capacity                          ? "bound"
+                        : entry.path().stem() == "launch" ? "rep 0"
+                                                          : "payload="),
+              said.npos)
+        << entry.path() << ": " << said;
   }
 }
 

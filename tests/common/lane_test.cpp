@@ -322,7 +322,7 @@ TEST_P(Lane, PollersThatNeverWinDontParkABusyLane) {
       if (results.empty()) {
         if (SystemMemory::load_acquire(memory.parking.parked) != 0) {
           ASSERT_GT(now_ns() - last, kPatience / 2) << "left while messages came, at " << next;
-          return;  // this machine was too busy to send in time
+          GTEST_SKIP() << "this machine was too busy to send in time";
         }
         std::this_thread::yield();
         continue;

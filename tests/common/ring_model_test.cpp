@@ -203,8 +203,9 @@ TEST_F(RingModelFinds, AMessageClaimedTwice) {
   expect_found<LaneProgram<LooseClaims>>("loose claims", {.messages = 2, .pollers = 2}, "poller");
 }
 TEST_F(RingModelFinds, ALaneThatIsLeftWhileOthersClaim) {
-  expect_found<LaneProgram<LooseLeaving>>(
-      "loose leaving", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}, "");
+  expect_found<LaneProgram<LooseLeaving>>("loose leaving",
+                                          {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true},
+                                          "while another thread writes it");
 }
 TEST_F(RingModelFinds, UnitsWhoseFlagsAreNotLookedAt) {
   expect_found<LaneProgram<FirstUnitOnly>>("first unit only", {.notify = kFlags},

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ["common", "kernels", "variants", "experiments"]
 SOURCES = {".cpp", ".hpp", ".cu", ".cuh", ".inc"}
 # Rooms of experiments/ that belong to one experiment; the others are the harness.
-EXPERIMENTS = ["feeding", "launch"]
+EXPERIMENTS = sorted({path.parent.name for path in (ROOT / "experiments").glob("*/*.cpp")
+                      if "ExperimentRegistration registered" in path.read_text(encoding="utf-8")})
 # Commands that are of one experiment by their nature: a worker of its queues, its floors.
 OF_FEEDING = {"experiments/cli/command_worker.cpp", "experiments/cli/command_floors.cpp"}
 

@@ -85,6 +85,14 @@ MUTATIONS = [
         "test_timing",
     ),
     Mutation(
+        "the host's pauses are a constant",
+        "experiments/feeding/open_load.cpp",
+        "std::clamp(2 * pause_ns, 1000.0, kLongestPause)",
+        "kLongestPause",
+        "OpenLoad.*",
+        "test_timing",
+    ),
+    Mutation(
         "intervals do not know that they were looked at",
         "experiments/measure/statistics.hpp",
         "constexpr double z = 2.326348,",

@@ -23,7 +23,7 @@ void expect_stages(const Point& point, const std::vector<std::string>& names) {
   std::puts(row["details"]["clock"].dump().c_str());
   EXPECT_EQ(names_of(row["details"]["stages_ns"]), names);
   const double whole = row["figures"]["latency_ns"]["mean"];
-  EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.05 * whole);
+  EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole);
   EXPECT_LT(row["details"]["clock"]["within_ns"], 2000);
   const Json& clock = row["details"]["clock"];
   EXPECT_LT(clock["events_within_ns"], 10'000);

@@ -29,8 +29,11 @@ TEST_F(GpuState, IsPlausible) {
   EXPECT_LE(*sample->sm_clock_mhz, *sample->sm_clock_limit_mhz);
   EXPECT_LT(*sample->sm_clock_limit_mhz, 5000);
   EXPECT_LT(*sample->clock_reasons, 0x1000u);
-  EXPECT_LT(sample->power_w.value_or(0), 3000);
-  EXPECT_LT(sample->temperature_c.value_or(0), 120);
+  ASSERT_TRUE(sample->power_w && sample->temperature_c);
+  EXPECT_GT(*sample->power_w, 5);
+  EXPECT_LT(*sample->power_w, 3000);
+  EXPECT_GT(*sample->temperature_c, 5);
+  EXPECT_LT(*sample->temperature_c, 120);
   EXPECT_LE(sample->utilisation.value_or(0), 1);
   EXPECT_FALSE(source(false)->pcie_rx_bytes_per_second);
 }
@@ -41,10 +44,10 @@ TEST_F(GpuState, IsWatched) {
   const MachineState state = monitor.stop();
   EXPECT_GE(state.samples.size(), 4u);
   EXPECT_LE(state.samples.size(), 6u);
-  if (const auto power = power_w(state)) {
-    EXPECT_GT(*power, 5);
-    EXPECT_LT(*power, 3000);
-  }
+  const auto power = power_w(state);
+  ASSERT_TRUE(power);
+  EXPECT_GT(*power, 5);
+  EXPECT_LT(*power, 3000);
   EXPECT_LT(state.sample_cpu_seconds_max, 0.02);
   RecordProperty("machine", to_json(state).dump());
   std::puts(to_json(state).dump(1).c_str());  // what a sample costs here
