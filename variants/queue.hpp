@@ -72,6 +72,7 @@ struct QueueConfig {
   /// Writes right results of messages whose ids count up from the first one's: for a queue that does no work, and yet
   /// has its results compared. May be missing.
   std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
+  bool resumed = false;  ///< of a worker in a process of its own: it goes on after it had lost its server
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }

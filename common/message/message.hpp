@@ -14,15 +14,24 @@ namespace feedrate {
 
 /// What stands before every payload: in a ring slot, in device memory, in a Redis element. Little-endian, 16 bytes.
 struct Header {
-  std::uint64_t id;        ///< top 16 bits: the producer, whose results it wants back; the rest: its sequence number
-  std::uint32_t length;    ///< payload bytes; in a failed result kFailed | code, and no payload
-  std::uint32_t checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: 0
+  std::uint64_t id;      ///< top 16 bits: the producer, whose results it wants back; the rest: its sequence number
+  std::uint32_t length;  ///< payload bytes; in a failed result kFailed | code, and no payload
+  std::uint32_t
+      checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: a queue's
 };
 static_assert(sizeof(Header) == 16);
 
 /// Why a message got no result, in the low bits of a failed result's length word.
-/// `too_long`: the message for its slot, or its result for the result's; `refused`: for what is in it.
-enum class Fault : std::uint32_t { none = 0, bad_length = 1, too_long = 2, refused = 3 };
+enum class Fault : std::uint32_t {
+  none = 0,
+  bad_length = 1,
+  too_long = 2,     ///< the message for its slot, or its result for the result's
+  refused = 3,      ///< for what is in it
+  again = 4,        ///< not now: a queue that can retry does
+  expired = 5,      ///< its deadline had passed when a worker got it
+  worker_died = 6,  ///< as often as a message may be delivered
+  bad_version = 7,  ///< of the message format
+};
 inline constexpr std::uint32_t kFailed = 0x8000'0000u;
 
 /// Payload bytes behind a header, be it a message's, a result's or a failed result's.

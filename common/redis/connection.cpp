@@ -77,14 +77,15 @@ Connection::Connection(const std::string& url) : name_(without_password(url)), i
   context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
                                        : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
   if (!context_ || context_->err != 0) {
-    throw Failure(fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
+    throw ServerFailure(
+        fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
   }
   // hiredis gives a drained buffer larger than this back to the system, to allocate it again for the next reply.
   context_->reader->maxbuf = 0;
   // From here on the socket never blocks; waiting is done by poll(2), so that a stop request is always seen.
   context_->flags &= ~REDIS_BLOCK;
   if (fcntl(context_->fd, F_SETFL, fcntl(context_->fd, F_GETFL) | O_NONBLOCK) != 0) {
-    throw Failure(fmt::format("--redis {}: fcntl: {}", name_, std::strerror(errno)));
+    throw ServerFailure(fmt::format("--redis {}: fcntl: {}", name_, std::strerror(errno)));
   }
   if (!endpoint.password.empty()) {
     if (endpoint.user.empty()) {
@@ -129,7 +130,7 @@ bool Connection::flush() {
         return false;
       }
       if (errno == EINTR) continue;
-      throw Failure(fmt::format("Redis {}: sending: {}", name_, std::strerror(errno)));
+      throw ServerFailure(fmt::format("Redis {}: sending: {}", name_, std::strerror(errno)));
     }
     sent_ += static_cast<std::size_t>(n);
   }
@@ -141,12 +142,12 @@ bool Connection::flush() {
 Reply Connection::next_reply() {
   void* raw = nullptr;
   if (redisReaderGetReply(context_->reader, &raw) != REDIS_OK) {
-    throw Failure(fmt::format("Redis {}: {}", name_, context_->reader->errstr));
+    throw ServerFailure(fmt::format("Redis {}: {}", name_, context_->reader->errstr));
   }
   Reply reply(static_cast<redisReply*>(raw));
   if (reply) {
     --unanswered_;
-    if (reply->type == REDIS_REPLY_ERROR) throw Failure(fmt::format("Redis {}: {}", name_, text(*reply)));
+    if (reply->type == REDIS_REPLY_ERROR) throw ServerFailure(fmt::format("Redis {}: {}", name_, text(*reply)));
   }
   return reply;
 }
@@ -154,12 +155,23 @@ Reply Connection::next_reply() {
 Reply Connection::try_read() {
   if (unanswered_ == 0) return nullptr;
   flush();
+  return receive_some();
+}
+
+Reply Connection::try_receive() {
+  ++unanswered_;  // which the message will take away
+  Reply message = receive_some();
+  if (!message) --unanswered_;
+  return message;
+}
+
+Reply Connection::receive_some() {
   if (Reply reply = next_reply()) return reply;
   const ssize_t n = recv(context_->fd, input_.data(), input_.size(), 0);
-  if (n == 0) throw Failure(fmt::format("Redis {}: the server closed the connection", name_));
+  if (n == 0) throw ServerFailure(fmt::format("Redis {}: the server closed the connection", name_));
   if (n < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return nullptr;
-    throw Failure(fmt::format("Redis {}: receiving: {}", name_, std::strerror(errno)));
+    throw ServerFailure(fmt::format("Redis {}: receiving: {}", name_, std::strerror(errno)));
   }
   redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
   return next_reply();
@@ -169,7 +181,7 @@ Reply Connection::read() {
   const auto deadline = now_ns() + kReplyTimeoutNs;
   while (true) {
     if (Reply reply = try_read()) return reply;
-    if (now_ns() > deadline) throw Failure(fmt::format("Redis {}: no answer within 5 s", name_));
+    if (now_ns() > deadline) throw ServerFailure(fmt::format("Redis {}: no answer within 5 s", name_));
     const bool all_sent = flush();
     pollfd descriptor{context_->fd, static_cast<short>(POLLIN | (all_sent ? 0 : POLLOUT)), 0};
     poll(&descriptor, 1, 1000);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/error.hpp"
+
 namespace feedrate::redis {
 
 /// A server's address, from a URL: redis://[[user][:password]@]host[:port][/db] or unix://[[user][:password]@]/path.
@@ -26,9 +28,14 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
+/// What a server answered wrongly, or that it went away: with a new connection it may be over.
+struct FEEDRATE_EXPORT ServerFailure : Failure {
+  using Failure::Failure;
+};
+
 /// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
-/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw Failure with the server's
-/// words.
+/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the
+/// server's words.
 class Connection {
  public:
   /// Throws Failure when the server can't be reached or refuses the password.
@@ -50,6 +57,8 @@ class Connection {
   std::size_t unanswered() const { return unanswered_; }
   /// The next reply if it has arrived, else null. Sends first. Throws Failure on an error reply.
   Reply try_read();
+  /// The next message of a subscription, if one has arrived: nobody asked for it, so it is no answer.
+  Reply try_receive();
   /// Waits for the next reply; Failure when none comes within five seconds.
   Reply read();
   /// Appends, sends, waits. All earlier replies must have been read.
@@ -60,6 +69,7 @@ class Connection {
     void operator()(redisContext* context) const { redisFree(context); }
   };
   Reply next_reply();
+  Reply receive_some();
 
   std::unique_ptr<redisContext, FreeContext> context_;
   std::string name_;  // for messages

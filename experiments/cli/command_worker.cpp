@@ -1,10 +1,17 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <thread>
 
 #include "common/error.hpp"
+#include "common/redis/connection.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/supervise.hpp"
 #include "experiments/feeding/feeding.hpp"
 #include "variants/worker.hpp"
 
@@ -12,10 +19,15 @@ namespace feedrate {
 namespace {
 
 struct WorkerOptions {
+  WorkerOptions() { common.redis.delivery.results_seconds = 3600; }
   CommonOptions common;
   Values point{{"queue", "redis_list"}};
-  std::string name = "worker-0";
+  std::string name;
+  bool supervise = false;
+  double reconnect_seconds = 60;
 };
+
+constexpr double kFirstPause = 0.05, kLongestPause = 2;  // seconds between two attempts to reach the server
 
 /// What a worker can be told: nothing of loads, and of queues only what those have that it can serve.
 std::set<std::string> axes_of_workers() {
@@ -31,7 +43,87 @@ std::set<std::string> axes_of_workers() {
   return names;
 }
 
+void add_delivery(CLI::App& app, DeliverySettings& delivery) {
+  const auto add = [&](const char* name, auto& value, auto least, auto most, const char* help) {
+    add_option(app, name, value, help)->check(CLI::Range(least, most))->group("DELIVERY");
+  };
+  add("attempts", delivery.attempts, 1u, 255u, "a task is delivered so often at most; then it is a dead letter");
+  add("lease", delivery.lease_seconds, 0.1, 86400.0,
+      "a worker that says nothing for so long is taken for dead, seconds");
+  add("retry-after", delivery.retry_seconds, 0.0, 86400.0,
+      "until a task's second attempt, seconds; doubles with each further one");
+  add("dead-letters", delivery.dead_letters, std::uint64_t{0}, std::uint64_t{1} << 40,
+      "dead letters that are kept; the oldest go first");
+  add("results-expire", delivery.results_seconds, 0.0, 1e9,
+      "results that nobody collects are removed after so many seconds; 0: never");
+}
+
+/// Serves until a signal comes, and returns how many messages it served.
+std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uint64_t& served) {
+  const auto& entry = Queues::instance().get("--queue", config.point.queue);
+  const auto broker = entry.make_broker(config, name);
+  const auto transfer = Transfers::instance().get("--transfer", config.point.transfer).make(transfer_config(config));
+  Worker worker(*broker, *transfer);
+  std::stop_source stop, abandon;
+  // Signal handlers may not request a stop themselves; this thread hands it on.
+  const std::jthread watcher([&](const std::stop_token& ended) {
+    while (!ended.stop_requested() && !interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    stop.request_stop();
+  });
+  try {
+    worker.run(stop.get_token(), abandon.get_token());
+  } catch (...) {
+    served += worker.served();
+    throw;
+  }
+  return served += worker.served();
+}
+
+/// A server that went away or is full may come back: everything is made anew, with longer and longer pauses. What this
+/// worker held stays on the server and is taken over when its lease runs out.
+std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t served = 0;
+  double pause = kFirstPause;
+  auto failing_since = Clock::time_point::max();
+  for (std::uint64_t before = 0;;) {
+    try {
+      return serve(config, options.name, served);
+    } catch (const redis::ServerFailure& failure) {
+      if (served != before) {  // it had worked for a while
+        pause = kFirstPause;
+        failing_since = Clock::time_point::max();
+      }
+      before = served;
+      config.resumed = true;
+      failing_since = std::min(failing_since, Clock::now());
+      const double failing = std::chrono::duration<double>(Clock::now() - failing_since).count();
+      if (interrupted() || failing + pause > options.reconnect_seconds) throw;
+      spdlog::warn("worker {}: {}; again in {:.2g} s", options.name, failure.what(), pause);
+      std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+      pause = std::min(2 * pause, kLongestPause);
+    }
+  }
+}
+
+std::string default_name() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = 0;
+  return fmt::format("{}-{}", host.data(), getpid());
+}
+
+/// The command line of the worker that is supervised: it keeps its name through all its lives.
+std::vector<std::string> child_of(std::vector<std::string> words, const std::string& name) {
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
+  if (std::none_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--name"); })) {
+    words.push_back("--name=" + name);
+  }
+  return words;
+}
+
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
+  if (options.name.empty()) options.name = default_name();
+  if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
   if (!entry.make_broker) throw BadInput("--queue", asked.queue, queues_with_workers());
@@ -45,22 +137,13 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (!resolution.impossible.empty()) throw BadInput(resolution.impossible);
 
   const auto workload = make_workload(resolution.point);
-  const RedisSettings redis{options.common.redis.url, options.common.redis.prefix};
+  RedisSettings redis{options.common.redis.url, options.common.redis.prefix};
+  redis.delivery = options.common.redis.delivery;
   const QueueConfig config{resolution.point, session->device(), *workload, redis, false};
-  const auto broker = entry.make_broker(config, options.name);
-  const auto transfer =
-      Transfers::instance().get("--transfer", resolution.point.transfer).make(transfer_config(config));
-  Worker worker(*broker, *transfer);
-  std::stop_source stop, abandon;
-  // Signal handlers may not request a stop themselves; this thread hands it on.
-  std::jthread watcher([&](const std::stop_token& ended) {
-    while (!ended.stop_requested() && !interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    stop.request_stop();
-  });
   fmt::print(stderr, "worker {}: {} from {}:tasks on {}\n", options.name, resolution.point.workload,
              config.redis.prefix, session->device().info().name);
-  worker.run(stop.get_token(), abandon.get_token());
-  fmt::print(stderr, "worker {}: drained, {} messages served\n", options.name, worker.served());
+  const std::uint64_t served = serve_through_failures(options, config);
+  fmt::print(stderr, "worker {}: drained, {} messages served\n", options.name, served);
   return 0;
 }
 
@@ -72,8 +155,14 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_redis(*command);
-  add_option(*command, "name", options->name,
-             "of this worker; under the same name it takes up what it left unfinished");
+  add_option(
+      *command, "name", options->name,
+      "of this worker; under the same name it takes up at once what it left unfinished; default: host and process");
+  command->add_flag("--supervise", options->supervise, "start the worker again whenever it dies");
+  add_delivery(*command, options->common.redis.delivery);
+  add_option(*command, "reconnect", options->reconnect_seconds,
+             "how long a server may be away or refuse commands before the worker ends, seconds")
+      ->check(CLI::Range(0.0, 1e6));
   command->callback(
       [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
 }

@@ -19,6 +19,7 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
 void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
+void add_dlq(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 
 }  // namespace feedrate

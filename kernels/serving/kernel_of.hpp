@@ -17,6 +17,8 @@
 ///   and, if wanted,
 ///     bool refuses(payload, bytes)                HD: whether this very message can't be worked on; it alone fails.
 ///                                                 Every thread of the group asks, and must get the same answer
+///     Fault fault(header, payload, bytes)         HD: the same, and why. Fault::again asks a queue that can retry to
+///                                                 deliver the message again later
 ///
 /// The functor is copied to the GPU by value. `group` is the threads that share the message
 /// (kernels/serving/group.hpp). `in` and `out` are pieces of 16 bytes; reading and writing up to the next multiple of
@@ -38,6 +40,8 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     fault = Fault::bad_length;
   } else if (F::result_bytes(length) > out_stride - sizeof(Header)) {
     fault = Fault::too_long;
+  } else if constexpr (requires { functor.fault(header, in, length); }) {
+    fault = functor.fault(header, in + sizeof(Header), length);
   } else if constexpr (requires { functor.refuses(in, length); }) {
     if (functor.refuses(in + sizeof(Header), length)) fault = Fault::refused;
   }

@@ -4,43 +4,10 @@
 #include <optional>
 #include <set>
 
-#include "tests/cli/feedrate_process.hpp"
+#include "tests/cli/task_format.hpp"
 
 namespace feedrate::cli_test {
 namespace {
-
-/// A message or result as it travels: u64 id, u32 length, u32 checksum, little-endian; then the payload.
-struct Message {
-  std::uint64_t id = 0;
-  std::uint32_t length = 0, checksum = 0;
-  std::vector<std::uint32_t> words;
-};
-constexpr std::uint64_t id_of(std::uint64_t list, std::uint64_t number) { return list << 48 | number; }
-constexpr std::uint32_t kFailed = 0x8000'0000, kTooLong = 2;
-
-std::string encode(std::uint64_t id, const std::vector<std::uint32_t>& words) {
-  std::string bytes(16 + 4 * words.size(), '\0');
-  const std::uint32_t length = static_cast<std::uint32_t>(4 * words.size());
-  std::memcpy(bytes.data(), &id, 8);
-  std::memcpy(bytes.data() + 8, &length, 4);
-  std::memcpy(bytes.data() + 16, words.data(), length);
-  return bytes;
-}
-std::string padded(std::string bytes) {
-  bytes.resize((bytes.size() + 15) / 16 * 16);
-  return bytes;
-}
-Message decode(const std::string& bytes) {
-  Message message;
-  if (bytes.size() < 16) return message;
-  std::memcpy(&message.id, bytes.data(), 8);
-  std::memcpy(&message.length, bytes.data() + 8, 4);
-  std::memcpy(&message.checksum, bytes.data() + 12, 4);
-  if ((message.length & kFailed) != 0 || 16 + message.length > bytes.size()) return message;
-  message.words.resize(message.length / 4);
-  std::memcpy(message.words.data(), bytes.data() + 16, 4 * message.words.size());
-  return message;
-}
 
 class WorkerTest : public testing::TestWithParam<std::string> {
  protected:
@@ -63,8 +30,7 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     return place_.run(words);
   }
   void push(const std::string& element) {
-    const Reply reply = stream() ? server_->command({"XADD", "t:tasks", "*", "m", element})
-                                 : server_->command({"LPUSH", "t:tasks", element});
+    const Reply reply = add_task(*server_, GetParam(), element);
     ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR);
   }
   /// The results that wait for `list`, oldest first, as raw elements.
@@ -85,7 +51,17 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(await([&] { return results(list).size() >= n; }, limit)) << "results: " << results(list).size();
     return results(list);
   }
+  /// Elements that workers hold.
   long long pending() {
+    if (!stream()) {
+      long long all = 0;
+      for (const char* pattern : {"t:processing:*", "t:alone:*"}) {
+        const Reply keys = server_->command({"KEYS", pattern});
+        for (std::size_t i = 0; keys && i < keys->elements; ++i)
+          all += server_->integer({"LLEN", keys->element[i]->str});
+      }
+      return all;
+    }
     const Reply reply = server_->command({"XPENDING", "t:tasks", "feedrate"});
     return reply && reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : -1;
   }
@@ -212,21 +188,22 @@ TEST_P(WorkerTest, TerminateDrains) {
   if (stream()) {
     EXPECT_EQ(pending(), 0) << "taken, but not answered";
   } else {
-    EXPECT_EQ(answered.size() + server_->integer({"LLEN", "t:tasks"}), kAll) << "taken, but not answered";
+    EXPECT_EQ(answered.size() + server_->integer({GetParam() == "redis_priority" ? "ZCARD" : "LLEN", "t:tasks"}), kAll)
+        << "taken, but not answered";
   }
   const auto again = start();
   await_results(0, kAll);
 }
 
 TEST_P(WorkerTest, EndsWithItsServer) {
-  const auto worker = start();
+  const auto worker = start({"--reconnect", "1"});
   server_->process().signal(SIGKILL);
   EXPECT_EQ(worker->wait(Seconds(10)), 1);
   EXPECT_NE(worker->err().find("Redis"), std::string::npos) << worker->err();
 }
 
 TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
-  if (!stream()) GTEST_SKIP() << "lists deliver at most once";
+  if (!at_least_once(GetParam())) GTEST_SKIP() << "delivers at most once";
   constexpr std::uint64_t kAll = 60;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki",
                    "--batch",    "8",         "--name",           "w"};
@@ -247,7 +224,9 @@ TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
   EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(5))) << pending();
 }
 
-INSTANTIATE_TEST_SUITE_P(Queues, WorkerTest, testing::Values("redis_list", "redis_stream"),
+INSTANTIATE_TEST_SUITE_P(Queues, WorkerTest,
+                         testing::Values("redis_list", "redis_priority", "redis_pubsub", "redis_reliable",
+                                         "redis_stream"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

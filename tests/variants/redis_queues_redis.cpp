@@ -19,12 +19,23 @@ TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) {
   expect_clean(run_cell(session(GetParam().messages), GetParam().point));
 }
 
+/// What differs from redis_list only in how tasks are taken: every third case will do.
+std::vector<Case> some_cases_for(const char* queue) {
+  const std::vector<Case> all = cases_for(queue, "cpu");
+  std::vector<Case> some;
+  for (std::size_t i = 0; i < all.size(); i += 3) some.push_back(all[i]);
+  return some;
+}
+
 INSTANTIATE_TEST_SUITE_P(List, RedisQueue, testing::ValuesIn(cases_for("redis_list", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(Reliable, RedisQueue, testing::ValuesIn(cases_for("redis_reliable", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(Priority, RedisQueue, testing::ValuesIn(some_cases_for("redis_priority")), case_name);
+INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("redis_pubsub")), case_name);
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(cases_for("redis_stream", "cpu")), case_name);
 
 TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
-  for (const char* queue : {"redis_list", "redis_stream"}) {
+  for (const char* queue : {"redis_list", "redis_reliable", "redis_stream"}) {
     const Json row = run_cell(session, lone(queue, "cpu"));
     expect_clean(row);
     EXPECT_EQ(names_of(row["details"]["stages_ns"]),

@@ -1,18 +1,24 @@
 #include <deque>
 
-#include "variants/queues/redis_queue.hpp"
+#include "variants/queues/redis/queue.hpp"
 
 namespace feedrate::redis_queue {
 namespace {
 
+using redis::Connection;
+
 constexpr auto kField = "m";  // the one field of every entry
 
 /// Tasks and results as entries of Redis streams: pipelined XADD; workers read through a consumer group and acknowledge
-/// after the result is on its way, so a worker that died gets its entries again under its old name: at least once.
-/// Collectors read their stream alone, by XREAD. What all have done with is trimmed.
+/// when the server has the result: at least once. What a dead worker held is pending in the group: any worker claims it
+/// once it was idle for a lease (Redelivery), and the same worker, started again, takes it up at once. Collectors read
+/// their stream alone, by XREAD. What all are done with is trimmed.
 struct StreamDialect {
   static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
+  static constexpr Custody kCustody = Custody::stream_group;
+  static constexpr auto kKind = "stream";
+  static std::vector<Axis> axes() { return own_axes().list(); }
   static constexpr auto kWithdraw = R"lua(
     local removed, from = 0, '-'
     while true do
@@ -33,80 +39,113 @@ struct StreamDialect {
       if (std::string_view(failure.what()).find("BUSYGROUP") == std::string_view::npos) throw;  // else: it is there
     }
   }
-  static void push(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
+  static void push_results(Connection& connection, std::string_view key, const ConstMessages& messages,
+                           std::size_t pack) {
     for_each_element(messages, pack, [&](std::string_view element) {
       connection.append({"XADD", key, "*", kField, element});
     });
   }
+  struct Push {
+    explicit Push(const QueueConfig&) {}
+    void operator()(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
+      push_results(connection, key, messages, pack);
+    }
+  };
   static void ask_length(Connection& connection, std::string_view key) { connection.append({"XLEN", key}); }
 
-  class Source {
+  /// Entries of a reply to XREAD or XREADGROUP. `last` becomes the last one's id.
+  static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last) {
+    if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: nothing new
+    const redisReply& entries = *reply.element[0]->element[1];
+    for (std::size_t i = 0; i < entries.elements; ++i) {
+      const redisReply& entry = *entries.element[i];
+      last = redis::text(*entry.element[0]);
+      elements.push_back({message_of(*entry.element[1]), redis::text(*entry.element[0])});
+    }
+  }
+  /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
+  static std::string_view message_of(const redisReply& fields) {
+    for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
+      if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
+    }
+    spdlog::warn("dropped a stream entry without the field '{}'", kField);
+    return {};
+  }
+
+  /// Read by one collector alone, which trims what it has read.
+  class Results {
    public:
-    Source(std::string key, std::string group, std::string consumer)
-        : key_(std::move(key)), group_(std::move(group)), consumer_(std::move(consumer)) {}
+    static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
+    Results(const QueueConfig&, std::string key) : key_(std::move(key)) {}
     unsigned request(Connection& connection, std::size_t elements) {
-      const std::string count = std::to_string(elements), block = std::to_string(kBlockMs);
-      if (!group_.empty()) {
-        // First what this consumer was given in an earlier life and never acknowledged, then new entries.
-        connection.append({"XREADGROUP", "GROUP", group_, consumer_, "COUNT", count, "BLOCK", block, "STREAMS", key_,
-                           recovering_ ? std::string_view(last_) : ">"});
-        return 1;
-      }
       connection.append({"XTRIM", key_, "MINID", last_});
-      connection.append({"XREAD", "COUNT", count, "BLOCK", block, "STREAMS", key_, last_});
+      connection.append(
+          {"XREAD", "COUNT", std::to_string(elements), "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, last_});
       return 2;
     }
-    void parse(const redisReply& reply, std::vector<Element>& elements) {
-      if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: nothing new
-      const redisReply& entries = *reply.element[0]->element[1];
-      for (std::size_t i = 0; i < entries.elements; ++i) {
-        const redisReply& entry = *entries.element[i];
-        last_ = redis::text(*entry.element[0]);
-        elements.push_back({message_of(*entry.element[1]), redis::text(*entry.element[0])});
-      }
-      if (entries.elements == 0) recovering_ = false;
-    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) { parse_entries(reply, elements, last_); }
 
    private:
-    /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
-    static std::string_view message_of(const redisReply& fields) {
-      for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
-        if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
-      }
-      spdlog::warn("dropped a stream entry without the field '{}'", kField);
-      return {};
-    }
+    std::string key_, last_ = "0";
+  };
 
-    std::string key_, group_, consumer_;
-    std::string last_ = "0";
-    bool recovering_ = true;
+  class Tasks {
+   public:
+    Tasks(Connection&, const QueueConfig& config, std::string consumer, const Redelivery& redelivery)
+        : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()), consumer_(std::move(consumer)) {}
+    unsigned request(Connection& connection, std::size_t elements) {
+      if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
+      connection.append({"XREADGROUP", "GROUP", kGroup, consumer_, "COUNT", std::to_string(elements), "BLOCK",
+                         std::to_string(kBlockMs), "STREAMS", key_, ">"});
+      return 1;
+    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) { parse_entries(reply, elements, last_); }
+
+   private:
+    const Redelivery& redelivery_;
+    std::string key_, consumer_, last_;
   };
 
   /// Acknowledges, then trims: everything below the oldest entry that any worker still holds is done with. Entries are
   /// delivered in the order of their ids, so when nothing is pending, all up to the last one seen here is done with.
   class Acks {
    public:
-    Acks(std::string key, std::string group) : key_(std::move(key)), group_(std::move(group)) {}
+    Acks(const KeyNames& names, std::string consumer, const Redelivery&)
+        : key_(names.tasks()), consumer_(std::move(consumer)) {}
     void done(Connection& connection, const std::vector<std::string>& ids) {
       if (ids.empty()) return;
       connection.begin_command(3 + ids.size());
-      for (const std::string_view word : {std::string_view("XACK"), std::string_view(key_), std::string_view(group_)}) {
+      for (const std::string_view word : {std::string_view("XACK"), std::string_view(key_), std::string_view(kGroup)}) {
         connection.add_word(word);
       }
       for (const auto& id : ids) connection.add_word(id);
       last_seen_.push_back(ids.back());
-      connection.append({"XPENDING", key_, group_});
+      connection.append({"XPENDING", key_, kGroup});
     }
     void answer(Connection& connection, const redisReply& reply) {
-      if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 2) return;  // only XPENDING answers with an array
+      // Only XPENDING answers with an array that begins with a number.
+      if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 2 || reply.element[0]->type != REDIS_REPLY_INTEGER)
+        return;
       const redisReply& oldest = *reply.element[1];
       const std::string& last = last_seen_.front();  // what was known when the question was sent, not what is by now
       connection.append({"XTRIM", key_, "MINID", oldest.type == REDIS_REPLY_STRING ? redis::text(oldest) : last});
       last_seen_.pop_front();
     }
 
+    /// Says that these are still being served; their time as idle entries begins anew.
+    void keep(Connection& connection, const std::vector<std::string>& ids) {
+      if (ids.empty()) return;
+      connection.begin_command(6 + ids.size());
+      for (const std::string_view word : {std::string_view("XCLAIM"), std::string_view(key_), std::string_view(kGroup),
+                                          std::string_view(consumer_), std::string_view("0")}) {
+        connection.add_word(word);
+      }
+      for (const auto& id : ids) connection.add_word(id);
+      connection.add_word("JUSTID");
+    }
+
    private:
-    std::string key_, group_;
+    std::string key_, consumer_;
     std::deque<std::string> last_seen_;  // the last entry acknowledged, for each XPENDING on its way
   };
 };

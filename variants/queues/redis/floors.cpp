@@ -1,5 +1,6 @@
-#include "variants/queues/redis_floors.hpp"
+#include "variants/queues/redis/floors.hpp"
 
+#include <cstring>
 #include <future>
 #include <vector>
 
@@ -63,6 +64,9 @@ void new_list(redis::Connection& connection, const std::string& key) {
 void new_stream(redis::Connection& connection, const std::string& key) {
   begin_anew(connection, key, {"XGROUP", "CREATE", key, "floor", "0", "MKSTREAM"});
 }
+void new_sorted_set(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"ZADD", key, "0", "x"});
+}
 void push(redis::Connection& connection, const std::string& key) {
   static const std::string element(kElement, 'x');
   for (unsigned run = 0; run < kRuns; ++run) {
@@ -84,6 +88,25 @@ void read(redis::Connection& connection, const std::string& key) {
   for (unsigned run = 0; run < kRuns; ++run) {
     connection.append({"XREAD", "COUNT", std::to_string(kElements), "STREAMS", key, "0"});
   }
+}
+/// Sorted sets hold no element twice, so each has a number.
+void add_sorted(redis::Connection& connection, const std::string& key) {
+  std::string element(kElement, 'x');
+  std::uint64_t number = 0;
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.begin_command(2 + 2 * kElements);
+    connection.add_word("ZADD");
+    connection.add_word(key);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      std::memcpy(element.data(), &++number, sizeof number);
+      connection.add_word(std::to_string(number));
+      connection.add_word(element);
+    }
+    connection.flush();
+  }
+}
+void pop_sorted(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) connection.append({"ZPOPMIN", key, std::to_string(kElements)});
 }
 void large_elements(redis::Connection& connection, const std::string& key) {
   static const std::string element(64 << 10, 'x');
@@ -116,6 +139,15 @@ void add_redis_floors(FloorList& floors, const RedisSettings& settings) {
         push(connection, key);
       },
       pop);
+  measure("redis_sorted_set_add_per_second", "ZADD of 64 B elements, 512 a command, 4 pipelined connections",
+          new_sorted_set, add_sorted);
+  measure(
+      "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 a command, 4 pipelined connections",
+      [](redis::Connection& connection, const std::string& key) {
+        new_sorted_set(connection, key);
+        add_sorted(connection, key);
+      },
+      pop_sorted);
   measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
   measure(
       "redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",

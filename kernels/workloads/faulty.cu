@@ -1,0 +1,53 @@
+#include "kernels/workload_of.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Fails as its message says, to try what a queue does then: a payload whose first 32-bit word is kDrill + n asks for
+/// fault n. Every other message is answered with itself.
+struct Faulty {
+  static constexpr auto kName = "faulty";
+  static constexpr auto kDescription = "fails as the message says, for drills; else the payload itself";
+  static constexpr std::uint32_t kDrill = 0xFA17'0000;
+  /// `again`: the second word says how often the message must have been delivered before it succeeds. `crash`: an
+  /// illegal access, after which the device is of no more use to this process.
+  enum Drill : std::uint32_t { refused = 1, again = 2, crash = 3 };
+
+  FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % sizeof(Vec16) == 0; }
+  FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
+  static std::string refuse(std::size_t payload) {
+    return accepts(payload) ? "" : "faulty needs a payload of a multiple of 16 bytes, not " + std::to_string(payload);
+  }
+
+  FEEDRATE_HD Fault fault(const Header& header, const std::byte* payload, std::size_t bytes) const {
+    if (bytes < sizeof(Vec16)) return Fault::none;
+    const auto* word = reinterpret_cast<const std::uint32_t*>(payload);
+    if (word[0] == kDrill + Drill::refused) return Fault::refused;
+    const std::uint32_t delivered = header.checksum >> 8 & 0xFF;  // before; a queue notes it there
+    if (word[0] == kDrill + Drill::again && delivered < word[1]) return Fault::again;
+    if (word[0] == kDrill + Drill::crash) {
+      const volatile std::uintptr_t nowhere = sizeof(Vec16);  // volatile: or else the compiler says what it is
+      *reinterpret_cast<volatile std::uint32_t*>(nowhere) = 0;
+    }
+    return Fault::none;
+  }
+
+  template <class Group>
+  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    std::uint32_t sum = 0;
+    const auto load = [&](std::size_t i) { return in[i]; };
+    map_pieces(group, bytes / sizeof(Vec16), load, [&](std::size_t i, Vec16 piece) {
+      for (const auto word : piece.word) sum += word;
+      out[i] = piece;
+    });
+    return sum;
+  }
+  static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {
+    std::memcpy(result, payload, bytes);
+  }
+};
+
+const WorkloadRegistration<Faulty> registered;
+
+}  // namespace
+}  // namespace feedrate

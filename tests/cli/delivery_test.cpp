@@ -1,0 +1,363 @@
+// What each queue promises when something dies: real servers, real workers, a ledger of every id. With
+// FEEDRATE_FAULTS=FILE each case adds a line of JSON to that file, from which the table of guarantees is made.
+#include <random>
+
+#include "tests/cli/ledger.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+constexpr double kLease = 0.6;  // seconds; the default is longer, and a test would wait for it
+constexpr double kPerSecond = 8000;
+
+class DeliveryTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace(server_settings());
+  }
+  virtual Words server_settings() const { return {}; }
+  bool at_least_once() const { return cli_test::at_least_once(GetParam()); }
+  std::unique_ptr<Process> start(const Words& more = {}) {
+    Words words{"worker",
+                "--queue",
+                GetParam(),
+                "--device",
+                "cpu",
+                "--redis",
+                server_->url(),
+                "--prefix",
+                "t",
+                "--lease",
+                std::to_string(kLease),
+                "--retry-after",
+                "0.05"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto process = place_.start(words);
+    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
+    return process;
+  }
+  /// What a case found, into the table; and what the guarantee says of it.
+  void judge(const char* fault, const Ledger::Tally& tally, double recovery_seconds = 0) {
+    if (const char* file = std::getenv("FEEDRATE_FAULTS")) {
+      std::ofstream(file, std::ios::app) << Json{{"queue", GetParam()},
+                                                 {"fault", fault},
+                                                 {"sent", tally.sent},
+                                                 {"lost", tally.lost},
+                                                 {"duplicated", tally.duplicated},
+                                                 {"failed", tally.failed},
+                                                 {"recovery_seconds", recovery_seconds}}
+                                                .dump()
+                                         << "\n";
+    }
+    RecordProperty("lost", static_cast<int>(tally.lost));
+    RecordProperty("duplicated", static_cast<int>(tally.duplicated));
+    EXPECT_GT(tally.sent, 100u);
+    EXPECT_GT(tally.answered, tally.sent / 2) << "hardly anything was served";
+    EXPECT_EQ(tally.failed, 0u);
+    if (at_least_once()) {
+      EXPECT_EQ(tally.lost, 0u) << "of " << tally.sent;
+    } else {
+      EXPECT_EQ(tally.duplicated, 0u) << "at most once";
+    }
+  }
+  void kill_connections_of_workers(const Ledger& ledger) {
+    const Reply list = server_->command({"CLIENT", "LIST"});
+    const long long own = server_->integer({"CLIENT", "ID"});
+    std::istringstream lines(std::string(list->str, list->len));
+    for (std::string line; std::getline(lines, line);) {
+      const long long id = std::stoll(line.substr(line.find('=') + 1));
+      if (id != own && !ledger.connections().contains(id))
+        server_->command({"CLIENT", "KILL", "ID", std::to_string(id)});
+    }
+  }
+  void push(const std::string& task) { add_task(*server_, GetParam(), task); }
+  /// The results for list 0 so far, by id; those of an id that came twice are both there.
+  std::multimap<std::uint64_t, Message> results() {
+    const bool stream = GetParam() == "redis_stream";
+    const Reply reply = stream ? server_->command({"XRANGE", "t:results:0", "-", "+"})
+                               : server_->command({"LRANGE", "t:results:0", "0", "-1"});
+    std::multimap<std::uint64_t, Message> found;
+    for (std::size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
+      const redisReply& element = stream ? *reply->element[i]->element[1]->element[1] : *reply->element[i];
+      const Message message = decode({element.str, element.len});
+      found.emplace(message.id, message);
+    }
+    return found;
+  }
+  std::vector<Json> letters() {
+    const Outcome outcome = place_.run({"dlq", "list", "--json", "--redis", server_->url(), "--prefix", "t"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return rows_of(outcome.out);
+  }
+  Outcome dlq(const Words& words) {
+    Words all{"dlq"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--redis", server_->url(), "--prefix", "t"});
+    return place_.run(all);
+  }
+  std::optional<RedisServer> server_;
+  Workplace place_;
+};
+
+TEST_P(DeliveryTest, WorkersAreKilledAtRandom) {
+  std::mt19937 random(23);
+  const int kills = std::getenv("FEEDRATE_LONG_TESTS") != nullptr ? 100 : 12;
+  std::vector<std::unique_ptr<Process>> workers;
+  for (int i = 0; i < 2; ++i) workers.push_back(start());
+  Ledger ledger(server_->socket(), GetParam());
+  ledger.start_sending(kPerSecond);
+  for (int i = 0; i < kills; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 150));
+    auto& victim = workers[random() % workers.size()];
+    victim->signal(SIGKILL);
+    victim->wait();
+    victim = start();
+  }
+  ledger.stop_sending();
+  ledger.settle(Seconds(2 + 4 * kLease));
+  judge("worker killed", ledger.tally());
+}
+
+TEST_P(DeliveryTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
+  if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
+  const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
+  const auto held = start(slow);
+  for (std::uint64_t i = 0; i < 40; ++i) push(encode(i, std::vector<std::uint32_t>(1024, 0)));
+  ASSERT_TRUE(await([&] { return !results().empty(); }));
+  const auto other = start(slow);
+  held->signal(SIGKILL);
+  held->wait();
+  const auto killed = std::chrono::steady_clock::now();
+  std::set<std::uint64_t> seen;
+  EXPECT_TRUE(await([&] {
+    for (const auto& [id, message] : results()) seen.insert(id);
+    return seen.size() == 40;
+  })) << seen.size();
+  const double seconds = Seconds(std::chrono::steady_clock::now() - killed).count();
+  // The first comes within the lease and a second; here all of the few that were held do, and the rest besides.
+  EXPECT_LT(seconds, kLease + 1 + 2) << "with the work itself";
+  RecordProperty("seconds", std::to_string(seconds));
+}
+
+TEST_P(DeliveryTest, AZombieThatWakesSpoilsNothing) {
+  auto zombie = start(), other = start();
+  Ledger ledger(server_->socket(), GetParam());
+  ledger.start_sending(kPerSecond);
+  std::this_thread::sleep_for(Seconds(0.3));
+  zombie->signal(SIGSTOP);
+  std::this_thread::sleep_for(Seconds(3 * kLease));
+  zombie->signal(SIGCONT);
+  std::this_thread::sleep_for(Seconds(0.5));
+  ledger.stop_sending();
+  ledger.settle(Seconds(2 + 4 * kLease));
+  judge("worker stopped beyond its lease", ledger.tally());
+  EXPECT_FALSE(zombie->ended()) << zombie->err();
+  // It serves on.
+  other->signal(SIGTERM);
+  EXPECT_EQ(other->wait(), 0) << other->err();
+  Ledger again(server_->socket(), GetParam());
+  push(encode(1ULL << 40, {1}));
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:0"}) == 0 || !results().empty(); }));
+}
+
+TEST_P(DeliveryTest, ConnectionsAreCut) {
+  const auto one = start(), two = start();
+  Ledger ledger(server_->socket(), GetParam());
+  ledger.start_sending(kPerSecond);
+  for (int i = 0; i < 8; ++i) {
+    std::this_thread::sleep_for(Seconds(0.2));
+    kill_connections_of_workers(ledger);
+  }
+  ledger.stop_sending();
+  ledger.settle(Seconds(2 + 4 * kLease));
+  judge("connections cut", ledger.tally());
+  EXPECT_FALSE(one->ended()) << one->err();
+  EXPECT_FALSE(two->ended()) << two->err();
+}
+
+TEST_P(DeliveryTest, AFullServerIsWaitedFor) {
+  const auto worker = start();
+  Ledger ledger(server_->socket(), GetParam());
+  ledger.start_sending(kPerSecond);
+  std::this_thread::sleep_for(Seconds(0.3));
+  server_->command({"CONFIG", "SET", "maxmemory", "1mb"});  // less than it uses: every write is refused
+  std::this_thread::sleep_for(Seconds(1));
+  server_->command({"CONFIG", "SET", "maxmemory", "0"});
+  std::this_thread::sleep_for(Seconds(0.5));
+  ledger.stop_sending();
+  ledger.settle(Seconds(4 + 4 * kLease));
+  judge("server full for a second", ledger.tally());
+  EXPECT_FALSE(worker->ended()) << worker->err();
+}
+
+TEST_P(DeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
+  const auto worker = start({"--workload", "faulty", "--attempts", "3"});
+  constexpr std::uint32_t kAgainDrill = 0xFA17'0002;
+  push(encode(1, {kAgainDrill, 2, 0, 0}));  // succeeds at its third delivery
+  push(encode(2, {kAgainDrill, 9, 0, 0}));  // never within three
+  push(encode(3, {7, 7, 7, 7}));
+  ASSERT_TRUE(await([&] { return results().size() == 3; })) << worker->err();
+  auto found = results();
+  EXPECT_EQ(found.find(1)->second.words, (std::vector<std::uint32_t>{kAgainDrill, 2, 0, 0}));
+  EXPECT_EQ(found.find(2)->second.length, kFailed | kAgain);
+  EXPECT_EQ(found.find(3)->second.words, (std::vector<std::uint32_t>{7, 7, 7, 7}));
+  const auto dead = letters();
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0]["id"], "0000000000000002");
+  EXPECT_EQ(dead[0]["attempts"], 3);
+  const std::string history = dead[0]["history"];
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "three lines: " << history;
+  EXPECT_TRUE(await([&] { return server_->integer({"HLEN", "t:history"}) == 0; })) << "of what is over";
+}
+
+TEST_P(DeliveryTest, APoisonedMessageDiesAloneAndItsMatesSucceed) {
+  if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
+  constexpr std::uint32_t kCrash = 0xFA17'0003;
+  for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {i == 77 ? kCrash : 5u, 6, 7, 8}));
+  const auto worker = start({"--workload", "faulty", "--attempts", "3", "--supervise", "--batch", "64", "--name", "w"});
+  std::set<std::uint64_t> ids;
+  EXPECT_TRUE(await(
+      [&] {
+        for (const auto& [id, message] : results()) ids.insert(id);
+        return ids.size() == 200;
+      },
+      Seconds(30)))
+      << ids.size() << worker->err();
+  const auto found = results();
+  for (const auto& [id, message] : found) {
+    if (id == 77) {
+      EXPECT_EQ(message.length, kFailed | kWorkerDied);
+    } else {
+      EXPECT_EQ(message.words, (std::vector<std::uint32_t>{5, 6, 7, 8})) << id;
+    }
+  }
+  const auto dead = letters();
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0]["attempts"], 3);
+  EXPECT_NE(worker->err().find("by signal 11"), std::string::npos) << worker->err();
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
+}
+
+TEST_P(DeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
+  auto worker = start({"--payload", "64"});
+  push("garbage");
+  push(encode(5, std::vector<std::uint32_t>(100, 1)));  // too long
+  ASSERT_TRUE(await([&] { return letters().size() == 2; })) << worker->err();
+  auto dead = letters();
+  if (dead[0].contains("id")) std::swap(dead[0], dead[1]);  // a sorted set gives them back in another order
+  EXPECT_EQ(dead[0]["task_hex"], "67617262616765");
+  EXPECT_FALSE(dead[0].contains("id"));
+  EXPECT_EQ(dead[1]["id"], "0000000000000005");
+  EXPECT_EQ(dead[1]["payload_hex"].get<std::string>().size(), 800u) << "all of it, not what fits a slot";
+  const std::string garbage = dead[0]["letter"], letter = dead[1]["letter"];
+  const Outcome shown = dlq({"show", letter});
+  EXPECT_NE(shown.out.find("400 bytes of payload"), std::string::npos) << shown.out;
+  EXPECT_EQ(dlq({"requeue", garbage}).code, 1) << "there is no message to give back";
+  EXPECT_EQ(dlq({"show", "1-1"}).code, 2);
+  EXPECT_EQ(dlq({"requeue"}).code, 2);
+  worker->signal(SIGTERM);
+  worker->wait();
+  worker = start({"--payload", "1Ki"});
+  EXPECT_EQ(dlq({"requeue", letter}).out, "requeued 1 dead letter\n");
+  EXPECT_TRUE(await([&] {
+    const auto found = results();
+    return found.count(5) == 2;  // the failure, and now the result
+  })) << worker->err();
+  EXPECT_EQ(dlq({"purge", "--all"}).out, "purged 1 dead letter\n");
+  EXPECT_EQ(letters().size(), 0u);
+}
+
+TEST_P(DeliveryTest, AnExpiredTaskIsNotServed) {
+  const auto worker = start();
+  const auto with_deadline = [](std::uint64_t id, std::uint64_t deadline_ms) {
+    std::string task = encode(id, {41});
+    task[12] = 1;  // version 1: sixteen bytes more of header
+    std::string extension(16, '\0');
+    std::memcpy(extension.data(), &deadline_ms, 8);
+    return task.insert(16, extension);
+  };
+  const auto now = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  push(with_deadline(1, now - 1000));
+  push(with_deadline(2, now + 60'000));
+  std::string future = encode(3, {1});
+  future[12] = 9;
+  push(future);
+  ASSERT_TRUE(await([&] { return results().size() == 3; })) << worker->err();
+  const auto found = results();
+  EXPECT_EQ(found.find(1)->second.length, kFailed | kExpired);
+  EXPECT_EQ(found.find(2)->second.words, std::vector<std::uint32_t>{42});
+  EXPECT_EQ(found.find(3)->second.length, kFailed | 7) << "a version that this worker does not know";
+}
+
+TEST_P(DeliveryTest, AnIdIsAnsweredOnceWithinItsWindow) {
+  if (GetParam() != "redis_reliable" && GetParam() != "redis_priority") GTEST_SKIP() << "has no axis `once`";
+  const auto worker = start({"--once", "60"});
+  for (const std::uint64_t id : {1, 2, 1, 1, 3}) {
+    push(padded(encode(id, {7})) + encode(id, {8}));  // unequal elements: a sorted set holds equal ones once
+    push(encode(id, {9}));
+  }
+  ASSERT_TRUE(await([&] { return results().size() >= 3 && server_->integer({"EXISTS", "t:tasks"}) == 0; }));
+  std::this_thread::sleep_for(Seconds(0.2));
+  const auto found = results();
+  EXPECT_EQ(found.size(), 3u) << "one result for each id";
+  // And while workers die.
+  Ledger ledger(server_->socket(), GetParam());
+  auto other = start({"--once", "60"});
+  ledger.start_sending(kPerSecond);
+  for (int i = 0; i < 6; ++i) {
+    std::this_thread::sleep_for(Seconds(0.1));
+    other->signal(SIGKILL);
+    other->wait();
+    other = start({"--once", "60"});
+  }
+  ledger.stop_sending();
+  ledger.settle(Seconds(2 + 4 * kLease));
+  EXPECT_EQ(ledger.tally().duplicated, 0u);
+  EXPECT_LE(ledger.tally().lost, 4u) << "of ids 1 to 3, answered above";
+}
+
+TEST_P(DeliveryTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
+  if (GetParam() != "redis_priority") GTEST_SKIP() << "has no priorities";
+  // A worker that is always behind: what is important keeps coming with a score of its own time less a second.
+  const auto now_us = [] {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto add = [&](std::uint64_t id, bool important) {
+    const auto score = now_us() - (important ? 1'000'000 : 0);
+    server_->command({"ZADD", "t:tasks", std::to_string(score), encode(id, std::vector<std::uint32_t>(1024, 1))});
+  };
+  const auto worker =
+      start({"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "1"});
+  for (std::uint64_t id = 100; id < 200; ++id) add(id, true);
+  add(1, false);
+  std::uint64_t next = 1000;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto since = [&] { return Seconds(std::chrono::steady_clock::now() - begin).count(); };
+  while (results().count(1) == 0 && since() < 15) {
+    while (server_->integer({"ZCARD", "t:tasks"}) < 100) add(next++, true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_GT(since(), 0.8) << "what was important went first";
+  EXPECT_LT(since(), 8) << "but not for ever";
+  EXPECT_GT(next, 1000u) << "it was never behind";
+}
+
+TEST_P(DeliveryTest, ResultsThatNobodyCollectsExpire) {
+  const auto worker = start({"--results-expire", "0.3"});
+  push(encode(1, {1}));
+  ASSERT_TRUE(await([&] { return results().size() == 1; }));
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:0"}) == 0; }, Seconds(5)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, DeliveryTest,
+                         testing::Values("redis_list", "redis_priority", "redis_pubsub", "redis_reliable",
+                                         "redis_stream"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace feedrate::cli_test

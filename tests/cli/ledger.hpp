@@ -1,0 +1,172 @@
+#pragma once
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "tests/cli/task_format.hpp"
+
+namespace feedrate::cli_test {
+
+/// A client of workers that keeps a ledger of every id: sends tasks steadily from one thread, collects results in
+/// another, and reconnects when its connections are cut. A task counts as sent when the server has said that it has it.
+class Ledger {
+ public:
+  Ledger(std::string socket, std::string queue, std::string prefix = "t")
+      : socket_(std::move(socket)),
+        stream_(queue == "redis_stream"),
+        sorted_(queue == "redis_priority"),
+        prefix_(std::move(prefix)) {
+    collecting_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
+  }
+  ~Ledger() { stop_sending(); }
+
+  /// Sends `per_second` tasks of 64 B until stopped.
+  void start_sending(double per_second) {
+    sending_ = std::jthread([this, per_second](const std::stop_token& stop) { send(stop, per_second); });
+  }
+  void stop_sending() {
+    sending_.request_stop();
+    if (sending_.joinable()) sending_.join();
+  }
+  struct Tally {
+    std::size_t sent = 0, answered = 0, failed = 0, lost = 0;
+    std::uint64_t duplicated = 0;
+  };
+  Tally tally() const {
+    const std::lock_guard lock(mutex_);
+    Tally tally{.sent = sent_.size()};
+    for (const std::uint64_t id : sent_) {
+      const auto found = results_.find(id);
+      if (found == results_.end()) {
+        ++tally.lost;
+        continue;
+      }
+      ++tally.answered;
+      tally.failed += found->second.failed ? 1 : 0;
+      tally.duplicated += found->second.times - 1;
+    }
+    return tally;
+  }
+  /// Waits until every sent task has a result, or none came for `patience`.
+  void settle(Seconds patience) {
+    std::size_t answered = tally().answered;
+    auto last = std::chrono::steady_clock::now();
+    while (tally().lost != 0 && std::chrono::steady_clock::now() - last < patience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (const std::size_t now = tally().answered; now != answered) {
+        answered = now;
+        last = std::chrono::steady_clock::now();
+      }
+    }
+  }
+  /// Its connections, as CLIENT LIST numbers them.
+  std::set<long long> connections() const { return {sender_.load(), collector_.load()}; }
+
+ private:
+  struct Result {
+    std::uint64_t times = 0;
+    bool failed = false;
+  };
+  struct FreeContext {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  using Context = std::unique_ptr<redisContext, FreeContext>;
+
+  Context connect(std::atomic<long long>& id) const {
+    Context context(redisConnectUnix(socket_.c_str()));
+    if (!context || context->err != 0) return nullptr;
+    const Reply reply(static_cast<redisReply*>(redisCommand(context.get(), "CLIENT ID")));
+    if (!reply || reply->type != REDIS_REPLY_INTEGER) return nullptr;
+    id = reply->integer;
+    return context;
+  }
+  void send(const std::stop_token& stop, double per_second) {
+    using Clock = std::chrono::steady_clock;
+    Context context;
+    const auto begin = Clock::now();
+    std::uint64_t next = 0;
+    while (!stop.stop_requested()) {
+      if (!context && !(context = connect(sender_))) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        continue;
+      }
+      std::vector<std::uint64_t> ids;
+      const auto due = static_cast<std::uint64_t>(Seconds(Clock::now() - begin).count() * per_second);
+      for (; next < due && ids.size() < 200; ++next) {
+        ids.push_back(next);
+        const std::string task = encode(next, std::vector<std::uint32_t>(16, static_cast<std::uint32_t>(next)));
+        if (stream_) {
+          redisAppendCommand(context.get(), "XADD %s:tasks * m %b", prefix_.c_str(), task.data(), task.size());
+        } else if (sorted_) {
+          redisAppendCommand(context.get(), "ZADD %s:tasks %llu %b", prefix_.c_str(),
+                             static_cast<unsigned long long>(next), task.data(), task.size());
+        } else {
+          redisAppendCommand(context.get(), "LPUSH %s:tasks %b", prefix_.c_str(), task.data(), task.size());
+        }
+      }
+      for (const std::uint64_t id : ids) {
+        void* raw = nullptr;
+        if (redisGetReply(context.get(), &raw) != REDIS_OK) {
+          context.reset();  // nobody knows whether the rest arrived
+          break;
+        }
+        const Reply reply(static_cast<redisReply*>(raw));
+        if (reply->type == REDIS_REPLY_ERROR) continue;
+        const std::lock_guard lock(mutex_);
+        sent_.insert(id);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  void collect(const std::stop_token& stop) {
+    Context context;
+    std::string last = "0";
+    while (!stop.stop_requested()) {
+      if (!context && !(context = connect(collector_))) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        continue;
+      }
+      const Reply reply(static_cast<redisReply*>(
+          stream_
+              ? redisCommand(context.get(), "XREAD COUNT 1000 STREAMS %s:results:0 %s", prefix_.c_str(), last.c_str())
+              : redisCommand(context.get(), "RPOP %s:results:0 1000", prefix_.c_str())));
+      if (!reply) {
+        context.reset();
+        continue;
+      }
+      if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        continue;
+      }
+      const redisReply& list = stream_ ? *reply->element[0]->element[1] : *reply;
+      for (std::size_t i = 0; i < list.elements; ++i) {
+        const redisReply& element = stream_ ? *list.element[i]->element[1]->element[1] : *list.element[i];
+        if (stream_) last = list.element[i]->element[0]->str;
+        take({element.str, element.len});
+      }
+    }
+  }
+  void take(const std::string& element) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t at = 0; at + 16 <= element.size();) {
+      const Message message = decode(element.substr(at));
+      const bool failed = (message.length & kFailed) != 0;
+      Result& result = results_[message.id];
+      ++result.times;
+      result.failed = failed;
+      at += (16 + (failed ? 0 : message.length) + 15) / 16 * 16;
+    }
+  }
+
+  std::string socket_;
+  bool stream_, sorted_;
+  std::string prefix_;
+  mutable std::mutex mutex_;
+  std::set<std::uint64_t> sent_;
+  std::map<std::uint64_t, Result> results_;
+  std::atomic<long long> sender_ = 0, collector_ = 0;
+  std::jthread collecting_, sending_;
+};
+
+}  // namespace feedrate::cli_test

@@ -1,0 +1,127 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/message/message.hpp"
+
+/// How messages lie in Redis: *elements*, each one or more messages back to back, every message padded to 16 bytes. The
+/// format is documented for clients in common/redis/README.md.
+namespace feedrate::redis_queue {
+
+inline constexpr auto kGroup = "feedrate";  ///< of consumers, where tasks are a stream
+
+/// The names of one queue's keys.
+class KeyNames {
+ public:
+  explicit KeyNames(std::string prefix) : prefix_(std::move(prefix)) {}
+  const std::string& prefix() const { return prefix_; }
+  std::string tasks() const { return prefix_ + ":tasks"; }
+  std::string results(unsigned producer) const { return fmt::format("{}:results:{}", prefix_, producer); }
+  std::string processing(std::string_view worker) const { return fmt::format("{}:processing:{}", prefix_, worker); }
+  std::string alone(std::string_view worker) const { return fmt::format("{}:alone:{}", prefix_, worker); }
+  std::string leases() const { return prefix_ + ":leases"; }
+  std::string graves() const { return prefix_ + ":graves"; }
+  std::string suspects() const { return prefix_ + ":suspects"; }
+  std::string delayed() const { return prefix_ + ":delayed"; }
+  std::string delays() const { return prefix_ + ":delays"; }  ///< how many there were
+  std::string history() const { return prefix_ + ":history"; }
+  std::string dead() const { return prefix_ + ":dead"; }
+  std::vector<std::string> of_all_workers() const {
+    return {tasks(), leases(), graves(), suspects(), delayed(), delays(), history(), dead()};
+  }
+
+ private:
+  std::string prefix_;
+};
+
+/// The last word of a task's header. Clients that know nothing of it write 0.
+struct TaskInfo {
+  std::uint8_t version = 0;   ///< 1: an Extension stands between header and payload
+  std::uint8_t attempts = 0;  ///< how often it was delivered before
+  std::uint16_t reserved = 0;
+};
+static_assert(sizeof(TaskInfo) == sizeof(Header::checksum));
+inline constexpr std::uint8_t kNewestVersion = 1;
+
+struct Extension {
+  std::uint64_t deadline_ms = 0;  ///< Unix time from which on nobody wants the result; 0: none
+  std::uint64_t reserved = 0;
+};
+static_assert(sizeof(Extension) == 16);
+
+inline TaskInfo info_of(const Header& task) { return std::bit_cast<TaskInfo>(task.checksum); }
+inline void set_info(Header& task, const TaskInfo& info) { task.checksum = std::bit_cast<std::uint32_t>(info); }
+
+inline std::uint64_t unix_ms() {
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+}
+
+/// A message as it lies in an element. `bytes` is all of it without padding; empty: what is left is no message.
+struct Parsed {
+  Header header{};
+  Extension extension = {};
+  std::string_view bytes, payload;
+  std::size_t stride = 0;  ///< from its begin to the next one's
+};
+
+/// The message at the head of `bytes`.
+inline Parsed parse(std::string_view bytes) {
+  Parsed parsed;
+  if (bytes.size() < sizeof(Header)) return parsed;
+  std::memcpy(&parsed.header, bytes.data(), sizeof(Header));
+  std::size_t head = sizeof(Header);
+  if (info_of(parsed.header).version == 1) {
+    if (bytes.size() < head + sizeof(Extension)) return parsed;
+    std::memcpy(&parsed.extension.deadline_ms, bytes.data() + head, sizeof parsed.extension.deadline_ms);
+    head += sizeof(Extension);
+  }
+  const std::size_t length = payload_bytes(parsed.header);
+  if (bytes.size() - head < length) return parsed;
+  parsed.bytes = bytes.substr(0, head + length);
+  parsed.payload = parsed.bytes.substr(head);
+  parsed.stride = (head + length + 15) & ~std::size_t{15};
+  return parsed;
+}
+
+/// A task as bytes again, with what is known of it now.
+inline std::string encode(Header header, const Extension& extension, std::string_view payload) {
+  std::string bytes;
+  header.length = static_cast<std::uint32_t>(payload.size());
+  TaskInfo info = info_of(header);
+  info.version = extension.deadline_ms != 0 ? 1 : 0;
+  set_info(header, info);
+  bytes.append(reinterpret_cast<const char*>(&header), sizeof header);
+  if (info.version == 1) bytes.append(reinterpret_cast<const char*>(&extension), sizeof extension);
+  bytes.append(payload);
+  return bytes;
+}
+
+/// `pack` messages an element; the last may hold fewer. Inside an element each message takes what its length asks for,
+/// not its slot's stride; full slots lie as an element wants them and are not copied.
+template <class F>
+void for_each_element(const ConstMessages& messages, std::size_t pack, F&& f) {
+  std::string assembled;
+  for (std::size_t begin = 0; begin < messages.count; begin += pack) {
+    const ConstMessages run = messages.from(begin).first(pack);
+    const auto bytes_of = [&](std::size_t i) { return stride_of(payload_bytes(run.header(i))); };
+    const auto* first = reinterpret_cast<const char*>(run.base);
+    bool full = true;
+    for (std::size_t i = 0; i < run.count; ++i) full &= bytes_of(i) == run.stride;
+    if (full) {
+      f(std::string_view(first, run.count * run.stride));
+      continue;
+    }
+    assembled.clear();
+    for (std::size_t i = 0; i < run.count; ++i) assembled.append(first + i * run.stride, bytes_of(i));
+    f(std::string_view(assembled));
+  }
+}
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,74 @@
+#pragma once
+#include <string>
+
+#include "common/axes.hpp"
+#include "common/redis/own_keys.hpp"
+#include "common/redis/script.hpp"
+#include "variants/point.hpp"
+#include "variants/queues/redis/elements.hpp"
+
+namespace feedrate::redis_queue {
+
+/// An axis of queues that can answer each id only once.
+struct OnceOptions {
+  double once_s = 0;
+};
+inline const Axes<OnceOptions>& once_axes() {
+  static const auto kAxes = Axes<OnceOptions>().number(
+      "once", &OnceOptions::once_s, {0, 86400, 1, "once_seconds"},
+      "seconds within which an id gets one result only, however often it is delivered; 0: every delivery answers");
+  return kAxes;
+}
+inline double once_window(const Point& point) { return once_axes().of(point.own).once_s; }
+
+/// Pushes results of ids that had none within a window: deliveries at least once, results effectively once. The ids are
+/// in two sets that take turns, `seen:<window>`. A failure does not count as a result.
+class Once {
+ public:
+  Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
+      : names_(names),
+        kind_(std::move(kind)),
+        window_ms_(std::to_string(static_cast<std::uint64_t>(window_seconds * 1000))),
+        lifetime_(shared ? redis::kLifetimeMs : "0"),
+        push_(connection, kPush) {}
+
+  void push(redis::Connection& connection, const std::string& key, const ConstMessages& results) const {
+    std::vector<std::string_view> arguments{names_.prefix(), kind_, window_ms_, lifetime_};
+    for (std::size_t i = 0; i < results.count; ++i) {
+      const auto* bytes = reinterpret_cast<const char*>(results.base + i * results.stride);
+      arguments.emplace_back(bytes, stride_of(payload_bytes(results.header(i))));
+    }
+    push_.append(connection, {key}, arguments);
+  }
+
+ private:
+  // KEYS: results; ARGV: prefix, kind, window in ms, ms that keys live or 0, then the results. Returns how many were
+  // new.
+  static constexpr std::string_view kPush = R"lua(
+local window = tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = math.floor((time[1] * 1000 + time[2] / 1000) / window)
+local current, before = ARGV[1] .. ':seen:' .. now, ARGV[1] .. ':seen:' .. (now - 1)
+local new = {}
+for i = 5, #ARGV do
+  local id, failed = ARGV[i]:sub(1, 8), ARGV[i]:byte(12) >= 128
+  if redis.call('SISMEMBER', before, id) == 0 and
+     (failed and redis.call('SISMEMBER', current, id) == 0 or not failed and redis.call('SADD', current, id) == 1) then
+    new[#new + 1] = ARGV[i]
+  end
+end
+redis.call('PEXPIRE', current, ARGV[4] ~= '0' and math.min(2 * window, tonumber(ARGV[4])) or 2 * window)
+if ARGV[2] == 'stream' then
+  for _, result in ipairs(new) do redis.call('XADD', KEYS[1], '*', 'm', result) end
+else
+  for i = 1, #new, 4000 do redis.call('LPUSH', KEYS[1], unpack(new, i, math.min(i + 3999, #new))) end
+end
+return #new
+)lua";
+
+  KeyNames names_;
+  std::string kind_, window_ms_, lifetime_;
+  redis::Script push_;
+};
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,50 @@
+#pragma once
+#include "variants/queues/redis/list.hpp"
+
+/// What queues share whose workers hold what they serve in a processing list of their own.
+namespace feedrate::redis_queue {
+
+inline std::vector<Axis> processing_axes() {
+  std::vector<Axis> axes = own_axes().list();
+  for (const Axis& axis : once_axes().list()) axes.push_back(axis);
+  return axes;
+}
+
+/// The script by which a worker takes elements into its processing list, if its lease is still its own. KEYS: tasks,
+/// processing, leases; ARGV: how many, the worker, ms that the processing list lives or 0.
+class Take {
+ public:
+  Take(Connection& connection, const QueueConfig& config, const Redelivery& redelivery, std::string_view script)
+      : script_(connection, script),
+        worker_(redelivery.worker()),
+        tasks_(KeyNames(config.redis.prefix).tasks()),
+        processing_(KeyNames(config.redis.prefix).processing(worker_)),
+        leases_(KeyNames(config.redis.prefix).leases()),
+        lifetime_(config.redis.shared ? redis::kLifetimeMs : "0") {}
+  void append(Connection& connection, std::size_t elements) const {
+    script_.append(connection, {tasks_, processing_, leases_}, {std::to_string(elements), worker_, lifetime_});
+  }
+  const std::string& tasks() const { return tasks_; }
+  const std::string& processing() const { return processing_; }
+
+ private:
+  redis::Script script_;
+  std::string worker_, tasks_, processing_, leases_, lifetime_;
+};
+
+/// Batches come back in the order in which they were taken, so what is done is always the processing list's head.
+class ProcessingAcks {
+ public:
+  ProcessingAcks(const KeyNames& names, const std::string&, const Redelivery& redelivery)
+      : processing_(names.processing(redelivery.worker())) {}
+  void done(Connection& connection, const std::vector<std::string>& ids) const {
+    if (!ids.empty()) connection.append({"LTRIM", processing_, std::to_string(ids.size()), "-1"});
+  }
+  void answer(Connection&, const redisReply&) const {}
+  void keep(Connection&, const std::vector<std::string>&) const {}
+
+ private:
+  std::string processing_;
+};
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,295 @@
+#include "variants/queues/redis/redelivery.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/clock.hpp"
+#include "common/redis/own_keys.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+constexpr double kMostBeatSeconds = 0.25;  // a dead worker is found so long after its lease at most
+constexpr double kBeatsInLease = 4;
+
+// What the scripts share. `prefix` begins every key of the queue; they lie in one slot if it has a hash tag.
+constexpr std::string_view kShared = R"lua(
+local prefix, kind, worker = ARGV[1], ARGV[2], ARGV[3]
+local lifetime, results_lifetime, most_letters = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local function key(name) return prefix .. ':' .. name end
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- On a server that others use, every key of ours expires.
+local function keep(name) if lifetime > 0 then redis.call('PEXPIRE', name, lifetime) end end
+-- A task that is served next, as far as the queue's kind has that.
+local function add_task(element)
+  if kind == 'stream' then redis.call('XADD', key('tasks'), '*', 'm', element)
+  elseif kind == 'zset' then redis.call('ZADD', key('tasks'), 0, element)
+  else redis.call('RPUSH', key('tasks'), element) end
+  keep(key('tasks'))
+end
+local function le32(n)
+  return string.char(n % 256, math.floor(n / 256) % 256, math.floor(n / 65536) % 256, math.floor(n / 16777216) % 256)
+end
+local function u32(text, at)
+  local a, b, c, d = text:byte(at, at + 3)
+  return a + 256 * b + 65536 * c + 16777216 * d
+end
+local function attempts_of(message) return message:byte(14) end
+local function with_attempts(message, n) return message:sub(1, 13) .. string.char(n) .. message:sub(15) end
+local function remember(message, what)
+  local id, line = message:sub(1, 8), now_ms() .. ' ' .. worker .. ': ' .. what
+  local before = redis.call('HGET', key('history'), id)
+  redis.call('HSET', key('history'), id, before and (before .. '\n' .. line) or line)
+  keep(key('history'))
+end
+local function bury(message, attempts, what)
+  remember(message, what)
+  local id = message:sub(1, 8)
+  redis.call('XADD', key('dead'), 'MAXLEN', '~', most_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
+             'worker', worker, 'history', redis.call('HGET', key('history'), id))
+  redis.call('HDEL', key('history'), id)
+  keep(key('dead'))
+end
+local function answer(message, code)
+  local name = key('results:' .. (message:byte(7) + 256 * message:byte(8)))
+  local result = message:sub(1, 8) .. le32(0x80000000 + code) .. '\0\0\0\0'
+  if kind == 'stream' then redis.call('XADD', name, '*', 'm', result) else redis.call('LPUSH', name, result) end
+  keep(name)
+  if results_lifetime > 0 then redis.call('PEXPIRE', name, results_lifetime) end
+end
+)lua";
+
+// ARGV[7]: the lease in ms, [8]: '1' at the first beat, [9]: most attempts, [10]: the consumer group, [11]: the name
+// that this worker has in each of its lives; what an earlier one held is taken over at once.
+constexpr std::string_view kBeat = R"lua(
+local lease, first, most_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
+local group, name, resumed = ARGV[10], ARGV[11], ARGV[12] == '1'
+local now = now_ms()
+-- The messages of an element, each by itself; what is none at its end is nobody's.
+local function each_message(element, f)
+  local at = 1
+  while at + 15 <= #element do
+    local extension = element:byte(at + 12) == 1 and 16 or 0
+    local bytes = 16 + extension + u32(element, at + 8)
+    if at + bytes - 1 > #element then return end
+    f(element:sub(at, at + bytes - 1))
+    at = at + math.ceil(bytes / 16) * 16
+  end
+end
+local function blame(element, dead)
+  each_message(element, function(message)
+    local attempts = attempts_of(message) + 1
+    if attempts >= most_attempts then
+      bury(message, attempts, 'worker ' .. dead .. ' ended while it held the message')
+      answer(message, 6)
+    else
+      remember(message, 'worker ' .. dead .. ' ended while it held the message')
+      redis.call('RPUSH', key('suspects'), with_attempts(message, attempts))
+      keep(key('suspects'))
+    end
+  end)
+end
+local function take_over(dead, innocent)
+  local suspect = redis.call('LRANGE', key('alone:' .. dead), 0, -1)
+  local held = redis.call('LRANGE', key('processing:' .. dead), 0, -1)
+  redis.call('DEL', key('alone:' .. dead), key('processing:' .. dead))
+  for _, element in ipairs(suspect) do
+    if innocent then redis.call('LPUSH', key('suspects'), element) keep(key('suspects')) else blame(element, dead) end
+  end
+  for i = #held, 1, -1 do
+    if innocent or #suspect > 0 then add_task(held[i]) else blame(held[#held + 1 - i], dead) end
+  end
+end
+local function take_lease(dead, innocent)
+  redis.call('ZREM', key('leases'), dead)
+  redis.call('ZADD', key('graves'), now + lease, dead)
+  keep(key('graves'))
+  take_over(dead, innocent)
+end
+local function blame_entry(id, fields, dead, innocent)
+  for i = 1, #fields, 2 do
+    if fields[i] == 'm' then
+      if innocent then add_task(fields[i + 1]) else blame(fields[i + 1], dead) end
+    end
+  end
+  redis.call('XACK', key('tasks'), group, id)
+  redis.call('XDEL', key('tasks'), id)
+end
+local function take_over_pending(dead, innocent)
+  while true do
+    local pending = redis.call('XPENDING', key('tasks'), group, '-', '+', 1000, dead)
+    if #pending == 0 then return end
+    for _, one in ipairs(pending) do
+      local entry = redis.call('XRANGE', key('tasks'), one[1], one[1])[1]
+      blame_entry(one[1], entry and entry[2] or {}, dead, innocent)
+    end
+  end
+end
+if lease > 0 then
+  if first then
+    for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
+      if other:sub(1, #name + 1) == name .. ':' then take_lease(other, resumed) end
+    end
+    if kind == 'stream' then take_over_pending(name, resumed) end
+  end
+  if not first and not redis.call('ZSCORE', key('leases'), worker) then return {0, 0} end
+  redis.call('ZADD', key('leases'), now + lease, worker)
+  keep(key('leases'))
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('leases'), '-inf', now, 'LIMIT', 0, 10)) do
+    take_lease(dead, false)
+  end
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('graves'), '-inf', now, 'LIMIT', 0, 10)) do
+    redis.call('ZREM', key('graves'), dead)
+    take_over(dead)
+  end
+  if kind == 'stream' then
+    local claimed = redis.call('XAUTOCLAIM', key('tasks'), group, worker, lease, '0-0', 'COUNT', 1000)[2]
+    for _, entry in ipairs(claimed) do blame_entry(entry[1], entry[2], 'of the group') end
+  end
+end
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', key('delayed'), '-inf', now, 'LIMIT', 0, 1000)) do
+  redis.call('ZREM', key('delayed'), member)
+  add_task(member:sub(17))
+end
+return {1, redis.call('LLEN', key('suspects'))}
+)lua";
+
+constexpr std::string_view kTakeSuspect = R"lua(
+if not redis.call('ZSCORE', key('leases'), worker) then return {false, 0} end
+local message = redis.call('LMOVE', key('suspects'), key('alone:' .. worker), 'LEFT', 'RIGHT')
+if message then keep(key('alone:' .. worker)) end
+return {message, redis.call('LLEN', key('suspects'))}
+)lua";
+
+// ARGV[7]: the task, [8]: attempts so far, [9]: what went wrong, [10]: ms until it is tried again.
+constexpr std::string_view kRetry = R"lua(
+remember(ARGV[7], ARGV[9])
+-- A member of its own for each, though two may be alike.
+local number = redis.call('INCR', key('delays'))
+keep(key('delays'))
+redis.call('ZADD', key('delayed'), now_ms() + tonumber(ARGV[10]),
+           string.format('%016d', number) .. with_attempts(ARGV[7], tonumber(ARGV[8])))
+keep(key('delayed'))
+return 1
+)lua";
+
+constexpr std::string_view kBury = R"lua(
+bury(ARGV[7], tonumber(ARGV[8]), ARGV[9])
+return 1
+)lua";
+
+std::string script(std::string_view own) { return std::string(kShared) + std::string(own); }
+
+std::string ms_of(double seconds) { return std::to_string(static_cast<std::uint64_t>(std::llround(seconds * 1000))); }
+
+}  // namespace
+
+Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string incarnation, Custody custody,
+                       std::string kind, bool resumed)
+    : names_(redis.prefix),
+      settings_(redis.delivery),
+      name_(std::move(name)),
+      worker_(std::move(incarnation)),
+      kind_(std::move(kind)),
+      lease_ms_(custody == Custody::none ? "0" : ms_of(redis.delivery.lease_seconds)),
+      lifetime_ms_(redis.shared ? redis::kLifetimeMs : "0"),
+      results_ms_(ms_of(redis.delivery.results_seconds)),
+      connection_(redis.url),
+      beat_(connection_, script(kBeat)),
+      take_(connection_, script(kTakeSuspect)),
+      retry_(connection_, script(kRetry)),
+      bury_(connection_, script(kBury)),
+      resumed_(resumed) {
+  beat();
+  take_reply(*connection_.read(), false);
+}
+
+Redelivery::~Redelivery() {
+  try {
+    // What is left in its hands is found at once: a lease that ended long ago.
+    connection_.append({"ZADD", names_.leases(), "XX", "0", worker_});
+    connection_.flush();
+  } catch (const Failure&) {  // the lease runs out by itself
+  }
+}
+
+void Redelivery::beat() {
+  beat_sent_ns_ = now_ns();
+  beat_.append(
+      connection_, {names_.tasks()},
+      {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters), lease_ms_,
+       first_ ? "1" : "0", std::to_string(settings_.attempts), kGroup, name_, resumed_ ? "1" : "0"});
+  connection_.flush();
+  first_ = false;
+  beating_ = true;
+}
+
+void Redelivery::progress() {
+  while (beating_ || asked_for_suspect_) {
+    const redis::Reply reply = connection_.try_read();
+    if (!reply) break;
+    // Answers come in order; a beat is never sent behind an unanswered question for a suspect.
+    take_reply(*reply, !beating_);
+  }
+  const double since = static_cast<double>(now_ns() - beat_sent_ns_) * 1e-9;
+  if (!beating_ && !asked_for_suspect_ && since > std::min(kMostBeatSeconds, settings_.lease_seconds / kBeatsInLease)) {
+    beat();
+  }
+}
+
+void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) {
+    throw Failure("Redis: a script of the queue answered with something else");
+  }
+  suspects_ = static_cast<std::size_t>(reply.element[1]->integer);
+  if (of_suspect) {
+    asked_for_suspect_ = false;
+    if (reply.element[0]->type == REDIS_REPLY_STRING) suspect_ = std::string(redis::text(*reply.element[0]));
+    return;
+  }
+  beating_ = false;
+  if (reply.element[0]->integer == 0) {
+    throw LeaseLost("worker " + worker_ + ": its lease ran out, and others serve what it held");
+  }
+  confirmed_ns_ = beat_sent_ns_;
+}
+
+bool Redelivery::alive() const {
+  return lease_ms_ == "0" ||
+         static_cast<double>(now_ns() - confirmed_ns_) * 1e-9 < settings_.lease_seconds * (1 - 1 / kBeatsInLease);
+}
+
+std::optional<std::string> Redelivery::take_suspect() {
+  if (!suspect_ && !asked_for_suspect_ && !beating_ && suspects_ != 0 && alive()) {
+    take_.append(connection_, {names_.suspects(), names_.alone(worker_)},
+                 {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, "0"});
+    connection_.flush();
+    asked_for_suspect_ = true;
+  }
+  progress();
+  return std::exchange(suspect_, std::nullopt);
+}
+
+void Redelivery::retry(redis::Connection& sink, std::string_view task, unsigned attempts,
+                       std::string_view error) const {
+  const double seconds = settings_.retry_seconds * std::exp2(std::min(attempts, 20u) - 1.0);
+  retry_.append(sink, {names_.delayed()},
+                {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
+                 task, std::to_string(attempts), error, ms_of(seconds)});
+}
+
+void Redelivery::bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const {
+  bury_.append(sink, {names_.dead()},
+               {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
+                task, std::to_string(attempts), error});
+}
+
+void Redelivery::forget(redis::Connection& sink, std::uint64_t id) const {
+  sink.append({"HDEL", names_.history(), std::string_view(reinterpret_cast<const char*>(&id), sizeof id)});
+}
+
+}  // namespace feedrate::redis_queue

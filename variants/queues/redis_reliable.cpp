@@ -1,0 +1,70 @@
+#include "variants/queues/redis/processing.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+/// Takes up to ARGV[1] elements into the worker's processing list, if its lease is still its own. KEYS: tasks,
+/// processing, leases; ARGV[2]: the worker, [3]: ms that the processing list lives, or 0.
+constexpr std::string_view kTake = R"lua(
+if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end
+local elements = redis.call('RPOP', KEYS[1], ARGV[1])
+if not elements then return nil end
+for i = 1, #elements, 4000 do  -- Lua's stack takes no more
+  redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
+end
+if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+return elements
+)lua";
+
+/// Tasks and results as elements of Redis lists. A worker moves a batch of tasks into a list of its own by one script,
+/// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
+/// and another takes over its list (Redelivery).
+struct ReliableDialect : ListDialect {
+  static constexpr Custody kCustody = Custody::processing_list;
+  static std::vector<Axis> axes() { return processing_axes(); }
+
+  class Tasks {
+   public:
+    Tasks(Connection& connection, const QueueConfig& config, const std::string&, const Redelivery& redelivery)
+        : take_(connection, config, redelivery, kTake), redelivery_(redelivery) {}
+
+    unsigned request(Connection& connection, std::size_t elements) {
+      if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
+      asked_ = elements;
+      if (drained_) {
+        connection.append(
+            {"BLMOVE", take_.tasks(), take_.processing(), "RIGHT", "RIGHT", fmt::format("{}", kBlockMs / 1000.0)});
+      } else {
+        take_.append(connection, elements);
+      }
+      return 1;
+    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      if (reply.type == REDIS_REPLY_STRING) {  // of BLMOVE
+        elements.push_back({redis::text(reply), "1"});
+        drained_ = false;
+      } else if (reply.type == REDIS_REPLY_ARRAY) {
+        for (std::size_t i = 0; i < reply.elements; ++i) elements.push_back({redis::text(*reply.element[i]), "1"});
+        drained_ = reply.elements < asked_;
+      } else {
+        drained_ = true;
+      }
+    }
+
+   private:
+    Take take_;
+    const Redelivery& redelivery_;
+    std::size_t asked_ = 0;
+    bool drained_ = false;
+  };
+
+  using Acks = ProcessingAcks;
+};
+
+const QueueRegistration registered("redis_reliable",
+                                   entry_of<ReliableDialect>("Redis lists: a batch moves into its worker's own list by "
+                                                             "a script, and leaves it when its results are stored",
+                                                             Delivery::at_least_once));
+
+}  // namespace
+}  // namespace feedrate::redis_queue
