@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|ab|aa|power|export|figures|readme|ranks|ring|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|needs …`."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ from .compare import write_comparison
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
 from .calibration import write_power
+from .faults import write_faults
 from .blocks import BLOCKS, update_readme, write_figures
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
@@ -102,6 +103,18 @@ def parser() -> argparse.ArgumentParser:
         "--readme", metavar="README.md", help="a file with the lines <!-- power:begin --> and <!-- power:end --> to rewrite"
     )
     power.add_argument("--check", action="store_true", help="write nothing; exit 1 if README's block would change")
+
+    faults = commands.add_parser(
+        "faults",
+        help="the table of what queues lost under faults, from the lines of the fault tests",
+        description="What each queue lost, sent twice and how long it took to recover, by fault; the lines come from "
+        "tests/cli with FEEDRATE_FAULTS=FILE.",
+    )
+    faults.add_argument("file", metavar="FILE", help="lines of JSON, one a case")
+    faults.add_argument(
+        "--readme", metavar="PAGE.md", help="a file with the lines <!-- faults:begin --> and <!-- faults:end --> to rewrite"
+    )
+    faults.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
 
     for judging in (compare, aa, ab):
         judging.add_argument(
@@ -208,6 +221,8 @@ def _run(options: argparse.Namespace) -> int:
             return write_aa(options.before, options.after, margin, options.run_noise, options.readme, options.check)
         case "power":
             return write_power(options.directories, options.readme, options.check)
+        case "faults":
+            return write_faults(options.file, options.readme, options.check)
         case "export":
             say("\n".join(map(str, export(options.directory, options.format, options.out))))
         case "figures":

@@ -106,7 +106,8 @@ libspdlog-dev spdlog/spdlog.h
 libfmt-dev fmt/format.h'
 FEEDRATE_TEST_HEADERS='libbenchmark-dev benchmark/benchmark.h
 libgtest-dev gtest/gtest.h
-libgmock-dev gmock/gmock.h'
+libgmock-dev gmock/gmock.h
+prometheus-cpp-dev prometheus/text_serializer.h'
 
 # Prints the packages of those headers that the compiler does not find.
 lacking() {   # lacking PAIRS

@@ -61,6 +61,8 @@ class Queue {
   virtual Choices choices() const { return {}; }
 };
 
+struct WorkerMetrics;  // variants/worker_metrics.hpp
+
 struct QueueConfig {
   Point point;  ///< normalised
   Device& device;
@@ -72,7 +74,8 @@ struct QueueConfig {
   /// Writes right results of messages whose ids count up from the first one's: for a queue that does no work, and yet
   /// has its results compared. May be missing.
   std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
-  bool resumed = false;  ///< of a worker in a process of its own: it goes on after it had lost its server
+  WorkerMetrics* metrics = nullptr;  ///< of a worker in a process of its own: where it counts; may be missing
+  bool resumed = false;              ///< of a worker in a process of its own: it goes on after it had lost its server
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }

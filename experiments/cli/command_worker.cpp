@@ -11,8 +11,11 @@
 #include "common/redis/connection.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/cli/supervise.hpp"
 #include "experiments/feeding/feeding.hpp"
+#include "experiments/machine/nvml.hpp"
+#include "experiments/service/log.hpp"
+#include "experiments/service/metrics.hpp"
+#include "experiments/service/supervise.hpp"
 #include "variants/worker.hpp"
 
 namespace feedrate {
@@ -23,6 +26,8 @@ struct WorkerOptions {
   CommonOptions common;
   Values point{{"queue", "redis_list"}};
   std::string name;
+  std::string metrics;
+  std::string log = "text";
   bool supervise = false;
   double reconnect_seconds = 60;
 };
@@ -63,6 +68,7 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   const auto& entry = Queues::instance().get("--queue", config.point.queue);
   const auto broker = entry.make_broker(config, name);
   const auto transfer = Transfers::instance().get("--transfer", config.point.transfer).make(transfer_config(config));
+  config.metrics->connected = true;
   Worker worker(*broker, *transfer);
   std::stop_source stop, abandon;
   // Signal handlers may not request a stop themselves; this thread hands it on.
@@ -97,6 +103,8 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
       before = served;
       config.resumed = true;
       failing_since = std::min(failing_since, Clock::now());
+      WorkerMetrics::add(config.metrics->reconnects);
+      config.metrics->connected = false;
       const double failing = std::chrono::duration<double>(Clock::now() - failing_since).count();
       if (interrupted() || failing + pause > options.reconnect_seconds) throw;
       spdlog::warn("worker {}: {}; again in {:.2g} s", options.name, failure.what(), pause);
@@ -122,6 +130,7 @@ std::vector<std::string> child_of(std::vector<std::string> words, const std::str
 }
 
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
+  if (options.log == "json") log_as_json();
   if (options.name.empty()) options.name = default_name();
   if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
@@ -139,11 +148,19 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   const auto workload = make_workload(resolution.point);
   RedisSettings redis{options.common.redis.url, options.common.redis.prefix};
   redis.delivery = options.common.redis.delivery;
-  const QueueConfig config{resolution.point, session->device(), *workload, redis, false};
-  fmt::print(stderr, "worker {}: {} from {}:tasks on {}\n", options.name, resolution.point.workload,
-             config.redis.prefix, session->device().info().name);
+  QueueConfig config{resolution.point, session->device(), *workload, redis, false};
+  WorkerMetrics metrics;
+  config.metrics = &metrics;
+  std::optional<MetricsEndpoint> endpoint;
+  if (!options.metrics.empty()) {
+    endpoint.emplace(options.metrics,
+                     MetricsEndpoint::Watched{metrics, config.redis, nvml_source(session->device().info().pci_bus),
+                                              options.name, config.redis.delivery.lease_seconds});
+  }
+  spdlog::info("worker {}: {} from {}:tasks on {}", options.name, resolution.point.workload, config.redis.prefix,
+               session->device().info().name);
   const std::uint64_t served = serve_through_failures(options, config);
-  fmt::print(stderr, "worker {}: drained, {} messages served\n", options.name, served);
+  spdlog::info("worker {}: drained, {} messages served", options.name, served);
   return 0;
 }
 
@@ -158,6 +175,10 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   add_option(
       *command, "name", options->name,
       "of this worker; under the same name it takes up at once what it left unfinished; default: host and process");
+  add_option(*command, "metrics", options->metrics,
+             "[HOST:]PORT: serve /metrics for Prometheus and /healthz there; a port alone listens on every interface");
+  add_option(*command, "log", options->log, "how its log on stderr is written: text or json")
+      ->check(CLI::IsMember({"text", "json"}));
   command->add_flag("--supervise", options->supervise, "start the worker again whenever it dies");
   add_delivery(*command, options->common.redis.delivery);
   add_option(*command, "reconnect", options->reconnect_seconds,

@@ -123,7 +123,7 @@ void Session::read_floors_if_due() {
 
 std::vector<Json> Session::measure_floors(std::span<const Resolution> points) {
   floor_points_.assign(points.begin(), points.end());
-  while (floor_rounds_ < kFloorRounds) read_floors();
+  while (floor_rounds_ < settings_.floor_rounds) read_floors();
   return floor_rows();
 }
 

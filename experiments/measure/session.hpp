@@ -13,9 +13,6 @@
 
 namespace feedrate {
 
-/// How often each floor is read before the first cell.
-inline constexpr unsigned kFloorRounds = 5;
-
 /// One invocation: an experiment on a device, Redis if needed, the floors once they are measured, and the rows of what
 /// it measures.
 class Session {
@@ -41,7 +38,7 @@ class Session {
   /// Host, GPU, versions, Redis once it is in use. Asked for once.
   const Json& environment();
 
-  /// Reads the device's floors, and those of these points, in `kFloorRounds` rounds; returns their rows. From then on
+  /// Reads the device's floors, and those of these points, in `floor_rounds` rounds; returns their rows. From then on
   /// they are read once more now and then, before a cell.
   std::vector<Json> measure_floors(std::span<const Resolution>);
   /// The floors' rows, with all readings up to now.

@@ -21,6 +21,7 @@ struct RunSettings {
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
+  unsigned floor_rounds = 5;        ///< how often each floor is read before the first cell
   bool no_stages = false;           ///< no stage times
   bool keep_disturbed = false;      ///< a repetition counts although something disturbed it (machine_state.hpp)
   bool extend_warmup = true;        ///< while the rate is not steady, up to kMostWarmups times
@@ -52,6 +53,8 @@ void for_each_option(Settings& settings, Visit&& visit) {
   visit.flag("keep-disturbed", settings.keep_disturbed,
              "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
              "repeated");
+  visit.count("floor-rounds", settings.floor_rounds, 1, 100,
+              "how often each floor is read before the first cell; a long run reads them on");
   visit.flag("no-stages", settings.no_stages, "record no stage times, to see what recording them costs");
   visit.seconds("watchdog", settings.watchdog_seconds, 3600, "end a cell as failed after this long without a result");
   visit.flag("pin", settings.pin_threads, "bind producers and collectors to cores");

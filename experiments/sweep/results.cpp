@@ -103,7 +103,7 @@ void Results::begin(Session& session, std::span<const Resolution> points) {
 }
 
 void Results::end(const Session& session) {
-  if (!run_.is_null() || session.floor_rounds() <= kFloorRounds) return;
+  if (!run_.is_null() || session.floor_rounds() <= session.settings().floor_rounds) return;
   for (const Json& row : session.floor_rows()) write(row);
 }
 

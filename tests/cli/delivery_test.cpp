@@ -115,8 +115,8 @@ TEST_P(DeliveryTest, WorkersAreKilledAtRandom) {
     victim = start();
   }
   ledger.stop_sending();
-  ledger.settle(Seconds(2 + 4 * kLease));
-  judge("worker killed", ledger.tally());
+  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+  judge("worker killed", ledger.tally(), recovery);
 }
 
 TEST_P(DeliveryTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
@@ -150,8 +150,8 @@ TEST_P(DeliveryTest, AZombieThatWakesSpoilsNothing) {
   zombie->signal(SIGCONT);
   std::this_thread::sleep_for(Seconds(0.5));
   ledger.stop_sending();
-  ledger.settle(Seconds(2 + 4 * kLease));
-  judge("worker stopped beyond its lease", ledger.tally());
+  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+  judge("worker stopped beyond its lease", ledger.tally(), recovery);
   EXPECT_FALSE(zombie->ended()) << zombie->err();
   // It serves on.
   other->signal(SIGTERM);
@@ -170,8 +170,8 @@ TEST_P(DeliveryTest, ConnectionsAreCut) {
     kill_connections_of_workers(ledger);
   }
   ledger.stop_sending();
-  ledger.settle(Seconds(2 + 4 * kLease));
-  judge("connections cut", ledger.tally());
+  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+  judge("connections cut", ledger.tally(), recovery);
   EXPECT_FALSE(one->ended()) << one->err();
   EXPECT_FALSE(two->ended()) << two->err();
 }
@@ -186,9 +186,32 @@ TEST_P(DeliveryTest, AFullServerIsWaitedFor) {
   server_->command({"CONFIG", "SET", "maxmemory", "0"});
   std::this_thread::sleep_for(Seconds(0.5));
   ledger.stop_sending();
-  ledger.settle(Seconds(4 + 4 * kLease));
-  judge("server full for a second", ledger.tally());
+  const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+  judge("server full for a second", ledger.tally(), recovery);
   EXPECT_FALSE(worker->ended()) << worker->err();
+}
+
+TEST_P(DeliveryTest, TheServerIsKilledAndComesBack) {
+  if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
+  for (const char* fsync : {"always", "everysec"}) {
+    server_.emplace(Words{"--appendonly", "yes", "--appendfsync", fsync});
+    const auto one = start(), two = start();
+    Ledger ledger(server_->socket(), GetParam());
+    ledger.start_sending(kPerSecond / 4);
+    for (int i = 0; i < 2; ++i) {
+      std::this_thread::sleep_for(Seconds(0.4));
+      server_->kill_and_start();
+    }
+    std::this_thread::sleep_for(Seconds(0.4));
+    ledger.stop_sending();
+    const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+    // Nothing is lost with everysec either: the system has what the dead process wrote. Only a power cut takes a
+    // second.
+    judge(fsync == std::string("always") ? "server killed, AOF always" : "server killed, AOF everysec", ledger.tally(),
+          recovery);
+    EXPECT_FALSE(one->ended()) << one->err();
+    EXPECT_FALSE(two->ended()) << two->err();
+  }
 }
 
 TEST_P(DeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {

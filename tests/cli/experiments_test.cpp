@@ -101,7 +101,7 @@ TEST_P(MisplacedOption, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     All, MisplacedOption,
     testing::Values(Misplaced{{"--queue", "null", "--lanes", "4"}, "--lanes", "gpu_ring"},
-                    Misplaced{{"--queue", "host_polled", "--pack", "4"}, "--pack", "redis_list, redis_stream"},
+                    Misplaced{{"--queue", "host_polled", "--pack", "4"}, "--pack", "redis_list, redis_priority"},
                     Misplaced{{"--queue", "host_polled", "--transfer", "pageable", "--streams", "2"},
                               "--streams",
                               "mapped, pinned"},

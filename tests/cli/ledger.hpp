@@ -48,10 +48,11 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for `patience`.
-  void settle(Seconds patience) {
+  /// Waits until every sent task has a result, or none came for `patience`. Returns the seconds until the last came.
+  double settle(Seconds patience) {
     std::size_t answered = tally().answered;
-    auto last = std::chrono::steady_clock::now();
+    const auto begin = std::chrono::steady_clock::now();
+    auto last = begin;
     while (tally().lost != 0 && std::chrono::steady_clock::now() - last < patience) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       if (const std::size_t now = tally().answered; now != answered) {
@@ -59,6 +60,8 @@ class Ledger {
         last = std::chrono::steady_clock::now();
       }
     }
+    std::this_thread::sleep_for(Seconds(0.3));  // for what comes twice
+    return Seconds(last - begin).count();
   }
   /// Its connections, as CLIENT LIST numbers them.
   std::set<long long> connections() const { return {sender_.load(), collector_.load()}; }
@@ -81,7 +84,16 @@ class Ledger {
     id = reply->integer;
     return context;
   }
+  /// Writing to a connection that was cut must be an error, not the end; of this thread alone, as children inherit
+  /// more.
+  static void ignore_broken_pipes() {
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, nullptr);
+  }
   void send(const std::stop_token& stop, double per_second) {
+    ignore_broken_pipes();
     using Clock = std::chrono::steady_clock;
     Context context;
     const auto begin = Clock::now();
@@ -120,6 +132,7 @@ class Ledger {
     }
   }
   void collect(const std::stop_token& stop) {
+    ignore_broken_pipes();
     Context context;
     std::string last = "0";
     while (!stop.stop_requested()) {
@@ -130,7 +143,7 @@ class Ledger {
       const Reply reply(static_cast<redisReply*>(
           stream_
               ? redisCommand(context.get(), "XREAD COUNT 1000 STREAMS %s:results:0 %s", prefix_.c_str(), last.c_str())
-              : redisCommand(context.get(), "RPOP %s:results:0 1000", prefix_.c_str())));
+              : redisCommand(context.get(), "LRANGE %s:results:0 -1000 -1", prefix_.c_str())));
       if (!reply) {
         context.reset();
         continue;
@@ -144,6 +157,11 @@ class Ledger {
         const redisReply& element = stream_ ? *list.element[i]->element[1]->element[1] : *list.element[i];
         if (stream_) last = list.element[i]->element[0]->str;
         take({element.str, element.len});
+      }
+      if (!stream_) {  // taken away only now that it is here: a cut connection loses nothing
+        const Reply trimmed(static_cast<redisReply*>(redisCommand(
+            context.get(), "LTRIM %s:results:0 0 %d", prefix_.c_str(), -1 - static_cast<int>(list.elements))));
+        if (!trimmed) context.reset();
       }
     }
   }

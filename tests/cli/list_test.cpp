@@ -26,7 +26,8 @@ TEST(List, JsonNamesEveryMember) {
   const Outcome outcome = place.run({"list", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json all = Json::parse(outcome.out);
-  expect_all(names(all.at("queues")), {"null", "host_polled", "redis_list", "redis_stream", "gpu_ring"});
+  expect_all(names(all.at("queues")), {"null", "host_polled", "redis_list", "redis_priority", "redis_pubsub",
+                                       "redis_reliable", "redis_stream", "gpu_ring"});
   expect_all(names(all.at("transfers")), {"pageable", "pinned", "mapped"});
   expect_all(names(all.at("workloads")), {"echo", "vecadd", "fma_chain"});
   expect_all(names(all.at("devices")), {"cpu", "cuda"});
@@ -35,7 +36,7 @@ TEST(List, JsonNamesEveryMember) {
   for (const Json& queue : all.at("queues")) {
     EXPECT_FALSE(queue.at("delivery").get<std::string>().empty()) << queue;
     EXPECT_FALSE(queue.at("order").get<std::string>().empty()) << queue;
-    const bool broker = queue.at("name") == "redis_list" || queue.at("name") == "redis_stream";
+    const bool broker = queue.at("name").get<std::string>().starts_with("redis_");
     EXPECT_EQ(queue.at("external_worker"), broker) << queue;
   }
 }

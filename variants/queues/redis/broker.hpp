@@ -6,6 +6,7 @@
 #include "variants/queues/redis/once.hpp"
 #include "variants/queues/redis/redelivery.hpp"
 #include "variants/worker.hpp"
+#include "variants/worker_metrics.hpp"
 
 namespace feedrate::redis_queue {
 
@@ -48,6 +49,7 @@ class RedisBroker final : public Broker {
         shared_(config.redis.shared),
         results_ms_(std::to_string(static_cast<std::uint64_t>(config.redis.delivery.results_seconds * 1000))),
         refresh_ns_(static_cast<std::uint64_t>(config.redis.delivery.lease_seconds * 1e9 / 3)),
+        metrics_(config.metrics != nullptr ? *config.metrics : own_metrics_),
         pack_(pack_of(config.point)),
         in_stride_(config.in_stride()),
         out_stride_(config.out_stride()),
@@ -126,12 +128,16 @@ class RedisBroker final : public Broker {
         }
       }
     }
+    WorkerMetrics::add(metrics_.served, batch.in.count);
+    if (staging.alone) WorkerMetrics::add(metrics_.suspects);
+    metrics_.add_batch(now_ns() - staging.fetched_ns);
     settle(staging);
     ++completed_;
     progress();
   }
 
   void progress() override {
+    metrics_.alive_ns.store(now_ns(), std::memory_order_relaxed);
     redelivery_.progress();
     refresh();
     sink_.flush();
@@ -198,6 +204,8 @@ class RedisBroker final : public Broker {
                                      {reinterpret_cast<const char*>(batch.in.payload(i)), payload_bytes(task)});
     const std::string error = text_of_fault(batch.out.header(i).length & ~kFailed);
     const unsigned attempts = info_of(task).attempts + 1u;
+    WorkerMetrics::add(verdict == Verdict::retry ? metrics_.retried : metrics_.buried);
+    if (verdict == Verdict::failed) WorkerMetrics::add(metrics_.failed);
     if (verdict == Verdict::retry) {
       redelivery_.retry(sink_, bytes, attempts, error);
     } else {
@@ -213,7 +221,9 @@ class RedisBroker final : public Broker {
       const Header result{task.header.id, kFailed | static_cast<std::uint32_t>(task.fault), 0};
       push_results(producer_of(result.id), {reinterpret_cast<const std::byte*>(&result), sizeof result, 1});
       attempts += info_of(task.header).attempts;
+      WorkerMetrics::add(metrics_.failed);
     }
+    WorkerMetrics::add(metrics_.buried);
     redelivery_.bury(sink_, task.bytes, attempts, task.why);
   }
   /// Has all of a batch acknowledged once the server has said that it has the answers.
@@ -238,6 +248,8 @@ class RedisBroker final : public Broker {
   bool shared_;
   std::string results_ms_;
   std::uint64_t refresh_ns_, refreshed_ns_ = 0;
+  WorkerMetrics own_metrics_;  // where nobody asked for any
+  WorkerMetrics& metrics_;
   std::size_t pack_, in_stride_, out_stride_;
   redis::Connection source_, sink_;
   std::string source_id_;

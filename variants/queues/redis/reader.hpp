@@ -42,8 +42,76 @@ struct Taken {
   }
 };
 
-/// Lays one message of a task element into a slot, or refuses it. False: refused.
-inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index);
+/// Lays one message of a task element into the first slot, or refuses it: false. `index`: its place in the batch.
+inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index) {
+  const TaskInfo info = info_of(task.header);
+  const auto refuse = [&](Fault fault, std::string why) {
+    taken.refused.push_back({std::string(task.bytes), task.header, fault, std::move(why), index});
+    return false;
+  };
+  if (info.version > kNewestVersion) {
+    return refuse(Fault::bad_version,
+                  fmt::format("version {} of the format; this worker knows 0 to {}", info.version, kNewestVersion));
+  }
+  if (task.payload.size() > slot.stride - sizeof(Header)) {
+    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker takes {}", task.payload.size(),
+                                               slot.stride - sizeof(Header)));
+  }
+  if (task.extension.deadline_ms != 0) {
+    if (unix_ms() >= task.extension.deadline_ms) return refuse(Fault::expired, "its deadline had passed");
+    taken.deadlines.resize(index + 1);
+    taken.deadlines[index] = task.extension.deadline_ms;
+  }
+  taken.retried |= info.attempts != 0;
+  std::memcpy(slot.base, &task.header, sizeof(Header));
+  std::memcpy(slot.payload(0), task.payload.data(), task.payload.size());
+  return true;
+}
+
+/// Lays the messages of an element of tasks from `offset` on into slots, until these are full or the element ends;
+/// moves `offset`, and returns how many were laid. `first`: the place of the first slot in its batch. Whatever the
+/// bytes are, nothing beyond them is read.
+inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, Taken& taken,
+                                std::size_t first) {
+  std::size_t n = 0;
+  while (n < slots.count && offset < bytes.size()) {
+    const Parsed task = parse(bytes.substr(offset));
+    if (task.bytes.empty()) {
+      taken.refused.push_back({std::string(bytes.substr(offset)),
+                               {},
+                               Fault::none,
+                               "it is no message: shorter than its header says",
+                               first + n});
+      offset = bytes.size();
+      break;
+    }
+    offset = std::min(bytes.size(), offset + task.stride);
+    n += lay_task(task, slots.from(n).first(1), taken, first + n) ? 1 : 0;
+  }
+  return n;
+}
+
+/// The same of results.
+inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, Messages slots) {
+  std::size_t n = 0;
+  while (n < slots.count && offset < bytes.size()) {
+    Header header{};
+    const std::size_t left = bytes.size() - offset;
+    std::memcpy(&header, bytes.data() + offset, std::min(left, sizeof header));
+    const std::size_t length = payload_bytes(header);
+    if (left < sizeof header || left - sizeof header < length) {
+      spdlog::warn("dropped {} bytes that are no result: shorter than their header says", left);
+      offset = bytes.size();
+      break;
+    }
+    // A result longer than the slot keeps its length in the header: it is found to be wrong.
+    const std::size_t kept = std::min(length, slots.stride - sizeof header);
+    std::memcpy(slots.base + n * slots.stride, bytes.data() + offset, sizeof header + kept);
+    offset = std::min(bytes.size(), offset + stride_of(length));
+    ++n;
+  }
+  return n;
+}
 
 /// Reads elements from one key and lays their messages into slots, always one request ahead. `Source` is a dialect's:
 ///
@@ -64,8 +132,9 @@ class Reader {
     std::size_t filled = 0;
     while (filled < slots.count) {
       if (at_ == elements_.size() && !next_reply()) break;
-      filled +=
-          taken != nullptr ? unpack_tasks(slots.from(filled), *taken, filled) : unpack_results(slots.from(filled));
+      const std::string_view bytes = elements_[at_].bytes;
+      filled += taken != nullptr ? unpack_tasks(bytes, offset_, slots.from(filled), *taken, filled)
+                                 : unpack_results(bytes, offset_, slots.from(filled));
       if (offset_ < elements_[at_].bytes.size()) break;  // the slots are full, the element is not empty yet
       if (taken != nullptr && !elements_[at_].id.empty()) taken->ids.emplace_back(elements_[at_].id);
       ++at_;
@@ -106,47 +175,6 @@ class Reader {
     expected_ = source_.request(connection_, most_);
     connection_.flush();
   }
-  std::size_t unpack_results(Messages slots) {
-    const std::string_view bytes = elements_[at_].bytes;
-    std::size_t n = 0;
-    while (n < slots.count && offset_ < bytes.size()) {
-      Header header{};
-      const std::size_t left = bytes.size() - offset_;
-      std::memcpy(&header, bytes.data() + offset_, std::min(left, sizeof header));
-      const std::size_t length = payload_bytes(header);
-      if (left < sizeof header || left - sizeof header < length) {
-        spdlog::warn("dropped {} bytes that are no result: shorter than their header says", left);
-        offset_ = bytes.size();
-        break;
-      }
-      // A result longer than the slot keeps its length in the header: it is found to be wrong.
-      const std::size_t kept = std::min(length, slots.stride - sizeof header);
-      std::memcpy(slots.base + n * slots.stride, bytes.data() + offset_, sizeof header + kept);
-      offset_ = std::min(bytes.size(), offset_ + stride_of(length));
-      ++n;
-    }
-    return n;
-  }
-  std::size_t unpack_tasks(Messages slots, Taken& taken, std::size_t first) {
-    const std::string_view bytes = elements_[at_].bytes;
-    std::size_t n = 0;
-    while (n < slots.count && offset_ < bytes.size()) {
-      const Parsed task = parse(bytes.substr(offset_));
-      if (task.bytes.empty()) {
-        taken.refused.push_back({std::string(bytes.substr(offset_)),
-                                 {},
-                                 Fault::none,
-                                 "it is no message: shorter than its header says",
-                                 first + n});
-        offset_ = bytes.size();
-        break;
-      }
-      offset_ = std::min(bytes.size(), offset_ + task.stride);
-      n += lay_task(task, slots.from(n).first(1), taken, first + n) ? 1 : 0;
-    }
-    return n;
-  }
-
   redis::Connection& connection_;
   Source source_;
   std::size_t most_;
@@ -156,30 +184,5 @@ class Reader {
   unsigned expected_ = 0;  // replies to the last request
   bool finishing_ = false;
 };
-
-inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index) {
-  const TaskInfo info = info_of(task.header);
-  const auto refuse = [&](Fault fault, std::string why) {
-    taken.refused.push_back({std::string(task.bytes), task.header, fault, std::move(why), index});
-    return false;
-  };
-  if (info.version > kNewestVersion) {
-    return refuse(Fault::bad_version,
-                  fmt::format("version {} of the format; this worker knows 0 to {}", info.version, kNewestVersion));
-  }
-  if (task.payload.size() > slot.stride - sizeof(Header)) {
-    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker takes {}", task.payload.size(),
-                                               slot.stride - sizeof(Header)));
-  }
-  if (task.extension.deadline_ms != 0) {
-    if (unix_ms() >= task.extension.deadline_ms) return refuse(Fault::expired, "its deadline had passed");
-    taken.deadlines.resize(index + 1);
-    taken.deadlines[index] = task.extension.deadline_ms;
-  }
-  taken.retried |= info.attempts != 0;
-  std::memcpy(slot.base, &task.header, sizeof(Header));
-  std::memcpy(slot.payload(0), task.payload.data(), task.payload.size());
-  return true;
-}
 
 }  // namespace feedrate::redis_queue

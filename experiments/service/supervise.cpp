@@ -1,4 +1,4 @@
-#include "experiments/cli/supervise.hpp"
+#include "experiments/service/supervise.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

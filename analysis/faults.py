@@ -1,0 +1,58 @@
+"""The table of guarantees: what each queue lost and sent twice under each fault, from the lines of the fault tests."""
+
+import json
+from pathlib import Path
+
+from .document import Table, markdown_table
+from .errors import BadInput
+from .files import say
+from .marked import rewrite
+
+FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
+
+
+def write_faults(file: str, page: str | None, check: bool) -> int:
+    """Prints the table, or puts it into the page's block `faults`. Returns the exit code."""
+    if check and page is None:
+        raise BadInput("--check", "", "there is no block to check", "together with --readme PAGE.md")
+    text = faults_text(file)
+    if page is None:
+        say(text)
+        return 0
+    return rewrite(page, "--readme", "faults", lambda: text, check, file)
+
+
+def faults_text(file: str) -> str:
+    """One line a fault, one column a queue. Cases of the same two add up; the longest recovery counts."""
+    cases = _read(Path(file))
+    queues = sorted({case["queue"] for case in cases})
+    faults = list(dict.fromkeys(case["fault"] for case in cases))
+    rows = [[fault, *(_cell([c for c in cases if (c["queue"], c["fault"]) == (queue, fault)]) for queue in queues)] for fault in faults]
+    sent = sum(case["sent"] for case in cases)
+    note = (
+        f"Each cell: tasks lost / results that came twice, of how many tasks, and the seconds from the last task's sending "
+        f"until the last result. {sent:,} tasks in {len(cases)} cases."
+    )
+    return f"{markdown_table(Table(['fault', *queues], rows))}\n\n{note}"
+
+
+def _cell(cases: list[dict]) -> str:
+    if not cases:
+        return "—"
+    lost, twice, sent = (sum(case[field] for case in cases) for field in ("lost", "duplicated", "sent"))
+    return f"{lost} / {twice} of {sent:,}, {max(case['recovery_seconds'] for case in cases):.1f} s"
+
+
+def _read(path: Path) -> list[dict]:
+    if not path.is_file():
+        raise BadInput("FILE", path, "no such file", "what the tests wrote to $FEEDRATE_FAULTS")
+    cases = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            case = json.loads(line)
+            cases.append({field: case[field] for field in FIELDS})
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput("FILE", path, f"line {number} is no case ({error})", f"objects with {', '.join(FIELDS)}") from None
+    if not cases:
+        raise BadInput("FILE", path, "holds no case", "what the tests wrote to $FEEDRATE_FAULTS")
+    return cases

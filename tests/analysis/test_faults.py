@@ -1,0 +1,50 @@
+"""The table of what queues lost under faults."""
+
+import json
+
+import pytest
+
+from analysis import commands
+from analysis.faults import faults_text
+
+
+def case(queue="redis_list", fault="worker killed", **fields):
+    return {"queue": queue, "fault": fault, "sent": 1000, "lost": 0, "duplicated": 0, "failed": 0, "recovery_seconds": 0.0} | fields
+
+
+def written(tmp_path, cases):
+    file = tmp_path / "faults.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in cases))
+    return str(file)
+
+
+def test_cases_of_one_queue_and_fault_add_up(tmp_path):
+    cases = [
+        case(lost=3),
+        case(lost=4, recovery_seconds=1.25),
+        case("redis_reliable", duplicated=2),
+        case("redis_reliable", "connections cut", duplicated=5, recovery_seconds=0.7),
+    ]
+    lines = faults_text(written(tmp_path, cases)).splitlines()
+    assert lines[0] == "| fault | redis_list | redis_reliable |"
+    assert "| worker killed | 7 / 0 of 2,000, 1.2 s | 0 / 2 of 1,000, 0.0 s |" in lines
+    assert "| connections cut | — | 0 / 5 of 1,000, 0.7 s |" in lines
+    assert "4,000 tasks in 4 cases" in lines[-1]
+
+
+def test_the_block_of_a_page_is_written_and_checked(tmp_path):
+    file, page = written(tmp_path, [case(lost=3)]), tmp_path / "page.md"
+    page.write_text("before\n<!-- faults:begin -->\n<!-- faults:end -->\nafter\n")
+    words = ["faults", file, "--readme", str(page)]
+    assert commands.run([*words, "--check"]) == 1
+    assert commands.run(words) == 0
+    assert "3 / 0 of 1,000" in page.read_text()
+    assert commands.run([*words, "--check"]) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", "nonsense", '{"queue": 1}'])
+def test_what_is_no_case_is_refused_by_its_line(tmp_path, text, capsys):
+    file = tmp_path / "faults.jsonl"
+    file.write_text(text)
+    assert commands.run(["faults", str(file)]) == 2
+    assert str(file) in capsys.readouterr().err

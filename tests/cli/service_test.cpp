@@ -1,0 +1,148 @@
+// A worker as a service: metrics, health, log, restarts.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "tests/cli/task_format.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+/// A port of this machine that nobody uses just now.
+int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+/// The answer to GET, head and body; empty when nobody answers.
+std::string get(int port, const std::string& path) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+    send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+    char buffer[4096];
+    for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;)
+      answer.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(fd);
+  return answer;
+}
+
+/// The value of a metric, whatever its labels; -1 when there is none.
+double value_of(const std::string& metrics, const std::string& name) {
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name + "{")) return std::stod(line.substr(line.rfind(' ') + 1));
+  }
+  return -1;
+}
+
+class ServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace();
+    if (!fs::exists(fs::path(executable()).parent_path() / "feedrate_metrics.so")) {
+      GTEST_SKIP() << "built without prometheus-cpp";
+    }
+  }
+  std::unique_ptr<Process> start(const Words& more) {
+    Words words{"worker",   "--queue", "redis_reliable", "--device", "cpu",     "--redis", server_->url(),
+                "--prefix", "t",       "--workload",     "faulty",   "--lease", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto process = place_.start(words);
+    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
+    return process;
+  }
+  void push(std::uint64_t id, const std::vector<std::uint32_t>& words) {
+    server_->command({"LPUSH", "t:tasks", encode(id, words)});
+  }
+  std::optional<RedisServer> server_;
+  Workplace place_;
+};
+
+TEST_F(ServiceTest, MetricsCountWhatHappened) {
+  const int port = free_port();
+  const auto worker = start({"--metrics", "127.0.0.1:" + std::to_string(port), "--retry-after", "0.01", "--name", "w"});
+  for (std::uint64_t id = 0; id < 10; ++id) push(id, {1, 2, 3, 4});
+  push(10, {0xFA17'0001, 0, 0, 0});  // refused
+  push(11, {0xFA17'0002, 1, 0, 0});  // "not now", once
+  ASSERT_TRUE(await([&] { return server_->integer({"LLEN", "t:results:0"}) == 12; })) << worker->err();
+  const std::string metrics = get(port, "/metrics");
+  EXPECT_TRUE(metrics.starts_with("HTTP/1.1 200")) << metrics;
+  EXPECT_EQ(value_of(metrics, "feedrate_tasks_served_total"), 13) << metrics;
+  EXPECT_EQ(value_of(metrics, "feedrate_tasks_failed_total"), 1);
+  EXPECT_EQ(value_of(metrics, "feedrate_tasks_retried_total"), 1);
+  EXPECT_EQ(value_of(metrics, "feedrate_tasks_buried_total"), 1);
+  EXPECT_EQ(value_of(metrics, "feedrate_dead_letters"), 1);
+  EXPECT_EQ(value_of(metrics, "feedrate_queue_depth"), 0);
+  EXPECT_EQ(value_of(metrics, "feedrate_workers"), 1);
+  EXPECT_EQ(value_of(metrics, "feedrate_server_up"), 1);
+  EXPECT_GE(value_of(metrics, "feedrate_batch_seconds_count"), 1);
+  EXPECT_NE(metrics.find("feedrate_batch_seconds_bucket{worker=\"w\",le=\"+Inf\"}"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("# TYPE feedrate_tasks_served_total counter"), std::string::npos);
+  EXPECT_NE(get(port, "/nothing").find(" 404 "), std::string::npos);
+}
+
+TEST_F(ServiceTest, HealthEndsWithTheServerAndComesBackWithIt) {
+  const int port = free_port();
+  const auto worker = start({"--metrics", "127.0.0.1:" + std::to_string(port)});
+  const auto healthy = [&] { return get(port, "/healthz").starts_with("HTTP/1.1 200"); };
+  EXPECT_TRUE(await(healthy));
+  server_->process().signal(SIGKILL);
+  EXPECT_TRUE(await([&] { return get(port, "/healthz").starts_with("HTTP/1.1 503"); }));
+  EXPECT_EQ(value_of(get(port, "/metrics"), "feedrate_server_up"), 0);
+  server_->kill_and_start();
+  EXPECT_TRUE(await(healthy)) << worker->err();
+  EXPECT_GE(value_of(get(port, "/metrics"), "feedrate_reconnects_total"), 1);
+}
+
+TEST_F(ServiceTest, AnAddressThatIsTakenIsRefused) {
+  const int port = free_port();
+  const auto worker = start({"--metrics", std::to_string(port)});
+  const Outcome outcome =
+      place_.run({"worker", "--device", "cpu", "--redis", server_->url(), "--metrics", std::to_string(port)});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("--metrics"), std::string::npos) << outcome.err;
+}
+
+TEST_F(ServiceTest, TheLogIsJsonWhereThatIsAskedFor) {
+  const auto worker = start({"--log", "json", "--name", "a \"name\""});
+  server_->command({"LPUSH", "t:tasks", "no message"});
+  ASSERT_TRUE(await([&] { return worker->err().find("dropped") != std::string::npos; })) << worker->err();
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0);
+  const auto lines = rows_of(worker->err());
+  ASSERT_GE(lines.size(), 3u) << worker->err();
+  for (const Json& line : lines) {
+    EXPECT_TRUE(line.contains("time") && line.contains("message") && line["process"].is_number()) << line;
+  }
+  EXPECT_NE(lines[0]["message"].get<std::string>().find("a \"name\""), std::string::npos);
+  EXPECT_EQ(lines[1]["level"], "warning");
+}
+
+TEST_F(ServiceTest, ASupervisedWorkerEndsWithItsSupervisor) {
+  const auto worker = start({"--supervise", "--name", "s"});
+  EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; }));
+  push(1, {0xFA17'0003, 0, 0, 0});
+  EXPECT_TRUE(await([&] { return server_->integer({"LLEN", "t:results:0"}) == 1; })) << worker->err();
+  EXPECT_EQ(server_->integer({"XLEN", "t:dead"}), 1);
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
+  EXPECT_TRUE(await([&] { return processes_naming(server_->socket()).size() <= 1; })) << "a child lives on";
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test
