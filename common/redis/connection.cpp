@@ -35,6 +35,11 @@ int parse_int(const std::string& url, std::string_view digits, int most) {
 
 Endpoint parse_url(const std::string& url) {
   Endpoint endpoint;
+  if (url.starts_with("rediss://")) {
+    throw BadInput(
+        "--redis", without_password(url),
+        std::string(kAllowedUrls) + "; TLS is not built in: put a TLS proxy such as stunnel beside the worker");
+  }
   const bool unix_socket = url.starts_with("unix://");
   if (!unix_socket && !url.starts_with("redis://")) throw BadInput("--redis", without_password(url), kAllowedUrls);
   std::string_view rest(url);
@@ -72,6 +77,14 @@ std::string without_password(const std::string& url) {
   return colon < at ? url.substr(0, colon + 1) + "***" + url.substr(at) : url;
 }
 
+void hide_password(char* url) {
+  const std::string_view text(url);
+  const auto at = text.rfind('@'), scheme = text.find("://");
+  if (at == text.npos || scheme == text.npos || at < scheme) return;
+  const auto colon = text.find(':', scheme + 3);
+  if (colon < at) std::memset(url + colon + 1, '*', at - colon - 1);
+}
+
 Connection::Connection(const std::string& url) : name_(without_password(url)), input_(kReadSize) {
   const Endpoint endpoint = parse_url(url);
   context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
@@ -100,6 +113,7 @@ Connection::Connection(const std::string& url) : name_(without_password(url)), i
 
 void Connection::begin_command(std::size_t words) {
   fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
+  if (unanswered_ == 0) waiting_since_ns_ = now_ns();
   ++unanswered_;
 }
 
@@ -155,33 +169,35 @@ Reply Connection::next_reply() {
 Reply Connection::try_read() {
   if (unanswered_ == 0) return nullptr;
   flush();
-  return receive_some();
+  return receive_some(true);
 }
 
 Reply Connection::try_receive() {
   ++unanswered_;  // which the message will take away
-  Reply message = receive_some();
+  Reply message = receive_some(false);
   if (!message) --unanswered_;
   return message;
 }
 
-Reply Connection::receive_some() {
+Reply Connection::receive_some(bool awaited) {
   if (Reply reply = next_reply()) return reply;
   const ssize_t n = recv(context_->fd, input_.data(), input_.size(), 0);
   if (n == 0) throw ServerFailure(fmt::format("Redis {}: the server closed the connection", name_));
   if (n < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return nullptr;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
+      if (!awaited || now_ns() - waiting_since_ns_ < kReplyTimeoutNs) return nullptr;
+      throw ServerFailure(fmt::format("Redis {}: no answer within 5 s", name_));
+    }
     throw ServerFailure(fmt::format("Redis {}: receiving: {}", name_, std::strerror(errno)));
   }
+  waiting_since_ns_ = now_ns();
   redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
   return next_reply();
 }
 
 Reply Connection::read() {
-  const auto deadline = now_ns() + kReplyTimeoutNs;
   while (true) {
     if (Reply reply = try_read()) return reply;
-    if (now_ns() > deadline) throw ServerFailure(fmt::format("Redis {}: no answer within 5 s", name_));
     const bool all_sent = flush();
     pollfd descriptor{context_->fd, static_cast<short>(POLLIN | (all_sent ? 0 : POLLOUT)), 0};
     poll(&descriptor, 1, 1000);

@@ -1,6 +1,7 @@
 #pragma once
 #include <hiredis/hiredis.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct Endpoint {
 Endpoint parse_url(const std::string& url);
 /// The URL without its password, for messages and rows.
 std::string without_password(const std::string& url);
+/// Overwrites the password of a URL where it lies: in a process's arguments, which all users of the machine see.
+void hide_password(char* url);
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -55,7 +58,8 @@ class Connection {
   bool flush();
   std::size_t unsent() const { return output_.size() - sent_; }
   std::size_t unanswered() const { return unanswered_; }
-  /// The next reply if it has arrived, else null. Sends first. Throws Failure on an error reply.
+  /// The next reply if it has arrived, else null. Sends first. Throws ServerFailure on an error reply, and when the
+  /// server has owed one for five seconds: the connection may be half open.
   Reply try_read();
   /// The next message of a subscription, if one has arrived: nobody asked for it, so it is no answer.
   Reply try_receive();
@@ -69,13 +73,15 @@ class Connection {
     void operator()(redisContext* context) const { redisFree(context); }
   };
   Reply next_reply();
-  Reply receive_some();
+  /// `awaited`: the server owes something.
+  Reply receive_some(bool awaited);
 
   std::unique_ptr<redisContext, FreeContext> context_;
   std::string name_;  // for messages
   std::string output_;
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
+  std::uint64_t waiting_since_ns_ = 0;  // for the next bytes
   std::vector<char> input_;
 };
 

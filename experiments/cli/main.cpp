@@ -2,9 +2,11 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "common/error.hpp"
+#include "common/redis/connection.hpp"
 #include "common/threads.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
@@ -72,6 +74,7 @@ int main(int argc, char** argv) {
   feedrate::available_cores();  // before any thread is bound to one
   feedrate::install_signal_handlers();
   const std::vector<std::string> arguments(argv, argv + argc);
+  std::for_each(argv + 1, argv + argc, feedrate::redis::hide_password);
   CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
   try {
     refuse_doubles();

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/cli/ledger.hpp"
+#include "tests/cli/proxy.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -18,14 +19,15 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   }
   virtual Words server_settings() const { return {}; }
   bool at_least_once() const { return cli_test::at_least_once(GetParam()); }
-  std::unique_ptr<Process> start(const Words& more = {}) {
+  std::unique_ptr<Process> start(const Words& more = {}) { return start_at(server_->url(), more); }
+  std::unique_ptr<Process> start_at(const std::string& url, const Words& more = {}) {
     Words words{"worker",
                 "--queue",
                 GetParam(),
                 "--device",
                 "cpu",
                 "--redis",
-                server_->url(),
+                url,
                 "--prefix",
                 "t",
                 "--lease",
@@ -176,6 +178,33 @@ TEST_P(DeliveryTest, ConnectionsAreCut) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
+TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
+  Proxy network(server_->socket());
+  const auto through = start_at(network.url()), beside = start();
+  Ledger ledger(server_->socket(), GetParam());
+  ledger.start_sending(kPerSecond / 4);
+  network.delay(0.02);
+  std::this_thread::sleep_for(Seconds(0.5));
+  network.delay(0);
+  network.cut();
+  std::this_thread::sleep_for(Seconds(0.3));
+  network.stall();  // half open: nobody says that the connection is gone
+  std::this_thread::sleep_for(Seconds(0.3));
+  ledger.stop_sending();
+  const double recovery = ledger.settle(Seconds(7));
+  judge("network slow, cut, half open", ledger.tally(), recovery);
+  EXPECT_TRUE(await([&] { return through->err().find("no answer within 5 s") != std::string::npos; }, Seconds(8)))
+      << "it still waits: " << through->err();
+  // And it serves again, alone.
+  beside->signal(SIGTERM);
+  EXPECT_EQ(beside->wait(), 0);
+  push(encode(1ULL << 40, {1}));
+  EXPECT_TRUE(await([&] {
+    return server_->integer({"EXISTS", "t:tasks"}) == 0 || GetParam() == "redis_stream";
+  })) << through->err();
+  EXPECT_FALSE(through->ended()) << through->err();
+}
+
 TEST_P(DeliveryTest, AFullServerIsWaitedFor) {
   const auto worker = start();
   Ledger ledger(server_->socket(), GetParam());
@@ -211,6 +240,29 @@ TEST_P(DeliveryTest, TheServerIsKilledAndComesBack) {
           recovery);
     EXPECT_FALSE(one->ended()) << one->err();
     EXPECT_FALSE(two->ended()) << two->err();
+  }
+}
+
+TEST_P(DeliveryTest, NothingIsLeftOfWorkersThatEnded) {
+  if (!at_least_once()) GTEST_SKIP() << "has no leases";
+  for (int i = 0; i < 3; ++i) {
+    const auto worker = start();
+    push(encode(static_cast<std::uint64_t>(i), {1}));
+    EXPECT_TRUE(await([&] { return results().size() == static_cast<std::size_t>(i) + 1; }));
+    worker->signal(i == 1 ? SIGKILL : SIGTERM);
+    worker->wait();
+  }
+  const auto last = start();
+  const auto consumers = [&] {
+    const Reply reply = server_->command({"XINFO", "CONSUMERS", "t:tasks", "feedrate"});
+    return GetParam() == "redis_stream" && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
+  };
+  // One that was only started has not read yet, and is no consumer so far.
+  const auto cards = [&](const char* key) { return server_->integer({"ZCARD", key}); };
+  EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:graves") == 0 && consumers() <= 1; }, Seconds(8)))
+      << cards("t:leases") << " leases, " << cards("t:graves") << " graves, " << consumers() << " consumers";
+  for (const char* pattern : {"t:processing:*", "t:alone:*", "t:suspects", "t:history"}) {
+    EXPECT_EQ(server_->command({"KEYS", pattern})->elements, 0u) << pattern;
   }
 }
 

@@ -100,6 +100,7 @@ TEST_F(Run, InterruptEndsItWithItsRow) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].at("status"), "invalid");
   EXPECT_EQ(rows[0].at("cause"), "interrupted");
+  EXPECT_NE(rows[0].at("reason").get<std::string>().find("interrupted"), std::string::npos) << rows[0].at("reason");
   EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
 }
 

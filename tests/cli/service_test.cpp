@@ -133,6 +133,22 @@ TEST_F(ServiceTest, TheLogIsJsonWhereThatIsAskedFor) {
   EXPECT_EQ(lines[1]["level"], "warning");
 }
 
+TEST_F(ServiceTest, NobodySeesAPassword) {
+  server_.emplace(Words{}, "s3cret-word");
+  for (const bool supervised : {false, true}) {
+    const auto worker = start(supervised ? Words{"--supervise"} : Words{});
+    EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; })) << worker->err();
+    // The process itself and its child; the test's server has the word in its arguments, too.
+    for (const pid_t id : processes_naming("s3cret-word")) {
+      EXPECT_EQ(read_text(fs::path("/proc") / std::to_string(id) / "cmdline").find("worker"), std::string::npos) << id;
+    }
+    EXPECT_EQ(worker->err().find("s3cret-word"), std::string::npos);
+    worker->signal(SIGTERM);
+    EXPECT_EQ(worker->wait(), 0);
+    server_->command({"DEL", "t:leases"});
+  }
+}
+
 TEST_F(ServiceTest, ASupervisedWorkerEndsWithItsSupervisor) {
   const auto worker = start({"--supervise", "--name", "s"});
   EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; }));

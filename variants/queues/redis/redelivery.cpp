@@ -129,6 +129,17 @@ local function take_over_pending(dead, innocent)
     end
   end
 end
+-- The group keeps every consumer that it ever had, and names are new ones unless the user gives them.
+local function forget_consumer(dead)
+  local consumer = dead:match('^(.*):[^:]*$')
+  if kind ~= 'stream' or not consumer then return end
+  for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
+    if other:sub(1, #consumer + 1) == consumer .. ':' then return end
+  end
+  if #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, consumer) == 0 then
+    redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, consumer)
+  end
+end
 if lease > 0 then
   if first then
     for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
@@ -145,6 +156,7 @@ if lease > 0 then
   for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('graves'), '-inf', now, 'LIMIT', 0, 10)) do
     redis.call('ZREM', key('graves'), dead)
     take_over(dead)
+    forget_consumer(dead)
   end
   if kind == 'stream' then
     local claimed = redis.call('XAUTOCLAIM', key('tasks'), group, worker, lease, '0-0', 'COUNT', 1000)[2]
