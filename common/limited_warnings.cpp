@@ -13,7 +13,6 @@ constexpr std::uint64_t kWindowNs = 60'000'000'000;
 }  // namespace
 
 void LimitedWarnings::warn(const std::string& text) {
-  ++counted_;
   const std::uint64_t now = now_ns();
   if (window_begin_ns_ == 0 || now - window_begin_ns_ > kWindowNs) {
     if (hidden_ != 0) spdlog::warn("{} warnings more like these were not printed", hidden_);

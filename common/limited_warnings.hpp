@@ -9,10 +9,9 @@ namespace feedrate {
 class LimitedWarnings {
  public:
   void warn(const std::string& text);
-  std::uint64_t counted() const { return counted_; }
 
  private:
-  std::uint64_t window_begin_ns_ = 0, counted_ = 0;
+  std::uint64_t window_begin_ns_ = 0;
   unsigned printed_ = 0, hidden_ = 0;  // in this window
 };
 

@@ -16,7 +16,7 @@ struct WorkerMetrics {
   Count retried = 0;   ///< put back for another attempt
   Count buried = 0;    ///< made dead letters
   Count suspects = 0;  ///< served alone, because their worker had died
-  Count batches = 0, batch_ns = 0;
+  Count batch_ns = 0;
   std::array<Count, kBatchSeconds.size() + 1> batch_buckets{};
   Count reconnects = 0;  ///< after the server was away or refused something
   Count alive_ns = 0;    ///< when it last looked for work, by the steady clock
@@ -27,7 +27,6 @@ struct WorkerMetrics {
     std::size_t bucket = 0;
     while (bucket < kBatchSeconds.size() && static_cast<double>(ns) * 1e-9 > kBatchSeconds[bucket]) ++bucket;
     add(batch_buckets[bucket]);
-    add(batches);
     add(batch_ns, ns);
   }
 };

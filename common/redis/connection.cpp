@@ -161,7 +161,8 @@ Reply Connection::next_reply() {
   Reply reply(static_cast<redisReply*>(raw));
   if (reply) {
     --unanswered_;
-    if (reply->type == REDIS_REPLY_ERROR) throw ServerFailure(fmt::format("Redis {}: {}", name_, text(*reply)));
+    if (reply->type == REDIS_REPLY_ERROR)
+      throw ServerFailure(fmt::format("Redis {}: {}", name_, text(*reply)), text(*reply));
   }
   return reply;
 }

@@ -34,6 +34,9 @@ inline std::string_view text(const redisReply& reply) { return {reply.str, reply
 /// What a server answered wrongly, or that it went away: with a new connection it may be over.
 struct FEEDRATE_EXPORT ServerFailure : Failure {
   using Failure::Failure;
+  ServerFailure(const std::string& what, std::string_view answer)
+      : Failure(what), code(answer.substr(0, answer.find(' '))) {}
+  std::string code = {};  ///< the first word of an error reply ("OOM"); empty where the connection failed
 };
 
 /// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.

@@ -85,6 +85,13 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   return served += worker.served();
 }
 
+/// Whether what failed is the connection or the state of the server, and not something that one task brings about.
+bool is_of_the_server(const redis::ServerFailure& failure) {
+  constexpr std::array<std::string_view, 10> kStates{"",         "OOM",  "READONLY",   "MISCONF",     "LOADING",
+                                                     "NOSCRIPT", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS"};
+  return std::find(kStates.begin(), kStates.end(), failure.code) != kStates.end();
+}
+
 /// A server that went away or is full may come back: everything is made anew, with longer and longer pauses. What this
 /// worker held stays on the server and is taken over when its lease runs out.
 std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
@@ -92,16 +99,16 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
   std::uint64_t served = 0;
   double pause = kFirstPause;
   auto failing_since = Clock::time_point::max();
-  for (std::uint64_t before = 0;;) {
+  while (true) {
+    const auto begin = Clock::now();
     try {
       return serve(config, options.name, served);
     } catch (const redis::ServerFailure& failure) {
-      if (served != before) {  // it had worked for a while
+      if (std::chrono::duration<double>(Clock::now() - begin).count() > kLongestPause) {  // it had worked for a while
         pause = kFirstPause;
         failing_since = Clock::time_point::max();
       }
-      before = served;
-      config.resumed = true;
+      config.resumed = config.metrics->connected && is_of_the_server(failure);
       failing_since = std::min(failing_since, Clock::now());
       WorkerMetrics::add(config.metrics->reconnects);
       config.metrics->connected = false;
@@ -126,6 +133,7 @@ std::vector<std::string> child_of(std::vector<std::string> words, const std::str
   if (std::none_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--name"); })) {
     words.push_back("--name=" + name);
   }
+  words.emplace_back("--supervise=false");  // a config file may say otherwise
   return words;
 }
 

@@ -83,7 +83,9 @@ struct MetricsEndpoint::State {
       tell(kFeedrateGauge, "feedrate_dead_letters", "Dead letters that are kept.",
            length_of(*connection, names.dead()));
       tell(kFeedrateGauge, "feedrate_workers", "Workers whose lease has not ended.",
-           length_of(*connection, names.leases()));
+           static_cast<double>(
+               connection->command({"ZCOUNT", names.leases(), std::to_string(redis_queue::unix_ms()), "+inf"})
+                   ->integer));
       tell(kFeedrateGauge, "feedrate_server_up", "Whether the Redis server answers.", 1);
     } catch (const Failure&) {
       connection.reset();
@@ -96,7 +98,8 @@ struct MetricsEndpoint::State {
       std::snprintf(reason, size, "not connected to the server");
       return false;
     }
-    const double silent = static_cast<double>(now_ns() - watched.metrics.alive_ns.load()) * 1e-9;
+    const std::uint64_t alive = watched.metrics.alive_ns.load();  // before the clock is read
+    const double silent = static_cast<double>(now_ns() - alive) * 1e-9;
     if (silent <= watched.lease_seconds) return true;
     std::snprintf(reason, size, "did not look for work for %.1f s", silent);
     return false;

@@ -37,11 +37,12 @@ pid_t start(std::vector<std::string>& words) {
   return child;
 }
 
-/// Waits for the child's end and returns its status; hands on the user's wish to end, once.
-int wait_for(pid_t child, bool& told) {
+/// Waits for the child's end and returns its status; hands on the user's wish to end, again and again, because a child
+/// that is only just starting does not hear it.
+int wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    if (interrupted() && !std::exchange(told, true)) kill(child, SIGTERM);
+    if (interrupted()) kill(child, SIGTERM);
     std::this_thread::sleep_for(kLook);
   }
   return status;
@@ -50,14 +51,15 @@ int wait_for(pid_t child, bool& told) {
 }  // namespace
 
 int supervise(std::vector<std::string> words) {
+  std::signal(SIGCHLD, SIG_DFL);  // or the child's end could not be asked for
   double pause = kFirstPause;
-  bool told = false;
-  while (true) {
+  for (bool first = true;; first = false) {
     const auto begin = std::chrono::steady_clock::now();
-    const int status = wait_for(start(words), told);
+    const int status = wait_for(start(words));
     const bool signalled = WIFSIGNALED(status);
     const int code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (interrupted() || (!signalled && code != 1)) return code;
+    // What was asked wrongly is wrong at the first start; later it is a server that can't be reached.
+    if (interrupted() || (!signalled && code != 1 && (first || code != 2))) return code;
     if (Seconds(std::chrono::steady_clock::now() - begin).count() > kLongEnough) pause = kFirstPause;
     spdlog::error("the worker ended {}; started again in {:.2g} s",
                   signalled ? fmt::format("by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))

@@ -315,6 +315,21 @@ TEST_P(DeliveryTest, APoisonedMessageDiesAloneAndItsMatesSucceed) {
   EXPECT_EQ(worker->wait(), 0) << worker->err();
 }
 
+TEST_P(DeliveryTest, AResultThatIsRefusedHoldsUpNobodyElse) {
+  if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
+  server_->command({"SET", "t:results:9", "a key of another kind"});
+  for (std::uint64_t i = 0; i < 20; ++i) push(encode(id_of(i == 7 ? 9 : 0, i), {1}));
+  const auto worker = start({"--attempts", "2", "--batch", "8"});
+  EXPECT_TRUE(await([&] {
+    std::set<std::uint64_t> ids;
+    for (const auto& [id, message] : results()) ids.insert(id);
+    return ids.size() == 19 && server_->integer({"XLEN", "t:dead"}) == 1;
+  })) << results().size()
+      << worker->err();
+  EXPECT_FALSE(worker->ended()) << worker->err();
+  EXPECT_EQ(letters().at(0)["id"], "0009000000000007");
+}
+
 TEST_P(DeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
   auto worker = start({"--payload", "64"});
   push("garbage");

@@ -92,6 +92,16 @@ class Ledger {
     sigaddset(&broken, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &broken, nullptr);
   }
+  void append(redisContext& context, const std::string& element, std::uint64_t score) const {
+    if (stream_) {
+      redisAppendCommand(&context, "XADD %s:tasks * m %b", prefix_.c_str(), element.data(), element.size());
+    } else if (sorted_) {
+      redisAppendCommand(&context, "ZADD %s:tasks %llu %b", prefix_.c_str(), static_cast<unsigned long long>(score),
+                         element.data(), element.size());
+    } else {
+      redisAppendCommand(&context, "LPUSH %s:tasks %b", prefix_.c_str(), element.data(), element.size());
+    }
+  }
   void send(const std::stop_token& stop, double per_second) {
     ignore_broken_pipes();
     using Clock = std::chrono::steady_clock;
@@ -103,21 +113,23 @@ class Ledger {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         continue;
       }
-      std::vector<std::uint64_t> ids;
+      std::vector<std::vector<std::uint64_t>> asked;  // ids of each element; none of what is no message
       const auto due = static_cast<std::uint64_t>(Seconds(Clock::now() - begin).count() * per_second);
-      for (; next < due && ids.size() < 200; ++next) {
-        ids.push_back(next);
-        const std::string task = encode(next, std::vector<std::uint32_t>(16, static_cast<std::uint32_t>(next)));
-        if (stream_) {
-          redisAppendCommand(context.get(), "XADD %s:tasks * m %b", prefix_.c_str(), task.data(), task.size());
-        } else if (sorted_) {
-          redisAppendCommand(context.get(), "ZADD %s:tasks %llu %b", prefix_.c_str(),
-                             static_cast<unsigned long long>(next), task.data(), task.size());
-        } else {
-          redisAppendCommand(context.get(), "LPUSH %s:tasks %b", prefix_.c_str(), task.data(), task.size());
+      while (next < due && asked.size() < 200) {
+        std::vector<std::uint64_t> ids;
+        std::string element;
+        for (int n = next % 16 == 3 ? 3 : 1; n != 0; --n, ++next) {
+          ids.push_back(next);
+          element += encode(next, std::vector<std::uint32_t>(16, static_cast<std::uint32_t>(next)));
+        }
+        append(*context, element, next);
+        asked.push_back(std::move(ids));
+        if (next % 64 == 0) {  // what a stranger might send
+          append(*context, "no message " + std::to_string(next), next);
+          asked.emplace_back();
         }
       }
-      for (const std::uint64_t id : ids) {
+      for (const auto& ids : asked) {
         void* raw = nullptr;
         if (redisGetReply(context.get(), &raw) != REDIS_OK) {
           context.reset();  // nobody knows whether the rest arrived
@@ -126,7 +138,7 @@ class Ledger {
         const Reply reply(static_cast<redisReply*>(raw));
         if (reply->type == REDIS_REPLY_ERROR) continue;
         const std::lock_guard lock(mutex_);
-        sent_.insert(id);
+        sent_.insert(ids.begin(), ids.end());
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -85,7 +85,7 @@ struct PriorityDialect : ListDialect {
 
   class Tasks {
    public:
-    Tasks(Connection& connection, const QueueConfig& config, const std::string&, const Redelivery& redelivery)
+    Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
         : take_(connection, config, redelivery, kTake), redelivery_(redelivery) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive() || now_ns() < again_at_ns_) return 0;

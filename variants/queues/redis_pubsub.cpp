@@ -51,7 +51,7 @@ struct PubsubDialect : ListDialect {
   };
   class Tasks : public Results {
    public:
-    Tasks(Connection&, const QueueConfig& config, const std::string&, const Redelivery&)
+    Tasks(Connection&, const QueueConfig& config, const Redelivery&)
         : Results(config, KeyNames(config.redis.prefix).tasks()) {}
   };
 };

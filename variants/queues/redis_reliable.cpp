@@ -25,7 +25,7 @@ struct ReliableDialect : ListDialect {
 
   class Tasks {
    public:
-    Tasks(Connection& connection, const QueueConfig& config, const std::string&, const Redelivery& redelivery)
+    Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
         : take_(connection, config, redelivery, kTake), redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {

@@ -10,8 +10,8 @@ using redis::Connection;
 constexpr auto kField = "m";  // the one field of every entry
 
 /// Tasks and results as entries of Redis streams: pipelined XADD; workers read through a consumer group and acknowledge
-/// when the server has the result: at least once. What a dead worker held is pending in the group: any worker claims it
-/// once it was idle for a lease (Redelivery), and the same worker, started again, takes it up at once. Collectors read
+/// when the server has the result: at least once. What a dead worker held is pending in the group, and another takes it
+/// over when the lease of that consumer has ended (Redelivery). Collectors read
 /// their stream alone, by XREAD. What all are done with is trimmed.
 struct StreamDialect {
   static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
@@ -91,27 +91,26 @@ struct StreamDialect {
 
   class Tasks {
    public:
-    Tasks(Connection&, const QueueConfig& config, std::string consumer, const Redelivery& redelivery)
-        : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()), consumer_(std::move(consumer)) {}
+    Tasks(Connection&, const QueueConfig& config, const Redelivery& redelivery)
+        : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
-      connection.append({"XREADGROUP", "GROUP", kGroup, consumer_, "COUNT", std::to_string(elements), "BLOCK",
-                         std::to_string(kBlockMs), "STREAMS", key_, ">"});
+      connection.append({"XREADGROUP", "GROUP", kGroup, redelivery_.worker(), "COUNT", std::to_string(elements),
+                         "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, ">"});
       return 1;
     }
     void parse(const redisReply& reply, std::vector<Element>& elements) { parse_entries(reply, elements, last_); }
 
    private:
     const Redelivery& redelivery_;
-    std::string key_, consumer_, last_;
+    std::string key_, last_;
   };
 
   /// Acknowledges, then trims: everything below the oldest entry that any worker still holds is done with. Entries are
   /// delivered in the order of their ids, so when nothing is pending, all up to the last one seen here is done with.
   class Acks {
    public:
-    Acks(const KeyNames& names, std::string consumer, const Redelivery&)
-        : key_(names.tasks()), consumer_(std::move(consumer)) {}
+    Acks(Connection&, const KeyNames& names, const Redelivery&) : key_(names.tasks()) {}
     void done(Connection& connection, const std::vector<std::string>& ids) {
       if (ids.empty()) return;
       connection.begin_command(3 + ids.size());
@@ -132,20 +131,8 @@ struct StreamDialect {
       last_seen_.pop_front();
     }
 
-    /// Says that these are still being served; their time as idle entries begins anew.
-    void keep(Connection& connection, const std::vector<std::string>& ids) {
-      if (ids.empty()) return;
-      connection.begin_command(6 + ids.size());
-      for (const std::string_view word : {std::string_view("XCLAIM"), std::string_view(key_), std::string_view(kGroup),
-                                          std::string_view(consumer_), std::string_view("0")}) {
-        connection.add_word(word);
-      }
-      for (const auto& id : ids) connection.add_word(id);
-      connection.add_word("JUSTID");
-    }
-
    private:
-    std::string key_, consumer_;
+    std::string key_;
     std::deque<std::string> last_seen_;  // the last entry acknowledged, for each XPENDING on its way
   };
 };

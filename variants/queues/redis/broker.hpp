@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <limits>
 
 #include "common/limited_warnings.hpp"
 #include "variants/queues/redis/ends.hpp"
@@ -48,7 +49,6 @@ class RedisBroker final : public Broker {
       : names_(config.redis.prefix),
         shared_(config.redis.shared),
         results_ms_(std::to_string(static_cast<std::uint64_t>(config.redis.delivery.results_seconds * 1000))),
-        refresh_ns_(static_cast<std::uint64_t>(config.redis.delivery.lease_seconds * 1e9 / 3)),
         metrics_(config.metrics != nullptr ? *config.metrics : own_metrics_),
         pack_(pack_of(config.point)),
         in_stride_(config.in_stride()),
@@ -57,9 +57,9 @@ class RedisBroker final : public Broker {
         sink_(config.redis.url),
         source_id_(std::to_string(source_.command({"CLIENT", "ID"})->integer)),
         redelivery_(config.redis, consumer, incarnation, Dialect::kCustody, Dialect::kKind, config.resumed),
-        reader_(source_, typename Dialect::Tasks(source_, config, consumer, redelivery_),
+        reader_(source_, typename Dialect::Tasks(source_, config, redelivery_),
                 std::max<std::size_t>(1, config.point.batch / pack_)),
-        acks_(names_, consumer, redelivery_) {
+        acks_(sink_, names_, redelivery_) {
     if (const double window = once_window(config.point); window != 0) {
       once_.emplace(sink_, names_, Dialect::kKind, window, shared_);
     }
@@ -78,7 +78,8 @@ class RedisBroker final : public Broker {
     staging.alone = false;
     const Messages slots{staging.in.data(), in_stride_, staging.in.size() / in_stride_};
     std::size_t n = 0;
-    if (redelivery_.has_suspects() && !finishing_) {
+    if (alone_out_) return std::nullopt;
+    if (finishing_ ? redelivery_.holds_suspect() : redelivery_.has_suspects()) {
       // It may be what killed its worker: it is served when nothing else can die with it.
       if (fetched_ != completed_ || !unacked_.empty()) return std::nullopt;
       n = fetch_suspect(slots, staging);
@@ -88,8 +89,7 @@ class RedisBroker final : public Broker {
     staging.fetched_ns = now_ns();
     if (n == 0) {
       // Of elements without a message for the device: they are done with once they are answered.
-      for (const Refused& task : staging.taken.refused) answer(task);
-      if (!staging.taken.refused.empty() || !staging.taken.ids.empty()) settle(staging);
+      settle_without_device(staging);
       return std::nullopt;
     }
     return Batch{{staging.in.data(), in_stride_, n}, {staging.out.data(), out_stride_, n}, fetched_++};
@@ -103,7 +103,8 @@ class RedisBroker final : public Broker {
     std::size_t answered = 0, retried = 0;
     for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
       for (; answered < refused.size() && refused[answered].position <= begin; ++answered) answer(refused[answered]);
-      const std::size_t limit = answered < refused.size() ? refused[answered].position : batch.out.count;
+      const std::size_t limit =
+          answered < refused.size() ? std::min(refused[answered].position, batch.out.count) : batch.out.count;
       const unsigned producer = producer_of(batch.out.header(begin).id);
       retried = 0;
       for (end = begin; end < limit && producer_of(batch.out.header(end).id) == producer; ++end) {
@@ -139,7 +140,6 @@ class RedisBroker final : public Broker {
   void progress() override {
     metrics_.alive_ns.store(now_ns(), std::memory_order_relaxed);
     redelivery_.progress();
-    refresh();
     sink_.flush();
     while (const redis::Reply reply = sink_.try_read()) {
       ++replied_;
@@ -149,6 +149,7 @@ class RedisBroker final : public Broker {
     for (; !unacked_.empty() && unacked_.front().replies <= replied_; unacked_.pop_front()) {
       if (unacked_.front().alone) {
         redelivery_.release_suspect(sink_);
+        alone_out_ = false;
       } else {
         acks_.done(sink_, unacked_.front().ids);
       }
@@ -162,7 +163,8 @@ class RedisBroker final : public Broker {
     if (!finishing_) sink_.append_unanswered({"CLIENT", "UNBLOCK", source_id_});
     finishing_ = true;
     const bool nothing_to_come = reader_.finish();
-    return nothing_to_come && unacked_.empty() && sink_.unsent() == 0 && sink_.unanswered() == 0;
+    return nothing_to_come && !redelivery_.holds_suspect() && !alone_out_ && unacked_.empty() && sink_.unsent() == 0 &&
+           sink_.unanswered() == 0;
   }
 
  private:
@@ -181,7 +183,7 @@ class RedisBroker final : public Broker {
   std::size_t fetch_suspect(Messages slots, Staging& staging) {
     const auto suspect = redelivery_.take_suspect();
     if (!suspect) return 0;
-    staging.alone = true;
+    staging.alone = alone_out_ = true;
     const Parsed task = parse(*suspect);
     staging.taken.ids.emplace_back();  // settled even if it is refused
     return !task.bytes.empty() && lay_task(task, slots.first(1), staging.taken, 0) ? 1 : 0;
@@ -226,34 +228,34 @@ class RedisBroker final : public Broker {
     WorkerMetrics::add(metrics_.buried);
     redelivery_.bury(sink_, task.bytes, attempts, task.why);
   }
+  /// What came had no message for the device. It is acknowledged in its turn: with the last batch that is out.
+  void settle_without_device(Staging& staging) {
+    if (fetched_ == completed_) {
+      for (const Refused& task : staging.taken.refused) answer(task);
+      if (!staging.taken.refused.empty() || !staging.taken.ids.empty()) settle(staging);
+      return;
+    }
+    Taken& last = staging_[(fetched_ - 1) % staging_.size()].taken;
+    for (Refused& task : staging.taken.refused) {
+      task.position = std::numeric_limits<std::size_t>::max();  // behind all of them
+      last.refused.push_back(std::move(task));
+    }
+    last.ids.insert(last.ids.end(), staging.taken.ids.begin(), staging.taken.ids.end());
+  }
   /// Has all of a batch acknowledged once the server has said that it has the answers.
   void settle(Staging& staging) {
     unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging.taken.ids), staging.alone});
   }
-  /// Tasks that are held for longer than a third of the lease are still held.
-  void refresh() {
-    if constexpr (Dialect::kCustody == Custody::stream_group) {
-      const std::uint64_t now = now_ns();
-      if (now - refreshed_ns_ < refresh_ns_) return;
-      refreshed_ns_ = now;
-      for (std::uint64_t k = completed_; k < fetched_; ++k) {
-        const Staging& staging = staging_[k % staging_.size()];
-        if (now - staging.fetched_ns > refresh_ns_) acks_.keep(sink_, staging.taken.ids);
-      }
-      acks_.keep(sink_, reader_.waiting());
-    }
-  }
-
   KeyNames names_;
   bool shared_;
   std::string results_ms_;
-  std::uint64_t refresh_ns_, refreshed_ns_ = 0;
   WorkerMetrics own_metrics_;  // where nobody asked for any
   WorkerMetrics& metrics_;
   std::size_t pack_, in_stride_, out_stride_;
   redis::Connection source_, sink_;
   std::string source_id_;
   bool finishing_ = false;
+  bool alone_out_ = false;  // a suspect is being served
   Redelivery redelivery_;
   Reader<typename Dialect::Tasks> reader_;
   typename Dialect::Acks acks_;

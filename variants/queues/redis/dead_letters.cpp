@@ -16,12 +16,11 @@ if not letter then return 0 end
 for i = 1, #letter[2], 2 do
   if letter[2][i] == 'm' then
     local task = letter[2][i + 1]
-    if #task < 16 then return redis.error_reply('the letter holds no message') end
     local number = redis.call('INCR', KEYS[3])
     redis.call('ZADD', KEYS[2], 0, string.format('%016d', number) .. task:sub(1, 13) .. '\0' .. task:sub(15))
   end
 end
-redis.call('XDEL', KEYS[1], ARGV[1])
+redis.call('XDEL', KEYS[1], letter[1])
 return 1
 )lua";
 
@@ -71,6 +70,9 @@ std::optional<DeadLetter> DeadLetters::find(const std::string& letter_id) {
 }
 
 bool DeadLetters::requeue(const std::string& letter_id) {
+  const auto letter = find(letter_id);
+  if (!letter) return false;
+  if (parse(letter->task).bytes.empty()) throw Failure(fmt::format("letter {} holds no message", letter_id));
   const std::string dead = names_.dead(), delayed = names_.delayed(), delays = names_.delays();
   return connection_.command({"EVAL", kRequeue, "3", dead, delayed, delays, letter_id})->integer != 0;
 }

@@ -76,16 +76,15 @@ struct ListDialect {
   };
   class Tasks : public Results {
    public:
-    Tasks(Connection&, const QueueConfig& config, const std::string&, const Redelivery&)
+    Tasks(Connection&, const QueueConfig& config, const Redelivery&)
         : Results(config, KeyNames(config.redis.prefix).tasks()) {}
   };
 
   class Acks {
    public:
-    Acks(const KeyNames&, const std::string&, const Redelivery&) {}
+    Acks(Connection&, const KeyNames&, const Redelivery&) {}
     void done(Connection&, const std::vector<std::string>&) {}
     void answer(Connection&, const redisReply&) {}
-    void keep(Connection&, const std::vector<std::string>&) {}
   };
 };
 

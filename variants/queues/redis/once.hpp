@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 
 #include "common/axes.hpp"
@@ -28,7 +29,7 @@ class Once {
   Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
       : names_(names),
         kind_(std::move(kind)),
-        window_ms_(std::to_string(static_cast<std::uint64_t>(window_seconds * 1000))),
+        window_ms_(std::to_string(static_cast<std::uint64_t>(std::max(1.0, window_seconds * 1000)))),
         lifetime_(shared ? redis::kLifetimeMs : "0"),
         push_(connection, kPush) {}
 
@@ -49,20 +50,27 @@ local window = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000 + time[2] / 1000) / window)
 local current, before = ARGV[1] .. ':seen:' .. now, ARGV[1] .. ':seen:' .. (now - 1)
-local new = {}
+local new, succeeded, here = {}, {}, {}
 for i = 5, #ARGV do
   local id, failed = ARGV[i]:sub(1, 8), ARGV[i]:byte(12) >= 128
-  if redis.call('SISMEMBER', before, id) == 0 and
-     (failed and redis.call('SISMEMBER', current, id) == 0 or not failed and redis.call('SADD', current, id) == 1) then
+  if not here[id] and redis.call('SISMEMBER', before, id) == 0 and redis.call('SISMEMBER', current, id) == 0 then
     new[#new + 1] = ARGV[i]
+    if not failed then
+      here[id] = true
+      succeeded[#succeeded + 1] = id
+    end
   end
 end
-redis.call('PEXPIRE', current, ARGV[4] ~= '0' and math.min(2 * window, tonumber(ARGV[4])) or 2 * window)
+-- The results first: if they are refused, the ids must not count as answered.
 if ARGV[2] == 'stream' then
   for _, result in ipairs(new) do redis.call('XADD', KEYS[1], '*', 'm', result) end
 else
   for i = 1, #new, 4000 do redis.call('LPUSH', KEYS[1], unpack(new, i, math.min(i + 3999, #new))) end
 end
+for i = 1, #succeeded, 4000 do
+  redis.call('SADD', current, unpack(succeeded, i, math.min(i + 3999, #succeeded)))
+end
+redis.call('PEXPIRE', current, ARGV[4] ~= '0' and math.min(2 * window, tonumber(ARGV[4])) or 2 * window)
 return #new
 )lua";
 

@@ -32,19 +32,28 @@ class Take {
   std::string worker_, tasks_, processing_, leases_, lifetime_;
 };
 
-/// Batches come back in the order in which they were taken, so what is done is always the processing list's head.
+/// Batches come back in the order in which they were taken, so what is done is always the processing list's head. It is
+/// cut off only by whom it still belongs to.
 class ProcessingAcks {
  public:
-  ProcessingAcks(const KeyNames& names, const std::string&, const Redelivery& redelivery)
-      : processing_(names.processing(redelivery.worker())) {}
+  ProcessingAcks(Connection& connection, const KeyNames& names, const Redelivery& redelivery)
+      : trim_(connection, kTrim),
+        worker_(redelivery.worker()),
+        processing_(names.processing(worker_)),
+        leases_(names.leases()) {}
   void done(Connection& connection, const std::vector<std::string>& ids) const {
-    if (!ids.empty()) connection.append({"LTRIM", processing_, std::to_string(ids.size()), "-1"});
+    if (!ids.empty()) trim_.append(connection, {processing_, leases_}, {std::to_string(ids.size()), worker_});
   }
   void answer(Connection&, const redisReply&) const {}
-  void keep(Connection&, const std::vector<std::string>&) const {}
 
  private:
-  std::string processing_;
+  static constexpr std::string_view kTrim = R"lua(
+if not redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
+redis.call('LTRIM', KEYS[1], ARGV[1], -1)
+return 1
+)lua";
+  redis::Script trim_;
+  std::string worker_, processing_, leases_;
 };
 
 }  // namespace feedrate::redis_queue

@@ -21,10 +21,10 @@
 ///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
 ///     static constexpr const char* kWithdraw                a script that removes the tasks from KEYS[1] whose reply
 ///                                                           list is below ARGV[1], and returns how many
-///     class Tasks(Connection&, QueueConfig, consumer, Redelivery&), class Results(QueueConfig, key)
+///     class Tasks(Connection&, QueueConfig, Redelivery&), class Results(QueueConfig, key)
 ///                                                           read elements; see Reader
-///     class Acks(KeyNames, consumer, Redelivery&)           tells the server what is done
-///       void done(Connection&, ids), answer(Connection&, const redisReply&), keep(Connection&, ids)
+///     class Acks(Connection&, KeyNames, Redelivery&)        tells the server what is done
+///       void done(Connection&, ids), answer(Connection&, const redisReply&)
 namespace feedrate::redis_queue {
 
 template <class Dialect>

@@ -147,12 +147,6 @@ class Reader {
     finishing_ = true;
     return expected_ == 0 && at_ == elements_.size();
   }
-  /// Ids of elements that have arrived and are not taken to their end.
-  std::vector<std::string> waiting() const {
-    std::vector<std::string> ids;
-    for (std::size_t i = at_; i < elements_.size(); ++i) ids.emplace_back(elements_[i].id);
-    return ids;
-  }
 
  private:
   bool next_reply() {

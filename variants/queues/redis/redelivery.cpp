@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "common/clock.hpp"
@@ -49,7 +50,7 @@ end
 local function bury(message, attempts, what)
   remember(message, what)
   local id = message:sub(1, 8)
-  redis.call('XADD', key('dead'), 'MAXLEN', '~', most_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
+  redis.call('XADD', key('dead'), 'MAXLEN', most_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
              'worker', worker, 'history', redis.call('HGET', key('history'), id))
   redis.call('HDEL', key('history'), id)
   keep(key('dead'))
@@ -57,52 +58,87 @@ end
 local function answer(message, code)
   local name = key('results:' .. (message:byte(7) + 256 * message:byte(8)))
   local result = message:sub(1, 8) .. le32(0x80000000 + code) .. '\0\0\0\0'
-  if kind == 'stream' then redis.call('XADD', name, '*', 'm', result) else redis.call('LPUSH', name, result) end
+  -- A key of another kind there must not keep the script from its end.
+  if kind == 'stream' then redis.pcall('XADD', name, '*', 'm', result) else redis.pcall('LPUSH', name, result) end
   keep(name)
   if results_lifetime > 0 then redis.call('PEXPIRE', name, results_lifetime) end
 end
 )lua";
 
 // ARGV[7]: the lease in ms, [8]: '1' at the first beat, [9]: most attempts, [10]: the consumer group, [11]: the name
-// that this worker has in each of its lives; what an earlier one held is taken over at once.
+// that this worker has in each of its lives; what an earlier one held is taken over at once, and [12]: '1' if that one
+// only lost its connections, so that no message is to blame.
 constexpr std::string_view kBeat = R"lua(
 local lease, first, most_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
 local group, name, resumed = ARGV[10], ARGV[11], ARGV[12] == '1'
 local now = now_ms()
--- The messages of an element, each by itself; what is none at its end is nobody's.
-local function each_message(element, f)
+-- The messages of an element, each by itself; what is none at its end goes to `rest`.
+local function each_message(element, f, rest)
   local at = 1
   while at + 15 <= #element do
-    local extension = element:byte(at + 12) == 1 and 16 or 0
-    local bytes = 16 + extension + u32(element, at + 8)
-    if at + bytes - 1 > #element then return end
+    local length = u32(element, at + 8)
+    if length >= 0x80000000 then length = 0 end
+    local bytes = 16 + (element:byte(at + 12) == 1 and 16 or 0) + length
+    if at + bytes - 1 > #element then break end
     f(element:sub(at, at + bytes - 1))
     at = at + math.ceil(bytes / 16) * 16
   end
+  if at <= #element then rest(element:sub(at)) end
 end
-local function blame(element, dead)
+-- A message is given up only when it was served alone: before, another of its batch may have been to blame.
+local function blame(element, dead, alone)
+  local what = 'worker ' .. dead .. ' ended while it held the message'
   each_message(element, function(message)
-    local attempts = attempts_of(message) + 1
-    if attempts >= most_attempts then
-      bury(message, attempts, 'worker ' .. dead .. ' ended while it held the message')
+    local attempts = math.min(attempts_of(message) + 1, 255)
+    if alone and attempts >= most_attempts then
+      bury(message, attempts, what)
       answer(message, 6)
     else
-      remember(message, 'worker ' .. dead .. ' ended while it held the message')
+      remember(message, what)
       redis.call('RPUSH', key('suspects'), with_attempts(message, attempts))
       keep(key('suspects'))
     end
-  end)
+  end, function(rest) bury(rest, 1, 'it is no message: shorter than its header says') end)
+end
+-- Pending entries of a consumer that is gone, or of all whose worker has no lease, a few thousand at a time.
+local function take_over_pending(consumer, innocent)
+  local from = '-'
+  for page = 1, 5 do
+    local pending
+    if consumer then
+      pending = redis.call('XPENDING', key('tasks'), group, '-', '+', 1000, consumer)
+    else
+      pending = redis.call('XPENDING', key('tasks'), group, 'IDLE', lease, from, '+', 1000)
+    end
+    for _, one in ipairs(pending) do
+      from = '(' .. one[1]
+      if consumer or not redis.call('ZSCORE', key('leases'), one[2]) then
+        local entry = redis.call('XRANGE', key('tasks'), one[1], one[1])[1]
+        for i = 1, entry and #entry[2] or 0, 2 do
+          if entry[2][i] == 'm' then
+            if innocent then add_task(entry[2][i + 1]) else blame(entry[2][i + 1], one[2]) end
+          end
+        end
+        redis.call('XACK', key('tasks'), group, one[1])
+        redis.call('XDEL', key('tasks'), one[1])
+      end
+    end
+    if #pending < 1000 then return end
+  end
 end
 local function take_over(dead, innocent)
   local suspect = redis.call('LRANGE', key('alone:' .. dead), 0, -1)
   local held = redis.call('LRANGE', key('processing:' .. dead), 0, -1)
-  redis.call('DEL', key('alone:' .. dead), key('processing:' .. dead))
   for _, element in ipairs(suspect) do
-    if innocent then redis.call('LPUSH', key('suspects'), element) keep(key('suspects')) else blame(element, dead) end
+    if innocent then redis.call('LPUSH', key('suspects'), element) keep(key('suspects'))
+    else blame(element, dead, true) end
   end
+  innocent = innocent or #suspect > 0
   for i = #held, 1, -1 do
-    if innocent or #suspect > 0 then add_task(held[i]) else blame(held[#held + 1 - i], dead) end
+    if innocent then add_task(held[i]) else blame(held[#held + 1 - i], dead) end
   end
+  redis.call('DEL', key('alone:' .. dead), key('processing:' .. dead))
+  if kind == 'stream' then take_over_pending(dead, innocent) end
 end
 local function take_lease(dead, innocent)
   redis.call('ZREM', key('leases'), dead)
@@ -110,58 +146,32 @@ local function take_lease(dead, innocent)
   keep(key('graves'))
   take_over(dead, innocent)
 end
-local function blame_entry(id, fields, dead, innocent)
-  for i = 1, #fields, 2 do
-    if fields[i] == 'm' then
-      if innocent then add_task(fields[i + 1]) else blame(fields[i + 1], dead) end
-    end
-  end
-  redis.call('XACK', key('tasks'), group, id)
-  redis.call('XDEL', key('tasks'), id)
-end
-local function take_over_pending(dead, innocent)
-  while true do
-    local pending = redis.call('XPENDING', key('tasks'), group, '-', '+', 1000, dead)
-    if #pending == 0 then return end
-    for _, one in ipairs(pending) do
-      local entry = redis.call('XRANGE', key('tasks'), one[1], one[1])[1]
-      blame_entry(one[1], entry and entry[2] or {}, dead, innocent)
-    end
-  end
-end
--- The group keeps every consumer that it ever had, and names are new ones unless the user gives them.
-local function forget_consumer(dead)
-  local consumer = dead:match('^(.*):[^:]*$')
-  if kind ~= 'stream' or not consumer then return end
-  for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
-    if other:sub(1, #consumer + 1) == consumer .. ':' then return end
-  end
-  if #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, consumer) == 0 then
-    redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, consumer)
-  end
-end
 if lease > 0 then
   if first then
     for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
-      if other:sub(1, #name + 1) == name .. ':' then take_lease(other, resumed) end
+      if other:match('^(.*):[^:]*$') == name then take_lease(other, resumed) end
     end
-    if kind == 'stream' then take_over_pending(name, resumed) end
   end
-  if not first and not redis.call('ZSCORE', key('leases'), worker) then return {0, 0} end
+  if not first and not redis.call('ZSCORE', key('leases'), worker) then
+    redis.call('ZADD', key('graves'), now + lease, worker)  -- a command of ours may still be on its way
+    keep(key('graves'))
+    return {0, 0}
+  end
   redis.call('ZADD', key('leases'), now + lease, worker)
   keep(key('leases'))
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('leases'), '-inf', now, 'LIMIT', 0, 10)) do
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('leases'), '-inf', now, 'LIMIT', 0, 2)) do
     take_lease(dead, false)
   end
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('graves'), '-inf', now, 'LIMIT', 0, 10)) do
-    redis.call('ZREM', key('graves'), dead)
-    take_over(dead)
-    forget_consumer(dead)
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('graves'), '-inf', now, 'LIMIT', 0, 2)) do
+    take_over(dead, false)
+    if kind ~= 'stream' then
+      redis.call('ZREM', key('graves'), dead)
+    elseif #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, dead) == 0 then
+      redis.call('ZREM', key('graves'), dead)
+      redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, dead)  -- or the group would keep it for ever
+    end
   end
-  if kind == 'stream' then
-    local claimed = redis.call('XAUTOCLAIM', key('tasks'), group, worker, lease, '0-0', 'COUNT', 1000)[2]
-    for _, entry in ipairs(claimed) do blame_entry(entry[1], entry[2], 'of the group') end
-  end
+  if kind == 'stream' then take_over_pending(nil, false) end
 end
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key('delayed'), '-inf', now, 'LIMIT', 0, 1000)) do
   redis.call('ZREM', key('delayed'), member)
@@ -221,6 +231,8 @@ Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string
 }
 
 Redelivery::~Redelivery() {
+  // A worker that begins anew after a failure takes its own messages over, and knows that none is to blame.
+  if (std::uncaught_exceptions() != 0) return;
   try {
     // What is left in its hands is found at once: a lease that ended long ago.
     connection_.append({"ZADD", names_.leases(), "XX", "0", worker_});

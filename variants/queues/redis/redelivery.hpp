@@ -57,9 +57,11 @@ class Redelivery {
   /// A suspect to be served alone, if there is one; asks for it at the first call. Never blocks.
   std::optional<std::string> take_suspect();
   /// Suspects wait, or one was asked for: nothing else may be taken meanwhile.
-  bool has_suspects() const { return suspects_ != 0 || asked_for_suspect_ || suspect_; }
-  /// Adds to `sink`: the suspect has been answered.
-  void release_suspect(redis::Connection& sink) const { sink.append({"DEL", names_.alone(worker_)}); }
+  bool has_suspects() const { return suspects_ != 0 || holds_suspect(); }
+  /// One was asked for or has come, and must be served even if this worker is to end.
+  bool holds_suspect() const { return asked_for_suspect_ || suspect_; }
+  /// Adds to `sink`: the suspect has been answered. By LPOP: the next one may be there already.
+  void release_suspect(redis::Connection& sink) const { sink.append({"LPOP", names_.alone(worker_)}); }
 
   /// Adds to `sink`: this task is to be tried again after a while. `attempts`: how often it was delivered by now.
   void retry(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
