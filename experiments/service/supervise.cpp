@@ -25,6 +25,7 @@ constexpr auto kLook = std::chrono::milliseconds(10);
 
 pid_t start(std::vector<std::string>& words) {
   std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
   for (std::string& word : words) raw.push_back(word.data());
   raw.push_back(nullptr);
   const pid_t parent = getpid(), child = fork();

@@ -5,19 +5,9 @@
 namespace feedrate::redis_queue {
 namespace {
 
-/// Takes the elements with the lowest scores into the worker's processing list. KEYS and ARGV: Take.
-constexpr std::string_view kTake = R"lua(
-if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end
-local found = redis.call('ZPOPMIN', KEYS[1], ARGV[1])
-if #found == 0 then return nil end
-local elements = {}
-for i = 1, #found, 2 do elements[#elements + 1] = found[i] end
-for i = 1, #elements, 4000 do  -- Lua's stack takes no more
-  redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
-end
-if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
-return elements
-)lua";
+constexpr std::string_view kPop = R"lua(
+local found, elements = redis.call('ZPOPMIN', KEYS[1], ARGV[1]), {}
+for i = 1, #found, 2 do elements[#elements + 1] = found[i] end)lua";
 
 struct PriorityOptions {
   unsigned priorities = 1;
@@ -86,7 +76,7 @@ struct PriorityDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kTake), redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPop), redelivery_(redelivery) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive() || now_ns() < again_at_ns_) return 0;
       take_.append(connection, elements);

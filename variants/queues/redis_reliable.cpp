@@ -3,18 +3,7 @@
 namespace feedrate::redis_queue {
 namespace {
 
-/// Takes up to ARGV[1] elements into the worker's processing list, if its lease is still its own. KEYS: tasks,
-/// processing, leases; ARGV[2]: the worker, [3]: ms that the processing list lives, or 0.
-constexpr std::string_view kTake = R"lua(
-if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end
-local elements = redis.call('RPOP', KEYS[1], ARGV[1])
-if not elements then return nil end
-for i = 1, #elements, 4000 do  -- Lua's stack takes no more
-  redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
-end
-if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
-return elements
-)lua";
+constexpr std::string_view kPop = "local elements = redis.call('RPOP', KEYS[1], ARGV[1]) or {}";
 
 /// Tasks and results as elements of Redis lists. A worker moves a batch of tasks into a list of its own by one script,
 /// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
@@ -26,7 +15,7 @@ struct ReliableDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kTake), redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPop), redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now

@@ -10,12 +10,12 @@ inline std::vector<Axis> processing_axes() {
   return axes;
 }
 
-/// The script by which a worker takes elements into its processing list, if its lease is still its own. KEYS: tasks,
-/// processing, leases; ARGV: how many, the worker, ms that the processing list lives or 0.
+/// The script by which a worker takes elements into its processing list, if its lease is still its own. A queue gives
+/// the part that pops up to ARGV[1] of them from KEYS[1] into `elements`.
 class Take {
  public:
-  Take(Connection& connection, const QueueConfig& config, const Redelivery& redelivery, std::string_view script)
-      : script_(connection, script),
+  Take(Connection& connection, const QueueConfig& config, const Redelivery& redelivery, std::string_view pop)
+      : script_(connection, fmt::format("{}{}{}", kCheck, pop, kHold)),
         worker_(redelivery.worker()),
         tasks_(KeyNames(config.redis.prefix).tasks()),
         processing_(KeyNames(config.redis.prefix).processing(worker_)),
@@ -28,6 +28,17 @@ class Take {
   const std::string& processing() const { return processing_; }
 
  private:
+  // KEYS: tasks, processing, leases; ARGV: how many, the worker, ms that the processing list lives or 0.
+  static constexpr std::string_view kCheck = "if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end\n";
+  static constexpr std::string_view kHold = R"lua(
+if #elements == 0 then return nil end
+for i = 1, #elements, 4000 do  -- Lua's stack takes no more
+  redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
+end
+if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+return elements
+)lua";
+
   redis::Script script_;
   std::string worker_, tasks_, processing_, leases_, lifetime_;
 };
