@@ -60,6 +60,7 @@ int supervise(std::vector<std::string> words) {
     const bool signalled = WIFSIGNALED(status);
     const int code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     // What was asked wrongly is wrong at the first start; later it is a server that can't be reached.
+    if (interrupted() && signalled && WTERMSIG(status) == SIGTERM) return 0;  // it had not begun to listen
     if (interrupted() || (!signalled && code != 1 && (first || code != 2))) return code;
     if (Seconds(std::chrono::steady_clock::now() - begin).count() > kLongEnough) pause = kFirstPause;
     spdlog::error("the worker ended {}; started again in {:.2g} s",
@@ -70,7 +71,7 @@ int supervise(std::vector<std::string> words) {
          !interrupted() && std::chrono::steady_clock::now() < until;) {
       std::this_thread::sleep_for(kLook);
     }
-    if (interrupted()) return code;
+    if (interrupted()) return 0;  // nothing runs, as was wanted; what it held is taken over
     pause = std::min(2 * pause, kLongestPause);
   }
 }

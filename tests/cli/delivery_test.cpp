@@ -286,33 +286,62 @@ TEST_P(DeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
   EXPECT_TRUE(await([&] { return server_->integer({"HLEN", "t:history"}) == 0; })) << "of what is over";
 }
 
-TEST_P(DeliveryTest, APoisonedMessageDiesAloneAndItsMatesSucceed) {
+TEST_P(DeliveryTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
   if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
   constexpr std::uint32_t kCrash = 0xFA17'0003;
-  for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {i == 77 ? kCrash : 5u, 6, 7, 8}));
-  const auto worker = start({"--workload", "faulty", "--attempts", "3", "--supervise", "--batch", "64", "--name", "w"});
+  const std::set<std::uint64_t> poisoned{77, 130, 131};
+  for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {poisoned.contains(i) ? kCrash : 5u, 6, 7, 8}));
+  const Words faulty{"--workload", "faulty", "--attempts", "3", "--supervise", "--batch", "64"};
+  const auto one = start(faulty), two = start(faulty);
   std::set<std::uint64_t> ids;
   EXPECT_TRUE(await(
       [&] {
         for (const auto& [id, message] : results()) ids.insert(id);
         return ids.size() == 200;
       },
-      Seconds(30)))
-      << ids.size() << worker->err();
-  const auto found = results();
-  for (const auto& [id, message] : found) {
-    if (id == 77) {
+      Seconds(60)))
+      << ids.size() << one->err() << two->err();
+  for (const auto& [id, message] : results()) {
+    if (poisoned.contains(id)) {
       EXPECT_EQ(message.length, kFailed | kWorkerDied);
     } else {
       EXPECT_EQ(message.words, (std::vector<std::uint32_t>{5, 6, 7, 8})) << id;
     }
   }
   const auto dead = letters();
-  ASSERT_EQ(dead.size(), 1u);
-  EXPECT_EQ(dead[0]["attempts"], 3);
-  EXPECT_NE(worker->err().find("by signal 11"), std::string::npos) << worker->err();
-  worker->signal(SIGTERM);
-  EXPECT_EQ(worker->wait(), 0) << worker->err();
+  EXPECT_EQ(dead.size(), poisoned.size());
+  for (const Json& letter : dead) EXPECT_EQ(letter["attempts"], 3) << letter;
+  EXPECT_NE((one->err() + two->err()).find("by signal 11"), std::string::npos);
+  for (const auto& worker : {one.get(), two.get()}) {
+    worker->signal(SIGTERM);
+    EXPECT_EQ(worker->wait(), 0) << worker->err();
+  }
+}
+
+TEST_P(DeliveryTest, AnOrderlyEndBlamesNoMessage) {
+  if (!at_least_once()) GTEST_SKIP() << "delivers at most once";
+  const Words slow{"--workload", "fma_chain", "--flops-per-byte", "2048", "--payload", "4Ki",
+                   "--batch",    "64",        "--attempts",       "2",    "--name",    "w"};
+  for (std::uint64_t i = 0; i < 120; ++i) push(encode(i, std::vector<std::uint32_t>(1024, 0)));
+  auto worker = start(slow);
+  ASSERT_TRUE(await([&] { return !results().empty(); }));
+  worker->signal(SIGKILL);
+  worker->wait();
+  // What it held was delivered once; a second delivery that ends badly would be the last.
+  const auto answered = [&] {
+    std::set<std::uint64_t> ids;
+    for (const auto& [id, message] : results()) ids.insert(id);
+    return ids.size();
+  };
+  for (int i = 0; i < 6 && answered() < 120; ++i) {
+    worker = start(slow);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 15 * i));
+    worker->signal(SIGTERM);
+    EXPECT_EQ(worker->wait(), 0) << worker->err();
+  }
+  worker = start(slow);
+  EXPECT_TRUE(await([&] { return answered() == 120; })) << answered();
+  EXPECT_EQ(letters().size(), 0u);
 }
 
 TEST_P(DeliveryTest, AResultThatIsRefusedHoldsUpNobodyElse) {
