@@ -51,12 +51,6 @@ def test_what_is_no_case_is_refused_by_its_line(tmp_path, text, capsys):
     assert str(file) in capsys.readouterr().err
 
 
-def test_the_page_has_the_committed_lines():
-    root = Path(__file__).resolve().parents[2]
-    file, page = root / "results/reference/delivery/faults.jsonl", root / "common/redis/guarantees.md"
-    assert commands.run(["faults", str(file), "--readme", str(page), "--check"]) == 0
-
-
 def test_what_delivers_at_least_once_lost_nothing():
     file = Path(__file__).resolve().parents[2] / "results/reference/delivery/faults.jsonl"
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines()):

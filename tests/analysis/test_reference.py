@@ -19,6 +19,7 @@ PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
 LAUNCH = ROOT / "experiments/launch/README.md"
 ANALYSIS = ROOT / "analysis/README.md"
 NOTE = ROOT / "variants/queues/gpu_ring.md"
+GUARANTEES = ROOT / "common/redis/guarantees.md"
 BLOCKS = {
     "figures": ["readme", H200, PAGE, "--figures", H200 / "figures"],
     "answer": ["readme", H200 / "quick/a", PAGE, "--block", "answer"],
@@ -33,6 +34,7 @@ BLOCKS = {
     "launch: best": ["readme", H200 / "launch", LAUNCH, "--block", "best"],
     "launch: points": ["readme", H200 / "launch", LAUNCH, "--block", "points"],
     "quick: answer": ["readme", H200 / "quick/b", QUICK, "--block", "answer"],
+    "faults": ["faults", REFERENCE / "delivery/faults.jsonl", "--readme", GUARANTEES],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
 
