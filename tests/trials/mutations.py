@@ -103,7 +103,7 @@ MUTATIONS = [
         "fma_chain ends at one value",
         "kernels/workloads/fma_chain.cu",
         "float a = -1, even",
-        "float a = -0.99f, even",
+        "float a = -0.5f, even",
         "FmaChain*",
     ),
 ]
