@@ -2,7 +2,7 @@
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
 # Parts: check (the gpu tests, and memcheck of the workloads that were added last), quick (twice, so that runs can be
-# compared), launch, capacity, feeding. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
+# compared), launch, capacity, feeding, load, ring, one_pair, guarantees. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
 # PART_SECONDS, does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -59,6 +59,11 @@ for wanted in "$@"; do
       part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.2 --warmup 0.08 \
         --out "$work/feeding"
       keep feeding
+      ;;
+    load | ring | one_pair | guarantees)
+      # shellcheck disable=SC2086  # several options
+      part "$wanted" "$feedrate" sweep "$wanted" --device cuda ${PART_OPTIONS:-} --out "$work/$wanted"
+      keep "$wanted"
       ;;
     *) echo "no such part: $wanted" >&2; exit 2 ;;
   esac
