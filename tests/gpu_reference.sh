@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
-# Parts: check (the gpu tests, and memcheck of the workloads that were added last), quick (twice, so that runs can be
-# compared), launch, capacity, feeding, load, ring, one_pair, guarantees. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
+# Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that are
+# killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity, feeding,
+# load, ring, one_pair, guarantees. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
 # PART_SECONDS, does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -34,8 +35,14 @@ for wanted in "$@"; do
   case $wanted in
     check)
       part gpu_tests "$here/run" test gpu
-      part memcheck_scale "$sanitizer" --tool memcheck --error-exitcode 9 "$feedrate" run --device cuda --messages 300 \
-        --warmup 0 --window 64 --batch 8 --watchdog 120 --workload scale --queue gpu_ring
+      for workload in scale fma_chain faulty; do
+        part memcheck_$workload "$sanitizer" --tool memcheck --error-exitcode 9 "$feedrate" run --device cuda \
+          --messages 300 --warmup 0 --window 64 --batch 8 --watchdog 120 --workload $workload --queue gpu_ring
+      done
+      ;;
+    delivery)
+      FEEDRATE_TEST_DEVICE=cuda FEEDRATE_FAULTS=$out/faults.jsonl part delivery "$here/run" test cli \
+        '--gtest_filter=Queues/DeliveryTest.*'
       ;;
     quick)
       for run in quick_a quick_b; do

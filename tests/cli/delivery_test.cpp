@@ -1,5 +1,6 @@
 // What each queue promises when something dies: real servers, real workers, a ledger of every id. With
 // FEEDRATE_FAULTS=FILE each case adds a line of JSON to that file, from which the table of guarantees is made.
+// FEEDRATE_TEST_DEVICE names the workers' device: with `cuda` a poisoned message breaks a real context.
 #include <random>
 
 #include "tests/cli/ledger.hpp"
@@ -25,7 +26,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
                 "--queue",
                 GetParam(),
                 "--device",
-                "cpu",
+                device_,
                 "--redis",
                 url,
                 "--prefix",
@@ -42,13 +43,10 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   /// What a case found, into the table; and what the guarantee says of it.
   void judge(const char* fault, const Ledger::Tally& tally, double recovery_seconds = 0) {
     if (const char* file = std::getenv("FEEDRATE_FAULTS")) {
-      std::ofstream(file, std::ios::app) << Json{{"queue", GetParam()},
-                                                 {"fault", fault},
-                                                 {"sent", tally.sent},
-                                                 {"lost", tally.lost},
-                                                 {"duplicated", tally.duplicated},
-                                                 {"failed", tally.failed},
-                                                 {"recovery_seconds", recovery_seconds}}
+      std::ofstream(file, std::ios::app) << Json{{"queue", GetParam()},    {"fault", fault},
+                                                 {"device", device_},      {"sent", tally.sent},
+                                                 {"lost", tally.lost},     {"duplicated", tally.duplicated},
+                                                 {"failed", tally.failed}, {"recovery_seconds", recovery_seconds}}
                                                 .dump()
                                          << "\n";
     }
@@ -98,6 +96,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     all.insert(all.end(), {"--redis", server_->url(), "--prefix", "t"});
     return place_.run(all);
   }
+  const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   std::optional<RedisServer> server_;
   Workplace place_;
 };
