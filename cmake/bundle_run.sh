@@ -19,8 +19,9 @@ TEXT
 export FEEDRATE_REDIS_SERVER=${FEEDRATE_REDIS_SERVER:-$here/redis/redis-server}
 export FEEDRATE_SOURCE_DIR=$here FEEDRATE_SPECS=${FEEDRATE_SPECS:-$here/experiments/specs}
 export FEEDRATE_EXECUTABLE=$here/bin/feedrate
-# A host whose C library is older than the build machine's: start through the bundle's own.
-"$FEEDRATE_EXECUTABLE" --version >/dev/null 2>&1 || FEEDRATE_EXECUTABLE=$here/redis/feedrate
+# A host whose C library is older than the build machine's: start through the bundle's own. What the environment asks for
+# is no part of that question: a variable that is refused would be taken for an old library.
+env -i "$FEEDRATE_EXECUTABLE" --version >/dev/null 2>&1 || FEEDRATE_EXECUTABLE=$here/redis/feedrate
 
 start() {   # start EXECUTABLE ARGUMENT…
   local program=$here/bin/$1 loader

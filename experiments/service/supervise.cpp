@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "common/error.hpp"
@@ -22,6 +23,16 @@ using Seconds = std::chrono::duration<double>;
 constexpr double kFirstPause = 0.1, kLongestPause = 10;
 constexpr double kLongEnough = 30;  // a child that lived so long begins with the first pause again
 constexpr auto kLook = std::chrono::milliseconds(10);
+
+/// This process's command line in front of the `own` words that it knows: the dynamic loader's, where that was started to
+/// start this executable, as bundles do on a host with an older C library.
+std::vector<std::string> launcher_words(std::size_t own) {
+  std::vector<std::string> all;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(file, word, '\0');) all.push_back(word);
+  all.resize(all.size() - std::min(all.size(), own));
+  return all;
+}
 
 pid_t start(std::vector<std::string>& words) {
   std::vector<char*> raw;
@@ -51,7 +62,9 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-int supervise(std::vector<std::string> words) {
+int supervise(const std::vector<std::string>& own, const std::vector<std::string>& child) {
+  std::vector<std::string> words = launcher_words(own.size());
+  words.insert(words.end(), child.begin(), child.end());
   std::signal(SIGCHLD, SIG_DFL);  // or the child's end could not be asked for
   double pause = kFirstPause;
   for (bool first = true;; first = false) {

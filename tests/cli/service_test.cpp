@@ -160,5 +160,23 @@ TEST_F(ServiceTest, ASupervisedWorkerEndsWithItsSupervisor) {
   EXPECT_TRUE(await([&] { return processes_naming(server_->socket()).size() <= 1; })) << "a child lives on";
 }
 
+/// As bundles start it on a host whose C library is too old.
+TEST_F(ServiceTest, ASupervisedWorkerThatTheLoaderStartedIsStartedAgain) {
+  const std::string maps = read_text("/proc/self/maps"), name = "/ld-linux";
+  const std::size_t at = maps.find(name);
+  ASSERT_NE(at, maps.npos);
+  const std::size_t begin = maps.rfind(' ', at) + 1;
+  const std::string loader = maps.substr(begin, maps.find('\n', at) - begin);
+  Process worker({loader, executable(), "worker", "--queue", "redis_reliable", "--device", "cpu", "--redis",
+                  server_->url(), "--prefix", "t", "--workload", "faulty", "--supervise"},
+                 place_.path(), place_ / "loaded");
+  EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; })) << worker.err();
+  push(1, {0xFA17'0003, 0, 0, 0});
+  push(2, {1, 2, 3, 4});
+  EXPECT_TRUE(await([&] { return server_->integer({"LLEN", "t:results:0"}) == 2; })) << worker.err();
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.err();
+}
+
 }  // namespace
 }  // namespace feedrate::cli_test

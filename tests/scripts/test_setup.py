@@ -290,6 +290,19 @@ def bundle(clone) -> Clone:
     return clone
 
 
+def test_a_bundle_takes_a_refused_variable_for_no_old_library(bundle):
+    program = bundle.folder / "bin/feedrate"
+    program.write_text('#!/bin/sh\n[ -z "$FEEDRATE_UNKNOWN" ] || exit 2\necho bin "$@"\n')
+    other = bundle.folder / "redis/feedrate"
+    other.parent.mkdir()
+    other.write_text('#!/bin/sh\necho loader "$@"\n')
+    other.chmod(0o755)
+    assert bundle.run("./run", "feedrate", "list").stdout == "bin list\n"
+    assert bundle.run("./run", "feedrate", "list", FEEDRATE_UNKNOWN="1").returncode == 2
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert bundle.run("./run", "feedrate", "list").stdout == "loader list\n"
+
+
 def test_a_bundle_names_what_python_lacks_for_a_report(bundle):
     ran = bundle.run("./run", "sweep", "--out", "rows", NEEDS="matplotlib scipy")
     assert ran.returncode == 0 and ran.stdout == ""

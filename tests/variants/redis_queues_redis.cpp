@@ -33,6 +33,15 @@ INSTANTIATE_TEST_SUITE_P(Priority, RedisQueue, testing::ValuesIn(some_cases_for(
 INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("redis_pubsub")), case_name);
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(cases_for("redis_stream", "cpu")), case_name);
 
+TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
+  Session session("feeding", "cpu", 0, {}, "test", brief(500));
+  for (const char* queue : {"redis_reliable", "redis_priority"}) {
+    Point point = lone(queue, "cpu");
+    point.own["once"] = "60";
+    for (int cell = 0; cell < 2; ++cell) expect_clean(run_cell(session, point));
+  }
+}
+
 TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_list", "redis_reliable", "redis_stream"}) {

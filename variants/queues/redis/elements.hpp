@@ -32,8 +32,12 @@ class KeyNames {
   std::string delays() const { return prefix_ + ":delays"; }  ///< how many there were
   std::string history() const { return prefix_ + ":history"; }
   std::string dead() const { return prefix_ + ":dead"; }
+  std::string seen() const { return prefix_ + ":seen"; }  ///< ids answered in the window `seen_window`
+  std::string seen_before() const { return prefix_ + ":seen:before"; }
+  std::string seen_window() const { return prefix_ + ":seen:window"; }
   std::vector<std::string> of_all_workers() const {
-    return {tasks(), leases(), graves(), suspects(), delayed(), delays(), history(), dead()};
+    return {tasks(),   leases(), graves(), suspects(),    delayed(),    delays(),
+            history(), dead(),   seen(),   seen_before(), seen_window()};
   }
 
  private:

@@ -22,8 +22,9 @@ inline const Axes<OnceOptions>& once_axes() {
 }
 inline double once_window(const Point& point) { return once_axes().of(point.own).once_s; }
 
-/// Pushes results of ids that had none within a window: deliveries at least once, results effectively once. The ids are
-/// in two sets that take turns, `seen:<window>`. A failure does not count as a result.
+/// Pushes results of ids that had none within a window: deliveries at least once, results effectively once. The ids of
+/// this window are in the set `seen`, those of the window before in `seen:before`; `seen:window` says which window this
+/// is. A failure does not count as a result.
 class Once {
  public:
   Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
@@ -49,7 +50,17 @@ class Once {
 local window = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000 + time[2] / 1000) / window)
-local current, before = ARGV[1] .. ':seen:' .. now, ARGV[1] .. ':seen:' .. (now - 1)
+local current, before, which = ARGV[1] .. ':seen', ARGV[1] .. ':seen:before', ARGV[1] .. ':seen:window'
+local last = tonumber(redis.call('GET', which))
+if last == nil or now > last then  -- never back, should the clock be set
+  redis.call('UNLINK', before)
+  if last == now - 1 and redis.call('EXISTS', current) == 1 then
+    redis.call('RENAME', current, before)
+  else
+    redis.call('UNLINK', current)
+  end
+  redis.call('SET', which, now)
+end
 local new, succeeded, here = {}, {}, {}
 for i = 5, #ARGV do
   local id, failed = ARGV[i]:sub(1, 8), ARGV[i]:byte(12) >= 128
@@ -70,7 +81,8 @@ end
 for i = 1, #succeeded, 4000 do
   redis.call('SADD', current, unpack(succeeded, i, math.min(i + 3999, #succeeded)))
 end
-redis.call('PEXPIRE', current, ARGV[4] ~= '0' and math.min(2 * window, tonumber(ARGV[4])) or 2 * window)
+local lifetime = ARGV[4] ~= '0' and math.min(2 * window, tonumber(ARGV[4])) or 2 * window
+for _, key in ipairs({current, before, which}) do redis.call('PEXPIRE', key, lifetime) end
 return #new
 )lua";
 
