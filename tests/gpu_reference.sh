@@ -29,6 +29,7 @@ part() {   # part NAME COMMAND…: times it, keeps its output
 keep() {   # keep NAME: the rows of a sweep
   [[ -s $work/$1/rows.jsonl ]] && xz -2 -T0 -c "$work/$1/rows.jsonl" >"$out/$1.jsonl.xz"
   cp "$work/$1/spec.json" "$out/$1.spec.json"
+  cp "$work/$1/catalogue.json" "$out/$1.catalogue.json"
 }
 
 for wanted in "$@"; do
@@ -63,7 +64,7 @@ for wanted in "$@"; do
       sed -n '/^Highest/,$p' "$out/capacity.log"
       ;;
     feeding)
-      part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.2 --warmup 0.08 \
+      part feeding "$feedrate" sweep feeding --device cuda --repetitions 2 --seconds 0.15 --warmup 0.06 \
         --out "$work/feeding"
       keep feeding
       ;;

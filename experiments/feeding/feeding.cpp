@@ -189,7 +189,8 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
                              payloads.answer(seed, first_id, point.payload, results);
                            }};
   const auto queue = entry.make(config);
-  Load load(*queue, point, payloads, device, {seed, settings.pin_threads, settings.watchdog_seconds, interrupted},
+  Load load(*queue, point, payloads, device,
+            {seed, settings.pin_threads, settings.watchdog_seconds, interrupted, settings.longest_pass_seconds},
             config.stages);
   queue->start();
   outcome.cost = queue->cost();
@@ -294,11 +295,13 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   const QueueEntry& entry = queue_of(point);
   Measurement measured;
   Outcome outcome;
-  std::string failure;
+  std::string failure, given_up;
   const bool open = is_open(point);  // nobody else is judged by the pauses, and reading them takes time
   const double pause_before = open ? host_pause_p99_ns() : 0;
   try {
     run_load(point, session_.settings(), session_.gpu(), repetition, outcome);
+  } catch (const PassGivenUp& error) {
+    given_up = error.what();
   } catch (const Failure& error) {
     failure = error.what();
   }
@@ -319,6 +322,10 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
                    {"window", point.window}};
   if (!failure.empty()) {
     measured.judge(Status::failed, Cause::error, failure);
+    return measured;
+  }
+  if (!given_up.empty()) {
+    measured.judge(Status::invalid, Cause::no_results, given_up);
     return measured;
   }
   if (std::string wrong = wrong_results(counts, entry.delivery); !wrong.empty()) {

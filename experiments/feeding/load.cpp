@@ -116,6 +116,11 @@ class Load::Supervision {
         throw Failure(fmt::format("watchdog: no result for {} s, {} of {} messages missing",
                                   load_.settings_.watchdog_seconds, sent - received, sent));
       }
+      const double longest = load_.settings_.longest_pass_seconds;
+      if (longest != 0 && static_cast<double>(now - start_) > longest * 1e9) {
+        throw PassGivenUp(fmt::format("given up after {:.3g} s: {} of {} messages had not come back", longest,
+                                      sent - received, sent));
+      }
       load_.queue_.check();
     }
     if (pass_.messages != 0) {

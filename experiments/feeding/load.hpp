@@ -3,6 +3,7 @@
 #include <functional>
 #include <mutex>
 
+#include "common/error.hpp"
 #include "experiments/feeding/flow.hpp"
 
 namespace feedrate {
@@ -40,6 +41,13 @@ struct LoadSettings {
   bool pin_threads = false;
   double watchdog_seconds = 10;            ///< without a single result, while some are awaited
   std::function<bool()> interrupted = {};  ///< asked every millisecond
+  double longest_pass_seconds = 0;         ///< a pass that takes longer is given up; 0: it never is
+};
+
+/// A pass took longer than it may; its messages are lost with the queue.
+class PassGivenUp : public Failure {
+ public:
+  using Failure::Failure;
 };
 
 /// A load on a queue: per producer one thread that sends and one that collects and verifies. Closed: each producer
@@ -52,7 +60,7 @@ class Load {
   /// `stages`: the clock that the queue was given, if it was.
   Load(Queue&, const Point&, const Payloads&, Device&, const LoadSettings&, StageClock* stages = nullptr);
   ~Load();
-  /// Throws Failure when the queue breaks or the watchdog strikes.
+  /// Throws Failure when the queue breaks or the watchdog strikes, PassGivenUp when the pass takes too long.
   PassResult run(const Pass&);
   /// Call it after the queue has stopped. Results that still come match no open message and count as duplicated.
   void collect_leftovers();

@@ -21,6 +21,7 @@ struct RunSettings {
   double time_limit = 60;  ///< seconds of a point's repetitions together
   bool pin_threads = false;
   double watchdog_seconds = 10;
+  double longest_pass_seconds = 0;  ///< a try of a search that takes longer is given up; 0: none is
   unsigned floor_rounds = 5;        ///< how often each floor is read before the first cell
   bool no_stages = false;           ///< no stage times
   bool keep_disturbed = false;      ///< a repetition counts although something disturbed it (machine_state.hpp)

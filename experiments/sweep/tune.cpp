@@ -13,6 +13,7 @@ namespace feedrate {
 namespace {
 
 constexpr double kShortest = 0.03, kShortestWarmup = 0.015;  // seconds of a first try
+constexpr double kLongestPass = 1. / 12;                     // of the budget: one hopeless try must not eat it up
 constexpr unsigned kLeastCap = 3;                            // a producer, a collector and a worker
 
 /// The search's free axes as far as they make a difference here: a block size makes none on the CPU device.
@@ -77,6 +78,7 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   brief.extend_warmup = false;
   brief.no_stages = true;
   brief.compare_with_driver = false;
+  brief.longest_pass_seconds = std::max(kLongestPass * search.seconds, 5 * brief.seconds);
   const RunSettings usual = session_.exchange_settings(brief);
   const Json mark{
       {"variant", session_.kind().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};

@@ -42,6 +42,21 @@ TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
   }
 }
 
+TEST(RedisQueues, APassThatTakesTooLongIsGivenUpAndLeavesNothing) {
+  RunSettings settings = brief(0);
+  settings.seconds = 0.01;
+  settings.longest_pass_seconds = 0.05;  // a window of single entries takes the server longer
+  Session session("feeding", "cpu", 0, {}, "test", settings);
+  Point point = lone("redis_stream", "cpu");
+  point.window = 16384;
+  const Json row = run_cell(session, point);
+  EXPECT_EQ(row["status"], "invalid");
+  EXPECT_EQ(row["cause"], "no_results");
+  EXPECT_NE(row["reason"].get<std::string>().find("given up"), std::string::npos) << row["reason"];
+  EXPECT_LT(row["time"]["duration_seconds"], 2);
+  expect_clean(run_cell(session, lone("redis_stream", "cpu")));
+}
+
 TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_list", "redis_reliable", "redis_stream"}) {
