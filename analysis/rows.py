@@ -1,16 +1,22 @@
 """The rows of a result folder, each with the run that it names. An interrupted run is read as far as it got, and what
 was left out is said."""
 
-import gzip
 import json
+import lzma
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import BadInput
 
 SCHEMA_VERSION = 2
 STATUSES = ("ok", "invalid", "unsustainable", "failed", "skipped")
-FILES = ("rows.jsonl", "rows.jsonl.gz")  # of both the first: a sweep appends to it
+FILES = ("rows.jsonl", "rows.jsonl.xz", "rows.jsonl.gz")  # of several the first: a sweep appends to it
+# What a compressed file begins with, and what unpacks it.
+UNPACKERS: dict[str, tuple[str, bytes, Callable]] = {
+    ".gz": ("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    ".xz": ("xz", b"\xfd7zXZ", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+}
 NEEDED = {"run": "environment", "cell": "params", "floor": "floor", "capacity": "params"}
 RUN = "of_run"  # the key under which a row holds its run here
 
@@ -70,25 +76,20 @@ def _file(directory: Path, argument: str) -> Path:
 
 def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list[bytes]:
     content = file.read_bytes()
-    if file.suffix != ".gz":
+    if file.suffix not in UNPACKERS:
         return content.split(b"\n")
-    if content[:2] != b"\x1f\x8b":
-        raise BadInput(argument, directory, f"{file.name} is not compressed by gzip", "what gzip wrote")
-    try:
-        return gzip.decompress(content).split(b"\n")
-    except (EOFError, OSError, zlib.error):  # copied by halves: what can be unpacked is read
-        notes.append(f"{file}: the compressed rows are cut off or damaged; read as far as they go")
-        return _intact(content).split(b"\n")
-
-
-def _intact(content: bytes) -> bytes:
-    unpacker, out = zlib.decompressobj(wbits=31), b""
+    program, magic, make = UNPACKERS[file.suffix]
+    if not content.startswith(magic):
+        raise BadInput(argument, directory, f"{file.name} is not compressed by {program}", f"what {program} wrote")
+    unpacker, parts = make(), []
     for start in range(0, len(content), 1 << 16):
         try:
-            out += unpacker.decompress(content[start : start + (1 << 16)])
-        except zlib.error:
+            parts.append(unpacker.decompress(content[start : start + (1 << 16)]))
+        except (zlib.error, lzma.LZMAError, EOFError):
             break
-    return out
+    if not unpacker.eof:  # copied by halves: what can be unpacked is read
+        notes.append(f"{file}: the compressed rows are cut off or damaged; read as far as they go")
+    return b"".join(parts).split(b"\n")
 
 
 def _check(row: object, place: str, argument: str, directory: Path) -> None:

@@ -100,6 +100,7 @@ missing_tools() {
 # Package and header, one pair a line.
 FEEDRATE_HEADERS='libhiredis-dev hiredis/hiredis.h
 zlib1g-dev zlib.h
+liblzma-dev lzma.h
 nlohmann-json3-dev nlohmann/json.hpp
 libcli11-dev CLI/CLI.hpp
 libspdlog-dev spdlog/spdlog.h

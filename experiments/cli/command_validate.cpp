@@ -91,7 +91,7 @@ int validate(const std::vector<std::string>& files) {
 void add_validate(CLI::App& app, Action& action) {
   auto files = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand("validate", "check result files against the rows' schema");
-  command->add_option("FILE", *files, "rows.jsonl or rows.jsonl.gz files")->required();
+  command->add_option("FILE", *files, "rows.jsonl files, compressed (.gz, .xz) or not")->required();
   command->callback([files, &action] { action = [files] { return validate(*files); }; });
 }
 

@@ -9,7 +9,7 @@ constexpr double kDrawShare = 0.2;
 constexpr unsigned kClimbRung = 1;
 constexpr unsigned kMostRoundsWithoutStep = 3;
 constexpr std::size_t kLeastDraws = 3;
-constexpr std::size_t kKeepOneOf = 3;
+constexpr std::size_t kKeepOneOf = 8;
 constexpr unsigned kMostTries = 5000;  // what costs nothing must end, too
 constexpr unsigned kMostRedraws = 50;  // a small grid may have nothing new left
 
@@ -79,12 +79,15 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     bool moved = false;
     std::shuffle(steps.begin(), steps.end(), random_);
     for (const auto& [axis, up] : steps) {
-      // A step that was better is taken again, as long as it is.
+      // Where a step was better, the next goes on from there in the same direction.
       while (true) {
         if (spent()) return best.candidate;
         Candidate next = best.candidate;
         if (up ? next[axis] + 1 == sizes_[axis] : next[axis] == 0) break;
-        up ? ++next[axis] : --next[axis];
+        // As far as chance says: a rate that only changes after several steps would hold single ones up.
+        const std::size_t room = up ? sizes_[axis] - 1 - next[axis] : next[axis];
+        const std::size_t far = std::uniform_int_distribution<std::size_t>(1, room)(random_);
+        up ? next[axis] += far : next[axis] -= far;
         if (!climbed.insert(next).second) break;
         const double score = attempt(trial, next, kClimbRung);
         if (score <= best.score) break;

@@ -9,14 +9,14 @@
 namespace feedrate {
 
 /// Looks for the best point of a grid within a budget of seconds, knowing nothing but what it tries: successive halving
-/// (Karnin, Koren and Somekh, ICML 2013) among random draws, then one step at a time.
+/// (Karnin, Koren and Somekh, ICML 2013) among random draws, then along one axis at a time.
 ///
-/// A fifth of the budget goes to random draws, the first of which is the start. The best third of them is tried again
-/// for twice as long, then the best third of those for twice as long again, until one is left. The rest of the budget
-/// goes to its neighbours, one axis and one step at a time: a better one takes its place. If none is better, the best
-/// is measured again, because it may have been lucky. On synthetic hills and on recorded rows
-/// (tests/experiments/sweep/halving_test.cpp), climbing finds more than further draws do. The seed and the outcomes
-/// determine everything.
+/// A fifth of the budget goes to random draws, the first of which is the start. The best eighth of them is tried again
+/// for twice as long, then the best eighth of those for twice as long again, until one is left. The rest of the budget
+/// goes to candidates that differ from it on one axis, by a random distance: a better one takes its place. If none is
+/// better, the best is measured again, because it may have been lucky. On synthetic hills and on recorded rows
+/// (tests/experiments/sweep/halving_test.cpp), this finds more than further draws do, and random distances more than
+/// single steps. The seed and the outcomes determine everything.
 class Halving {
  public:
   using Candidate = std::vector<std::size_t>;  ///< an index on each axis

@@ -16,10 +16,12 @@
 namespace feedrate {
 
 Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
-  const std::filesystem::path compressed = file_.string() + ".gz";
-  if (!std::filesystem::exists(file_) && std::filesystem::exists(compressed)) {
-    throw BadInput(
-        fmt::format("{}: is compressed; `gunzip {}` first, to add rows", file_.string(), compressed.string()));
+  for (const auto& [ending, unpack] : {std::pair{".gz", "gunzip"}, {".xz", "unxz"}}) {
+    const std::filesystem::path compressed = file_.string() + ending;
+    if (!std::filesystem::exists(file_) && std::filesystem::exists(compressed)) {
+      throw BadInput(
+          fmt::format("{}: is compressed; `{} {}` first, to add rows", file_.string(), unpack, compressed.string()));
+    }
   }
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));

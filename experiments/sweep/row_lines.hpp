@@ -5,7 +5,7 @@
 
 namespace feedrate {
 
-/// The lines of a JSONL file, compressed (`.gz`) or not.
+/// The lines of a JSONL file, compressed (by gzip or xz) or not.
 struct RowLines {
   std::vector<std::string> whole;  ///< those that end
   std::string cut;                 ///< what lies behind them: a kill left it

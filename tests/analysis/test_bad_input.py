@@ -34,7 +34,7 @@ def place(tmp_path):
     rows.write(tmp_path / "bare", [GOOD], None)
     rows.write(tmp_path / "odd-catalogue", [GOOD], {"experiments": [{"figures": 1}]})
     (tmp_path / "not-packed").mkdir()
-    (tmp_path / "not-packed/rows.jsonl.gz").write_text("{}")
+    (tmp_path / "not-packed/rows.jsonl.xz").write_text("{}")
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut/rows.jsonl").write_text(json.dumps(GOOD)[:100])
@@ -60,7 +60,7 @@ def place(tmp_path):
         (["compare", "good", "bare"], ["B", "bare", "no catalogue.json", "feedrate list --json"]),
         (["report", "odd-catalogue"], ["DIR", "odd-catalogue", "catalogue.json is no catalogue", "feedrate list --json"]),
         (["report", "no-experiment"], ["DIR", "no-experiment", "names no experiment"]),
-        (["report", "not-packed"], ["DIR", "not-packed", "rows.jsonl.gz is not compressed"]),
+        (["report", "not-packed"], ["DIR", "not-packed", "rows.jsonl.xz is not compressed"]),
         (["report", "no-version"], ["DIR", "no-version", "schema version None", "allowed: 2"]),
         (["report", "no-object"], ["DIR", "no-object", "schema version None"]),
         (["report", "other-kind"], ["DIR", "other-kind", "kind 'cel'", "allowed: run, cell, floor"]),

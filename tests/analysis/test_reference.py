@@ -1,7 +1,7 @@
 """The committed results: every row is valid, every published block is what the rows give, and all of it stays small."""
 
-import gzip
 import json
+import lzma
 import subprocess
 from functools import cache
 
@@ -41,7 +41,7 @@ BLOCKS = {
 
 @cache
 def read(folder) -> list[dict]:
-    return [json.loads(line) for line in gzip.decompress((folder / "rows.jsonl.gz").read_bytes()).splitlines()]
+    return [json.loads(line) for line in lzma.decompress((folder / "rows.jsonl.xz").read_bytes()).splitlines()]
 
 
 def shortened(value):

@@ -1,6 +1,7 @@
 """How rows are read: compressed or not, each joined to its run, and their causes believed."""
 
 import gzip
+import lzma
 import json
 import re
 
@@ -17,23 +18,28 @@ from analysis.load import load
 CELLS = [rows.cell(rows.params(window=window), repetition) for window in (1, 64) for repetition in range(3)]
 
 
-def pack(directory, cut: int | None = None) -> None:
+PACKERS = {"gz": gzip.compress, "xz": lzma.compress}
+
+
+def pack(directory, ending: str, cut: int | None = None) -> None:
     """Compresses the rows of a folder; `cut`: all but so many bytes."""
     plain = directory / "rows.jsonl"
-    packed = gzip.compress(plain.read_bytes(), mtime=0)
-    (directory / "rows.jsonl.gz").write_bytes(packed[: None if cut is None else -cut])
+    packed = PACKERS[ending](plain.read_bytes())
+    (directory / f"rows.jsonl.{ending}").write_bytes(packed[: None if cut is None else -cut])
     plain.unlink()
 
+
+@pytest.mark.parametrize("ending", PACKERS)
 
 @pytest.mark.parametrize("command", [["report", "DIR"], ["compare", "DIR", "DIR"], ["aa", "DIR", "DIR"],
                                      ["figures", "DIR", "--out", "OUT"], ["ring", "DIR", "--out", "OUT"],
                                      ["export", "DIR", "--format", "hdr", "--out", "OUT"]], ids=lambda one: one[0])  # fmt: skip
-def test_every_command_reads_compressed_rows(tmp_path, capsys, command):
+def test_every_command_reads_compressed_rows(tmp_path, capsys, command, ending):
     directory, places = with_rows(tmp_path, *CELLS), {"OUT": str(tmp_path / "out")}
     words = [places.get(word, word.replace("DIR", str(directory))) for word in command]
     assert main(words) == 0
     plain = capsys.readouterr().out
-    pack(directory)
+    pack(directory, ending)
     assert main(words) == 0
     assert capsys.readouterr().out == plain
 
@@ -45,9 +51,10 @@ def test_plain_rows_win_where_both_are(tmp_path):
     assert len(load([directory]).cells) == len(CELLS)
 
 
-def test_compressed_rows_that_are_cut_off_are_read_as_far_as_they_go(tmp_path):
+@pytest.mark.parametrize("ending", PACKERS)
+def test_compressed_rows_that_are_cut_off_are_read_as_far_as_they_go(tmp_path, ending):
     directory = with_rows(tmp_path, *CELLS)
-    pack(directory, cut=500)
+    pack(directory, ending, cut=500)
     results = load([directory])
     assert 0 < len(results.cells) < len(CELLS)
     assert any("cut off or damaged" in note for note in results.notes)

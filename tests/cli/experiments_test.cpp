@@ -1,4 +1,5 @@
 // Experiments besides the first, axes with owners, and compressed rows.
+#include <lzma.h>
 #include <zlib.h>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -125,8 +126,17 @@ TEST_F(Experiments, ThePageHasTheAxesOfTheCatalogue) {
             place_.run({"list", "--markdown", "feeding"}).out);
 }
 
-/// Compressed as rows in git are.
+/// Compressed as rows in git are, or by gzip.
 void compress(const std::string& text, const fs::path& file) {
+  if (file.extension() == ".xz") {
+    std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
+    std::size_t size = 0;
+    ASSERT_EQ(
+        lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(text.data()),
+                                text.size(), reinterpret_cast<std::uint8_t*>(packed.data()), &size, packed.size()),
+        LZMA_OK);
+    return write_text(file, packed.substr(0, size));
+  }
   gzFile to = gzopen(file.c_str(), "wb");
   gzwrite(to, text.data(), static_cast<unsigned>(text.size()));
   gzclose(to);
@@ -136,18 +146,24 @@ TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
   place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "warmup": 0}})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
   const std::string rows = read_text(place_ / "out/rows.jsonl");
-  compress(rows, place_ / "out/rows.jsonl.gz");
-  EXPECT_NE(place_.run({"validate", "out/rows.jsonl.gz"}).out.find(" 0 wrong"), std::string::npos);
-  compress(rows + "{\"kind\": \"cell\"}\n{\"cut", place_ / "bad.jsonl.gz");
-  const Outcome bad = place_.run({"validate", "bad.jsonl.gz"});
-  EXPECT_EQ(bad.code, 1);
-  EXPECT_NE(bad.out.find(" 2 wrong"), std::string::npos) << bad.out;
-  write_text(place_ / "broken.jsonl.gz", read_text(place_ / "out/rows.jsonl.gz").substr(0, 200));
-  EXPECT_EQ(place_.run({"validate", "broken.jsonl.gz"}).code, 2);
   fs::remove(place_ / "out/rows.jsonl");
-  const Outcome resumed = place_.run({"sweep", "--resume", "out", "--device", "cpu"});
-  EXPECT_EQ(resumed.code, 2);
-  EXPECT_NE(resumed.err.find("gunzip"), std::string::npos) << resumed.err;
+  for (const auto& [ending, unpack] : {std::pair{".gz", "gunzip"}, {".xz", "unxz"}}) {
+    const auto file = [&, &ending = ending](const std::string& name) { return name + ".jsonl" + ending; };
+    compress(rows, place_ / file("out/rows"));
+    EXPECT_NE(place_.run({"validate", file("out/rows")}).out.find(" 0 wrong"), std::string::npos);
+    compress(rows + "{\"kind\": \"cell\"}\n{\"cut", place_ / file("bad"));
+    const Outcome bad = place_.run({"validate", file("bad")});
+    EXPECT_EQ(bad.code, 1);
+    EXPECT_NE(bad.out.find(" 2 wrong"), std::string::npos) << bad.out;
+    const std::string whole = read_text(place_ / file("out/rows"));
+    write_text(place_ / file("cut"), whole.substr(0, 200));
+    write_text(place_ / file("damaged"), whole.substr(0, 200) + "damage" + whole.substr(206));
+    for (const char* name : {"cut", "damaged"}) EXPECT_EQ(place_.run({"validate", file(name)}).code, 2) << name;
+    const Outcome resumed = place_.run({"sweep", "--resume", "out", "--device", "cpu"});
+    EXPECT_EQ(resumed.code, 2);
+    EXPECT_NE(resumed.err.find(unpack), std::string::npos) << resumed.err;
+    fs::remove(place_ / file("out/rows"));
+  }
 }
 
 TEST_F(Experiments, RowsOfAnOlderSchemaAreNotAddedTo) {
