@@ -2,20 +2,52 @@
 
 import io
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
 from PIL import Image  # matplotlib brings it
 
+from . import cores
 from .plots.style import Drawing
 
 DOTS_PER_INCH = 160
 COLOURS = 256
 
 
+@dataclass(frozen=True)
+class Rendered:
+    """A drawing as what a page shows; `missing` says why there is none."""
+
+    name: str
+    title: str
+    caption: str
+    missing: str = ""
+    svg: str = ""  # an element
+    png: bytes = b""
+
+
 def pngs(drawings: list[Drawing], directory: Path) -> dict[Path, bytes]:
     """`<name>.png` of every figure that has data, by its path in the directory."""
-    return {directory / f"{drawing.name}.png": _png(drawing) for drawing in drawings if drawing.figure}
+    return files(render(drawings, png=True), directory)
+
+
+def files(rendered: list[Rendered], directory: Path) -> dict[Path, bytes]:
+    return {directory / f"{one.name}.png": one.png for one in rendered if one.png}
+
+
+def render(drawings: list[Drawing], shape: str | None = None, png: bool = False) -> list[Rendered]:
+    """On all cores, since it takes longest of all that makes a report. `shape`, where SVGs are wanted: it is part of
+    their ids, for several share one page."""
+
+    def one(drawing: Drawing) -> Rendered:
+        about = drawing.name, drawing.title, drawing.caption
+        if drawing.figure is None:
+            return Rendered(*about, drawing.missing)
+        svg = "" if shape is None else _svg(drawing, shape)
+        return Rendered(*about, svg=svg, png=_png(drawing) if png else b"")
+
+    return cores.on_all(one, drawings)
 
 
 def _png(drawing: Drawing) -> bytes:
@@ -27,9 +59,8 @@ def _png(drawing: Drawing) -> bytes:
     return out.getvalue()
 
 
-def inline_svg(drawing: Drawing, shape: str = "") -> str:
-    """The figure as an SVG element, the same bytes each time. Its name and shape salt the ids, for several share one
-    page."""
+def _svg(drawing: Drawing, shape: str) -> str:
+    """The same bytes each time."""
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}):
         _save(drawing, out, format="svg", metadata={"Date": None})

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from . import answer, conduct, plain, sections, stability, stats, tables
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, evidence, to_html, to_markdown
-from .figures import inline_svg, pngs
+from .figures import Rendered, files, render
 from .files import write_all
 from .load import STATUSES, Results, load_all, machine_letters
-from .plots.style import Drawing
 
 CPU_WARNING = "CPU device: these are not GPU results."
 
@@ -23,11 +22,11 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
     images: dict[Path, bytes] = {}
     for results in found.values():
         draw = sections.of(results.experiment.name).draw
-        drawings, slim = draw(results), draw(results, True)
+        drawings, slim = render(draw(results), "", png=True), render(draw(results, True), "slim")
         if len(found) > 1:
             blocks.append(Chapter(f"Experiment {results.experiment.name}", results.experiment.description))
         blocks += _blocks(results, drawings, slim)
-        images |= pngs(drawings, target)
+        images |= files(drawings, target)
     blocks += evidence(blocks)
     page = target / "report.html"
     pages = {target / "report.md": to_markdown(title, blocks), page: to_html(title, blocks)}
@@ -35,7 +34,7 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
     return page
 
 
-def _blocks(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> list[Block]:
+def _blocks(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
     section = sections.of(results.experiment.name)
     environment, differing = tables.environment(results)
     general = lambda: answer.blocks(results, answer.general(results.experiment))  # noqa: E731
@@ -109,11 +108,10 @@ def summary(results: Results) -> list[str]:
     ]
 
 
-def picture(drawing: Drawing, slim: Drawing) -> list[Block]:
-    if drawing.figure is None:
+def picture(drawing: Rendered, slim: Rendered) -> list[Block]:
+    if drawing.missing:
         return [Heading(drawing.title), Text(drawing.missing, "missing")]
-    shapes = inline_svg(drawing), inline_svg(slim, "slim")
-    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, *shapes)]
+    return [Heading(drawing.title), Picture(drawing.name, drawing.caption, drawing.svg, slim.svg)]
 
 
 def _floors(results: Results) -> list[Block]:

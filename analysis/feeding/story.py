@@ -6,8 +6,8 @@ import pandas as pd
 
 from .. import stats, units
 from ..document import Block, Heading, Text
+from ..figures import Rendered
 from ..load import Results
-from ..plots.style import Drawing
 from ..report import picture
 from . import advice, capacity, choose, costs, open_load, tails
 from .details import COUNTS, WRONG
@@ -29,7 +29,7 @@ def summary(results: Results) -> list[str]:
     return [f"Verified {units.number(totals['received'])} of {units.number(totals['sent'])} messages sent: {rest}."]
 
 
-def body(results: Results, drawings: list[Drawing], slim: list[Drawing]) -> list[Block]:
+def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
     closed = results.closed
     measured = stats.points(closed)
     pictures = {both[0].name: picture(*both) for both in zip(drawings, slim)}

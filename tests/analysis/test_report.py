@@ -255,7 +255,7 @@ def test_text_from_rows_is_escaped(tmp_path):
     assert "a\\|b" in text
 
 
-def test_two_thousand_rows_of_all_kinds_take_less_than_forty_seconds(tmp_path):
+def test_two_thousand_rows_of_all_kinds_take_less_than_twenty_seconds(tmp_path):
     some = [*rows.sweep(1), *load_rows.sweep(3, queues=rows.QUEUES, payloads=(64, 4096))]
     some += [
         load_rows.capacity(load_rows.params(queue), 1000, 1100, slo, repetition, some[-24:])
@@ -268,10 +268,10 @@ def test_two_thousand_rows_of_all_kinds_take_less_than_forty_seconds(tmp_path):
     assert len(again) > 2000
     begin = time.monotonic()
     report(directory)
-    assert time.monotonic() - begin < 40  # 15 to 23 s on two cores, by the machine; a quadratic report takes minutes
+    assert time.monotonic() - begin < 20
 
 
-def test_two_thousand_rows_take_less_than_forty_seconds(tmp_path):
+def test_two_thousand_rows_take_less_than_twenty_seconds(tmp_path):
     base, some = rows.sweep(1), []
     for repetition in range(15):
         for row in copy.deepcopy(base):
@@ -281,7 +281,7 @@ def test_two_thousand_rows_take_less_than_forty_seconds(tmp_path):
     assert len(some) > 2000
     begin = time.monotonic()
     report(directory)
-    assert time.monotonic() - begin < 40  # 15 to 23 s on two cores, by the machine; a quadratic report takes minutes
+    assert time.monotonic() - begin < 20
 
 
 def test_traced_rows_are_left_out(tmp_path):
