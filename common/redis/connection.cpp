@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -16,7 +17,8 @@
 namespace feedrate::redis {
 namespace {
 
-constexpr auto kAllowedUrls = "redis://[user:password@]host[:port][/db] or unix://[user:password@]/path";
+constexpr auto kAllowedUrls =
+    "redis://[user:password@]host[:port][,host[:port]...][/db] or unix://[user:password@]/path";
 constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
@@ -38,7 +40,8 @@ Endpoint parse_url(const std::string& url) {
   if (url.starts_with("rediss://")) {
     throw BadInput(
         "--redis", without_password(url),
-        std::string(kAllowedUrls) + "; TLS is not built in: put a TLS proxy such as stunnel beside the worker");
+        std::string(kAllowedUrls) +
+            "; the hiredis that this was built with has no TLS: put a TLS proxy such as stunnel beside the worker");
   }
   const bool unix_socket = url.starts_with("unix://");
   if (!unix_socket && !url.starts_with("redis://")) throw BadInput("--redis", without_password(url), kAllowedUrls);
@@ -85,7 +88,42 @@ void hide_password(char* url) {
   if (colon < at) std::memset(url + colon + 1, '*', at - colon - 1);
 }
 
-Connection::Connection(const std::string& url) : name_(without_password(url)), input_(kReadSize) {
+std::vector<std::string> servers_of(const std::string& url) {
+  if (!url.starts_with("redis://")) return {url};
+  const auto at = url.rfind('@');
+  const std::size_t begin = at == url.npos ? 8 : at + 1, end = std::min(url.find('/', begin), url.size());
+  std::vector<std::string> servers;
+  for (std::size_t from = begin; from <= end;) {
+    const std::size_t to = std::min(url.find(',', from), end);
+    servers.push_back(url.substr(0, begin) + url.substr(from, to - from) + url.substr(end));
+    from = to + 1;
+  }
+  return servers;
+}
+
+std::string with_server(const std::string& url, const std::string& host, int port) {
+  const auto at = url.rfind('@');
+  const std::size_t begin = at == url.npos ? 8 : at + 1, end = std::min(url.find('/', begin), url.size());
+  return fmt::format("{}{}:{}{}", url.substr(0, begin), host.empty() ? parse_url(url).host : host, port,
+                     url.substr(end));
+}
+
+Connection::Connection(const std::string& url) : input_(kReadSize) {
+  const std::vector<std::string> servers = servers_of(url);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    try {
+      connect(servers[i]);
+      return;
+    } catch (const ServerFailure&) {
+      if (i + 1 == servers.size()) throw;
+    }
+  }
+}
+
+void Connection::connect(const std::string& url) {
+  name_ = without_password(url);
+  output_.clear();  // what an earlier server was asked
+  sent_ = unanswered_ = 0;
   const Endpoint endpoint = parse_url(url);
   context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
                                        : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));

@@ -11,14 +11,19 @@
 
 namespace feedrate::redis {
 
-/// A server's address, from a URL: redis://[[user][:password]@]host[:port][/db] or unix://[[user][:password]@]/path.
+/// A server's address, from a URL: redis://[[user][:password]@]host[:port][/db] or unix://[[user][:password]@]/path. Of
+/// a Redis Cluster several servers can be named, host[:port],host[:port]: one that answers tells of the others.
 struct Endpoint {
   std::string host, path, user, password;
   int port = 6379;
   int database = 0;
 };
-/// Throws BadInput naming `--redis`.
+/// Of a URL that names one server. Throws BadInput naming `--redis`.
 Endpoint parse_url(const std::string& url);
+/// A URL for each server that this one names.
+std::vector<std::string> servers_of(const std::string& url);
+/// The URL with its one server replaced; an empty host: with its port alone.
+std::string with_server(const std::string& url, const std::string& host, int port);
 /// The URL without its password, for messages and rows.
 std::string without_password(const std::string& url);
 /// Overwrites the password of a URL where it lies: in a process's arguments, which all users of the machine see.
@@ -44,7 +49,8 @@ struct FEEDRATE_EXPORT ServerFailure : Failure {
 /// server's words.
 class Connection {
  public:
-  /// Throws Failure when the server can't be reached or refuses the password.
+  /// To the first of the URL's servers that answers. Throws Failure when none can be reached or one refuses the
+  /// password.
   explicit Connection(const std::string& url);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
@@ -72,6 +78,7 @@ class Connection {
   Reply command(const std::vector<std::string_view>& words);
 
  private:
+  void connect(const std::string& url);
   struct FreeContext {
     void operator()(redisContext* context) const { redisFree(context); }
   };

@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -6,6 +8,11 @@
 #include "common/redis/connection.hpp"
 
 namespace feedrate::redis {
+
+/// A time as commands and scripts take it.
+inline std::string milliseconds(double seconds) {
+  return std::to_string(static_cast<std::uint64_t>(std::llround(seconds * 1000)));
+}
 
 /// A Lua script on the server of one connection. The server runs it as one step: no other command comes between.
 class Script {

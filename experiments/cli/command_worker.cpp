@@ -16,6 +16,7 @@
 #include "experiments/service/log.hpp"
 #include "experiments/service/metrics.hpp"
 #include "experiments/service/supervise.hpp"
+#include "variants/queues/redis/ends.hpp"
 #include "variants/worker.hpp"
 
 namespace feedrate {
@@ -87,8 +88,9 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
 
 /// Whether what failed is the connection or the state of the server, and not something that one task brings about.
 bool is_of_the_server(const redis::ServerFailure& failure) {
-  constexpr std::array<std::string_view, 10> kStates{"",         "OOM",  "READONLY",   "MISCONF",     "LOADING",
-                                                     "NOSCRIPT", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS"};
+  constexpr std::array<std::string_view, 13> kStates{"",         "OOM",  "READONLY",   "MISCONF",     "LOADING",
+                                                     "NOSCRIPT", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS",
+                                                     "MOVED",    "ASK",  "TRYAGAIN"};
   return std::find(kStates.begin(), kStates.end(), failure.code) != kStates.end();
 }
 
@@ -162,8 +164,9 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   std::optional<MetricsEndpoint> endpoint;
   if (!options.metrics.empty()) {
     endpoint.emplace(options.metrics,
-                     MetricsEndpoint::Watched{metrics, config.redis, nvml_source(session->device().info().pci_bus),
-                                              options.name, config.redis.delivery.lease_seconds});
+                     MetricsEndpoint::Watched{metrics, config.redis, redis_queue::partitions_of(resolution.point),
+                                              nvml_source(session->device().info().pci_bus), options.name,
+                                              config.redis.delivery.lease_seconds});
   }
   spdlog::info("worker {}: {} from {}:tasks on {}", options.name, resolution.point.workload, config.redis.prefix,
                session->device().info().name);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -11,7 +12,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
-#include "variants/queues/redis/elements.hpp"
+#include "variants/queues/redis/partitions.hpp"
 
 namespace feedrate {
 namespace {
@@ -28,7 +29,7 @@ double length_of(redis::Connection& connection, const std::string& key) {
 }  // namespace
 
 struct MetricsEndpoint::State {
-  explicit State(Watched what) : watched(std::move(what)), names(watched.redis.prefix) {}
+  explicit State(Watched what) : watched(std::move(what)) {}
   ~State() {
     if (server != nullptr) close(server);
     if (module != nullptr) dlclose(module);
@@ -69,26 +70,40 @@ struct MetricsEndpoint::State {
     }
   }
 
-  /// What the server says, over a connection of its own; made again after it was lost.
+  struct Partition {
+    redis_queue::KeyNames names;
+    redis::Connection connection;
+  };
+
+  /// What the server says, over connections of its own; made again after one was lost.
   template <class Tell>
   void tell_server(const Tell& tell) {
     try {
-      if (!connection) connection.emplace(watched.redis.url);
-      tell(kFeedrateGauge, "feedrate_queue_depth", "Elements that wait for a worker.",
-           length_of(*connection, names.tasks()));
-      tell(kFeedrateGauge, "feedrate_suspects", "Messages of dead workers that wait to be served alone.",
-           length_of(*connection, names.suspects()));
-      tell(kFeedrateGauge, "feedrate_delayed", "Tasks that wait for another attempt.",
-           length_of(*connection, names.delayed()));
-      tell(kFeedrateGauge, "feedrate_dead_letters", "Dead letters that are kept.",
-           length_of(*connection, names.dead()));
-      tell(kFeedrateGauge, "feedrate_workers", "Workers whose lease has not ended.",
-           static_cast<double>(
-               connection->command({"ZCOUNT", names.leases(), std::to_string(redis_queue::unix_ms()), "+inf"})
-                   ->integer));
+      for (unsigned i = static_cast<unsigned>(partitions.size()); i < watched.partitions; ++i) {
+        const RedisSettings redis = redis_queue::partition_of(watched.redis, i, watched.partitions);
+        partitions.push_back({redis_queue::KeyNames(redis.prefix), redis::Connection(redis.url)});
+      }
+      using Names = redis_queue::KeyNames;
+      using Key = std::string (Names::*)() const;
+      const auto gauge = [&](const char* name, const char* help, Key key) {
+        double sum = 0;
+        for (Partition& part : partitions) sum += length_of(part.connection, (part.names.*key)());
+        tell(kFeedrateGauge, name, help, sum);
+      };
+      gauge("feedrate_queue_depth", "Elements that wait for a worker.", &Names::tasks);
+      gauge("feedrate_suspects", "Messages of dead workers that wait to be served alone.", &Names::suspects);
+      gauge("feedrate_delayed", "Tasks that wait for another attempt.", &Names::delayed);
+      gauge("feedrate_dead_letters", "Dead letters that are kept.", &Names::dead);
+      double workers = 0;  // each has a lease in every partition
+      for (auto& [names, connection] : partitions) {
+        const std::string now = std::to_string(redis_queue::unix_ms());
+        workers = std::max(workers,
+                           static_cast<double>(connection.command({"ZCOUNT", names.leases(), now, "+inf"})->integer));
+      }
+      tell(kFeedrateGauge, "feedrate_workers", "Workers whose lease has not ended.", workers);
       tell(kFeedrateGauge, "feedrate_server_up", "Whether the Redis server answers.", 1);
     } catch (const Failure&) {
-      connection.reset();
+      partitions.clear();
       tell(kFeedrateGauge, "feedrate_server_up", "Whether the Redis server answers.", 0);
     }
   }
@@ -106,8 +121,7 @@ struct MetricsEndpoint::State {
   }
 
   Watched watched;
-  redis_queue::KeyNames names;
-  std::optional<redis::Connection> connection;
+  std::vector<Partition> partitions;
   void* module = nullptr;
   void* server = nullptr;
   decltype(&feedrate_metrics_close) close = nullptr;

@@ -15,6 +15,7 @@ class MetricsEndpoint {
   struct Watched {
     const WorkerMetrics& metrics;
     RedisSettings redis;
+    unsigned partitions;
     GpuSource gpu;  ///< empty without a GPU
     std::string worker;
     double lease_seconds;  ///< a worker that did not look for work for so long is not healthy

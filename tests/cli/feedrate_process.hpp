@@ -1,9 +1,12 @@
 #pragma once
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,6 +245,19 @@ inline void expect_clean(const Json& row) {
   EXPECT_EQ(counts.at("sent"), counts.at("received")) << row.at("params");
   for (const char* wrong : {"lost", "duplicated", "corrupted"})
     EXPECT_EQ(counts.at(wrong), 0) << wrong << row.at("params");
+}
+
+/// A port of this machine that nobody uses just now.
+inline int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
 }
 
 inline std::string redis_program() { return from_environment("FEEDRATE_REDIS_SERVER", "redis-server"); }

@@ -114,6 +114,26 @@ TEST_F(RedisFailures, FullMidRunSaysOom) {
   expect_failed(row_of(*process), {"Redis", "OOM command not allowed"});
 }
 
+TEST_F(RedisFailures, ProducersThatWatchItsMemoryDoNotFillAServer) {
+  for (const char* queue : {"redis_list", "redis_stream"}) {
+    RedisServer server({"--maxmemory", "48mb"});
+    Workplace place;
+    // 512 MiB would be on their way at once.
+    Words words{"run",       "--queue", queue,        "--device", "cpu",         "--json", "--redis",   server.url(),
+                "--payload", "64Ki",    "--window",   "2048",     "--producers", "4",      "--workers", "1",
+                "--batch",   "16",      "--messages", "6000",     "--warmup",    "0",      "--pack",    "1"};
+    const Outcome full = place.run(words);
+    EXPECT_EQ(full.code, 1) << full.out;
+    EXPECT_NE(full.out.find("OOM"), std::string::npos) << full.out;
+    words.insert(words.end(), {"--memory-percent", "50"});
+    const Outcome watched = place.run(words);
+    EXPECT_EQ(watched.code, 0) << watched.out << watched.err;
+    const auto rows = measured_in(watched.out);
+    ASSERT_EQ(rows.size(), 1u);
+    expect_clean(rows.front());
+  }
+}
+
 TEST_F(RedisFailures, FullFromTheStartSaysOom) {
   RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
   Workplace place;

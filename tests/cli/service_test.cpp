@@ -8,19 +8,6 @@
 namespace feedrate::cli_test {
 namespace {
 
-/// A port of this machine that nobody uses just now.
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
 /// The answer to GET, head and body; empty when nobody answers.
 std::string get(int port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);

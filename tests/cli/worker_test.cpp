@@ -197,6 +197,8 @@ TEST_P(WorkerTest, TerminateDrains) {
 
 TEST_P(WorkerTest, EndsWithItsServer) {
   const auto worker = start({"--reconnect", "1"});
+  push(encode(1, {1}));
+  await_results(0, 1);  // it is connected
   server_->process().signal(SIGKILL);
   EXPECT_EQ(worker->wait(Seconds(10)), 1);
   EXPECT_NE(worker->err().find("Redis"), std::string::npos) << worker->err();

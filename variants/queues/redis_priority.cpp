@@ -29,7 +29,7 @@ const Axes<PriorityOptions>& priority_axes() {
 /// again, more and more rarely.
 struct PriorityDialect : ListDialect {
   static constexpr auto kAddFloor = "redis_sorted_set_add_per_second", kTakeFloor = "redis_sorted_set_pop_per_second";
-  static constexpr Custody kCustody = Custody::processing_list;
+  static constexpr bool kKeeps = true;
   static constexpr auto kKind = "zset";
   static constexpr auto kWithdraw = R"lua(
     local removed = 0
@@ -103,8 +103,7 @@ struct PriorityDialect : ListDialect {
 
 QueueEntry entry() {
   QueueEntry made = entry_of<PriorityDialect>(
-      "Redis sorted set by priority and age; a batch moves into its worker's own list by a script",
-      Delivery::at_least_once);
+      "Redis sorted set by priority and age; a batch moves into its worker's own list by a script");
   made.order = "by priority, per producer with one worker";
   return made;
 }

@@ -15,12 +15,7 @@ struct PubsubDialect : ListDialect {
     ListDialect::push_results(connection, key, messages, pack);
     connection.append_unanswered({"PUBLISH", channel_of(key), "1"});
   }
-  struct Push {
-    explicit Push(const QueueConfig&) {}
-    void operator()(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
-      push_results(connection, key, messages, pack);
-    }
-  };
+  using Push = PushAsResults<PubsubDialect>;
 
   class Results {
    public:
@@ -58,8 +53,7 @@ struct PubsubDialect : ListDialect {
 
 const QueueRegistration registered(
     "redis_pubsub", entry_of<PubsubDialect>("Redis lists; idle readers wait for a Pub/Sub message, not in "
-                                            "a blocking pop",
-                                            Delivery::at_most_once));
+                                            "a blocking pop"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

@@ -9,7 +9,7 @@ constexpr std::string_view kPop = "local elements = redis.call('RPOP', KEYS[1], 
 /// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
 /// and another takes over its list (Redelivery).
 struct ReliableDialect : ListDialect {
-  static constexpr Custody kCustody = Custody::processing_list;
+  static constexpr bool kKeeps = true;
   static std::vector<Axis> axes() { return processing_axes(); }
 
   class Tasks {
@@ -52,8 +52,7 @@ struct ReliableDialect : ListDialect {
 
 const QueueRegistration registered("redis_reliable",
                                    entry_of<ReliableDialect>("Redis lists: a batch moves into its worker's own list by "
-                                                             "a script, and leaves it when its results are stored",
-                                                             Delivery::at_least_once));
+                                                             "a script, and leaves it when its results are stored"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

@@ -11,12 +11,12 @@ constexpr auto kField = "m";  // the one field of every entry
 
 /// Tasks and results as entries of Redis streams: pipelined XADD; workers read through a consumer group and acknowledge
 /// when the server has the result: at least once. What a dead worker held is pending in the group, and another takes it
-/// over when the lease of that consumer has ended (Redelivery). Collectors read
-/// their stream alone, by XREAD. What all are done with is trimmed.
+/// over when the lease of that consumer has ended (Redelivery). Collectors read their stream alone, by XREAD. What all
+/// are done with is trimmed.
 struct StreamDialect {
   static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
-  static constexpr Custody kCustody = Custody::stream_group;
+  static constexpr bool kKeeps = true;
   static constexpr auto kKind = "stream";
   static std::vector<Axis> axes() { return own_axes().list(); }
   static constexpr auto kWithdraw = R"lua(
@@ -45,30 +45,26 @@ struct StreamDialect {
       connection.append({"XADD", key, "*", kField, element});
     });
   }
-  struct Push {
-    explicit Push(const QueueConfig&) {}
-    void operator()(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
-      push_results(connection, key, messages, pack);
-    }
-  };
+  using Push = PushAsResults<StreamDialect>;
   static void ask_length(Connection& connection, std::string_view key) { connection.append({"XLEN", key}); }
 
   /// Entries of a reply to XREAD or XREADGROUP. `last` becomes the last one's id.
-  static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last) {
+  static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last,
+                            LimitedWarnings& warnings) {
     if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: nothing new
     const redisReply& entries = *reply.element[0]->element[1];
     for (std::size_t i = 0; i < entries.elements; ++i) {
       const redisReply& entry = *entries.element[i];
       last = redis::text(*entry.element[0]);
-      elements.push_back({message_of(*entry.element[1]), redis::text(*entry.element[0])});
+      elements.push_back({message_of(*entry.element[1], warnings), redis::text(*entry.element[0])});
     }
   }
   /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
-  static std::string_view message_of(const redisReply& fields) {
+  static std::string_view message_of(const redisReply& fields, LimitedWarnings& warnings) {
     for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
       if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
     }
-    spdlog::warn("dropped a stream entry without the field '{}'", kField);
+    warnings.warn(fmt::format("dropped a stream entry without the field '{}'", kField));
     return {};
   }
 
@@ -83,10 +79,13 @@ struct StreamDialect {
           {"XREAD", "COUNT", std::to_string(elements), "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, last_});
       return 2;
     }
-    void parse(const redisReply& reply, std::vector<Element>& elements) { parse_entries(reply, elements, last_); }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      parse_entries(reply, elements, last_, warnings_);
+    }
 
    private:
     std::string key_, last_ = "0";
+    LimitedWarnings warnings_;
   };
 
   class Tasks {
@@ -99,11 +98,14 @@ struct StreamDialect {
                          "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, ">"});
       return 1;
     }
-    void parse(const redisReply& reply, std::vector<Element>& elements) { parse_entries(reply, elements, last_); }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      parse_entries(reply, elements, last_, warnings_);
+    }
 
    private:
     const Redelivery& redelivery_;
     std::string key_, last_;
+    LimitedWarnings warnings_;
   };
 
   /// Acknowledges, then trims: everything below the oldest entry that any worker still holds is done with. Entries are
@@ -138,8 +140,7 @@ struct StreamDialect {
 };
 
 const QueueRegistration registered("redis_stream",
-                                   entry_of<StreamDialect>("Redis streams: XADD, consumer group, XACK, trimming",
-                                                           Delivery::at_least_once));
+                                   entry_of<StreamDialect>("Redis streams: XADD, consumer group, XACK, trimming"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

@@ -48,7 +48,7 @@ class RedisBroker final : public Broker {
   RedisBroker(const QueueConfig& config, const std::string& consumer, const std::string& incarnation)
       : names_(config.redis.prefix),
         shared_(config.redis.shared),
-        results_ms_(std::to_string(static_cast<std::uint64_t>(config.redis.delivery.results_seconds * 1000))),
+        results_ms_(redis::milliseconds(config.redis.delivery.results_seconds)),
         metrics_(config.metrics != nullptr ? *config.metrics : own_metrics_),
         pack_(pack_of(config.point)),
         in_stride_(config.in_stride()),
@@ -56,7 +56,7 @@ class RedisBroker final : public Broker {
         source_(config.redis.url),
         sink_(config.redis.url),
         source_id_(std::to_string(source_.command({"CLIENT", "ID"})->integer)),
-        redelivery_(config.redis, consumer, incarnation, Dialect::kCustody, Dialect::kKind, config.resumed),
+        redelivery_(config.redis, consumer, incarnation, Dialect::kKeeps, Dialect::kKind, config.resumed),
         reader_(source_, typename Dialect::Tasks(source_, config, redelivery_),
                 std::max<std::size_t>(1, config.point.batch / pack_)),
         acks_(sink_, names_, redelivery_) {
@@ -184,9 +184,9 @@ class RedisBroker final : public Broker {
     const auto suspect = redelivery_.take_suspect();
     if (!suspect) return 0;
     staging.alone = alone_out_ = true;
-    const Parsed task = parse(*suspect);
     staging.taken.ids.emplace_back();  // settled even if it is refused
-    return !task.bytes.empty() && lay_task(task, slots.first(1), staging.taken, 0) ? 1 : 0;
+    std::size_t offset = 0;
+    return unpack_tasks(*suspect, offset, slots.first(1), staging.taken, 0);
   }
   void push_results(unsigned producer, const ConstMessages& results) {
     const std::string key = names_.results(producer);
@@ -246,6 +246,7 @@ class RedisBroker final : public Broker {
   void settle(Staging& staging) {
     unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging.taken.ids), staging.alone});
   }
+
   KeyNames names_;
   bool shared_;
   std::string results_ms_;

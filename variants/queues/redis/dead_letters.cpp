@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "common/redis/cluster.hpp"
+
 namespace feedrate::redis_queue {
 namespace {
 
@@ -41,7 +43,8 @@ DeadLetter letter_of(const redisReply& entry) {
 
 }  // namespace
 
-DeadLetters::DeadLetters(const std::string& url, const std::string& prefix) : names_(prefix), connection_(url) {}
+DeadLetters::DeadLetters(const std::string& url, const std::string& prefix)
+    : names_(prefix), connection_(redis::node_of(url, names_.dead())) {}
 
 std::uint64_t DeadLetters::count() {
   return static_cast<std::uint64_t>(connection_.command({"XLEN", names_.dead()})->integer);

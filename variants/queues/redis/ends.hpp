@@ -1,4 +1,5 @@
 #pragma once
+#include <charconv>
 #include <deque>
 
 #include "common/redis/own_keys.hpp"
@@ -8,19 +9,74 @@
 /// The ends of a Redis queue that the load generator holds. A Dialect supplies the commands; see queue.hpp.
 namespace feedrate::redis_queue {
 
-inline constexpr std::size_t kMostUnsent = 8 << 20;       // bytes waiting in this process before producers are held up
-inline constexpr std::size_t kMostUnanswered = 64 << 10;  // replies the server owes us before producers are held up
+inline constexpr std::size_t kMostUnsent = 8 << 20;  // bytes waiting in this process before producers are held up
+inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same where the server's memory is watched
+inline constexpr std::size_t kMostUnanswered = 64 << 10;      // replies the server owes us before producers are held up
 
 /// The axes of these queues themselves.
 struct Options {
   std::size_t pack = 1;
+  unsigned partitions = 1;
+  unsigned memory_percent = 0;
 };
 inline const Axes<Options>& own_axes() {
   static const auto kAxes =
-      Axes<Options>().number("pack", &Options::pack, {1, 1 << 16}, "messages per list element or stream entry");
+      Axes<Options>()
+          .number("pack", &Options::pack, {1, 1 << 16}, "messages per list element or stream entry")
+          .number("partitions", &Options::partitions, {1, 1024},
+                  "parts of the queue, each with its keys in one slot of a Redis Cluster; a producer uses one of them")
+          .number("memory-percent", &Options::memory_percent, {0, 100},
+                  "producers wait while the server uses more than so much of its maxmemory; 0: they do not look");
   return kAxes;
 }
 inline std::size_t pack_of(const Point& point) { return own_axes().of(point.own).pack; }
+inline unsigned partitions_of(const Point& point) { return own_axes().of(point.own).partitions; }
+
+/// Whether a server has memory left for more tasks, as its INFO says now and then.
+class MemoryGauge {
+ public:
+  /// `percent` of maxmemory may be used; 0: it is never asked.
+  explicit MemoryGauge(unsigned percent) : percent_(percent) {}
+  /// Appends the question, when it is time for it.
+  void ask(redis::Connection& connection) {
+    if (percent_ == 0 || asking_ || now_ns() - asked_ns_ < kEveryNs) return;
+    connection.append({"INFO", "memory"});
+    asking_ = true;
+    asked_ns_ = now_ns();
+  }
+  /// Takes the answer out of the replies.
+  void look_at(const redisReply& reply) {
+    if (!asking_ || reply.type != REDIS_REPLY_STRING || !redis::text(reply).starts_with("# Memory")) return;
+    asking_ = false;
+    const std::uint64_t most = number_of(redis::text(reply), "\nmaxmemory:");
+    full_ = most != 0 && number_of(redis::text(reply), "\nused_memory:") * 100 > most * percent_;
+  }
+  /// True as well until the first answer has come.
+  bool full() const { return watches() && full_; }
+  bool watches() const { return percent_ != 0; }
+
+ private:
+  static constexpr std::uint64_t kEveryNs = 1'000'000;
+  static std::uint64_t number_of(std::string_view info, std::string_view name) {
+    const auto at = info.find(name);
+    std::uint64_t value = 0;
+    if (at != info.npos) std::from_chars(info.data() + at + name.size(), info.data() + info.size(), value);
+    return value;
+  }
+  unsigned percent_;
+  bool asking_ = false, full_ = true;  // until the first answer
+  std::uint64_t asked_ns_ = 0;
+};
+
+/// A Dialect's `Push` where tasks lie on the server as results do.
+template <class Dialect>
+struct PushAsResults {
+  explicit PushAsResults(const QueueConfig&) {}
+  void operator()(redis::Connection& connection, std::string_view key, const ConstMessages& messages,
+                  std::size_t pack) const {
+    Dialect::push_results(connection, key, messages, pack);
+  }
+};
 
 template <class Dialect>
 class RedisProducer final : public Producer {
@@ -32,6 +88,7 @@ class RedisProducer final : public Producer {
         pack_(pack_of(config.point)),
         most_elements_(config.point.capacity),
         push_(config),
+        memory_(own_axes().of(config.point.own).memory_percent),
         shared_(config.redis.shared),
         slots_(config.point.batch * stride_),
         stages_(config.stages) {}
@@ -43,6 +100,9 @@ class RedisProducer final : public Producer {
       if (connection_.unanswered() == 0) Dialect::ask_length(connection_, key_);
       return {};
     }
+    memory_.ask(connection_);
+    // What is on its way is in nobody's account yet.
+    if (memory_.full() || (memory_.watches() && connection_.unsent() > kMostUnsentWatched)) return {};
     return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
   }
   void publish(std::size_t n) override {
@@ -59,6 +119,7 @@ class RedisProducer final : public Producer {
   void progress() override {
     while (const redis::Reply reply = connection_.try_read()) {
       ++replied_;
+      memory_.look_at(*reply);
       // Only replies that count elements are integers; a stream answers additions with ids.
       if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
     }
@@ -76,6 +137,7 @@ class RedisProducer final : public Producer {
   std::string key_;
   std::size_t stride_, pack_, most_elements_, length_ = 0;
   typename Dialect::Push push_;
+  MemoryGauge memory_;
   bool shared_;
   std::vector<std::byte> slots_;
   StageClock* stages_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/redis/cluster.hpp"
 #include "common/redis/own_keys.hpp"
 
 namespace feedrate::redis_queue {
@@ -118,7 +119,9 @@ void large_elements(redis::Connection& connection, const std::string& key) {
 
 }  // namespace
 
-void add_redis_floors(FloorList& floors, const RedisSettings& settings) {
+void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
+  RedisSettings settings = asked;
+  settings.url = redis::node_of(asked.url, asked.own_prefix);
   floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
     redis::Connection connection(settings.url);
     return median_ns(400, [&] {

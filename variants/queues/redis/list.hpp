@@ -11,7 +11,7 @@ using redis::Connection;
 struct ListDialect {
   static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
   static constexpr bool kVanishes = true;
-  static constexpr Custody kCustody = Custody::none;
+  static constexpr bool kKeeps = false;
   static constexpr auto kKind = "list";
   static std::vector<Axis> axes() { return own_axes().list(); }
   // LREM from the head finds what was pushed last at once.
@@ -36,12 +36,7 @@ struct ListDialect {
     connection.add_word(key);
     for_each_element(messages, pack, [&](std::string_view element) { connection.add_word(element); });
   }
-  struct Push {
-    explicit Push(const QueueConfig&) {}
-    void operator()(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
-      push_results(connection, key, messages, pack);
-    }
-  };
+  using Push = PushAsResults<ListDialect>;
   static void ask_length(Connection& connection, std::string_view key) { connection.append({"LLEN", key}); }
 
   class Results {

@@ -30,7 +30,7 @@ class Once {
   Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
       : names_(names),
         kind_(std::move(kind)),
-        window_ms_(std::to_string(static_cast<std::uint64_t>(std::max(1.0, window_seconds * 1000)))),
+        window_ms_(redis::milliseconds(std::max(0.001, window_seconds))),
         lifetime_(shared ? redis::kLifetimeMs : "0"),
         push_(connection, kPush) {}
 

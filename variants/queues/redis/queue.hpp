@@ -2,8 +2,8 @@
 #include <optional>
 #include <random>
 
-#include "variants/queues/redis/broker.hpp"
 #include "variants/queues/redis/floors.hpp"
+#include "variants/queues/redis/partitions.hpp"
 
 /// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
@@ -11,7 +11,7 @@
 ///     static constexpr const char* kAddFloor, kTakeFloor    the floors of its commands (floors.cpp); Results has two
 ///                                                           of the same names
 ///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
-///     static constexpr Custody kCustody                     who holds what is being served
+///     static constexpr bool kKeeps                          the server keeps what is being served
 ///     static void create(Connection&, key, group)           before the key is used
 ///     static constexpr const char* kKind                    how tasks lie there: "list", "stream", "zset"
 ///     static std::vector<Axis> axes()
@@ -30,25 +30,27 @@ namespace feedrate::redis_queue {
 template <class Dialect>
 class RedisQueue final : public Queue {
  public:
-  explicit RedisQueue(const QueueConfig& config)
-      : config_(with_keys_of_its_own(config)),
-        names_(config_.redis.prefix),
-        control_(config.redis.url),
-        keys_(config_.redis, keys(), config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {
+  explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(config)) {
+    const unsigned partitions = partitions_of(config.point);
+    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(*this, i, partitions));
     if (config.external_worker) return;
-    create(names_.tasks());
-    for (unsigned i = 0; i < config_.point.producers; ++i) create(names_.results(i));
-    workers_.emplace(config_, config.point.workers, [this](unsigned index) {
-      return std::make_unique<RedisBroker<Dialect>>(config_, worker_name(index), worker_name(index));
+    for (unsigned i = 0; i < partitions; ++i) parts_[i]->create(config_, i, partitions);
+    workers_.emplace(config_, config.point.workers, [this, partitions](unsigned index) {
+      return broker_of(served_by(index, config_.point.workers, partitions), [&](unsigned i) {
+        return std::make_unique<RedisBroker<Dialect>>(parts_[i]->config, worker_name(index), worker_name(index));
+      });
     });
   }
   ~RedisQueue() override {
     workers_.reset();
-    if (config_.external_worker && failed_) withdraw();
+    if (!config_.external_worker || !failed_) return;
+    for (const auto& part : parts_) part->withdraw();
   }
-  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<RedisProducer<Dialect>>(config_); }
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    return std::make_unique<RedisProducer<Dialect>>(part_of(index).config);
+  }
   std::unique_ptr<Collector> collector(unsigned index) override {
-    return std::make_unique<RedisCollector<Dialect>>(config_, index);
+    return std::make_unique<RedisCollector<Dialect>>(part_of(index).config, index);
   }
   void start() override {
     if (workers_) workers_->start();
@@ -58,51 +60,70 @@ class RedisQueue final : public Queue {
     if (workers_) workers_->stop(drain);
   }
   void check() override {
-    keys_.keep();
+    for (const auto& part : parts_) part->keys.keep();
     if (workers_) workers_->check();
   }
   Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
 
  private:
+  struct Part {
+    Part(const RedisQueue& queue, unsigned i, unsigned partitions)
+        : config(partition_of(queue.config_, i)),
+          names(config.redis.prefix),
+          control(config.redis.url),
+          keys(config.redis, keys_of(config, names, i, partitions),
+               config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {}
+
+    void create(const QueueConfig& whole, unsigned i, unsigned partitions) {
+      create(names.tasks());
+      for (unsigned p = i; p < whole.point.producers; p += partitions) create(names.results(p));
+    }
+    /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
+    void create(const std::string& key) {
+      if (config.redis.shared) control.command({"MULTI"});
+      Dialect::create(control, key, kGroup);
+      if (!config.redis.shared) return;
+      control.command({"PEXPIRE", key, redis::kLifetimeMs});
+      control.command({"EXEC"});
+    }
+    /// Takes back from an external worker the tasks that nobody awaits any more.
+    void withdraw() {
+      try {
+        const std::string lists = std::to_string(config.point.producers);
+        control.command({"EVAL", Dialect::kWithdraw, "1", names.tasks(), lists});
+      } catch (const Failure& failure) {
+        spdlog::warn("tasks of the failed run may be left in {}: {}", names.tasks(), failure.what());
+      }
+    }
+
+    QueueConfig config;
+    KeyNames names;
+    redis::Connection control;
+    redis::OwnKeys keys;
+  };
+
   static std::string worker_name(unsigned index) { return fmt::format("worker-{}", index); }
   static QueueConfig with_keys_of_its_own(QueueConfig config) {
     if (!config.external_worker) config.redis.prefix = config.redis.own_prefix;
     return config;
   }
-  /// What this queue alone uses: an external worker's tasks may be others' too.
-  std::vector<std::string> keys() const {
+  /// What a partition of this queue alone uses: an external worker's tasks may be others' too.
+  static std::vector<std::string> keys_of(const QueueConfig& config, const KeyNames& names, unsigned part,
+                                          unsigned partitions) {
     std::vector<std::string> all;
-    for (unsigned i = 0; i < config_.point.producers; ++i) all.push_back(names_.results(i));
-    if (config_.external_worker) return all;
-    for (std::string& key : names_.of_all_workers()) all.push_back(std::move(key));
-    for (unsigned i = 0; i < config_.point.workers; ++i) {
-      all.push_back(names_.processing(worker_name(i)));
-      all.push_back(names_.alone(worker_name(i)));
+    for (unsigned p = part; p < config.point.producers; p += partitions) all.push_back(names.results(p));
+    if (config.external_worker) return all;
+    for (std::string& key : names.of_all_workers()) all.push_back(std::move(key));
+    for (unsigned i = 0; i < config.point.workers; ++i) {
+      all.push_back(names.processing(worker_name(i)));
+      all.push_back(names.alone(worker_name(i)));
     }
     return all;
   }
-  /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
-  void create(const std::string& key) {
-    if (config_.redis.shared) control_.command({"MULTI"});
-    Dialect::create(control_, key, kGroup);
-    if (!config_.redis.shared) return;
-    control_.command({"PEXPIRE", key, redis::kLifetimeMs});
-    control_.command({"EXEC"});
-  }
-  /// Takes back from an external worker the tasks that nobody awaits any more.
-  void withdraw() {
-    try {
-      const std::string lists = std::to_string(config_.point.producers);
-      control_.command({"EVAL", Dialect::kWithdraw, "1", names_.tasks(), lists});
-    } catch (const Failure& failure) {
-      spdlog::warn("tasks of the failed run may be left in {}: {}", names_.tasks(), failure.what());
-    }
-  }
+  const Part& part_of(unsigned producer) const { return *parts_[producer % parts_.size()]; }
 
   QueueConfig config_;
-  KeyNames names_;
-  redis::Connection control_;
-  redis::OwnKeys keys_;
+  std::vector<std::unique_ptr<Part>> parts_;
   bool failed_ = false;
   std::optional<WorkerPool> workers_;
 };
@@ -113,19 +134,22 @@ inline std::string fit(Point& point, Device&, const Workload&) {
                              : fmt::format("pack {} needs a batch and a window of at least as many messages", pack);
 }
 
-/// A worker's end in a process of its own.
+/// A worker's end in a process of its own, which serves all partitions.
 template <class Dialect>
 std::unique_ptr<Broker> make_broker(const QueueConfig& config, const std::string& consumer) {
-  redis::Connection control(config.redis.url);
-  Dialect::create(control, KeyNames(config.redis.prefix).tasks(), kGroup);
   const std::string incarnation = fmt::format("{}:{:08x}", consumer, std::random_device()());
-  return std::make_unique<RedisBroker<Dialect>>(config, consumer, incarnation);
+  return broker_of(served_by(0, 1, partitions_of(config.point)), [&](unsigned i) {
+    const QueueConfig part = partition_of(config, i);
+    redis::Connection control(part.redis.url);
+    Dialect::create(control, KeyNames(part.redis.prefix).tasks(), kGroup);
+    return std::make_unique<RedisBroker<Dialect>>(part, consumer, incarnation);
+  });
 }
 
 /// Fills in the parts of a registration that follow from the Dialect, which names the floors of its commands:
 /// `kAddFloor`, `kTakeFloor`.
 template <class Dialect>
-QueueEntry entry_of(const std::string& description, Delivery delivery) {
+QueueEntry entry_of(const std::string& description) {
   const auto limits = [](const Bounded& bounded, Limits& limits) {
     // A task and a result each pass the server: half a round trip in, half a round trip out.
     const auto trip = limits.floor("redis_round_trip_ns");
@@ -143,7 +167,7 @@ QueueEntry entry_of(const std::string& description, Delivery delivery) {
                  static_cast<double>(stride_of(bounded.in - sizeof(Header)) + stride_of(bounded.out - sizeof(Header))));
   };
   return {.description = description,
-          .delivery = delivery,
+          .delivery = Dialect::kKeeps ? Delivery::at_least_once : Delivery::at_most_once,
           .order = "per producer with one worker",
           .durable = true,
           .uses_transfer = true,

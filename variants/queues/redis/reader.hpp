@@ -115,11 +115,12 @@ inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, M
 
 /// Reads elements from one key and lays their messages into slots, always one request ahead. `Source` is a dialect's:
 ///
-///     unsigned request(Connection&, elements)            appends commands that ask for up to `elements` more and
-///     returns
-///                                                        how many; 0: nothing may be asked for now. Integer replies
-///                                                        are skipped
-///     void parse(const redisReply&, vector<Element>&)    takes its reply apart
+///     unsigned request(Connection&, elements)
+/// appends commands that ask for up to `elements` more, and returns how many commands; 0: nothing may be asked for now.
+/// Integer replies are skipped.
+///
+///     void parse(const redisReply&, vector<Element>&)
+/// takes its reply apart.
 template <class Source>
 class Reader {
  public:

@@ -206,20 +206,18 @@ return 1
 
 std::string script(std::string_view own) { return std::string(kShared) + std::string(own); }
 
-std::string ms_of(double seconds) { return std::to_string(static_cast<std::uint64_t>(std::llround(seconds * 1000))); }
-
 }  // namespace
 
-Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string incarnation, Custody custody,
+Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string incarnation, bool keeps,
                        std::string kind, bool resumed)
     : names_(redis.prefix),
       settings_(redis.delivery),
       name_(std::move(name)),
       worker_(std::move(incarnation)),
       kind_(std::move(kind)),
-      lease_ms_(custody == Custody::none ? "0" : ms_of(redis.delivery.lease_seconds)),
+      lease_ms_(keeps ? redis::milliseconds(redis.delivery.lease_seconds) : "0"),
       lifetime_ms_(redis.shared ? redis::kLifetimeMs : "0"),
-      results_ms_(ms_of(redis.delivery.results_seconds)),
+      results_ms_(redis::milliseconds(redis.delivery.results_seconds)),
       connection_(redis.url),
       beat_(connection_, script(kBeat)),
       take_(connection_, script(kTakeSuspect)),
@@ -303,7 +301,7 @@ void Redelivery::retry(redis::Connection& sink, std::string_view task, unsigned 
   const double seconds = settings_.retry_seconds * std::exp2(std::min(attempts, 20u) - 1.0);
   retry_.append(sink, {names_.delayed()},
                 {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
-                 task, std::to_string(attempts), error, ms_of(seconds)});
+                 task, std::to_string(attempts), error, redis::milliseconds(seconds)});
 }
 
 void Redelivery::bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const {

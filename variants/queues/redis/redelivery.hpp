@@ -10,13 +10,6 @@
 
 namespace feedrate::redis_queue {
 
-/// How a queue's tasks and results lie on the server, and who holds what is being served.
-enum class Custody {
-  none,             ///< lists; what was popped is in its worker's hands alone
-  processing_list,  ///< lists; what is being served lies in a list of its worker
-  stream_group,     ///< streams; what is being served is pending in the consumer group
-};
-
 /// A worker that was taken for dead (it said nothing for longer than its lease) and woke up: others serve what it held.
 struct LeaseLost : redis::ServerFailure {
   using ServerFailure::ServerFailure;
@@ -25,10 +18,9 @@ struct LeaseLost : redis::ServerFailure {
 /// What becomes of messages whose worker died or whose workload failed; one worker's end of it. The parts, each a key
 /// of the queue:
 ///
-/// - `leases` (sorted set): until when each worker is taken for alive, by the server's clock. Each worker renews its
-/// own
-///   and looks for those that ran out. `graves`: dead workers, to be looked at once more a lease later, because a
-///   command of theirs may still have been on its way.
+/// - `leases` (sorted set): until when each worker is taken for alive, by the server's clock. Each worker renews
+///   its own and looks for those that ran out. `graves`: dead workers, to be looked at once more a lease later, because
+///   a command of theirs may still have been on its way.
 /// - `suspects` (list): messages that a dead worker held. One of them may have killed it, so a worker serves a suspect
 ///   only when it serves nothing else. While it does, the suspect lies in `alone:<worker>`; if the worker dies then,
 ///   only this message is to blame.
@@ -42,8 +34,10 @@ class Redelivery {
  public:
   /// `name` is the worker's in each of its lives: what an earlier one held is taken over at once. `incarnation` is one
   /// that no other life has. `resumed`: the earlier life only lost its connections, so no message is to blame.
-  /// `kind`: how tasks lie on the server: "list", "stream" or "zset".
-  Redelivery(const RedisSettings&, std::string name, std::string incarnation, Custody, std::string kind, bool resumed);
+  /// `keeps`: the server keeps what is being served, so there are leases. `kind`: how tasks lie on the server: "list",
+  /// "stream" or "zset".
+  Redelivery(const RedisSettings&, std::string name, std::string incarnation, bool keeps, std::string kind,
+             bool resumed);
   /// Gives up the lease; others take over at once what is still held.
   ~Redelivery();
   Redelivery(const Redelivery&) = delete;

@@ -1,0 +1,108 @@
+#pragma once
+#include <random>
+
+#include "tests/cli/ledger.hpp"
+
+namespace feedrate::cli_test {
+
+inline constexpr double kLease = 0.6;  // seconds; the default is longer, and a test would wait for it
+inline constexpr double kPerSecond = 8000;
+
+/// A user's server and workers of one queue, given by the parameter. With FEEDRATE_FAULTS=FILE each fault adds a line
+/// of JSON to that file, from which the table of guarantees is made. FEEDRATE_TEST_DEVICE names the workers' device:
+/// with `cuda` a poisoned message breaks a real context.
+class DeliveryTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace(server_settings());
+  }
+  virtual Words server_settings() const { return {}; }
+  bool at_least_once() const { return cli_test::at_least_once(GetParam()); }
+  std::unique_ptr<Process> start(const Words& more = {}) { return start_at(server_->url(), more); }
+  std::unique_ptr<Process> start_at(const std::string& url, const Words& more = {}) {
+    Words words{"worker",
+                "--queue",
+                GetParam(),
+                "--device",
+                device_,
+                "--redis",
+                url,
+                "--prefix",
+                "t",
+                "--lease",
+                std::to_string(kLease),
+                "--retry-after",
+                "0.05"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto process = place_.start(words);
+    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
+    return process;
+  }
+  /// What a case found, into the table; and what the guarantee says of it.
+  void judge(const char* fault, const Ledger::Tally& tally, double recovery_seconds = 0) {
+    if (const char* file = std::getenv("FEEDRATE_FAULTS")) {
+      std::ofstream(file, std::ios::app) << Json{{"queue", GetParam()},    {"fault", fault},
+                                                 {"device", device_},      {"sent", tally.sent},
+                                                 {"lost", tally.lost},     {"duplicated", tally.duplicated},
+                                                 {"failed", tally.failed}, {"recovery_seconds", recovery_seconds}}
+                                                .dump()
+                                         << "\n";
+    }
+    RecordProperty("lost", static_cast<int>(tally.lost));
+    RecordProperty("duplicated", static_cast<int>(tally.duplicated));
+    EXPECT_GT(tally.sent, 100u);
+    EXPECT_GT(tally.answered, tally.sent / 2) << "hardly anything was served";
+    EXPECT_EQ(tally.failed, 0u);
+    if (at_least_once()) {
+      EXPECT_EQ(tally.lost, 0u) << "of " << tally.sent;
+    } else {
+      EXPECT_EQ(tally.duplicated, 0u) << "at most once";
+    }
+  }
+  void kill_connections_of_workers(const Ledger& ledger) {
+    const Reply list = server_->command({"CLIENT", "LIST"});
+    const long long own = server_->integer({"CLIENT", "ID"});
+    std::istringstream lines(std::string(list->str, list->len));
+    for (std::string line; std::getline(lines, line);) {
+      const long long id = std::stoll(line.substr(line.find('=') + 1));
+      if (id != own && !ledger.connections().contains(id))
+        server_->command({"CLIENT", "KILL", "ID", std::to_string(id)});
+    }
+  }
+  void push(const std::string& task) { add_task(*server_, GetParam(), task); }
+  /// The results for list 0 so far, by id; those of an id that came twice are both there.
+  std::multimap<std::uint64_t, Message> results() {
+    const bool stream = GetParam() == "redis_stream";
+    const Reply reply = stream ? server_->command({"XRANGE", "t:results:0", "-", "+"})
+                               : server_->command({"LRANGE", "t:results:0", "0", "-1"});
+    std::multimap<std::uint64_t, Message> found;
+    for (std::size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
+      const redisReply& element = stream ? *reply->element[i]->element[1]->element[1] : *reply->element[i];
+      const Message message = decode({element.str, element.len});
+      found.emplace(message.id, message);
+    }
+    return found;
+  }
+  std::vector<Json> letters() {
+    const Outcome outcome = place_.run({"dlq", "list", "--json", "--redis", server_->url(), "--prefix", "t"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return rows_of(outcome.out);
+  }
+  Outcome dlq(const Words& words) {
+    Words all{"dlq"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--redis", server_->url(), "--prefix", "t"});
+    return place_.run(all);
+  }
+  const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
+  std::optional<RedisServer> server_;
+  Workplace place_;
+};
+
+inline const auto kQueueNames = [](const testing::TestParamInfo<std::string>& info) { return info.param; };
+inline const auto kAllQueues =
+    testing::Values("redis_list", "redis_priority", "redis_pubsub", "redis_reliable", "redis_stream");
+inline const auto kQueuesThatKeep = testing::Values("redis_priority", "redis_reliable", "redis_stream");
+
+}  // namespace feedrate::cli_test

@@ -1,0 +1,148 @@
+// What becomes of messages that fail, are late, come twice or are less important.
+#include "tests/cli/delivery.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class RedeliveryTest : public DeliveryTest {};
+class OnceTest : public DeliveryTest {};
+class PriorityTest : public DeliveryTest {};
+
+TEST_P(RedeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
+  const auto worker = start({"--workload", "faulty", "--attempts", "3"});
+  constexpr std::uint32_t kAgainDrill = 0xFA17'0002;
+  push(encode(1, {kAgainDrill, 2, 0, 0}));  // succeeds at its third delivery
+  push(encode(2, {kAgainDrill, 9, 0, 0}));  // never within three
+  push(encode(3, {7, 7, 7, 7}));
+  ASSERT_TRUE(await([&] { return results().size() == 3; })) << worker->err();
+  auto found = results();
+  EXPECT_EQ(found.find(1)->second.words, (std::vector<std::uint32_t>{kAgainDrill, 2, 0, 0}));
+  EXPECT_EQ(found.find(2)->second.length, kFailed | kAgain);
+  EXPECT_EQ(found.find(3)->second.words, (std::vector<std::uint32_t>{7, 7, 7, 7}));
+  const auto dead = letters();
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0]["id"], "0000000000000002");
+  EXPECT_EQ(dead[0]["attempts"], 3);
+  const std::string history = dead[0]["history"];
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "three lines: " << history;
+  EXPECT_TRUE(await([&] { return server_->integer({"HLEN", "t:history"}) == 0; })) << "of what is over";
+}
+
+TEST_P(RedeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
+  auto worker = start({"--payload", "64"});
+  push("garbage");
+  push(encode(5, std::vector<std::uint32_t>(100, 1)));  // too long
+  ASSERT_TRUE(await([&] { return letters().size() == 2; })) << worker->err();
+  auto dead = letters();
+  if (dead[0].contains("id")) std::swap(dead[0], dead[1]);  // a sorted set gives them back in another order
+  EXPECT_EQ(dead[0]["task_hex"], "67617262616765");
+  EXPECT_FALSE(dead[0].contains("id"));
+  EXPECT_EQ(dead[1]["id"], "0000000000000005");
+  EXPECT_EQ(dead[1]["payload_hex"].get<std::string>().size(), 800u) << "all of it, not what fits a slot";
+  const std::string garbage = dead[0]["letter"], letter = dead[1]["letter"];
+  const Outcome shown = dlq({"show", letter});
+  EXPECT_NE(shown.out.find("400 bytes of payload"), std::string::npos) << shown.out;
+  EXPECT_EQ(dlq({"requeue", garbage}).code, 1) << "there is no message to give back";
+  EXPECT_EQ(dlq({"show", "1-1"}).code, 2);
+  EXPECT_EQ(dlq({"requeue"}).code, 2);
+  worker->signal(SIGTERM);
+  worker->wait();
+  worker = start({"--payload", "1Ki"});
+  EXPECT_EQ(dlq({"requeue", letter}).out, "requeued 1 dead letter\n");
+  EXPECT_TRUE(await([&] {
+    const auto found = results();
+    return found.count(5) == 2;  // the failure, and now the result
+  })) << worker->err();
+  EXPECT_EQ(dlq({"purge", "--all"}).out, "purged 1 dead letter\n");
+  EXPECT_EQ(letters().size(), 0u);
+}
+
+TEST_P(RedeliveryTest, AnExpiredTaskIsNotServed) {
+  const auto worker = start();
+  const auto with_deadline = [](std::uint64_t id, std::uint64_t deadline_ms) {
+    std::string task = encode(id, {41});
+    task[12] = 1;  // version 1: sixteen bytes more of header
+    std::string extension(16, '\0');
+    std::memcpy(extension.data(), &deadline_ms, 8);
+    return task.insert(16, extension);
+  };
+  const auto now = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+  push(with_deadline(1, now - 1000));
+  push(with_deadline(2, now + 60'000));
+  std::string future = encode(3, {1});
+  future[12] = 9;
+  push(future);
+  ASSERT_TRUE(await([&] { return results().size() == 3; })) << worker->err();
+  const auto found = results();
+  EXPECT_EQ(found.find(1)->second.length, kFailed | kExpired);
+  EXPECT_EQ(found.find(2)->second.words, std::vector<std::uint32_t>{42});
+  EXPECT_EQ(found.find(3)->second.length, kFailed | 7) << "a version that this worker does not know";
+}
+
+TEST_P(RedeliveryTest, ResultsThatNobodyCollectsExpire) {
+  const auto worker = start({"--results-expire", "0.3"});
+  push(encode(1, {1}));
+  ASSERT_TRUE(await([&] { return results().size() == 1; }));
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:0"}) == 0; }, Seconds(5)));
+}
+
+TEST_P(OnceTest, AnIdIsAnsweredOnceWithinItsWindow) {
+  const auto worker = start({"--once", "60"});
+  for (const std::uint64_t id : {1, 2, 1, 1, 3}) {
+    push(padded(encode(id, {7})) + encode(id, {8}));  // unequal elements: a sorted set holds equal ones once
+    push(encode(id, {9}));
+  }
+  ASSERT_TRUE(await([&] { return results().size() >= 3 && server_->integer({"EXISTS", "t:tasks"}) == 0; }));
+  std::this_thread::sleep_for(Seconds(0.2));
+  const auto found = results();
+  EXPECT_EQ(found.size(), 3u) << "one result for each id";
+  // And while workers die.
+  Ledger ledger(server_->socket(), GetParam());
+  auto other = start({"--once", "60"});
+  ledger.start_sending(kPerSecond);
+  for (int i = 0; i < 6; ++i) {
+    std::this_thread::sleep_for(Seconds(0.1));
+    other->signal(SIGKILL);
+    other->wait();
+    other = start({"--once", "60"});
+  }
+  ledger.stop_sending();
+  ledger.settle(Seconds(2 + 4 * kLease));
+  EXPECT_EQ(ledger.tally().duplicated, 0u);
+  EXPECT_LE(ledger.tally().lost, 4u) << "of ids 1 to 3, answered above";
+}
+
+TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
+  // A worker that is always behind: what is important keeps coming with a score of its own time less a second.
+  const auto now_us = [] {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto add = [&](std::uint64_t id, bool important) {
+    const auto score = now_us() - (important ? 1'000'000 : 0);
+    server_->command({"ZADD", "t:tasks", std::to_string(score), encode(id, std::vector<std::uint32_t>(1024, 1))});
+  };
+  const auto worker =
+      start({"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "1"});
+  for (std::uint64_t id = 100; id < 200; ++id) add(id, true);
+  add(1, false);
+  std::uint64_t next = 1000;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto since = [&] { return Seconds(std::chrono::steady_clock::now() - begin).count(); };
+  while (results().count(1) == 0 && since() < 15) {
+    while (server_->integer({"ZCARD", "t:tasks"}) < 100) add(next++, true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_GT(since(), 0.8) << "what was important went first";
+  EXPECT_LT(since(), 8) << "but not for ever";
+  EXPECT_GT(next, 1000u) << "it was never behind";
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, RedeliveryTest, kAllQueues, kQueueNames);
+INSTANTIATE_TEST_SUITE_P(Queues, OnceTest, testing::Values("redis_reliable", "redis_priority"), kQueueNames);
+INSTANTIATE_TEST_SUITE_P(Queues, PriorityTest, testing::Values("redis_priority"), kQueueNames);
+
+}  // namespace
+}  // namespace feedrate::cli_test
