@@ -27,7 +27,10 @@ def faults_text(file: str) -> str:
     cases = _read(Path(file))
     queues = sorted({case["queue"] for case in cases})
     faults = list(dict.fromkeys(case["fault"] for case in cases))
-    rows = [[fault, *(_cell([c for c in cases if (c["queue"], c["fault"]) == (queue, fault)]) for queue in queues)] for fault in faults]
+    found = {(queue, fault): [] for queue in queues for fault in faults}
+    for case in cases:
+        found[case["queue"], case["fault"]].append(case)
+    rows = [[fault, *(_cell(found[queue, fault]) for queue in queues)] for fault in faults]
     sent = sum(case["sent"] for case in cases)
     note = (
         f"Each cell: tasks lost / results that came twice, of how many tasks, and the seconds from the last task's sending "
@@ -52,7 +55,8 @@ def _read(path: Path) -> list[dict]:
             case = json.loads(line)
             cases.append({field: case[field] for field in FIELDS})
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput("FILE", path, f"line {number} is no case ({error})", f"objects with {', '.join(FIELDS)}") from None
+            said = f"line {number} is no case ({error})"
+            raise BadInput("FILE", path, said, f"objects with {', '.join(FIELDS)}") from None
     if not cases:
         raise BadInput("FILE", path, "holds no case", "what the tests wrote to $FEEDRATE_FAULTS")
     return cases
