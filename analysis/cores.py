@@ -29,7 +29,7 @@ def on_all(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result
     for first, (worker, here) in enumerate(workers):
         try:
             answer = here.recv()
-        except EOFError:
+        except (EOFError, OSError):  # also in the middle of its answer
             answer = RuntimeError("a process that worked on a part of it was killed")
         worker.join()
         if isinstance(answer, Exception):

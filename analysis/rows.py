@@ -81,13 +81,18 @@ def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list
     program, magic, make = UNPACKERS[file.suffix]
     if not content.startswith(magic):
         raise BadInput(argument, directory, f"{file.name} is not compressed by {program}", f"what {program} wrote")
-    unpacker, parts = make(), []
-    for start in range(0, len(content), 1 << 16):
-        try:
-            parts.append(unpacker.decompress(content[start : start + (1 << 16)]))
-        except (zlib.error, lzma.LZMAError, EOFError):
-            break
-    if not unpacker.eof:  # copied by halves: what can be unpacked is read
+    parts, whole = [], True
+    while content and whole:  # one archive behind the other is an archive, too
+        unpacker, at = make(), 0
+        while at < len(content) and not unpacker.eof:
+            try:
+                parts.append(unpacker.decompress(content[at : at + (1 << 16)]))
+            except (zlib.error, lzma.LZMAError):
+                break
+            at += 1 << 16
+        whole = unpacker.eof
+        content = unpacker.unused_data + content[at:]
+    if not whole:  # copied by halves: what can be unpacked is read
         notes.append(f"{file}: the compressed rows are cut off or damaged; read as far as they go")
     return b"".join(parts).split(b"\n")
 

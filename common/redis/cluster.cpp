@@ -22,14 +22,13 @@ std::uint16_t crc16(std::string_view bytes) {
   return crc;
 }
 
-/// The answer to CLUSTER SLOTS; null where the server is no cluster's, or does not say.
-Reply slots_of(Connection& connection) {
+/// The answer to CLUSTER INFO; null where the server is no cluster's, or may not say.
+Reply info_of(Connection& connection) {
   try {
-    Reply reply = connection.command({"CLUSTER", "SLOTS"});
-    return reply->type == REDIS_REPLY_ARRAY ? std::move(reply) : nullptr;
+    return connection.command({"CLUSTER", "INFO"});
   } catch (const ServerFailure& failure) {
-    if (failure.code.empty()) throw;
-    return nullptr;
+    if (failure.code == "ERR" || failure.code == "NOPERM") return nullptr;
+    throw;
   }
 }
 
@@ -47,29 +46,55 @@ unsigned slot_of(std::string_view key) {
   return crc16(tag.empty() ? key : tag) % kSlots;
 }
 
-std::string node_of(const std::string& url, std::string_view key) {
-  if (!url.starts_with("redis://")) return url;  // servers of a cluster know each other by TCP
-  for (const std::string& server : servers_of(url)) {
+Cluster::Cluster(const std::string& url) : url_(url) {
+  if (!url.starts_with("redis://")) return;  // servers of a cluster know each other by TCP
+  const std::vector<std::string> servers = servers_of(url);
+  for (const std::string& server : servers) parse_url(server);  // says at once what is wrong
+  std::string reasons;
+  for (const std::string& server : servers) {
     try {
-      Connection connection(server);
-      const Reply ranges = slots_of(connection);
-      if (!ranges) return url;
-      if (hash_tag(key).empty()) {
-        throw BadInput("--prefix", std::string(key), "in a Redis Cluster one with a hash tag, such as {feedrate}");
-      }
-      const long long slot = slot_of(key);
-      for (std::size_t i = 0; i < ranges->elements; ++i) {
-        const redisReply& range = *ranges->element[i];
-        if (slot < range.element[0]->integer || slot > range.element[1]->integer) continue;
-        const redisReply& master = *range.element[2];
-        return with_server(server, std::string(text(*master.element[0])), static_cast<int>(master.element[1]->integer));
-      }
-      throw ServerFailure(fmt::format("Redis {}: no server of the cluster has slot {}", without_password(url), slot));
+      if (ask(server)) return;
+      reasons += fmt::format("{}: its part of the cluster is down; ", without_password(server));
     } catch (const ServerFailure& failure) {
-      if (server == servers_of(url).back()) throw;
+      if (servers.size() == 1) throw;
+      reasons += fmt::format("{}; ", failure.what());
     }
   }
-  return url;
+  throw ServerFailure(reasons.substr(0, reasons.size() - 2));
+}
+
+bool Cluster::ask(const std::string& server) {
+  Connection connection(server);
+  const Reply info = info_of(connection);
+  if (!info) {
+    if (server == url_) return true;
+    throw BadInput("--redis", without_password(url_), "several servers only of a Redis Cluster");
+  }
+  if (text(*info).find("cluster_state:ok") == std::string_view::npos) return false;
+  const Reply id = connection.command({"CLUSTER", "MYID"}), slots = connection.command({"CLUSTER", "SLOTS"});
+  for (std::size_t i = 0; i < slots->elements; ++i) {
+    const redisReply& range = *slots->element[i];
+    const redisReply& master = *range.element[2];
+    // The server that answers is reached as it was: it may stand behind a proxy, and call itself by another name.
+    const bool own = master.elements > 2 && text(*master.element[2]) == text(*id);
+    ranges_.push_back({range.element[0]->integer, range.element[1]->integer,
+                       own ? server
+                           : with_server(server, std::string(text(*master.element[0])),
+                                         static_cast<int>(master.element[1]->integer))});
+  }
+  return true;
+}
+
+std::string Cluster::server_of(const std::string& prefix) const {
+  if (ranges_.empty()) return url_;
+  if (hash_tag(prefix).empty()) {
+    throw BadInput("--prefix", prefix, "in a Redis Cluster one with a hash tag, such as {feedrate}");
+  }
+  const long long slot = slot_of(prefix);
+  for (const Range& range : ranges_) {
+    if (slot >= range.first && slot <= range.last) return range.server;
+  }
+  throw ServerFailure(fmt::format("Redis {}: no server of the cluster has slot {}", without_password(url_), slot));
 }
 
 }  // namespace feedrate::redis

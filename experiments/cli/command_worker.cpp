@@ -106,11 +106,13 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
     try {
       return serve(config, options.name, served);
     } catch (const redis::ServerFailure& failure) {
-      if (std::chrono::duration<double>(Clock::now() - begin).count() > kLongestPause) {  // it had worked for a while
+      const bool worked = config.metrics->connected;
+      if (worked && std::chrono::duration<double>(Clock::now() - begin).count() > kLongestPause) {  // for a while
         pause = kFirstPause;
         failing_since = Clock::time_point::max();
       }
-      config.resumed = config.metrics->connected && is_of_the_server(failure);
+      // Also after attempts that did not come to anything: still no message is to blame.
+      config.resumed = (worked || config.resumed) && is_of_the_server(failure);
       failing_since = std::min(failing_since, Clock::now());
       WorkerMetrics::add(config.metrics->reconnects);
       config.metrics->connected = false;

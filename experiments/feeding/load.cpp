@@ -95,7 +95,7 @@ class Load::Supervision {
 
   void watch() {
     const auto patience = static_cast<std::uint64_t>(load_.settings_.watchdog_seconds * 1e9);
-    std::uint64_t last_received = received_before_, last_progress = start_;
+    std::uint64_t last_received = received_before_, last_sent = 0, last_progress = start_;
     while (!load_.abort_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       const std::uint64_t received = load_.received(), now = std::max(now_ns(), start_);
@@ -110,8 +110,12 @@ class Load::Supervision {
       if (!measuring_ && now > stop_at_) load_.stop_sending_ = true;
       if (done && !measuring_) break;
       if (received != last_received || received >= sent) {
+        if (received != last_received || sent != last_sent || pass_.messages == 0) last_progress = now;
         last_received = received;
-        last_progress = now;
+        last_sent = sent;
+        if (now - last_progress > patience) {
+          throw Failure(fmt::format("watchdog: the queue took no message for {} s", load_.settings_.watchdog_seconds));
+        }
       } else if (now - last_progress > patience) {
         throw Failure(fmt::format("watchdog: no result for {} s, {} of {} messages missing",
                                   load_.settings_.watchdog_seconds, sent - received, sent));

@@ -75,14 +75,21 @@ struct MetricsEndpoint::State {
     redis::Connection connection;
   };
 
+  void connect() {
+    const redis::Cluster cluster(watched.redis.url);
+    std::vector<Partition> made;
+    for (unsigned i = 0; i < watched.partitions; ++i) {
+      const RedisSettings redis = redis_queue::partition_of(watched.redis, i, watched.partitions, cluster);
+      made.push_back({redis_queue::KeyNames(redis.prefix), redis::Connection(redis.url)});
+    }
+    partitions = std::move(made);
+  }
+
   /// What the server says, over connections of its own; made again after one was lost.
   template <class Tell>
   void tell_server(const Tell& tell) {
     try {
-      for (unsigned i = static_cast<unsigned>(partitions.size()); i < watched.partitions; ++i) {
-        const RedisSettings redis = redis_queue::partition_of(watched.redis, i, watched.partitions);
-        partitions.push_back({redis_queue::KeyNames(redis.prefix), redis::Connection(redis.url)});
-      }
+      if (partitions.empty()) connect();
       using Names = redis_queue::KeyNames;
       using Key = std::string (Names::*)() const;
       const auto gauge = [&](const char* name, const char* help, Key key) {
@@ -102,7 +109,7 @@ struct MetricsEndpoint::State {
       }
       tell(kFeedrateGauge, "feedrate_workers", "Workers whose lease has not ended.", workers);
       tell(kFeedrateGauge, "feedrate_server_up", "Whether the Redis server answers.", 1);
-    } catch (const Failure&) {
+    } catch (const std::exception&) {  // none may leave through the module, which is C
       partitions.clear();
       tell(kFeedrateGauge, "feedrate_server_up", "Whether the Redis server answers.", 0);
     }

@@ -35,6 +35,7 @@ std::string read_gzip_or_plain(const std::filesystem::path& file) {
 
 std::string read_xz(const std::filesystem::path& file) {
   std::ifstream input(file, std::ios::binary);
+  if (!input) throw BadInput("FILE", file.string(), "a readable JSONL file");
   const std::string packed{std::istreambuf_iterator<char>(input), {}};
   lzma_stream stream = LZMA_STREAM_INIT;
   const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> end(&stream, lzma_end);

@@ -44,6 +44,18 @@ def test_every_command_reads_compressed_rows(tmp_path, capsys, command, ending):
     assert capsys.readouterr().out == plain
 
 
+@pytest.mark.parametrize("ending", PACKERS)
+def test_one_archive_behind_the_other_is_read_whole(tmp_path, ending):
+    directory = with_rows(tmp_path, *CELLS)
+    lines = (directory / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (directory / "rows.jsonl").unlink()
+    half = len(lines) // 2
+    packed = [PACKERS[ending](b"".join(part)) for part in (lines[:half], lines[half:])]
+    (directory / f"rows.jsonl.{ending}").write_bytes(b"".join(packed))
+    results = load([directory])
+    assert len(results.cells) == len(CELLS) and not any("cut off" in note for note in results.notes)
+
+
 def test_plain_rows_win_where_both_are(tmp_path):
     """A sweep that goes on appends to them."""
     directory = with_rows(tmp_path, *CELLS)

@@ -86,9 +86,9 @@ std::string partition(unsigned i) { return "jobs:{jobs." + std::to_string(i) + "
 class ClusterTest : public testing::Test {
  protected:
   void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
-  std::unique_ptr<Process> start(const std::string& url, const Words& more = {}) {
-    Words words{"worker",         "--device", "cpu", "--redis",      url, "--prefix", "jobs", "--queue",
-                "redis_reliable", "--lease",  "1",   "--partitions", "6"};
+  std::unique_ptr<Process> start(const std::string& url, const Words& more = {}, const char* partitions = "6") {
+    Words words{"worker", "--device", "cpu", "--redis", url, "--prefix", "jobs", "--queue", "redis_reliable"};
+    for (const char* word : {"--lease", "1", "--partitions", partitions}) words.emplace_back(word);
     words.insert(words.end(), more.begin(), more.end());
     auto process = place_.start(words);
     EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
@@ -163,11 +163,40 @@ TEST_F(ClusterTest, WhenAMasterDiesItsReplicaIsServed) {
     return cluster.integer({"LPUSH", partition(0) + ":tasks", encode(20, {1})}) > 0;
   })) << "no replica was promoted";
   for (std::uint64_t n = 21; n < 40; ++n) cluster.command({"LPUSH", partition(0) + ":tasks", encode(n, {1})});
+  std::set<std::uint64_t> ids;
   EXPECT_TRUE(await([&] {
-    return cluster.integer({"LLEN", partition(0) + ":results:0"}) >= 40;
-  })) << cluster.integer({"LLEN", partition(0) + ":results:0"})
+    const Reply reply = cluster.command({"LRANGE", partition(0) + ":results:0", "0", "-1"});
+    for (std::size_t i = 0; reply && i < reply->elements; ++i) {
+      ids.insert(decode({reply->element[i]->str, reply->element[i]->len}).id);
+    }
+    return ids.size() == 40;
+  })) << ids.size()
       << worker->err();
   EXPECT_FALSE(worker->ended()) << worker->err();
+}
+
+TEST_F(ClusterTest, SeveralServersThatAreNoClusterAreRefused) {
+  const int port = free_port();
+  RedisServer server({"--port", std::to_string(port)});
+  const std::string one = "127.0.0.1:" + std::to_string(port);
+  const Outcome outcome = place_.run({"worker", "--device", "cpu", "--redis", "redis://" + one + "," + one});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("Redis Cluster"), std::string::npos) << outcome.err;
+  EXPECT_EQ(place_.run({"worker", "--device", "cpu", "--redis", "redis://" + one + ",b:70x0"}).code, 2);
+}
+
+/// A poisoned message of one partition must not take those of another with it.
+TEST_F(ClusterTest, SuspectsOfEveryPartitionAreServedAlone) {
+  RedisServer server;
+  for (std::uint64_t id = 0; id < 5; ++id) server.command({"LPUSH", "jobs:{jobs.1}:tasks", encode(id, {1, 2, 3, 4})});
+  server.command({"LPUSH", "jobs:{jobs.0}:tasks", encode(0, {0xFA17'0003, 0, 0, 0})});
+  const auto worker = start(server.url(), {"--workload", "faulty", "--supervise"}, "2");
+  EXPECT_TRUE(await([&] {
+    return server.integer({"LLEN", "jobs:{jobs.0}:results:0"}) == 1 &&
+           server.integer({"LLEN", "jobs:{jobs.1}:results:0"}) >= 5;
+  })) << worker->err();
+  EXPECT_EQ(server.integer({"XLEN", "jobs:{jobs.0}:dead"}), 1);
+  EXPECT_EQ(server.integer({"XLEN", "jobs:{jobs.1}:dead"}), 0) << "an innocent message was blamed";
 }
 
 }  // namespace

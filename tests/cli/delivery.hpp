@@ -54,6 +54,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     EXPECT_GT(tally.sent, 100u);
     EXPECT_GT(tally.answered, tally.sent / 2) << "hardly anything was served";
     EXPECT_EQ(tally.failed, 0u);
+    EXPECT_LT(tally.duplicated, tally.sent / 4) << "far more than workers hold";
     if (at_least_once()) {
       EXPECT_EQ(tally.lost, 0u) << "of " << tally.sent;
     } else {

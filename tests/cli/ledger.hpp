@@ -147,6 +147,7 @@ class Ledger {
     ignore_broken_pipes();
     Context context;
     std::string last = "0";
+    std::vector<std::string> untrimmed;  // the tail of the list as it was read, if it may still be there
     while (!stop.stop_requested()) {
       if (!context && !(context = connect(collector_))) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -165,17 +166,44 @@ class Ledger {
         continue;
       }
       const redisReply& list = stream_ ? *reply->element[0]->element[1] : *reply;
-      for (std::size_t i = 0; i < list.elements; ++i) {
+      std::size_t fresh = list.elements;
+      if (ends_with(list, untrimmed)) fresh -= untrimmed.size();  // it was read before its removal failed
+      for (std::size_t i = 0; i < fresh; ++i) {
         const redisReply& element = stream_ ? *list.element[i]->element[1]->element[1] : *list.element[i];
         if (stream_) last = list.element[i]->element[0]->str;
         take({element.str, element.len});
       }
-      if (!stream_) {  // taken away only now that it is here: a cut connection loses nothing
-        const Reply trimmed(static_cast<redisReply*>(redisCommand(
-            context.get(), "LTRIM %s:results:0 0 %d", prefix_.c_str(), -1 - static_cast<int>(list.elements))));
-        if (!trimmed) context.reset();
+      if (stream_) continue;
+      untrimmed.clear();
+      for (std::size_t i = 0; i < list.elements; ++i) {
+        untrimmed.emplace_back(list.element[i]->str, list.element[i]->len);
       }
+      if (remove(context, list.elements, stop)) untrimmed.clear();
     }
+  }
+  static bool ends_with(const redisReply& list, const std::vector<std::string>& tail) {
+    if (tail.empty() || tail.size() > list.elements) return false;
+    const std::size_t from = list.elements - tail.size();
+    for (std::size_t i = 0; i < tail.size(); ++i) {
+      const redisReply& element = *list.element[from + i];
+      if (tail[i] != std::string_view(element.str, element.len)) return false;
+    }
+    return true;
+  }
+  /// Taken away only when it is here: a cut connection loses nothing. A server that refuses writes is asked until it
+  /// does. False where the connection ended: the elements may still be there.
+  bool remove(Context& context, std::size_t elements, const std::stop_token& stop) const {
+    while (!stop.stop_requested()) {
+      const Reply trimmed(static_cast<redisReply*>(
+          redisCommand(context.get(), "LTRIM %s:results:0 0 %d", prefix_.c_str(), -1 - static_cast<int>(elements))));
+      if (!trimmed) {
+        context.reset();
+        return false;
+      }
+      if (trimmed->type != REDIS_REPLY_ERROR) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
   }
   void take(const std::string& element) {
     const std::lock_guard lock(mutex_);

@@ -114,6 +114,20 @@ TEST_P(OnceTest, AnIdIsAnsweredOnceWithinItsWindow) {
   EXPECT_LE(ledger.tally().lost, 4u) << "of ids 1 to 3, answered above";
 }
 
+TEST_P(OnceTest, AnotherWindowForgetsAndRotatesOn) {
+  auto worker = start({"--once", "60"});
+  push(encode(1, {1}));
+  ASSERT_TRUE(await([&] { return results().size() == 1; }));
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0);
+  worker = start({"--once", "0.5"});
+  for (std::uint32_t again = 2; again < 6; ++again) {  // each in a window of its own
+    push(encode(1, {again}));
+    EXPECT_TRUE(await([&] { return results().size() == again; }, Seconds(5))) << again;
+    std::this_thread::sleep_for(Seconds(1.1));
+  }
+}
+
 TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
   // A worker that is always behind: what is important keeps coming with a score of its own time less a second.
   const auto now_us = [] {

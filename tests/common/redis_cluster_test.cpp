@@ -47,7 +47,7 @@ TEST(RedisPartitions, EachHasAWorkerAndEachWorkerHasOne) {
 }
 
 /// Gives numbered batches, and takes them back in their order only.
-class Counting final : public Broker {
+class Counting final : public redis_queue::PartBroker {
  public:
   explicit Counting(std::uint64_t batches) : batches_(batches) {}
   std::optional<Batch> fetch() override {
@@ -58,13 +58,15 @@ class Counting final : public Broker {
   }
   void complete(const Batch& batch) override { EXPECT_EQ(batch.tag, taken_++); }
   bool finish() override { return taken_ == batches_; }
+  redis_queue::Suspects suspects() const override { return redis_queue::Suspects::none; }
+  bool idle() const override { return given_ == taken_; }
 
  private:
   std::uint64_t batches_, given_ = 0, taken_ = 0;
 };
 
 TEST(RedisPartitions, ABrokerOfSeveralTakesTurnsAndKeepsTheirOrder) {
-  std::vector<std::unique_ptr<Broker>> parts;
+  std::vector<std::unique_ptr<redis_queue::PartBroker>> parts;
   for (const std::uint64_t batches : {5, 0, 2}) parts.push_back(std::make_unique<Counting>(batches));
   redis_queue::PartitionedBroker broker(std::move(parts));
   EXPECT_FALSE(broker.finish());

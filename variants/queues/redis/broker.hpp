@@ -36,13 +36,28 @@ inline std::string text_of_fault(std::uint32_t code) {
   }
 }
 
+/// Whether a queue's messages include some that must be served alone (Redelivery).
+enum class Suspects {
+  none,
+  waiting,  ///< on the server
+  held,     ///< asked for, or being served
+};
+
+/// A broker of one partition of a queue.
+class PartBroker : public Broker {
+ public:
+  virtual Suspects suspects() const = 0;
+  /// Nothing is out, and all that was is acknowledged.
+  virtual bool idle() const = 0;
+};
+
 /// A worker's end: takes tasks into staging memory of the transfer's kind, pushes results. Two connections, because a
 /// blocked read would hold up every command behind it, and one of Redelivery's.
 ///
 /// A task is acknowledged after the server has said that it has the result (or that it has the task back, to be retried
 /// or as a dead letter), so a fault in between makes a duplicate, never a loss.
 template <class Dialect>
-class RedisBroker final : public Broker {
+class RedisBroker final : public PartBroker {
  public:
   /// `consumer` is the worker's name, `incarnation` one that no other run of it has.
   RedisBroker(const QueueConfig& config, const std::string& consumer, const std::string& incarnation)
@@ -79,9 +94,9 @@ class RedisBroker final : public Broker {
     const Messages slots{staging.in.data(), in_stride_, staging.in.size() / in_stride_};
     std::size_t n = 0;
     if (alone_out_) return std::nullopt;
-    if (finishing_ ? redelivery_.holds_suspect() : redelivery_.has_suspects()) {
+    if (suspects() != Suspects::none) {
       // It may be what killed its worker: it is served when nothing else can die with it.
-      if (fetched_ != completed_ || !unacked_.empty()) return std::nullopt;
+      if (!idle()) return std::nullopt;
       n = fetch_suspect(slots, staging);
     } else {
       n = reader_.read(slots, &staging.taken);
@@ -156,6 +171,12 @@ class RedisBroker final : public Broker {
     }
     sink_.flush();
   }
+
+  Suspects suspects() const override {
+    if (alone_out_ || redelivery_.holds_suspect()) return Suspects::held;
+    return !finishing_ && redelivery_.has_suspects() ? Suspects::waiting : Suspects::none;
+  }
+  bool idle() const override { return fetched_ == completed_ && unacked_.empty(); }
 
   bool finish() override {
     // What is asked for may be waited for by the server: it need not wait to the end. Where this comes too early, it

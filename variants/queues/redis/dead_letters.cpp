@@ -44,7 +44,7 @@ DeadLetter letter_of(const redisReply& entry) {
 }  // namespace
 
 DeadLetters::DeadLetters(const std::string& url, const std::string& prefix)
-    : names_(prefix), connection_(redis::node_of(url, names_.dead())) {}
+    : names_(prefix), connection_(redis::Cluster(url).server_of(prefix)) {}
 
 std::uint64_t DeadLetters::count() {
   return static_cast<std::uint64_t>(connection_.command({"XLEN", names_.dead()})->integer);

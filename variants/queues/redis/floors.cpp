@@ -121,7 +121,7 @@ void large_elements(redis::Connection& connection, const std::string& key) {
 
 void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
   RedisSettings settings = asked;
-  settings.url = redis::node_of(asked.url, asked.own_prefix);
+  settings.url = redis::Cluster(asked.url).server_of(asked.own_prefix);
   floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
     redis::Connection connection(settings.url);
     return median_ns(400, [&] {

@@ -24,7 +24,7 @@ inline double once_window(const Point& point) { return once_axes().of(point.own)
 
 /// Pushes results of ids that had none within a window: deliveries at least once, results effectively once. The ids of
 /// this window are in the set `seen`, those of the window before in `seen:before`; `seen:window` says which window this
-/// is. A failure does not count as a result.
+/// is. A failure does not count as a result. All workers of a queue must be told the same window.
 class Once {
  public:
   Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
@@ -51,15 +51,17 @@ local window = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000 + time[2] / 1000) / window)
 local current, before, which = ARGV[1] .. ':seen', ARGV[1] .. ':seen:before', ARGV[1] .. ':seen:window'
-local last = tonumber(redis.call('GET', which))
-if last == nil or now > last then  -- never back, should the clock be set
+-- The window's length stands with its number: after another length, or a jump of the clock, all is forgotten.
+local function named(number) return ARGV[3] .. ':' .. string.format('%.0f', number) end
+local last = redis.call('GET', which)
+if last ~= named(now) and last ~= named(now + 1) then  -- the clock may be set back a little
   redis.call('UNLINK', before)
-  if last == now - 1 and redis.call('EXISTS', current) == 1 then
+  if last == named(now - 1) and redis.call('EXISTS', current) == 1 then
     redis.call('RENAME', current, before)
   else
     redis.call('UNLINK', current)
   end
-  redis.call('SET', which, now)
+  redis.call('SET', which, named(now))
 end
 local new, succeeded, here = {}, {}, {}
 for i = 5, #ARGV do

@@ -15,15 +15,15 @@ inline std::string prefix_of(const std::string& prefix, unsigned i, unsigned n) 
 }
 
 /// The settings of one partition: its keys, and the server that has them now.
-inline RedisSettings partition_of(RedisSettings redis, unsigned i, unsigned n) {
+inline RedisSettings partition_of(RedisSettings redis, unsigned i, unsigned n, const redis::Cluster& cluster) {
   redis.prefix = prefix_of(redis.prefix, i, n);
   redis.own_prefix = prefix_of(redis.own_prefix, i, n);
-  redis.url = redis::node_of(redis.url, redis.prefix);
+  redis.url = cluster.server_of(redis.prefix);
   return redis;
 }
 
-inline QueueConfig partition_of(QueueConfig config, unsigned i) {
-  config.redis = partition_of(std::move(config.redis), i, partitions_of(config.point));
+inline QueueConfig partition_of(QueueConfig config, unsigned i, const redis::Cluster& cluster) {
+  config.redis = partition_of(std::move(config.redis), i, partitions_of(config.point), cluster);
   return config;
 }
 
@@ -35,18 +35,21 @@ inline std::vector<unsigned> served_by(unsigned worker, unsigned workers, unsign
   return mine;
 }
 
-/// Brokers of several partitions, asked by turns.
+/// Brokers of several partitions, asked by turns. Where one has a suspect, which may end the process, it alone is
+/// asked, and only when nothing of the others is out.
 class PartitionedBroker final : public Broker {
  public:
-  explicit PartitionedBroker(std::vector<std::unique_ptr<Broker>> parts) : parts_(std::move(parts)) {}
+  explicit PartitionedBroker(std::vector<std::unique_ptr<PartBroker>> parts) : parts_(std::move(parts)) {}
 
   std::optional<Batch> fetch() override {
-    for (std::size_t asked = 0; asked < parts_.size(); ++asked) {
-      const std::size_t i = next_++ % parts_.size();
-      if (auto batch = parts_[i]->fetch()) {
-        batch->tag = batch->tag * parts_.size() + i;
-        return batch;
+    if (const std::size_t one = with_suspect(); one != parts_.size()) {
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        if (i != one && !parts_[i]->idle()) return std::nullopt;
       }
+      return fetch_from(one);
+    }
+    for (std::size_t asked = 0; asked < parts_.size(); ++asked) {
+      if (auto batch = fetch_from(next_++ % parts_.size())) return batch;
     }
     return std::nullopt;
   }
@@ -65,7 +68,22 @@ class PartitionedBroker final : public Broker {
   }
 
  private:
-  std::vector<std::unique_ptr<Broker>> parts_;
+  std::optional<Batch> fetch_from(std::size_t i) {
+    auto batch = parts_[i]->fetch();
+    if (batch) batch->tag = batch->tag * parts_.size() + i;
+    return batch;
+  }
+  /// The part whose suspect is next: one that is held before those that wait. parts_.size(): there is none.
+  std::size_t with_suspect() const {
+    std::size_t waiting = parts_.size();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const Suspects suspects = parts_[i]->suspects();
+      if (suspects == Suspects::held) return i;
+      if (suspects == Suspects::waiting && waiting == parts_.size()) waiting = i;
+    }
+    return waiting;
+  }
+  std::vector<std::unique_ptr<PartBroker>> parts_;
   std::size_t next_ = 0;
 };
 
@@ -73,7 +91,7 @@ class PartitionedBroker final : public Broker {
 template <class Make>
 std::unique_ptr<Broker> broker_of(const std::vector<unsigned>& partitions, Make&& make) {
   if (partitions.size() == 1) return make(partitions.front());
-  std::vector<std::unique_ptr<Broker>> parts;
+  std::vector<std::unique_ptr<PartBroker>> parts;
   for (const unsigned i : partitions) parts.push_back(make(i));
   return std::make_unique<PartitionedBroker>(std::move(parts));
 }

@@ -32,7 +32,8 @@ class RedisQueue final : public Queue {
  public:
   explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(config)) {
     const unsigned partitions = partitions_of(config.point);
-    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(*this, i, partitions));
+    const redis::Cluster cluster(config.redis.url);
+    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(*this, i, partitions, cluster));
     if (config.external_worker) return;
     for (unsigned i = 0; i < partitions; ++i) parts_[i]->create(config_, i, partitions);
     workers_.emplace(config_, config.point.workers, [this, partitions](unsigned index) {
@@ -67,8 +68,8 @@ class RedisQueue final : public Queue {
 
  private:
   struct Part {
-    Part(const RedisQueue& queue, unsigned i, unsigned partitions)
-        : config(partition_of(queue.config_, i)),
+    Part(const RedisQueue& queue, unsigned i, unsigned partitions, const redis::Cluster& cluster)
+        : config(partition_of(queue.config_, i, cluster)),
           names(config.redis.prefix),
           control(config.redis.url),
           keys(config.redis, keys_of(config, names, i, partitions),
@@ -138,8 +139,9 @@ inline std::string fit(Point& point, Device&, const Workload&) {
 template <class Dialect>
 std::unique_ptr<Broker> make_broker(const QueueConfig& config, const std::string& consumer) {
   const std::string incarnation = fmt::format("{}:{:08x}", consumer, std::random_device()());
+  const redis::Cluster cluster(config.redis.url);
   return broker_of(served_by(0, 1, partitions_of(config.point)), [&](unsigned i) {
-    const QueueConfig part = partition_of(config, i);
+    const QueueConfig part = partition_of(config, i, cluster);
     redis::Connection control(part.redis.url);
     Dialect::create(control, KeyNames(part.redis.prefix).tasks(), kGroup);
     return std::make_unique<RedisBroker<Dialect>>(part, consumer, incarnation);
@@ -154,6 +156,7 @@ QueueEntry entry_of(const std::string& description) {
     // A task and a result each pass the server: half a round trip in, half a round trip out.
     const auto trip = limits.floor("redis_round_trip_ns");
     limits.time("2*redis_round_trip_ns", trip ? std::optional(2 * *trip) : std::nullopt);
+    if (partitions_of(bounded.point) > 1) return;  // of several servers, which may have them, no floor was read
     // And each is added and taken.
     const auto add = limits.floor(Dialect::kAddFloor), take = limits.floor(Dialect::kTakeFloor);
     const auto add_result = limits.floor(Dialect::Results::kAddFloor);
