@@ -43,11 +43,12 @@ AXES = [
 def catalogue(*figures: dict, feeding: bool = False) -> dict:
     """A catalogue of `launch` with these figures besides; with `feeding`'s experiment, too, where that is wanted."""
     base = copy.deepcopy(rows.CATALOGUE)
-    experiments = base["experiments"] if feeding else []
+    experiments = [one for one in base["experiments"] if one["name"] == "feeding"] if feeding else []
+    axes = [one for one in base["axes"] if one["experiment"] == "feeding"] if feeding else []
     return base | {
         "units": base["units"] | {"launches/s": "si"},
         "experiments": [*experiments, LAUNCH | {"figures": [*LAUNCH["figures"], *figures]}],
-        "axes": [*(base["axes"] if feeding else []), *AXES],
+        "axes": [*axes, *AXES],
     }
 
 
