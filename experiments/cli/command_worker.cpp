@@ -170,7 +170,10 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
                                               nvml_source(session->device().info().pci_bus), options.name,
                                               config.redis.delivery.lease_seconds});
   }
-  spdlog::info("worker {}: {} from {}:tasks on {}", options.name, resolution.point.workload, config.redis.prefix,
+  const unsigned partitions = redis_queue::partitions_of(resolution.point);
+  const std::string from = partitions == 1 ? config.redis.prefix + ":tasks"
+                                           : fmt::format("{} partitions of {}", partitions, config.redis.prefix);
+  spdlog::info("worker {}: {} from {} on {}", options.name, resolution.point.workload, from,
                session->device().info().name);
   const std::uint64_t served = serve_through_failures(options, config);
   spdlog::info("worker {}: drained, {} messages served", options.name, served);

@@ -165,8 +165,10 @@ void CommonOptions::add_device(CLI::App& app) {
 }
 
 void CommonOptions::add_redis(CLI::App& app) {
-  add_option(app, "redis", redis.url,
-             "redis://[user:password@]host[:port][/db] or unix:///path; without it a private server is started");
+  add_option(
+      app, "redis", redis.url,
+      "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or unix:///path; "
+      "without it a private server is started");
   add_option(app, "prefix", redis.prefix,
              "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
              "PREFIX:{bench-<id>}:…");

@@ -14,9 +14,8 @@ namespace feedrate {
 /// A fifth of the budget goes to random draws, the first of which is the start. The best eighth of them is tried again
 /// for twice as long, then the best eighth of those for twice as long again, until one is left. The rest of the budget
 /// goes to candidates that differ from it on one axis, by a random distance: a better one takes its place. If none is
-/// better, the best is measured again, because it may have been lucky. On synthetic hills and on recorded rows
-/// (tests/experiments/sweep/halving_test.cpp), this finds more than further draws do, and random distances more than
-/// single steps. The seed and the outcomes determine everything.
+/// better, the best is measured again, because it may have been lucky. tests/experiments/sweep/halving_test.cpp holds
+/// what this reaches on synthetic hills and on recorded rows. The seed and the outcomes determine everything.
 class Halving {
  public:
   using Candidate = std::vector<std::size_t>;  ///< an index on each axis
