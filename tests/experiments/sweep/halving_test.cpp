@@ -56,13 +56,13 @@ TEST(Halving, FindsTheTop) {
 
 TEST(Halving, BeginsAtTheStartAndGoesOnWithFewerForLonger) {
   const Hill hill{{5, 4, 3, 5}};
-  find(hill, {1, 1, 0, 0}, 10);
+  find(hill, {1, 1, 0, 0}, 100);
   EXPECT_EQ(hill.tries.front(), (std::pair{Candidate{1, 1, 0, 0}, 0u}));
   std::map<unsigned, int> at_rung;
   for (const auto& [candidate, rung] : hill.tries) ++at_rung[rung];
-  EXPECT_EQ(at_rung[0], 20) << "a fifth of the budget";
-  EXPECT_GE(at_rung[1], 7) << "the best eighth, and what is climbed over";
-  EXPECT_GE(at_rung[2], 2) << "the best eighth of these, and what seems to be the top";
+  EXPECT_EQ(at_rung[0], 200) << "a fifth of the budget";
+  EXPECT_GE(at_rung[1], 25) << "the best eighth, and what is climbed over";
+  EXPECT_GE(at_rung[2], 4) << "the best eighth of these, and what seems to be the top";
   EXPECT_GE(at_rung[3], 1);
   EXPECT_LT(at_rung[3], at_rung[2]);
 }
