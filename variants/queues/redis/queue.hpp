@@ -33,9 +33,9 @@ class RedisQueue final : public Queue {
   explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(config)) {
     const unsigned partitions = partitions_of(config.point);
     const redis::Cluster cluster(config.redis.url);
-    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(*this, i, partitions, cluster));
+    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(config_, i, cluster));
     if (config.external_worker) return;
-    for (unsigned i = 0; i < partitions; ++i) parts_[i]->create(config_, i, partitions);
+    for (const auto& part : parts_) part->create();
     workers_.emplace(config_, config.point.workers, [this, partitions](unsigned index) {
       return broker_of(served_by(index, config_.point.workers, partitions), [&](unsigned i) {
         return std::make_unique<RedisBroker<Dialect>>(parts_[i]->config, worker_name(index), worker_name(index));
@@ -68,16 +68,17 @@ class RedisQueue final : public Queue {
 
  private:
   struct Part {
-    Part(const RedisQueue& queue, unsigned i, unsigned partitions, const redis::Cluster& cluster)
-        : config(partition_of(queue.config_, i, cluster)),
+    Part(const QueueConfig& whole, unsigned i, const redis::Cluster& cluster)
+        : config(partition_of(whole, i, cluster)),
           names(config.redis.prefix),
+          results(results_of(config, names, i)),
           control(config.redis.url),
-          keys(config.redis, keys_of(config, names, i, partitions),
+          keys(config.redis, keys_of(config, names, results),
                config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {}
 
-    void create(const QueueConfig& whole, unsigned i, unsigned partitions) {
+    void create() {
       create(names.tasks());
-      for (unsigned p = i; p < whole.point.producers; p += partitions) create(names.results(p));
+      for (const std::string& key : results) create(key);
     }
     /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
     void create(const std::string& key) {
@@ -99,6 +100,7 @@ class RedisQueue final : public Queue {
 
     QueueConfig config;
     KeyNames names;
+    std::vector<std::string> results;  // the keys of its producers
     redis::Connection control;
     redis::OwnKeys keys;
   };
@@ -108,11 +110,16 @@ class RedisQueue final : public Queue {
     if (!config.external_worker) config.redis.prefix = config.redis.own_prefix;
     return config;
   }
+  static std::vector<std::string> results_of(const QueueConfig& config, const KeyNames& names, unsigned part) {
+    std::vector<std::string> keys;
+    for (unsigned p = part; p < config.point.producers; p += partitions_of(config.point)) {
+      keys.push_back(names.results(p));
+    }
+    return keys;
+  }
   /// What a partition of this queue alone uses: an external worker's tasks may be others' too.
-  static std::vector<std::string> keys_of(const QueueConfig& config, const KeyNames& names, unsigned part,
-                                          unsigned partitions) {
-    std::vector<std::string> all;
-    for (unsigned p = part; p < config.point.producers; p += partitions) all.push_back(names.results(p));
+  static std::vector<std::string> keys_of(const QueueConfig& config, const KeyNames& names,
+                                          std::vector<std::string> all) {
     if (config.external_worker) return all;
     for (std::string& key : names.of_all_workers()) all.push_back(std::move(key));
     for (unsigned i = 0; i < config.point.workers; ++i) {
