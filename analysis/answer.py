@@ -8,10 +8,9 @@ import pandas as pd
 from . import quoted, stability, stats, tables, units
 from .catalogue import Experiment
 from .document import Block, Heading, Table, Text
-from .load import Results
+from .load import LIMITED, Results
 
 TITLE = "The answer"
-LIMITED = "driver_bound"  # the cause of a row that says how much there is at least
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
 NOTE = (
     f"{quoted.NOTE} Each variant stands with its best settings. Ratio: how many times better the best is. No clear "
@@ -68,10 +67,10 @@ def usable(results: Results) -> pd.DataFrame:
     """The contestants' points of the main workload, those that the load generator limited among them."""
     cells = results.cells
     limited = (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
-    counted = cells[(limited | (cells["status"] == "ok")) & cells["variant"].isin(results.contest)]
-    if counted.empty:
-        return counted
-    measured = stats.points(replace(results, cells=counted.assign(status="ok")))
+    counted = cells.assign(status=cells["status"].mask(limited, "ok"))[cells["variant"].isin(results.contest)]
+    measured = stats.points(replace(results, cells=counted))
+    if measured.empty:
+        return measured
     measured["limited"] = [bool(limited[members].any()) for members in measured["members"]]
     return measured[measured["work"] == stats.main_work(measured)]
 

@@ -36,7 +36,8 @@ def _tries(seconds: list[float]) -> list[str]:
 
 
 def _disturbed(cells: pd.DataFrame) -> list[str]:
-    left_out = int(((cells["status"] == "invalid") & (cells["cause"] == "disturbed")).sum())
+    shown = flags.having(cells, flags.DISTURBED)
+    left_out = int(((cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED) & ~shown).sum())
     kept = int(((cells["status"] == "ok") & (cells["disturbances"].str.len() > 0)).sum())
     given_up = sum(stop.get("reason") == "disturbed" for stop in cells["stop"])
     said = []

@@ -7,20 +7,23 @@ import pandas as pd
 
 from .catalogue import Experiment
 
-LATE, UNSTEADY, ABOVE_FLOOR = CODES = ("late_generator", "unsteady", "above_floor")
+LATE, UNSTEADY, ABOVE_FLOOR = TOLD = ("late_generator", "unsteady", "above_floor")
+DISTURBED = "disturbed"  # no row tells this itself: its point does
+CODES = (*TOLD, DISTURBED)
 ABOVE = 1.05  # of a floor: a rate beyond it is more than noise, so the floor was measured too low or the rate is wrong
-MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_FLOOR: "§"}
+MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_FLOOR: "§", DISTURBED: "¶"}
 SAID = {
     LATE: "with a late load generator, whose own lag is in the response times",
     UNSTEADY: "unsteady: their rate still changed at the end of the warm-up",
     ABOVE_FLOOR: f"with a rate above {ABOVE:g} × its floor",
+    DISTURBED: "on a machine that was disturbed in every repetition of the point",
 }
 
 
 def of(row: dict, experiment: Experiment) -> list[str]:
     """A row's codes: those it tells, else what older rows tell in other places."""
     if "flags" in row:
-        return [code for code in CODES if code in row["flags"]]
+        return [code for code in TOLD if code in row["flags"]]
     bounds = row.get("bounds") or {}
     rates = [bounds[name]["ratio"] for name, figure in experiment.figures.items() if figure.higher and name in bounds]
     found = {
@@ -28,7 +31,12 @@ def of(row: dict, experiment: Experiment) -> list[str]:
         UNSTEADY: ((row.get("details") or {}).get("warmup") or {}).get("steady") is False,
         ABOVE_FLOOR: any(ratio > ABOVE for ratio in rates),
     }
-    return [code for code in CODES if found[code]]
+    return [code for code in TOLD if found[code]]
+
+
+def having(cells: pd.DataFrame, code: str) -> pd.Series:
+    """Which cells have it."""
+    return cells["flags"].map(lambda found: code in found).astype(bool)
 
 
 def counts(every: Iterable[list[str]]) -> dict[str, int]:
@@ -45,6 +53,6 @@ def mark(point) -> str:
 
 def legend(cells: pd.DataFrame) -> str:
     """What the marks mean, with the number of rows; empty where no row that counts has one."""
-    ok = cells[cells["status"].isin(["ok", "unsustainable"])]
+    ok = cells[cells["status"].isin(["ok", "unsustainable"]) | having(cells, DISTURBED)]
     found = counts(ok["flags"])
     return " ".join(f"{MARKS[code]} {count} of {len(ok)} rows {SAID[code]}." for code, count in found.items())

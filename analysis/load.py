@@ -16,6 +16,7 @@ NAN = float("nan")
 COST = ("host_threads", "spinning_threads", "sms")
 MACHINE = ("own_cores", "power_w")
 FEEDING = "feeding"
+LIMITED = "driver_bound"  # the cause of a row that says how much there is at least
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Results:
         known = pd.concat([lines[["variant", "idle", "device"]] for lines in (self.cells, self.capacities)])
         device = "cuda" if "cuda" in self.devices else "cpu"
         return set(known.loc[~known["idle"].astype(bool) & (known["device"] == device), "variant"])
+
+    @property
+    def counted(self) -> pd.DataFrame:
+        """The cells that figures are made of: those that are ok, and the disturbed ones of points that have no other.
+        A verdict on a change takes the ok ones alone."""
+        return self.cells[(self.cells["status"] == "ok") | flags.having(self.cells, flags.DISTURBED)]
 
     @property
     def closed(self) -> "Results":
@@ -116,6 +123,7 @@ def _results(
         [_capacity(path, row, axes, experiment) for path, row in searches],
         columns=list(_capacity(Path(), _NOTHING, axes, experiment)),  # known even where there was no search
     )
+    frame["flags"] = _with_disturbed(frame, ["directory", "machine", *axes])
     doubted = frame.pop("doubt")
     for reason, some in doubted[doubted != ""].groupby(doubted):
         notes.append(f"{len(some)} row(s) say ok though {reason}: counted as invalid")
@@ -173,6 +181,16 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat["stop"] = row.get("stop") or {}
     flat["open"] = False
     return flat | section.columns(row)
+
+
+def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """The cells' flags, with one more for the disturbed cells of points that have no other result. A machine that is
+    never quiet would hide its best variants, and rank the others first, if such cells were left out."""
+    result = cells["status"].isin(["ok", "unsustainable"]) | (cells["cause"] == LIMITED)
+    lacking = ~result.groupby([cells[key] for key in keys], dropna=False).transform("any")
+    disturbed = lacking & (cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED)
+    told = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]
+    return pd.Series(told, cells.index, dtype=object)
 
 
 def _who(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:

@@ -22,11 +22,11 @@ def numbers(results: Results) -> list[str]:
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line a point of the sweep: over its rows that are ok the median of each metric, its range as `<metric>_least`
+    """One line a point of the sweep: over its rows that count the median of each metric, its range as `<metric>_least`
     and `<metric>_greatest`, and of the figures the median's 95 % interval as `<metric>_low` and `<metric>_high`.
     `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of.
     """
-    valid = results.cells[results.cells["status"] == "ok"].assign(row=lambda cells: cells.index)
+    valid = results.counted.assign(row=lambda cells: cells.index)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))

@@ -23,6 +23,7 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
   if (category == "lone") text += "p50 " + format_ns(place.value);
   if (place.half_width) text += fmt::format(" ± {:.0f} %", 100 * *place.half_width / place.value);
   if (place.unstable) text += ", unstable";
+  if (place.disturbed) text += ", disturbed";
   return text;
 }
 
@@ -45,8 +46,13 @@ void Answer::add(const Json& row) {
   const auto& entries = Queues::instance().entries();
   if (const auto known = entries.find(queue); known == entries.end() || !known->second.works) return;
   const bool driver_bound = row["cause"] == text_of(Cause::driver_bound);
-  if (row["status"] != "ok" && !driver_bound) return;
+  const bool disturbed = row["cause"] == text_of(Cause::disturbed);
+  if (row["status"] != "ok" && !driver_bound && !disturbed) return;
   Measured& point = points_[params.dump()];
+  // Where nothing else was measured of a point, what was disturbed is shown: left out, it would let others win.
+  if (disturbed && !point.disturbed && !point.messages.empty()) return;
+  if (!disturbed && point.disturbed) point = {};
+  point.disturbed = disturbed;
   point.queue = queue;
   point.variant = transfer == kNoTransfer ? queue : queue + " + " + transfer;
   point.payload = params["payload_bytes"];
@@ -70,6 +76,7 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
                 mean(values),
                 {},
                 point.limited,
+                point.disturbed,
                 point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     if (values.size() > 1) place.half_width = half_width_95(values);
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);

@@ -14,7 +14,7 @@ namespace feedrate {
 class Answer final : public Summary {
  public:
   /// Takes in a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing don't
-  /// count. Rows that the driver limited do, as a least.
+  /// count. Rows that the driver limited do, as a least; disturbed rows do where a point has no others.
   void add(const Json& row) override;
   /// Lines of at most 80 columns for a terminal; empty when there is nothing to say.
   std::string text() const override;
@@ -25,6 +25,7 @@ class Answer final : public Summary {
     double value = 0;
     std::optional<double> half_width;  ///< of the 95 % interval; none of a single repetition
     bool limited = false;              ///< by the load generator: the queue itself may be better
+    bool disturbed = false;            ///< in every repetition
     bool unstable = false;
   };
   struct Category {
@@ -38,7 +39,7 @@ class Answer final : public Summary {
   struct Measured {
     std::string queue, variant;
     std::size_t payload = 0;
-    bool lone = false, limited = false, cpu = false;
+    bool lone = false, limited = false, disturbed = false, cpu = false;
     std::set<std::string> unstable;  // metrics
     std::vector<double> messages, bytes, p50;
   };

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "experiments/measure/statistics.hpp"
+#include "experiments/sweep/repeats.hpp"
 
 namespace feedrate {
 namespace {
@@ -17,8 +18,14 @@ class Best final : public Summary {
   explicit Best(const Kind& kind) : kind_(kind) {}
 
   void add(const Json& row) override {
-    if (row.value("kind", "") != "cell" || row.contains("search") || row.value("status", "") != "ok") return;
+    if (row.value("kind", "") != "cell" || row.contains("search")) return;
+    const bool disturbed = is_disturbed(row);
+    if (row.value("status", "") != "ok" && !disturbed) return;
     Point& point = points_[row["params"].dump()];
+    // Where nothing else was measured of a point, what was disturbed is shown: left out, it would let others win.
+    if (disturbed && !point.disturbed && !point.values.empty()) return;
+    if (!disturbed && point.disturbed) point = {};
+    point.disturbed = disturbed;
     point.variant = kind_.variant(kind_.axes().values(row["params"]));
     cpu_ |= row["params"].value("device", "") == "cpu";
     for (const Figure& figure : kind_.entry().figures) {
@@ -44,12 +51,13 @@ class Best final : public Summary {
  private:
   struct Point {
     std::string variant;
+    bool disturbed = false;                             // in every repetition
     std::map<std::string, std::vector<double>> values;  // of the repetitions, by figure
   };
   struct Place {
     std::string variant;
     double value = 0, half_width = 0;
-    bool repeated = false;
+    bool repeated = false, disturbed = false;
   };
   static std::string part_of(const Figure& figure) { return figure.name + (figure.distribution ? ".p50" : ""); }
 
@@ -63,7 +71,7 @@ class Best final : public Summary {
       const auto& values = found->second;
       const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
       const bool repeated = values.size() > 1;
-      const Place place{point.variant, mean, repeated ? half_width_95(values) : 0, repeated};
+      const Place place{point.variant, mean, repeated ? half_width_95(values) : 0, repeated, point.disturbed};
       const auto [known, fresh] = best.try_emplace(point.variant, place);
       if (!fresh && (higher ? mean > known->second.value : mean < known->second.value)) known->second = place;
     }
@@ -81,6 +89,7 @@ class Best final : public Summary {
   std::string line(const Figure& figure, const std::string& head, const Place& place, const std::string& tail) const {
     std::string value = kind_.text(figure.name, place.value);
     if (place.repeated) value += fmt::format(" ± {:.0f} %", 100 * place.half_width / place.value);
+    if (place.disturbed) value += ", disturbed";
     return fmt::format("  {:<22}{:<20}{}{}\n", head, place.variant, value, tail.empty() ? "" : " (" + tail + ")");
   }
 

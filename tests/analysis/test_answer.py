@@ -75,13 +75,28 @@ def test_driver_bound_rows_count_as_at_least(tmp_path):
     assert line["figure"].startswith("at least 9.00") and line["ratio"] == "9.00"
 
 
+def disturbed(some: list[dict]) -> list[dict]:
+    return [rows.spoilt(row, "disturbed", "disturbed: 1.8 cores stood idle") for row in some]
+
+
+def test_a_point_with_nothing_but_disturbed_rows_counts_and_is_marked(tmp_path):
+    line = answers(tmp_path, disturbed(cells("gpu_ring", (9e6, 9e6))), cells("host_polled", (1e6, 1e6)))[SMALL]
+    assert line["best"].startswith("gpu_ring") and line["figure"].startswith("9.00 M msg/s") and "¶" in line["figure"]
+
+
+def test_disturbed_rows_beside_others_are_left_out(tmp_path):
+    some = [*disturbed(cells("gpu_ring", (9e6,))), *cells("gpu_ring", (2e6, 2e6))]
+    line = answers(tmp_path, some, cells("host_polled", (1e6, 1e6)))[SMALL]
+    assert line["figure"].startswith("2.00 M msg/s") and "¶" not in line["figure"]
+
+
 def test_a_runner_up_that_is_at_least_so_fast_may_be_faster(tmp_path):
     line = answers(tmp_path, cells("gpu_ring", (9e6, 9e6)), limited(cells("host_polled", (1e6, 1e6))))[SMALL]
     assert line["runner-up's figure"].startswith("at least 1.00") and line["ratio"] == "9.00\nno clear difference"
 
 
 def test_other_invalid_rows_count_nowhere(tmp_path):
-    wrong = [rows.spoilt(row, "disturbed", "disturbed: a neighbour") for row in cells("gpu_ring", (9e6, 9e6))]
+    wrong = [rows.spoilt(row, "no_results", "no results came") for row in cells("gpu_ring", (9e6, 9e6))]
     assert answers(tmp_path, wrong, cells("host_polled", (1e6, 1e6)))[SMALL]["best"].startswith("host_polled")
 
 

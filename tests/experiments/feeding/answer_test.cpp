@@ -80,11 +80,23 @@ TEST(Answer, LeavesOutWhatIsNoAnswer) {
   Json try_row = row_of({.queue = "gpu_ring", .messages = 9e9});
   try_row["search"] = Json::object();
   answer.add(try_row);
-  answer.add(row_of({.queue = "gpu_ring", .messages = 9e9, .status = "invalid", .cause = "disturbed"}));
+  answer.add(row_of({.queue = "gpu_ring", .messages = 9e9, .status = "invalid", .cause = "no_results"}));
   answer.add(row_of({.queue = "null", .messages = 9e9}));
   EXPECT_EQ(answer.text(), "");
   answer.add(row_of({.queue = "gpu_ring", .messages = 5e6, .status = "invalid", .cause = "driver_bound"}));
   EXPECT_NE(answer.text().find("at least 5 M msg/s"), std::string::npos) << answer.text();
+}
+
+TEST(Answer, ShowsWhatWasDisturbedOnlyWhereAPointHasNothingElse) {
+  const Json ring = row_of({.queue = "gpu_ring", .messages = 9e6, .status = "invalid", .cause = "disturbed"});
+  Answer answer;
+  answer.add(ring);
+  answer.add(row_of({.queue = "redis_list", .messages = 2e6}));
+  EXPECT_NE(answer.text().find("9 M msg/s, disturbed"), std::string::npos) << answer.text();
+  answer.add(row_of({.queue = "gpu_ring", .messages = 4e6}));
+  answer.add(ring);
+  EXPECT_NE(answer.text().find("4 M msg/s"), std::string::npos) << answer.text();
+  EXPECT_EQ(answer.text().find("disturbed"), std::string::npos) << answer.text();
 }
 
 TEST(Answer, OverlappingIntervalsAreNoDifference) {
