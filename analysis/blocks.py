@@ -10,9 +10,10 @@ from .files import write_all
 from .load import Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
-from .feeding import advice, open_load, questions, tails
+from .feeding import advice, open_load, prices, questions, tails
 from .feeding.headline import headline
 from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
+from .feeding.plots import prices as drawn_prices
 from .feeding.ring.block import ring_text
 from .feeding.ring.pair import pair_text
 from .feeding.story import headline_note
@@ -104,6 +105,15 @@ def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
     return told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
 
 
+def _prices_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    found = prices.prices(results)
+    if found.empty:
+        raise BadInput("DIR", directory, "holds no redis_list beside two other Redis queues", "rows of `guarantees`")
+    told_of = [markdown_table(prices.table(found)), " ".join([prices.NOTE, *stats.explained(results)])]
+    return told(results, [*told_of, *_pictures(directory, readme, figures, (drawn_prices,))])
+
+
 BLOCKS = {
     "best": _best_block,
     "points": _points_block,
@@ -113,4 +123,5 @@ BLOCKS = {
     "one_pair": _pair_block,
     "load": _load_block,
     "capacity": _capacity_block,
+    "prices": _prices_block,
 }

@@ -6,12 +6,12 @@ from ... import flags
 from ...load import Results
 from ...plots.style import Drawing, looks, mark_cpu
 from ...stats import points
-from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, stages, throughput, window
+from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages, throughput, window
 from .styles import Styles
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
-OPEN = (offered, capacities, percentiles, load_stages)  # of loads at a given rate
-ALL = (*CLOSED, *OPEN)
+WHERE_MEASURED = (prices, offered, capacities, percentiles, load_stages)
+ALL = (*CLOSED, *WHERE_MEASURED)
 
 
 def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
@@ -21,7 +21,7 @@ def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
     measured = points(closed)
     with looks():
         drawings = [figure.draw(closed, measured, styles) for figure in CLOSED] if len(closed.cells) else []
-        drawings += [drawing for figure in OPEN if (drawing := figure.draw(results, styles))]
+        drawings += [drawing for figure in WHERE_MEASURED if (drawing := figure.draw(results, styles))]
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)

@@ -1,0 +1,92 @@
+"""What a delivery guarantee costs: the Redis queues against `redis_list`, which promises least and does least."""
+
+import numpy as np
+import pandas as pd
+
+from .. import flags, quoted, stats, units
+from ..document import Table
+from ..load import Results
+
+AGAINST = "redis_list"
+NOTE = (
+    f"{quoted.NOTE} Each with the best settings that the same search found; lone: one message in flight. × "
+    f"{AGAINST}: the ratio of the medians, its interval from those of both. Rates of one message an element have no "
+    "search: of one, two and four workers the best."
+)
+# The measure's name, which points it is of, its metric, whether more is better, and how it is written.
+MEASURES = (
+    ("most messages", lambda points: points["window"] > 1, "messages_per_second", True, units.messages_per_second),
+    ("one message an element", lambda points: (points["window"] > 1) & _single(points), "messages_per_second", True, units.messages_per_second),
+    ("lone p50", lambda points: points["window"] == 1, "p50", False, units.nanoseconds),
+)  # fmt: skip
+
+
+def _single(points: pd.DataFrame) -> pd.Series:
+    """Whether every message is an element of its own though a search would pack them: what the part of that name has."""
+    return (points["pack"] == 1) & (points["once_seconds"].map(_number) == 0)
+
+
+def _number(value) -> float:
+    return float(value) if isinstance(value, (int, float, np.number)) and value == value else 0.0
+
+
+def prices(results: Results) -> pd.DataFrame:
+    """One line for each queue (with `once` beside those that answer effectively once), payload and measure: `value`,
+    and `share` of `redis_list`'s, with `share_low` and `share_high`. Empty without `redis_list` and two others."""
+    points = stats.points(results.closed)
+    if points.empty or not {"pack", "once_seconds"} <= set(points):
+        return pd.DataFrame()
+    points = points[points["queue"].str.startswith("redis_")]
+    if AGAINST not in set(points["queue"]) or points["queue"].nunique() < 3:
+        return pd.DataFrame()
+    once = points["once_seconds"].map(_number) > 0
+    points = points.assign(line=points["queue"] + np.where(once, ", once", ""))
+    found = []
+    for measure, which, metric, larger, _ in MEASURES:
+        for payload, some in points[which(points)].groupby("payload_bytes"):
+            best = stats.best(some, "line", metric, largest=larger).set_index("line")
+            if AGAINST not in best.index:
+                continue
+            base = best.loc[AGAINST]
+            for line, point in best.iterrows():
+                share, low, high = _ratio(point, base, metric) if line != AGAINST else (1.0, np.nan, np.nan)
+                found.append(
+                    {"line": line, "delivery": _promise(line, point), "payload": payload, "measure": measure}
+                    | {"point": point, "share": share, "share_low": low, "share_high": high}
+                )
+    return pd.DataFrame(found).sort_values("line", kind="stable", ignore_index=True) if found else pd.DataFrame()
+
+
+def _promise(line: str, point: pd.Series) -> str:
+    return "effectively once, of results" if line != point["queue"] else point["delivery"]
+
+
+def _ratio(point: pd.Series, base: pd.Series, metric: str) -> tuple[float, float, float]:
+    """Of two medians, with the interval that their two give on a scale of logarithms."""
+    ratio = point[metric] / base[metric]
+    half = np.hypot(*(np.log(one[f"{metric}_high"] / one[f"{metric}_low"]) / 2 for one in (point, base)))
+    return ratio, ratio * np.exp(-half), ratio * np.exp(half)
+
+
+def table(found: pd.DataFrame) -> Table:
+    """A line a queue, a column a measure and payload."""
+    columns = [(name, payload) for name, *_ in MEASURES for payload in sorted(found["payload"].unique())]
+    at = {(row.measure, row.payload, row.line): row for row in found.itertuples()}
+    columns = [key for key in columns if any((*key, line) in at for line in found["line"])]
+    metrics = {name: (metric, formatter) for name, _, metric, _, formatter in MEASURES}
+    rows = []
+    for line, delivery in found.drop_duplicates("line")[["line", "delivery"]].itertuples(index=False):
+        row = [line, delivery]
+        for measure, payload in columns:
+            one = at.get((measure, payload, line))
+            row.append(units.NOTHING if one is None else _said(one, *metrics[measure]))
+        rows.append(row)
+    heads = [f"{measure}, {units.size(payload)}" for measure, payload in columns]
+    return Table(["queue", "delivery", *heads], rows, set(range(2, 2 + len(columns))))
+
+
+def _said(one, metric: str, formatter) -> str:
+    said = formatter(one.point[metric]) + flags.mark(one.point)
+    if one.line == AGAINST:
+        return said
+    return f"{said}\n× {units.spread(units.ratio, one.share, one.share_low, one.share_high)}"
