@@ -1,0 +1,240 @@
+"""The harness in a notebook: every measurement runs in a child process, so a kernel that hangs never takes the notebook
+with it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import Error
+
+if TYPE_CHECKING:
+    import pandas
+
+_NEEDS = "pip install 'feedrate[harness]'"
+
+
+def executable() -> Path:
+    """The `feedrate` executable that belongs to this package."""
+    import feedrate
+
+    for folder in feedrate.__path__:
+        found = Path(folder) / "bin" / "feedrate"
+        if found.is_file():
+            return found
+    raise Error("this installation has no feedrate executable: install the package by `pip install .`")
+
+
+def run(**options: Any) -> dict[str, Any]:
+    """Measures one point.
+
+    Parameters
+    ----------
+    **options
+        As of ``feedrate run``, with ``_`` for ``-``: ``run(queue="gpu_ring", payload=64, seconds=0.5)``. True sets a
+        flag.
+
+    Returns
+    -------
+    dict
+        The row: ``status``, ``figures``, ``params`` and what else common/results/row.schema.json tells.
+
+    Raises
+    ------
+    ValueError
+        The executable refused an option; the message names it, and what is allowed.
+    feedrate.Error
+        The measurement made no row.
+    """
+    words = [str(executable()), "run", "--json", *_words(options)]
+    with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        printed, said = child.communicate()
+    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    rows = [row for row in rows if row.get("kind", "cell") == "cell"]
+    if not rows:
+        raise _failure(child.returncode, said or printed)
+    last: dict[str, Any] = rows[-1]
+    return last
+
+
+def sweep(
+    spec: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> pandas.DataFrame:
+    """Measures many points.
+
+    Parameters
+    ----------
+    spec : str, path or dict
+        A spec's name (``"quick"``), its file, or what would stand in it.
+    out : path, optional
+        Where the rows go, as they come; a new folder below the temporary ones by default.
+    resume : path, optional
+        A folder of an earlier sweep, to measure what is missing there; instead of `spec`.
+    progress : bool
+        A bar (tqdm). Interrupted, it raises KeyboardInterrupt after the rows so far are safe; `resume` goes on.
+    **options
+        As of ``feedrate sweep``, with ``_`` for ``-``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `load` gives it; ``.attrs["folder"]`` is where the rows lie.
+    """
+    if (spec is None) == (resume is None):
+        raise ValueError("sweep: give a spec, or a folder to resume")
+    with contextlib.ExitStack() as stack:
+        if resume is not None:
+            folder, words = Path(resume), ["--resume", str(resume)]
+        else:
+            if isinstance(spec, Mapping):
+                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json"))
+                json.dump(spec, file)
+                file.flush()
+                spec = file.name
+            folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="feedrate-"))
+            words = [str(spec), "--out", str(folder)]
+        _run_with_bar([str(executable()), "sweep", *words, *_words(options)], folder, progress)
+    frame = load(folder)
+    frame.attrs["folder"] = str(folder)
+    return frame
+
+
+def _run_with_bar(words: list[str], folder: Path, progress: bool) -> None:
+    bar = None
+    said: list[str] = []
+    with _child(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+        assert child.stdout is not None
+        try:
+            for line in child.stdout:
+                said = [*said[-20:], line]
+                step = re.match(r"\[(\d+)/(\d+)\] ?(.*)", line)
+                if step is None or not progress:
+                    continue
+                if bar is None:
+                    bar = _analysis_needs("tqdm.auto").tqdm(unit="cell", file=sys.stdout)
+                bar.total = int(step[2])
+                bar.n = int(step[1])
+                bar.set_description_str(step[3][:60], refresh=True)
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
+            child.wait()
+            raise KeyboardInterrupt(f"to go on: feedrate.sweep(resume={str(folder)!r})") from None
+        finally:
+            if bar is not None:
+                bar.close()
+        child.wait()
+    if not any(folder.glob("rows.jsonl*")):
+        raise _failure(child.returncode, "".join(said))
+
+
+def load(folder: str | os.PathLike[str], *, experiment: str = "feeding") -> pandas.DataFrame:
+    """The cells of a folder of rows, one line a repetition: axes, figures (in SI units, times in nanoseconds), status."""
+    analysis = _analysis_needs("feedrate.analysis.load")
+    with _analysis_errors():
+        frame: pandas.DataFrame = analysis.load([str(folder)], "folder", experiment).cells
+    return frame
+
+
+def compare(a: str | os.PathLike[str], b: str | os.PathLike[str], *options: str) -> str:
+    """What changed from `a` to `b`, point by point, as ``python -m feedrate.analysis compare`` prints it."""
+    return _command("compare", str(a), str(b), *options)
+
+
+def report(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
+    """Draws the report of a folder of rows; returns the page."""
+    target = Path(out) if out is not None else Path(folder) / "report"
+    _command("report", str(folder), "--out", str(target))
+    return target / "report.html"
+
+
+def floors(device: str = "auto") -> list[dict[str, Any]]:
+    """What this machine allows at best, measured now: name, value, unit and description of each floor."""
+    words = [str(executable()), "floors", "--json", "--device", device]
+    with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        printed, said = child.communicate()
+    if child.returncode != 0:
+        raise _failure(child.returncode, said or printed)
+    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    return [row["floor"] | {"status": row["status"]} for row in rows if row.get("kind") == "floor"]
+
+
+@contextlib.contextmanager
+def _child(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A child that does not outlive the block."""
+    # The specs lie in the package.
+    specs = Path(words[0]).parent.parent / "specs"
+    environment = dict(os.environ) | ({"FEEDRATE_SPECS": str(specs)} if specs.is_dir() else {})
+    child = subprocess.Popen(words, text=True, env=environment, start_new_session=True, **options)
+    try:
+        yield child
+    finally:
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    words = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not None and value is not False:
+            words += [option, ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
+    return words
+
+
+def _failure(code: int, said: str) -> Exception:
+    text = said.strip() or f"feedrate ended with exit code {code}"
+    return ValueError(text) if code == 2 else Error(text)
+
+
+def _analysis_needs(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise Error(f"this needs {error.name}: {_NEEDS}") from None
+
+
+@contextlib.contextmanager
+def _analysis_errors() -> Iterator[None]:
+    bad = _analysis_needs("feedrate.analysis.errors").BadInput
+    try:
+        yield
+    except bad as error:
+        raise ValueError(str(error)) from None
+
+
+def _command(*words: str) -> str:
+    main = _analysis_needs("feedrate.analysis.__main__").main
+    printed, complaint = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complaint):
+        try:
+            code = main(list(words))
+        except SystemExit as error:
+            code = error.code
+    if code not in (0, 1) or not (printed.getvalue() or code == 0):
+        raise ValueError(complaint.getvalue().strip())
+    if code == 1 and complaint.getvalue().startswith("error"):
+        raise Error(complaint.getvalue().strip())
+    return printed.getvalue()

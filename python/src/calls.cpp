@@ -1,0 +1,253 @@
+#include "calls.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace feedrate::python {
+namespace {
+
+constexpr unsigned kLooksATime = 256;
+
+/// Some looks awake, then gives the core away: whoever serves the message may need this very core.
+class Patience {
+ public:
+  explicit Patience(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
+  void wait() {
+    if (idle_ < spins_) {
+      ++idle_;
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  void reset() { idle_ = 0; }
+
+ private:
+  unsigned spins_, idle_ = 0;
+};
+
+bool few_cores() { return std::thread::hardware_concurrency() <= 4; }
+
+}  // namespace
+
+Mailbox::Mailbox() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (descriptor_ < 0) throw Failure(std::string("eventfd: ") + std::strerror(errno));
+}
+
+Mailbox::~Mailbox() { close(descriptor_); }
+
+void Mailbox::put(Ticket* ticket) {
+  const std::lock_guard lock(mutex_);
+  arrived_.push_back(ticket);
+  if (arrived_.size() > 1) return;  // its reader knows
+  const std::uint64_t one = 1;
+  // It can only fail when the counter is at its most, and then its reader knows as well.
+  [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
+}
+
+std::vector<Ticket*> Mailbox::take() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);  // nothing to read is no error
+  return std::exchange(arrived_, {});
+}
+
+void Mailbox::wait(std::chrono::milliseconds most) const {
+  pollfd one{descriptor_, POLLIN, 0};
+  poll(&one, 1, static_cast<int>(most.count()));
+}
+
+Calls::Calls(Device& device, const Kernel& work, const RingConfig& config)
+    : config_(config), ring_(device, work, config), lanes_(config.lanes) {}
+
+Calls::~Calls() { stop(RingStop::now, {}); }
+
+Ticket* Calls::take_ticket(const std::shared_ptr<Mailbox>& mailbox, void* owner) {
+  const std::lock_guard lock(pool_mutex_);
+  if (free_.empty()) {
+    pool_.emplace_back();
+    pool_.back().id = static_cast<std::uint32_t>(pool_.size() - 1);
+    free_.push_back(&pool_.back());
+  }
+  Ticket* const ticket = free_.back();
+  free_.pop_back();
+  ticket->arrived.store(false, std::memory_order_relaxed);
+  ticket->waiting = true;
+  ticket->mailbox = mailbox;
+  ticket->owner = owner != nullptr ? owner : this;
+  return ticket;
+}
+
+void Calls::give_back(Ticket* ticket) {
+  const std::lock_guard lock(pool_mutex_);
+  if (ticket->waiting) {
+    ticket->owner = nullptr;  // collect() gives it back when the result comes: its slot in the ring still names it
+    return;
+  }
+  free_.push_back(ticket);
+}
+
+Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_ptr<Mailbox>& mailbox, void* owner) {
+  if (stopped_.load()) throw Failure(broken_.empty() ? "the ring is closed" : broken_);
+  if (!started_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(start_mutex_);
+    if (!started_.load()) ring_.start();
+    started_.store(true, std::memory_order_release);
+  }
+  Ticket* const ticket = take_ticket(mailbox, owner);
+  const unsigned from = next_lane_.fetch_add(1, std::memory_order_relaxed);
+  for (unsigned tried = 0; tried < config_.lanes; ++tried) {
+    const unsigned index = (from + tried) % config_.lanes;
+    const std::lock_guard lock(lanes_[index].in);
+    RingLane& lane = ring_.lane(index);
+    const Messages room = lane.reserve(1);
+    if (room.empty()) continue;
+    ticket->lane = index;
+    room.header(0) = {ticket->id, static_cast<std::uint32_t>(payload.size()), 0};
+    std::copy(payload.begin(), payload.end(), room.payload(0));
+    in_flight_.fetch_add(1, std::memory_order_relaxed);
+    if (mailbox != nullptr && expected_.fetch_add(1) == 0) {
+      const std::lock_guard expecting(expected_mutex_);
+      if (!collector_.joinable()) {
+        collector_ = std::jthread([this](const std::stop_token& stop) { collect_for_mailboxes(stop); });
+      }
+      expects_.notify_one();
+    }
+    lane.publish(1);
+    return ticket;
+  }
+  {
+    const std::lock_guard lock(pool_mutex_);
+    ticket->waiting = false;
+  }
+  give_back(ticket);
+  return nullptr;
+}
+
+void Calls::deliver(Ticket& ticket, Ending ending) {
+  ticket.ending = ending;
+  const std::shared_ptr<Mailbox> mailbox = std::move(ticket.mailbox);
+  bool abandoned = false;
+  {
+    const std::lock_guard lock(pool_mutex_);
+    ticket.waiting = false;
+    abandoned = ticket.owner == nullptr;
+  }
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  if (mailbox != nullptr) expected_.fetch_sub(1);
+  if (abandoned) return give_back(&ticket);
+  if (mailbox != nullptr) return mailbox->put(&ticket);
+  ticket.arrived.store(true, std::memory_order_release);
+}
+
+std::size_t Calls::collect(unsigned index) {
+  const std::unique_lock lock(lanes_[index].out, std::try_to_lock);
+  if (!lock) return 0;  // another thread collects, for this one as well
+  RingLane& lane = ring_.lane(index);
+  const ConstMessages results = lane.poll(config_.batch);
+  for (std::size_t i = 0; i < results.count; ++i) {
+    const Header& header = results.header(i);
+    Ticket* ticket = nullptr;
+    {
+      const std::lock_guard pool(pool_mutex_);
+      ticket = &pool_.at(header.id);
+    }
+    const bool failed = (header.length & kFailed) != 0;
+    ticket->fault = failed ? static_cast<Fault>(header.length & ~kFailed) : Fault::none;
+    ticket->payload.assign(results.payload(i), results.payload(i) + payload_bytes(header));
+    deliver(*ticket, failed ? Ending::failed : Ending::ok);
+  }
+  lane.release(results.count);
+  return results.count;
+}
+
+void Calls::check() {
+  try {
+    ring_.check();
+  } catch (const Failure& failure) {
+    {
+      const std::lock_guard lock(start_mutex_);
+      if (stopped_.load()) return;
+      broken_ = failure.what();
+      stopped_.store(true);
+    }
+    end_all(Ending::broken);
+  }
+}
+
+bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
+  const auto until = std::chrono::steady_clock::now() + slice;
+  static const bool few = few_cores();
+  Patience patience(few);
+  for (unsigned looks = 1; !ticket.arrived.load(std::memory_order_acquire); ++looks) {
+    if (!stopped_.load(std::memory_order_relaxed) && collect(ticket.lane) != 0) continue;
+    if (looks % kLooksATime == 0) {
+      if (std::chrono::steady_clock::now() >= until) {
+        check();
+        return ticket.arrived.load(std::memory_order_acquire);
+      }
+    }
+    patience.wait();
+  }
+  return true;
+}
+
+void Calls::collect_for_mailboxes(const std::stop_token& stop) {
+  Patience patience(few_cores());
+  unsigned looks = 0;
+  while (!stop.stop_requested()) {
+    if (expected_.load() == 0) {
+      std::unique_lock lock(expected_mutex_);
+      expects_.wait(lock, stop, [this] { return expected_.load() != 0; });
+      continue;
+    }
+    std::size_t found = 0;
+    for (unsigned lane = 0; lane < config_.lanes; ++lane) found += collect(lane);
+    if (found != 0) {
+      patience.reset();
+      continue;
+    }
+    if (++looks % (64 * kLooksATime) == 0) check();
+    patience.wait();
+  }
+}
+
+void Calls::end_all(Ending ending) {
+  std::vector<Ticket*> left;
+  {
+    const std::lock_guard lock(pool_mutex_);
+    for (Ticket& ticket : pool_) {
+      if (ticket.waiting) left.push_back(&ticket);
+    }
+  }
+  for (Ticket* const ticket : left) deliver(*ticket, ending);
+}
+
+void Calls::stop(RingStop how, std::chrono::nanoseconds patience) {
+  {
+    const std::lock_guard lock(start_mutex_);
+    if (stopped_.exchange(true)) return;
+  }
+  for (Lane& lane : lanes_) const std::lock_guard last(lane.in);  // who is about to publish has done so
+  if (started_.load()) ring_.stop(how, patience);
+  collector_.request_stop();
+  if (collector_.joinable()) collector_.join();
+  if (started_.load()) {
+    for (unsigned lane = 0; lane < config_.lanes; ++lane) {
+      while (collect(lane) != 0) {
+      }
+    }
+  }
+  end_all(Ending::stopped);
+}
+
+bool Calls::parked() {
+  return !started_.load() || stopped_.load() || (in_flight() == 0 && ring_.stats().parked_lanes == config_.lanes);
+}
+
+}  // namespace feedrate::python

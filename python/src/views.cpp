@@ -1,0 +1,73 @@
+#include "views.hpp"
+
+namespace feedrate::python {
+
+Views::Views(Device& device, const Kernel& work, const RingConfig& config)
+    : config_(config), ring_(device, work, config) {}
+
+void Views::start() {
+  const std::lock_guard lock(start_mutex_);
+  if (stopped_) throw Failure("the ring is closed");
+  if (!started_) ring_.start();
+  started_ = true;
+}
+
+std::optional<Block> Views::reserve(std::size_t n) {
+  start();
+  const std::lock_guard lock(in_);
+  if (sending_) throw Failure("reserve(): another block of messages is open; a ring has one at a time");
+  for (unsigned tried = 0; tried < config_.lanes; ++tried) {
+    const unsigned index = next_in_++ % config_.lanes;
+    const Messages room = ring_.lane(index).reserve(n);
+    if (room.empty()) continue;
+    for (std::size_t i = 0; i < room.count; ++i) {
+      room.header(i) = {next_id_ + i, static_cast<std::uint32_t>(config_.message_bytes), 0};
+    }
+    return sending_ = Block{index, room.base, room.stride, room.count};
+  }
+  return std::nullopt;
+}
+
+void Views::publish(std::size_t n) {
+  const std::lock_guard lock(in_);
+  if (!sending_) throw Failure("no block of messages is open");
+  if (n > sending_->count) throw BadInput("more messages than the block has");
+  if (n != 0) ring_.lane(sending_->lane).publish(n);
+  next_id_ += n;
+  sending_.reset();
+}
+
+std::optional<Block> Views::poll(std::size_t n) {
+  start();
+  const std::lock_guard lock(out_);
+  if (receiving_) throw Failure("poll(): another block of results is open; a ring has one at a time");
+  for (unsigned tried = 0; tried < config_.lanes; ++tried) {
+    const unsigned index = next_out_++ % config_.lanes;
+    const ConstMessages results = ring_.lane(index).poll(n);
+    if (results.empty()) continue;
+    return receiving_ = Block{index, const_cast<std::byte*>(results.base), results.stride, results.count};
+  }
+  return std::nullopt;
+}
+
+void Views::release() {
+  const std::lock_guard lock(out_);
+  if (!receiving_) throw Failure("no block of results is open");
+  ring_.lane(receiving_->lane).release(receiving_->count);
+  receiving_.reset();
+}
+
+void Views::stop(RingStop how, std::chrono::nanoseconds patience) {
+  const std::lock_guard lock(start_mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  if (started_) ring_.stop(how, patience);
+}
+
+bool Views::parked() {
+  if (!started_ || stopped_) return true;
+  const RingStats stats = ring_.stats();
+  return stats.parked_lanes == config_.lanes;
+}
+
+}  // namespace feedrate::python
