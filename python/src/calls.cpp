@@ -35,16 +35,18 @@ bool few_cores() { return std::thread::hardware_concurrency() <= 4; }
 
 }  // namespace
 
-Mailbox::Mailbox() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (descriptor_ < 0) throw Failure(std::string("eventfd: ") + std::strerror(errno));
+Mailbox::Mailbox(bool quiet) : descriptor_(quiet ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!quiet && descriptor_ < 0) throw Failure(std::string("eventfd: ") + std::strerror(errno));
 }
 
-Mailbox::~Mailbox() { close(descriptor_); }
+Mailbox::~Mailbox() {
+  if (!quiet()) close(descriptor_);
+}
 
 void Mailbox::put(Ticket* ticket) {
   const std::lock_guard lock(mutex_);
   arrived_.push_back(ticket);
-  if (arrived_.size() > 1) return;  // its reader knows
+  if (quiet() || arrived_.size() > 1) return;  // its reader knows
   const std::uint64_t one = 1;
   // It can only fail when the counter is at its most, and then its reader knows as well.
   [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
@@ -52,8 +54,10 @@ void Mailbox::put(Ticket* ticket) {
 
 std::vector<Ticket*> Mailbox::take() {
   const std::lock_guard lock(mutex_);
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);  // nothing to read is no error
+  if (!quiet()) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);  // nothing to read is no error
+  }
   return std::exchange(arrived_, {});
 }
 
@@ -111,7 +115,7 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
     room.header(0) = {ticket->id, static_cast<std::uint32_t>(payload.size()), 0};
     std::copy(payload.begin(), payload.end(), room.payload(0));
     in_flight_.fetch_add(1, std::memory_order_relaxed);
-    if (mailbox != nullptr && expected_.fetch_add(1) == 0) {
+    if (mailbox != nullptr && !mailbox->quiet() && expected_.fetch_add(1) == 0) {
       const std::lock_guard expecting(expected_mutex_);
       if (!collector_.joinable()) {
         collector_ = std::jthread([this](const std::stop_token& stop) { collect_for_mailboxes(stop); });
@@ -139,7 +143,7 @@ void Calls::deliver(Ticket& ticket, Ending ending) {
     abandoned = ticket.owner == nullptr;
   }
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
-  if (mailbox != nullptr) expected_.fetch_sub(1);
+  if (mailbox != nullptr && !mailbox->quiet()) expected_.fetch_sub(1);
   if (abandoned) return give_back(&ticket);
   if (mailbox != nullptr) return mailbox->put(&ticket);
   ticket.arrived.store(true, std::memory_order_release);
@@ -195,6 +199,11 @@ bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
     patience.wait();
   }
   return true;
+}
+
+void Calls::collect() {
+  if (stopped_.load()) return;
+  for (unsigned lane = 0; lane < config_.lanes; ++lane) collect(lane);
 }
 
 void Calls::collect_for_mailboxes(const std::stop_token& stop) {

@@ -34,14 +34,16 @@ struct Ticket {
 };
 
 /// Results that nobody waits for in a call: a list, and a file descriptor that can be read while it may hold some. So an
-/// event loop learns of many results by one wake-up.
+/// event loop learns of many results by one wake-up. A quiet one has no descriptor: its reader looks by itself, with
+/// Calls::collect().
 class Mailbox {
  public:
-  Mailbox();
+  explicit Mailbox(bool quiet);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_; }  ///< -1 of a quiet one
+  bool quiet() const { return descriptor_ < 0; }
   /// Any thread.
   void put(Ticket*);
   /// All that lies here.
@@ -67,6 +69,8 @@ class Calls {
   Ticket* try_submit(std::span<const std::byte> payload, const std::shared_ptr<Mailbox>& mailbox, void* owner);
   /// False after `slice`, when the result may come later.
   bool wait(const Ticket&, std::chrono::nanoseconds slice);
+  /// Takes in what has come, for whomever.
+  void collect();
   /// To be called once for each ticket, after its result was read; or before it came, when nobody wants it any more.
   void give_back(Ticket*);
   /// Ends the ring. Tickets without a result are `stopped`.

@@ -94,10 +94,27 @@ class Contiguous {
 
 /// Python's handle on a mailbox, which the messages on their way keep too.
 struct Box {
-  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+  explicit Box(bool quiet) : mailbox(std::make_shared<Mailbox>(quiet)) {}
+  std::shared_ptr<Mailbox> mailbox;
 };
 
 constexpr auto kSlice = 20ms;  // after so long a wait looks for Ctrl-C
+
+/// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.
+RingConfig for_calls(RingConfig config, bool gpu) {
+  config.lanes = std::min(config.lanes, 4u);
+  config.notify = Notify::flags;
+  for (const unsigned teams : {8u, 2u}) {
+    config.pollers = teams;
+    config.mirrors = gpu ? teams : 1;
+    config.batch = gpu ? 1 : 8;
+    if ((gpu || teams == 2) && refuse(config).empty()) return config;
+  }
+  config.notify = Notify::counter;
+  config.pollers = config.mirrors = 1;
+  config.batch = 64;
+  return config;
+}
 
 class Ring {
  public:
@@ -122,21 +139,11 @@ class Ring {
     config.idle = how;
     config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(park_after * 1e6));
     config.results = ResultOrder::as_finished;
-    // Messages that come alone take the shortest way, unless they are too large for it.
-    RingConfig alone = config;
-    alone.notify = Notify::flags;
-    alone.lanes = std::min(lanes, 4u);
-    alone.pollers = 2;
-    alone.batch = 8;
-    if (!refuse(alone).empty()) {
-      alone.notify = Notify::counter;
-      alone.pollers = 1;
-    }
+    parts_->calls = std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, device_ == "cuda"));
     RingConfig many = config;
     many.batch = capacity;
     many.block = 512;
     many.results = ResultOrder::in_order;
-    parts_->calls = std::make_unique<Calls>(*parts_->device, *parts_->kernel, alone);
     parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, many);
   }
   ~Ring() { close(true, 0); }
@@ -160,6 +167,7 @@ class Ring {
   /// [(owner, payload or None, fault, ending)]: what has come for this mailbox.
   nb::list take(const Box& box) {
     const auto parts = parts_;
+    if (box.mailbox->quiet() && parts->of_this_process()) parts->calls->collect();
     nb::list found;
     for (Ticket* const ticket : box.mailbox->take()) {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
@@ -337,7 +345,7 @@ NB_MODULE(_core, m) {
     return found;
   });
   nb::class_<Box>(m, "Mailbox")
-      .def(nb::init<>())
+      .def(nb::init<bool>(), "quiet"_a = false)
       .def("fileno", [](const Box& box) { return box.mailbox->descriptor(); })
       .def("wait", [](const Box& box, double seconds) {
         const nb::gil_scoped_release released;
