@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Feedrate needs and is not there yet; a second run finds everything and touches neither disk nor network.
-# Run it (`experiments/setup.sh`, or `experiments/setup.sh tests` for what the tests need besides) or source it:
+# Run it (`experiments/setup.sh`; `experiments/setup.sh tests` for what the tests need besides; `experiments/setup.sh
+# python` to install the Python package into .venv) or source it:
 # experiments/run_experiment.sh and tests/run_tests.sh use its functions.
 #
 # Exit code 2: something is missing that only root may install (it is named), or this clone can't be written to.
@@ -479,8 +480,23 @@ feedrate_setup() {   # feedrate_setup [tests]
   locked install_everything
 }
 
+# The package `feedrate` into .venv/, with this clone's executable.
+install_python_package() {
+  configure release
+  build release feedrate
+  say 'installing the Python package feedrate into .venv'
+  FEEDRATE_TAIL=15 logged python-package pip_install "$FEEDRATE_ROOT[harness,redis]" \
+    -C cmake.define.FEEDRATE_EXECUTABLE="$FEEDRATE_ROOT/build/release/bin/feedrate" ||
+    die 1 'the Python package could not be built'
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  [[ ${1:-tests} == tests ]] || die 2 "'$1': the only argument is \`tests\`"
-  feedrate_setup "$@"
+  [[ ${1:-tests} =~ ^(tests|python)$ ]] || die 2 "'$1': the arguments are \`tests\` and \`python\`"
+  if [[ ${1:-} == python ]]; then
+    feedrate_setup
+    install_python_package
+  else
+    feedrate_setup "$@"
+  fi
   say "ready: Python $FEEDRATE_PYTHON, CUDA compiler ${FEEDRATE_NVCC:-none (CPU-only)}, GPU $(has_gpu && echo yes || echo no)"
 fi

@@ -78,7 +78,8 @@ def decode(element: bytes, *, tasks: bool = False) -> Iterator[tuple[int, int, b
 def checksum(payload: bytes) -> int:
     """The sum of the 32-bit words, the last one padded with zeros, modulo 2^32."""
     padded = payload + bytes(-len(payload) % 4)
-    return sum(struct.unpack(f"<{len(padded) // 4}I", padded)) & 0xFFFF_FFFF
+    words: tuple[int, ...] = struct.unpack(f"<{len(padded) // 4}I", padded)
+    return sum(words) & 0xFFFF_FFFF
 
 
 class _Names:
@@ -112,7 +113,7 @@ class _Replies:
             self._sequence = (self._sequence + 1) & ((1 << _SEQUENCE_BITS) - 1)
             return self.reply_list << _SEQUENCE_BITS | self._sequence
 
-    def keep(self, element: bytes) -> None:
+    def keep(self, element: Any) -> None:
         for message_id, length, payload, _ in decode(element):
             self.arrived[message_id] = (length, payload)
 
@@ -232,7 +233,9 @@ class AsyncClient:
         import asyncio
 
         self._replies = _Replies(prefix, queue, reply_list)
-        self._redis = _redis_async.Redis.from_url(url)
+        # So many commands under way; more of them wait.
+        pool = _redis_async.BlockingConnectionPool.from_url(url, max_connections=8, timeout=None)
+        self._redis = _redis_async.Redis(connection_pool=pool)
         self._receiving = asyncio.Lock()
 
     async def submit(self, payload: bytes, *, deadline: float | None = None) -> int:

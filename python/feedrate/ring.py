@@ -156,7 +156,7 @@ class Ring:
             return answer
         if answer is None:
             raise TimeoutError(f"no result within {timeout} s")
-        raise self._error(*answer) from self._work_error  # type: ignore[misc]
+        raise self._error(*answer) from self._work_error
 
     def submit(self, payload: Any, *, block: bool = True, timeout: float | None = None) -> Future[bytes]:
         """Sends a message; its result comes in a future.
@@ -318,8 +318,10 @@ class Ring:
             return
         self._open.set()
         self._core.close(not drain, timeout)
-        if self._courier is not None:
-            self._courier.end()
+        with self._lock:
+            courier = self._courier
+        if courier is not None:
+            courier.end()
         for loop, box in list(self._loops.items()):
             if loop.is_closed():
                 continue
@@ -358,6 +360,8 @@ class Ring:
 
     def _couriers(self) -> _core.Mailbox:
         with self._lock:
+            if self.closed:
+                raise RingClosed("the ring is closed")
             if self._courier is None:
                 self._courier = _Courier(self._core, self._error)
             return self._courier.mailbox
@@ -511,3 +515,4 @@ def _close_all() -> None:
     for ring in list(_rings):
         with contextlib.suppress(Exception):
             ring.close(drain=False)
+    _core.end()

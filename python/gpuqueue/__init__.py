@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 import feedrate
+from feedrate import _core
+from feedrate.ring import _buffer
 
 
 class QueueStatus(enum.IntEnum):
@@ -73,7 +75,7 @@ class GpuQueue:
             lanes=1,
             device=_state["device"],
         )
-        self._mailbox = feedrate.ring._core.Mailbox(quiet=True)
+        self._mailbox = _core.Mailbox(quiet=True)
         self._lock = threading.Lock()
         self._results: dict[int, bytes] = {}
         self._completed: deque[int] = deque()
@@ -99,7 +101,7 @@ class GpuQueue:
                 self._receive()
             number = self._sent + 1
             full = self._sent - self._processed >= self.config.capacity
-            if full or not self._ring._core.submit(feedrate.ring._buffer(buffer), self._mailbox, number, 0.0):
+            if full or not self._ring._core.submit(_buffer(buffer), self._mailbox, number, 0.0):
                 raise QueueError(QueueStatus.ERR_FULL, f"{self.config.capacity} messages are in flight")
             self._sent = number
             return number

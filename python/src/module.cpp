@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "calls.hpp"
 #include "generated/revision.hpp"
@@ -20,6 +21,24 @@ namespace feedrate::python {
 namespace {
 
 std::atomic<unsigned> forks{0};  // of this process, seen from the child
+
+std::atomic<bool> ended{false};      // the interpreter: it has closed the rings and is about to go
+
+/// Lets other threads have the interpreter. A thread that would take it back from one that ends would be ended itself,
+/// in the middle of our frames, which std::terminate answers. So it sleeps, as Python 3.14 has it.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked() {
+    while (ended.load() && gettid() != getpid()) pause();
+    PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 
 using Bytes2 = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
 
@@ -126,7 +145,7 @@ class Ring {
       throw BadInput("kernel", nb::cast<std::string>(work), "echo, or a function");
     }
     parts_->kernel = function ? std::make_unique<FunctionKernel>(std::move(work)) : make_echo();
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     parts_->device = open_device(function ? "cpu" : device, index);
     device_ = std::string(parts_->device->kind());
     name_ = parts_->device->info().name;
@@ -192,7 +211,7 @@ class Ring {
   void close(bool now, double patience) {
     if (!parts_ || !parts_->of_this_process()) return;
     const auto parts = parts_;
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     const auto how = now ? RingStop::now : RingStop::drain;
     if (!parts->calls || !parts->views) return;
     const auto most = std::chrono::nanoseconds(static_cast<std::int64_t>(patience * 1e9));
@@ -234,7 +253,7 @@ class Ring {
     if (auto found = attempt()) return found;
     while (timeout != 0) {
       {
-        const nb::gil_scoped_release released;
+        const Unlocked unlocked;
         const auto slice = std::chrono::steady_clock::now() + kSlice;
         do {
           if (auto found = attempt()) return found;
@@ -264,7 +283,7 @@ class Ring {
     while (true) {
       bool came = false;
       {
-        const nb::gil_scoped_release released;
+        const Unlocked unlocked;
         came = parts.calls->wait(*ticket, kSlice);
       }
       if (came) break;
@@ -299,7 +318,7 @@ class Ring {
     // The array keeps the slots' memory, so that one that outlives its block reads no freed memory.
     auto* const kept = new std::shared_ptr<Parts>(parts);
     const nb::capsule owner(kept, [](void* pointer) noexcept {
-      const nb::gil_scoped_release released;
+      const Unlocked unlocked;
       delete static_cast<std::shared_ptr<Parts>*>(pointer);
     });
     return nb::cast(Bytes2(found->base, {found->count, found->stride}, owner), nb::rv_policy::reference);
@@ -317,11 +336,13 @@ class Ring {
 NB_MODULE(_core, m) {
   using namespace feedrate;
   using namespace feedrate::python;
+  nb::set_leak_warnings(false);  // rings that live until the interpreter ends are no mistake
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
   m.attr("revision") = FEEDRATE_REVISION;
   m.attr("version") = FEEDRATE_VERSION;
 
-  nb::exception<Failure>(m, "Error", PyExc_RuntimeError);
+  nb::exception<Failure>(m, "Error", PyExc_RuntimeError).attr("__doc__") =
+      "Something broke while running: the device, its memory, the ring.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
@@ -330,6 +351,7 @@ NB_MODULE(_core, m) {
     }
   });
 
+  m.def("end", [] { ended.store(true); });
   m.def("cuda_unavailable", &cuda_unavailable);
   m.def("gpus", [] {
     nb::list found;
@@ -348,7 +370,7 @@ NB_MODULE(_core, m) {
       .def(nb::init<bool>(), "quiet"_a = false)
       .def("fileno", [](const Box& box) { return box.mailbox->descriptor(); })
       .def("wait", [](const Box& box, double seconds) {
-        const nb::gil_scoped_release released;
+        const Unlocked unlocked;
         box.mailbox->wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
       });
   nb::class_<Ring>(m, "Ring")

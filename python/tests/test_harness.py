@@ -1,0 +1,97 @@
+"""The harness from Python: a child measures, and what it refuses is a ValueError."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import feedrate
+import pytest
+
+SPEC = {
+    "name": "small",
+    "run": {"seconds": 0.02, "warmup": 0, "repetitions": 2},
+    "parts": [{"name": "one", "axes": {"queue": "gpu_ring", "payload": [64, 256], "window": [1, 64]}}],
+}
+
+
+def test_run_gives_a_row():
+    row = feedrate.run(queue="gpu_ring", device="cpu", payload=256, seconds=0.05, keep_disturbed=True)
+    assert row["params"]["payload_bytes"] == 256 and row["figures"]["messages_per_second"] > 0
+
+
+@pytest.mark.parametrize(
+    "options, said", [({"payload": -1}, "--payload"), ({"queue": "kafka"}, "--queue: 'kafka'"), ({"no_such": 1}, "no-such")]
+)
+def test_what_the_executable_refuses_is_a_value_error(options, said):
+    with pytest.raises(ValueError, match=said):
+        feedrate.run(device="cpu", **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep") / "rows"
+    frame = feedrate.sweep(SPEC, out=out, device="cpu", keep_disturbed=True)
+    assert len(frame) >= 8 and frame.attrs["folder"] == str(out)
+    return out
+
+
+def test_a_sweep_is_a_frame(folder, capsys):
+    frame = feedrate.load(folder)
+    assert set(frame["payload_bytes"]) == {64, 256} and set(frame["window"]) == {1, 64}
+    assert (frame[frame["status"] == "ok"]["messages_per_second"] > 0).all()
+
+
+def test_a_report_and_a_comparison_are_made(folder, tmp_path):
+    page = feedrate.report(folder, tmp_path / "report")
+    assert page.read_text().startswith("<!doctype html>") or "<html" in page.read_text()
+    assert "verdict" in feedrate.compare(folder, folder).lower()
+
+
+def test_floors_are_measured():
+    found = {floor["name"]: floor for floor in feedrate.floors("cpu")}
+    assert found and all(floor["value"] > 0 for floor in found.values() if floor["status"] == "ok")
+
+
+def test_a_folder_without_rows_is_a_value_error(tmp_path):
+    with pytest.raises(ValueError, match="rows.jsonl"):
+        feedrate.load(tmp_path)
+    with pytest.raises(ValueError, match="give a spec, or a folder to resume"):
+        feedrate.sweep()
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path):
+    long = SPEC | {"run": {"seconds": 0.4, "warmup": 0, "repetitions": 4}}
+    code = f"import feedrate; feedrate.sweep({long!r}, out={str(tmp_path / 'rows')!r}, device='cpu', keep_disturbed=True)"
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        rows = tmp_path / "rows" / "rows.jsonl"
+        if rows.exists() and rows.read_text().count('"kind":"cell"') >= 2:
+            break
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+    assert "to go on: feedrate.sweep(resume=" in said
+    before = rows.read_text().count('"kind":"cell"')
+    frame = feedrate.sweep(resume=tmp_path / "rows", progress=False)
+    assert len(frame) == 16 > before
+
+
+def test_a_child_does_not_outlive_its_call():
+    code = "import feedrate; feedrate.run(queue='gpu_ring', device='cpu', seconds=60)"
+    parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    children = []
+    until = time.monotonic() + 30
+    while not children and time.monotonic() < until:
+        time.sleep(0.1)
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent.pid)], capture_output=True, text=True)
+        children = [int(pid) for pid in listed.stdout.split()]
+    time.sleep(0.5)
+    parent.send_signal(signal.SIGINT)
+    parent.wait(30)
+    assert children
+    for pid in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

@@ -1,0 +1,180 @@
+"""Redis from Python: a client of the C++ worker, and a Python worker, on a real server."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import feedrate
+import feedrate.redis as fr
+import pytest
+import redis
+
+
+@pytest.fixture(params=fr.QUEUES)
+def worker(request, redis_url):
+    """A worker in C++ whose echo adds one to every word; its queue and prefix."""
+    queue, prefix = request.param, f"w-{request.param}"
+    words = ["worker", "--queue", queue, "--device", "cpu", "--payload", "64", "--redis", redis_url, "--prefix", prefix]
+    process = subprocess.Popen([feedrate.executable(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield queue, prefix
+    process.terminate()
+    assert process.wait(20) == 0
+
+
+@pytest.fixture(params=fr.SERVED)
+def served(request, redis_url):
+    """The same of a Python function."""
+    queue, prefix = request.param, f"s-{request.param}-{time.monotonic_ns()}"
+    stop, counts = threading.Event(), []
+    batches = []
+
+    def work(payloads):
+        batches.append(len(payloads))
+        if any(one == b"fail all" for one in payloads):
+            raise RuntimeError("not this batch")
+        return [ValueError("no") if one == b"fail" else one.upper() for one in payloads]
+
+    thread = threading.Thread(
+        target=lambda: counts.append(fr.serve(queue, work, url=redis_url, prefix=prefix, batch=16, stop=stop))
+    )
+    thread.start()
+    yield queue, prefix, batches
+    stop.set()
+    thread.join(10)
+    assert len(counts) == 1
+
+
+def test_a_worker_in_c_plus_plus_answers(worker, redis_url):
+    queue, prefix = worker
+    with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+        assert client.call(b"\0\0\0\0") == b"\1\0\0\0"
+        ids = client.submit_many([n.to_bytes(4, "little") for n in range(500)])
+        assert len(set(ids)) == 500
+        found = client.results(ids[::-1])
+        assert [int.from_bytes(one, "little") for one in found] == [n + 1 for n in range(500)][::-1]
+
+
+def test_many_coroutines_wait_for_a_worker(worker, redis_url):
+    queue, prefix = worker
+
+    async def main():
+        async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix) as client:
+            return await asyncio.gather(*(client.call(n.to_bytes(4, "little")) for n in range(300)))
+
+    assert [int.from_bytes(one, "little") for one in asyncio.run(main())] == list(range(1, 301))
+
+
+def test_the_workers_faults_are_named(worker, redis_url):
+    queue, prefix = worker
+    with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+        with pytest.raises(feedrate.MessageFailed, match="too_long"):
+            client.call(bytes(1000))
+        with pytest.raises(feedrate.MessageFailed, match="expired"):
+            client.result(client.submit(b"late", deadline=time.time() - 1))
+
+
+def test_a_python_function_serves(served, redis_url):
+    queue, prefix, batches = served
+    with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+        assert client.results(client.submit_many([b"abc", b"", b"x" * 100])) == [b"ABC", b"", b"X" * 100]
+        for payload, fault in ((b"fail", "refused"), (b"fail all", "refused")):
+            with pytest.raises(feedrate.MessageFailed, match=fault):
+                client.call(payload)
+        with pytest.raises(feedrate.MessageFailed, match="expired"):
+            client.result(client.submit(b"late", deadline=time.time() - 1))
+        assert client.call(b"well") == b"WELL"
+        client.results(client.submit_many([b"n"] * 200))
+    assert max(batches) <= 16
+
+
+def test_what_is_no_task_harms_nobody(served, redis_url):
+    queue, prefix, _ = served
+    server = redis.Redis.from_url(redis_url)
+    for junk in (b"", b"short", b"\xff" * 16, os.urandom(100)):
+        if queue == "redis_stream":
+            server.xadd(f"{prefix}:tasks", {"m": junk})
+            server.xadd(f"{prefix}:tasks", {"other": junk})
+        else:
+            server.lpush(f"{prefix}:tasks", junk)
+    with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+        assert client.call(b"well", timeout=5) == b"WELL"
+
+
+def test_a_client_in_c_plus_plus_is_served(served, redis_url):
+    """The harness drives the Python worker as any other."""
+    queue, prefix, _ = served
+    with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=3) as client:
+        number = client.submit(b"abcd")
+        assert number >> 48 == 3
+        assert client.result(number) == b"ABCD"
+
+
+def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
+    """redis_stream promises at least once: a worker that is killed in a batch loses nothing."""
+    prefix = "takeover"
+    code = (
+        "import sys, time, feedrate.redis as fr\n"
+        "fr.serve('redis_stream', lambda batch: print('taken', flush=True) or time.sleep(60), "
+        f"url={redis_url!r}, prefix={prefix!r})"
+    )
+    with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
+        dying = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        ids = client.submit_many([b"one", b"two"])
+        dying.stdout.readline()
+        dying.send_signal(signal.SIGKILL)
+        dying.wait()
+        stop = threading.Event()
+        thread = threading.Thread(
+            target=lambda: fr.serve(
+                "redis_stream", lambda batch: batch, url=redis_url, prefix=prefix, lease=0.5, stop=stop
+            )
+        )
+        thread.start()
+        assert client.results(ids, timeout=10) == [b"one", b"two"]
+        stop.set()
+        thread.join(10)
+    server = redis.Redis.from_url(redis_url)
+    assert server.xlen(f"{prefix}:tasks") == 0 and server.xpending(f"{prefix}:tasks", "feedrate")["pending"] == 0
+
+
+def test_results_expire(served, redis_url):
+    queue, prefix, _ = served
+    with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=9) as client:
+        client.submit(b"nobody waits")
+        server = redis.Redis.from_url(redis_url)
+        until = time.monotonic() + 5
+        while not server.exists(f"{prefix}:results:9") and time.monotonic() < until:
+            time.sleep(0.01)
+        assert 0 < server.pttl(f"{prefix}:results:9") <= 3600 * 1000
+
+
+@pytest.mark.parametrize("element", [b"", b"x" * 15, fr.encode(1, b"abc")[:-14], b"\0" * 8 + b"\x40\0\0\0" + b"\0" * 4])
+def test_an_element_that_ends_early_is_refused(element):
+    if not element:
+        assert list(fr.decode(element)) == []
+        return
+    with pytest.raises(ValueError, match="element"):
+        list(fr.decode(element))
+
+
+def test_the_format_is_the_documented_one():
+    assert fr.encode(7 << 48 | 1, bytes(4)) == bytes([1, 0, 0, 0, 0, 0, 7, 0, 4]) + bytes(7) + bytes(16)
+    assert list(fr.decode(fr.encode(5, b"abc") + fr.encode(6, b"d" * 20, deadline=2.5), tasks=True)) == [
+        (5, 3, b"abc", 0),
+        (6, 20, b"d" * 20, 2500),
+    ]
+    assert fr.checksum(b"\1\0\0\0\2") == 3
+
+
+@pytest.mark.parametrize("make", [fr.Client, fr.AsyncClient])
+def test_what_cannot_be_is_refused(make):
+    with pytest.raises(ValueError, match="queue: 'kafka' is not possible; allowed: redis_list"):
+        make("redis://localhost", queue="kafka")
+    with pytest.raises(ValueError, match="reply_list: 70000 is not possible"):
+        make("redis://localhost", reply_list=70000)
+    with pytest.raises(ValueError, match="queue: 'redis_reliable' is not possible; allowed: redis_list, redis_stream"):
+        fr.serve("redis_reliable", len, url="redis://localhost")

@@ -1,0 +1,482 @@
+"""The ring from Python, on the CPU device: every way of sending, and every way in which it can end."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import feedrate
+import numpy as np
+import pytest
+
+DEVICE = os.environ.get("FEEDRATE_TEST_DEVICE", "cpu")
+
+
+@pytest.fixture
+def ring():
+    with feedrate.Ring("echo", message_bytes=64, lanes=2, capacity=64, device=DEVICE) as one:
+        yield one
+
+
+def run_python(code: str, *, timeout: float = 60, **options) -> subprocess.CompletedProcess:
+    """A program in an interpreter of its own."""
+    code = f"DEVICE = {DEVICE!r}\n" + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, **options)
+
+
+# --- one message at a time
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", b"hello", bytes(64), bytearray(b"abc"), memoryview(b"view")])
+def test_a_call_gives_the_message_back(ring, payload):
+    assert ring.call(payload) == bytes(payload)
+
+
+def test_arrays_are_messages(ring):
+    numbers = np.arange(8, dtype=np.float64)
+    assert np.frombuffer(ring.call(numbers), np.float64).tolist() == numbers.tolist()
+
+
+def test_dlpack_on_the_host_is_a_message(ring):
+    class Tensor:
+        def __init__(self):
+            self.array = np.arange(4, dtype=np.int32)
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    assert ring.call(Tensor()) == np.arange(4, dtype=np.int32).tobytes()
+
+
+@pytest.mark.parametrize(
+    "payload, error, said",
+    [
+        (bytes(65), ValueError, "a message of 65 bytes is longer than message_bytes, 64"),
+        (np.zeros((4, 4), np.uint8)[:, ::2], ValueError, "strides"),
+        ("text", TypeError, "a str is not possible"),
+        (5, TypeError, "int is not possible"),
+        (None, TypeError, "NoneType is not possible"),
+    ],
+)
+@pytest.mark.parametrize("way", ["call", "submit"])
+def test_what_is_no_message_is_refused_by_name(ring, way, payload, error, said):
+    with pytest.raises(error, match=said):
+        getattr(ring, way)(payload)
+    assert ring.call(b"still well") == b"still well"
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"message_bytes": 0}, "message_bytes: 0 is not possible"),
+        ({"lanes": 1.5}, "lanes: 1.5 is not possible"),
+        ({"capacity": 100}, "a lane's capacity is a power of two up to 2.24, not 100"),
+        ({"device": "tpu"}, "device: 'tpu' is not possible; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'"),
+        ({"device": "cpu:1"}, "device: 'cpu:1' is not possible"),
+        ({"idle": "sleep"}, "idle: 'sleep' is not possible; allowed: 'park', 'spin', 'backoff'"),
+        ({"park_after": -1}, "park_after: -1 is not possible"),
+        ({"work": "scale"}, "kernel: 'scale' is not possible"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(options, said):
+    with pytest.raises(ValueError, match=said):
+        feedrate.Ring(**({"device": "cpu"} | options))
+
+
+def test_futures(ring):
+    futures = [ring.submit(n.to_bytes(4, "little")) for n in range(1000)]
+    assert [int.from_bytes(future.result(20), "little") for future in futures] == list(range(1000))
+
+
+def test_a_cancelled_future_harms_nobody(ring):
+    futures = [ring.submit(bytes([n])) for n in range(50)]
+    cancelled = [future.cancel() for future in futures[::2]]
+    for n, future in enumerate(futures):
+        assert future.cancelled() == (n % 2 == 0 and cancelled[n // 2]) or future.result(10) == bytes([n])
+    assert ring.call(b"after") == b"after"
+
+
+def test_many_threads_get_their_own_results(ring):
+    wrong = []
+
+    def one(number):
+        for i in range(300):
+            payload = f"{number}:{i}".encode()
+            if ring.call(payload) != payload:
+                wrong.append(payload)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_asyncio_holds_more_than_the_ring(ring):
+    async def main():
+        return await asyncio.gather(*(ring.acall(n.to_bytes(4, "little")) for n in range(5000)))
+
+    assert [int.from_bytes(one, "little") for one in asyncio.run(main())] == list(range(5000))
+
+
+def test_two_loops_share_a_ring(ring):
+    found = []
+
+    def one(first):
+        async def main():
+            return await asyncio.gather(*(ring.acall(bytes([first, n])) for n in range(200)))
+
+        found.extend(asyncio.run(main()))
+
+    threads = [threading.Thread(target=one, args=(first,)) for first in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(bytes([first, n]) for first in (1, 2) for n in range(200))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_map(ring, ordered):
+    results = list(ring.map((n.to_bytes(4, "little") for n in range(3000)), ordered=ordered, window=100))
+    numbers = [int.from_bytes(one, "little") for one in results]
+    assert (numbers if ordered else sorted(numbers)) == list(range(3000))
+
+
+def test_map_takes_no_more_than_its_window(ring):
+    taken = 0
+
+    def source():
+        nonlocal taken
+        for n in range(1000):
+            taken += 1
+            yield bytes([n % 256])
+
+    results = ring.map(source(), window=16)
+    next(results)
+    assert taken <= 17
+    results.close()
+    assert ring.call(b"well") == b"well"
+
+
+# --- when it is full, or too slow
+
+
+@pytest.fixture
+def slow():
+    """A ring of 16 slots whose work waits until it may go on."""
+    go = threading.Event()
+
+    def work(messages, lengths):
+        go.wait(30)
+        return messages
+
+    with feedrate.Ring(work, message_bytes=16, lanes=1, capacity=16) as one:
+        one.go = go
+        yield one
+        go.set()
+
+
+def fill(ring) -> list:
+    futures = []
+    while True:
+        try:
+            futures.append(ring.submit(b"x" * 16, block=False))
+        except TimeoutError:
+            return futures
+
+
+def test_full_is_back_pressure(slow):
+    futures = fill(slow)
+    assert 1 <= len(futures) <= 32
+    with pytest.raises(TimeoutError, match="full"):
+        slow.submit(b"y", timeout=0.1)
+    threading.Timer(0.2, slow.go.set).start()
+    futures.append(slow.submit(b"y" * 16))  # waits for room
+    assert [future.result(10) for future in futures] == [b"x" * 16] * (len(futures) - 1) + [b"y" * 16]
+
+
+def test_a_timeout_is_one_and_the_late_result_is_dropped(slow):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match="0.2"):
+        slow.call(b"a" * 16, timeout=0.2)
+    assert 0.2 <= time.monotonic() - start < 2
+    slow.go.set()
+    assert slow.call(b"b" * 16, timeout=10) == b"b" * 16
+
+
+def test_control_c_ends_a_wait_within_100_ms():
+    found = run_python("""
+        import feedrate, os, signal, threading, time
+        def work(messages, lengths):
+            time.sleep(2)
+            return messages
+        ring = feedrate.Ring(work, message_bytes=16)
+        def interrupt():
+            global sent
+            sent = time.monotonic()
+            os.kill(os.getpid(), signal.SIGINT)
+        for wait in (lambda: ring.call(b"x"), lambda: ring.poll(1).__enter__()):
+            threading.Timer(0.3, interrupt).start()
+            try:
+                wait()
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent)
+    """)
+    delays = [float(line) for line in found.stdout.split()]
+    assert len(delays) == 2 and max(delays) < 0.1, found
+
+
+# --- many at a time, in place
+
+
+def test_blocks_are_written_and_read_in_place(ring):
+    rows = np.random.default_rng(1).integers(0, 256, (500, 64), dtype=np.uint8)
+    sent = received = 0
+    while received < len(rows):
+        if sent < len(rows):
+            with ring.reserve(min(32, len(rows) - sent)) as messages:
+                assert messages.payload.shape == (len(messages), 64) and messages.payload.dtype == np.uint8
+                messages.payload[:] = rows[messages.id.astype(int)]
+                sent += len(messages)
+        with ring.poll(32) as answers:
+            assert (answers.payload == rows[answers.id.astype(int)]).all()
+            assert not answers.status.any() and (answers.length == 64).all()
+            received += len(answers)
+
+
+def test_lengths_ids_and_count_are_ones_own(ring):
+    with ring.reserve(8) as messages:
+        n = len(messages)
+        messages.length[:] = np.arange(n)
+        messages.id[:] = 1000 + np.arange(n)
+        messages.payload[:] = 7
+        messages.count = min(3, n)
+    seen = {}
+    while len(seen) < min(3, n):
+        with ring.poll(8, timeout=10) as answers:
+            seen |= dict(zip(answers.id.tolist(), answers.length.tolist()))
+    assert seen == {1000 + i: i for i in range(min(3, n))}
+    with pytest.raises(TimeoutError):
+        with ring.poll(1, timeout=0.1):
+            pass
+
+
+def test_an_exception_in_a_block_sends_nothing(ring):
+    with pytest.raises(ZeroDivisionError):
+        with ring.reserve(4):
+            1 / 0
+    with pytest.raises(ValueError, match="length: 65 is not possible"):
+        with ring.reserve(4) as messages:
+            messages.length[0] = 65
+    with pytest.raises(ValueError, match="count: 99 is not possible"):
+        with ring.reserve(4) as messages:
+            messages.count = 99
+    with pytest.raises(TimeoutError):
+        with ring.poll(4, timeout=0.1):
+            pass
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda view: view[0],
+        lambda view: view.__setitem__(0, 1),
+        lambda view: view + 1,
+        lambda view: view.sum(),
+        lambda view: np.sum(view),
+        lambda view: view.tobytes(),
+        lambda view: len(view),
+        lambda view: view.shape,
+        lambda view: np.equal(view, 3),
+        lambda view: np.concatenate([view, view]),
+        lambda view: view[0][0],
+        lambda view: view.view(np.uint64),
+    ],
+)
+def test_a_view_raises_after_its_block(ring, use):
+    with ring.reserve(4) as messages:
+        messages.payload[:] = 1
+        kept, part = messages.payload, messages.payload[1:]
+    for view in (kept, part, messages.payload):
+        with pytest.raises(feedrate.ViewExpired):
+            use(view)
+    with ring.poll(4) as answers:
+        with pytest.raises(ValueError, match="read-only"):
+            answers.payload[0] = 1
+        kept = answers.payload
+    with pytest.raises(feedrate.ViewExpired):
+        use(kept)
+
+
+def test_what_a_plain_array_of_a_view_reads_is_never_freed():
+    ring = feedrate.Ring("echo", device=DEVICE)
+    with ring.reserve(4) as messages:
+        messages.payload[:] = 9
+        plain = np.asarray(messages.payload).view(np.ndarray)
+    ring.close()
+    del ring, messages
+    assert plain.sum() >= 0  # under AddressSanitizer a read of freed memory ends the process
+
+
+def test_one_block_at_a_time(ring):
+    with ring.reserve(1):
+        with pytest.raises(feedrate.Error, match="another block of messages is open"):
+            with ring.reserve(1):
+                pass
+
+
+# --- a function of one's own
+
+
+def test_a_python_function_on_batches():
+    def double(messages, lengths):
+        return messages.view(np.float32) * 2, lengths
+
+    with feedrate.Ring(double, message_bytes=64, lanes=1) as ring:
+        for n in (1, 5, 16):
+            numbers = np.arange(n, dtype=np.float32)
+            assert np.frombuffer(ring.call(numbers), np.float32).tolist() == (2 * numbers).tolist()
+
+
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        (lambda messages, lengths: 1 / 0, "division by zero"),
+        (lambda messages, lengths: np.zeros((len(messages) + 1, 4)), "got results of the shape"),
+        (lambda messages, lengths: np.zeros((len(messages), 65), np.uint8), "results of 65 bytes; result_bytes is 64"),
+    ],
+)
+def test_an_exception_of_the_function_fails_its_messages(function, said):
+    with feedrate.Ring(function, message_bytes=64) as ring:
+        with pytest.raises(feedrate.MessageFailed, match="refused") as failed:
+            ring.call(b"x")
+        assert said in str(failed.value.__cause__)
+        with pytest.raises(feedrate.MessageFailed):
+            ring.submit(b"x").result(10)
+        with pytest.raises(feedrate.MessageFailed):
+            list(ring.map([b"x"]))
+        with pytest.raises(feedrate.MessageFailed):
+            asyncio.run(asyncio.wait_for(_awaited(ring), 10))
+
+
+async def _awaited(ring):
+    return await ring.acall(b"x")
+
+
+def test_a_python_function_needs_the_cpu():
+    with pytest.raises(ValueError, match="allowed: 'cpu' or 'auto', for a Python function"):
+        feedrate.Ring(lambda messages, lengths: messages, device="cuda")
+
+
+# --- its end
+
+
+def test_a_closed_ring_says_so(ring):
+    ring.close()
+    ring.close()
+    for use in (lambda: ring.call(b"x"), lambda: ring.submit(b"x"), ring.stats, lambda: ring.reserve(1).__enter__()):
+        with pytest.raises(feedrate.Error, match="closed"):
+            use()
+
+
+def test_closing_ends_those_who_wait(slow):
+    ended = []
+
+    def wait():
+        try:
+            slow.call(b"x")
+        except feedrate.Error as error:
+            ended.append(str(error))
+
+    futures = fill(slow)
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    time.sleep(0.1)
+    threading.Timer(0.3, slow.go.set).start()  # the work itself must come back
+    slow.close(drain=False)
+    waiter.join(10)
+    assert not waiter.is_alive() and len(ended) == 1
+    for future in futures:
+        try:
+            assert future.result(10) == b"x" * 16
+        except feedrate.RingClosed:
+            pass
+
+
+def test_closing_with_drain_gives_all_results(ring):
+    futures = [ring.submit(bytes([n])) for n in range(60)]
+    ring.close()
+    assert [future.result(1) for future in futures] == [bytes([n]) for n in range(60)]
+
+
+def test_a_fork_keeps_the_ring_in_the_parent(ring):
+    assert ring.call(b"before") == b"before"
+    child = os.fork()
+    if child == 0:
+        try:
+            ring.call(b"x")
+        except feedrate.Error as error:
+            os._exit(0 if "before a fork" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ring.call(b"after") == b"after"
+
+
+def test_a_forked_child_ends_well():
+    found = run_python("""
+        import feedrate, os, sys
+        ring = feedrate.Ring(device=DEVICE)
+        ring.call(b"x")
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(ring.call(b"parent"))
+    """)
+    assert found.stdout.strip() == "b'parent'" and found.returncode == 0, found
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "raise SystemExit(3)", "os.kill(os.getpid(), signal.SIGTERM)"])
+def test_an_interpreter_ends_with_messages_in_flight(end):
+    found = run_python(f"""
+        import feedrate, os, signal, sys, time
+        def work(messages, lengths):
+            time.sleep(0.2)
+            return messages
+        ring = feedrate.Ring(work, message_bytes=16)
+        futures = [ring.submit(b"x") for _ in range(100)]
+        {end}
+    """)
+    assert found.returncode in (3, -signal.SIGTERM) and "Traceback" not in found.stderr, found
+
+
+def test_parked_keeps_other_threads_waiting():
+    with feedrate.Ring("echo", device=DEVICE, park_after=0.002) as ring:
+        ring.call(b"x")
+        order = []
+        with ring.parked():
+            assert ring.stats()["parked_lanes"] > 0
+            caller = threading.Thread(target=lambda: order.append(ring.call(b"late")))
+            caller.start()
+            time.sleep(0.2)
+            assert order == []
+            with pytest.raises(feedrate.Error, match="own parked"):
+                ring.call(b"x")
+        caller.join(10)
+        assert order == [b"late"] and ring.stats()["restarts"] >= 1
+
+
+def test_a_ring_that_never_parks_says_so():
+    with feedrate.Ring("echo", device=DEVICE, idle="spin") as ring:
+        with pytest.raises(feedrate.Error, match="never leaves the GPU"):
+            with ring.parked():
+                pass
