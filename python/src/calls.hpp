@@ -28,13 +28,13 @@ struct Ticket {
   std::vector<std::byte> payload;  // keeps its room for the next message
   std::uint32_t id = 0;
   unsigned lane = 0;
-  bool waiting = false;        // for its result; written under the pool's mutex
+  bool waiting = false;              // for its result; written under the pool's mutex
   std::shared_ptr<Mailbox> mailbox;  // none: somebody waits for this very ticket
-  void* owner = nullptr;       // what the mailbox's reader knows it by; null: nobody wants the result any more
+  void* owner = nullptr;             // what the mailbox's reader knows it by; null: nobody wants the result any more
 };
 
-/// Results that nobody waits for in a call: a list, and a file descriptor that can be read while it may hold some. So an
-/// event loop learns of many results by one wake-up. A quiet one has no descriptor: its reader looks by itself, with
+/// Results that nobody waits for in a call: a list, and a file descriptor that can be read while it may hold some. So
+/// an event loop learns of many results by one wake-up. A quiet one has no descriptor: its reader looks by itself, with
 /// Calls::collect().
 class Mailbox {
  public:

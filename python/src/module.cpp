@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<unsigned> forks{0};  // of this process, seen from the child
 
-std::atomic<bool> ended{false};      // the interpreter: it has closed the rings and is about to go
+std::atomic<bool> ended{false};  // the interpreter: it has closed the rings and is about to go
 
 /// Lets other threads have the interpreter. A thread that would take it back from one that ends would be ended itself,
 /// in the middle of our frames, which std::terminate answers. So it sleeps, as Python 3.14 has it.
@@ -192,8 +192,7 @@ class Ring {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
       nb::object payload = nb::none();
       if (ticket->ending == Ending::ok) payload = nb::bytes(ticket->payload.data(), ticket->payload.size());
-      found.append(
-          nb::make_tuple(owner, payload, static_cast<int>(ticket->fault), static_cast<int>(ticket->ending)));
+      found.append(nb::make_tuple(owner, payload, static_cast<int>(ticket->fault), static_cast<int>(ticket->ending)));
       if (parts->calls) parts->calls->give_back(ticket);
     }
     return found;

@@ -25,6 +25,7 @@ megabytes=$(($(stat -c %s "$wheel") >> 20))
 grep -q 'manylinux_' "$work/auditwheel.txt"
 cp -r "$root/python/tests" "$root/python/examples" "$work/"
 mv "$work/examples" "$work/tests/examples"
+cp "$root/README.md" "$work/"
 cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate refuses variables of its name that it does not know
 exec "$work/venv/bin/python" -m pytest -q -p no:cacheprovider "$@" .

@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,13 @@ def test_an_example_runs(example, tmp_path):
     if "needs PyTorch" in found.stdout:
         pytest.skip("PyTorch is not installed")
     assert found.returncode == 0 and found.stdout, found.stderr
+
+
+def test_the_readmes_python_runs(tmp_path):
+    page = Path(__file__).parent.parent / "README.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    found = python("-c", code, cwd=tmp_path)
+    assert found.returncode == 0 and "512 answers" in found.stdout, found
 
 
 def test_there_are_five_examples():
