@@ -214,7 +214,8 @@ class Client:
         replies = self._replies
         if replies.names.queue == "redis_stream":
             found = self._redis.xread({replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3)))
-            replies.keep_entries(found)
+            if replies.keep_entries(found):
+                self._redis.xtrim(replies.results_key, minid=replies._last)
             return
         one = self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
@@ -285,7 +286,8 @@ class AsyncClient:
             found = await self._redis.xread(
                 {replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3))
             )
-            replies.keep_entries(found)
+            if replies.keep_entries(found):
+                await self._redis.xtrim(replies.results_key, minid=replies._last)
             return
         one = await self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
@@ -317,7 +319,7 @@ def serve(
         Of a list of payloads; returns as many results, bytes each. An exception instead of bytes fails that task; an
         exception that it raises fails the whole batch with the fault ``refused``.
     batch : int
-        Most tasks of one call.
+        Most elements of one call; an element may hold several tasks.
     lease : float
         Seconds; longer than a batch takes.
 
@@ -340,9 +342,16 @@ def serve(
     answered = 0
     try:
         while not ending.is_set():
-            elements = source.take()
-            if elements:
-                answered += _answer(client, names, source, elements, function)
+            try:
+                elements = source.take()
+                if elements:
+                    answered += _answer(client, names, source, elements, function)
+            except (_redis.ConnectionError, _redis.TimeoutError):
+                ending.wait(0.2)  # the server may come back; what a stream had given out is claimed again
+            except _redis.ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+                source = _Stream(client, names, batch, lease)  # the server came back without its data
     finally:
         for one, handler in former:
             signal.signal(one, handler)

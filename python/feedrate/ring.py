@@ -297,6 +297,7 @@ class Ring:
             self._parker = threading.get_ident()
             self._open.clear()
         try:
+            self._core.pause(True)  # who has passed the gate already finds no room
             until = time.monotonic() + timeout
             while not self._core.parked():
                 if time.monotonic() > until:
@@ -304,6 +305,7 @@ class Ring:
                 time.sleep(0.0005)
             yield
         finally:
+            self._core.pause(False)
             self._parker = None
             self._open.set()
 

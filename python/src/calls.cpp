@@ -108,6 +108,7 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = (from + tried) % config_.lanes;
     const std::lock_guard lock(lanes_[index].in);
+    if (paused_.load()) break;
     RingLane& lane = ring_.lane(index);
     const Messages room = lane.reserve(1);
     if (room.empty()) continue;
@@ -253,6 +254,11 @@ void Calls::stop(RingStop how, std::chrono::nanoseconds patience) {
     }
   }
   end_all(Ending::stopped);
+}
+
+void Calls::pause(bool on) {
+  paused_.store(on);
+  for (Lane& lane : lanes_) const std::lock_guard last(lane.in);
 }
 
 bool Calls::parked() {

@@ -75,6 +75,8 @@ class Calls {
   void give_back(Ticket*);
   /// Ends the ring. Tickets without a result are `stopped`.
   void stop(RingStop how, std::chrono::nanoseconds patience);
+  /// While it is on, try_submit() finds no room. When this returns, no message is about to be sent.
+  void pause(bool on);
   /// All that was sent has come back, and nothing holds the GPU.
   bool parked();
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
@@ -103,7 +105,7 @@ class Calls {
   std::vector<Ticket*> free_;
 
   std::mutex start_mutex_;
-  std::atomic<bool> started_{false}, stopped_{false};
+  std::atomic<bool> started_{false}, stopped_{false}, paused_{false};
   std::string broken_;  // written before stopped_
 
   std::mutex expected_mutex_;

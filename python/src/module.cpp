@@ -219,6 +219,13 @@ class Ring {
     closed_ = true;
   }
 
+  void pause(bool on) {
+    if (closed_ && !on) return;
+    const auto parts = mine();
+    const Unlocked unlocked;
+    parts->calls->pause(on);
+    parts->views->pause(on);
+  }
   bool parked() {
     const auto parts = mine();
     return parts->calls->parked() && parts->views->parked();
@@ -385,6 +392,7 @@ NB_MODULE(_core, m) {
       .def("poll", &Ring::poll, "n"_a, "timeout"_a)
       .def("release", &Ring::release)
       .def("close", &Ring::close, "now"_a, "patience"_a)
+      .def("pause", &Ring::pause, "on"_a)
       .def("parked", &Ring::parked)
       .def("stats", &Ring::stats)
       .def("in_flight", &Ring::in_flight)

@@ -29,6 +29,9 @@ class Views {
   /// Ends the open block: its slots are free again.
   void release();
   void stop(RingStop how, std::chrono::nanoseconds patience);
+  /// While it is on, reserve() finds no room.
+  void pause(bool on);
+  /// Nothing holds the GPU, and no block of messages is open.
   bool parked();
   void check() { ring_.check(); }
   RingStats stats() const { return ring_.stats(); }
@@ -43,6 +46,7 @@ class Views {
   unsigned next_in_ = 0, next_out_ = 0;
   std::uint64_t next_id_ = 0;
   bool started_ = false, stopped_ = false;
+  bool paused_ = false;  // under in_
 };
 
 }  // namespace feedrate::python

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,6 +140,52 @@ def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
         thread.join(10)
     server = redis.Redis.from_url(redis_url)
     assert server.xlen(f"{prefix}:tasks") == 0 and server.xpending(f"{prefix}:tasks", "feedrate")["pending"] == 0
+
+
+def test_a_python_worker_outlives_its_server(tmp_path):
+    """The server dies and comes back empty: the worker goes on, with a group of its own making."""
+    socket, stop, counts = tmp_path / "s", threading.Event(), []
+    server_words = [os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server"), "--port", "0", "--save", ""]
+
+    def start():
+        server = subprocess.Popen([*server_words, "--unixsocket", str(socket)], stdout=subprocess.DEVNULL, cwd=tmp_path)
+        while True:
+            try:
+                redis.Redis(unix_socket_path=str(socket)).ping()
+                return server
+            except redis.ConnectionError:
+                time.sleep(0.02)
+
+    server = start()
+    worker = threading.Thread(
+        target=lambda: counts.append(fr.serve("redis_stream", list, url=f"unix://{socket}", prefix="p", stop=stop))
+    )
+    worker.start()
+    for _ in range(2):
+        with fr.Client(f"unix://{socket}", queue="redis_stream", prefix="p") as client:
+            assert client.call(b"well", timeout=10) == b"well"
+        server.kill()
+        server.wait()
+        server = start()
+    stop.set()
+    worker.join(10)
+    server.kill()
+    server.wait()
+    assert counts == [2]
+
+
+def test_results_that_were_read_leave_the_stream(redis_url):
+    stop = threading.Event()
+    worker = threading.Thread(
+        target=lambda: fr.serve("redis_stream", list, url=redis_url, prefix="trimmed", batch=1, stop=stop)
+    )
+    worker.start()
+    with fr.Client(redis_url, queue="redis_stream", prefix="trimmed", reply_list=4) as client:
+        for _ in range(20):
+            client.call(b"x")
+    assert redis.Redis.from_url(redis_url).xlen("trimmed:results:4") <= 1
+    stop.set()
+    worker.join(10)
 
 
 def test_results_expire(served, redis_url):
