@@ -139,7 +139,7 @@ def _run_with_bar(words: list[str], folder: Path, progress: bool) -> None:
             if bar is not None:
                 bar.close()
         child.wait()
-    if not any(folder.glob("rows.jsonl*")):
+    if child.returncode not in (0, 1) or not any(folder.glob("rows.jsonl*")):  # 1: some cell failed; its row says why
         raise _failure(child.returncode, "".join(said))
 
 

@@ -215,7 +215,7 @@ class Client:
         if replies.names.queue == "redis_stream":
             found = self._redis.xread({replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3)))
             if replies.keep_entries(found):
-                self._redis.xtrim(replies.results_key, minid=replies._last)
+                self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
             return
         one = self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
@@ -287,7 +287,7 @@ class AsyncClient:
                 {replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3))
             )
             if replies.keep_entries(found):
-                await self._redis.xtrim(replies.results_key, minid=replies._last)
+                await self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
             return
         one = await self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
@@ -448,10 +448,11 @@ def _answer(
         except Exception as error:  # noqa: BLE001  (the batch's tasks fail, and the worker goes on)
             results = [error] * len(tasks)
     for (message_id, _), result in zip(tasks, results):
-        if isinstance(result, BaseException):
+        try:
+            payload = bytes(memoryview(result))
+        except TypeError:  # an exception, or what is no bytes: this task fails
             reply(message_id, FAILED | FAULTS.index("refused"), 0, b"")
         else:
-            payload = bytes(result)
             reply(message_id, len(payload), checksum(payload), payload)
     pipeline = client.pipeline(transaction=True)
     for reply_list, messages in by_list.items():

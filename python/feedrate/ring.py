@@ -198,8 +198,9 @@ class Ring:
             nonlocal received
             mailbox.wait(wait)
             found = []
-            for number, payload, fault, ending in self._core.take(mailbox):
-                received += 1
+            came = self._core.take(mailbox)
+            received += len(came)
+            for number, payload, fault, ending in came:
                 if payload is None:
                     raise self._error(fault, ending) from self._work_error
                 found.append((number, payload))
@@ -306,8 +307,9 @@ class Ring:
             yield
         finally:
             self._core.pause(False)
-            self._parker = None
-            self._open.set()
+            with self._lock:
+                self._open.set()
+                self._parker = None
 
     def stats(self) -> dict[str, int]:
         """Messages `sent` and `answered`, `parked_lanes`, and `restarts` of parked lanes."""
@@ -439,7 +441,9 @@ class _LoopBox:
             self._send()
 
     def _send(self) -> None:
-        self._retry = None
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         ring = self._ring()
         while self.waiting and ring is not None and ring._open.is_set():
             payload, future = self.waiting[0]
@@ -447,8 +451,8 @@ class _LoopBox:
                 try:
                     if not self._core.submit(payload, self.mailbox, future, 0.0):
                         break
-                except Error as error:
-                    future.set_exception(RingClosed(str(error)))
+                except Exception as error:  # noqa: BLE001  (the next in the queue must not hear of it)
+                    future.set_exception(RingClosed(str(error)) if isinstance(error, Error) else error)
             self.waiting.popleft()
         if self.waiting:
             self._later()

@@ -178,7 +178,8 @@ def serve_batches(
         head_out["id"] = head_in["id"]
         head_out["checksum"] = 0
         lengths = head_in["length"].copy()
-        messages = slots_in[:, HEADER.itemsize : HEADER.itemsize + message_bytes]
+        # A copy: the function may keep it longer than the slots last.
+        messages = slots_in[:, HEADER.itemsize : HEADER.itemsize + message_bytes].copy()
         messages.flags.writeable = False
         try:
             given = function(messages, lengths)
@@ -193,6 +194,7 @@ def serve_batches(
             head_out["length"] = rows.shape[1] if sizes is None else np.minimum(sizes, rows.shape[1])
         except BaseException as error:  # noqa: BLE001  (whatever it is: the caller of the messages hears of it)
             head_out["length"] = FAILED | FAULTS.index("refused")
-            failed(error)
+            # Without this frame, which holds the slots.
+            failed(error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None))
 
     return serve

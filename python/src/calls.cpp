@@ -81,7 +81,7 @@ Ticket* Calls::take_ticket(const std::shared_ptr<Mailbox>& mailbox, void* owner)
   Ticket* const ticket = free_.back();
   free_.pop_back();
   ticket->arrived.store(false, std::memory_order_relaxed);
-  ticket->waiting = true;
+  ticket->state = Ticket::State::idle;
   ticket->mailbox = mailbox;
   ticket->owner = owner != nullptr ? owner : this;
   return ticket;
@@ -89,17 +89,22 @@ Ticket* Calls::take_ticket(const std::shared_ptr<Mailbox>& mailbox, void* owner)
 
 void Calls::give_back(Ticket* ticket) {
   const std::lock_guard lock(pool_mutex_);
-  if (ticket->waiting) {
-    ticket->owner = nullptr;  // collect() gives it back when the result comes: its slot in the ring still names it
+  if (ticket->state == Ticket::State::waiting || ticket->state == Ticket::State::delivering) {
+    ticket->owner = nullptr;  // deliver() gives it back: until then its slot in the ring names it
     return;
   }
+  ticket->state = Ticket::State::idle;
   free_.push_back(ticket);
 }
 
 Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_ptr<Mailbox>& mailbox, void* owner) {
-  if (stopped_.load()) throw Failure(broken_.empty() ? "the ring is closed" : broken_);
+  const auto refuse_stopped = [this] {
+    if (stopped_.load()) throw Failure(broken_.empty() ? "the ring is closed" : broken_);
+  };
+  refuse_stopped();
   if (!started_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(start_mutex_);
+    refuse_stopped();
     if (!started_.load()) ring_.start();
     started_.store(true, std::memory_order_release);
   }
@@ -108,13 +113,17 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = (from + tried) % config_.lanes;
     const std::lock_guard lock(lanes_[index].in);
-    if (paused_.load()) break;
+    if (paused_.load() || stopped_.load()) break;  // stop() waits for this lock before it looks at what was sent
     RingLane& lane = ring_.lane(index);
     const Messages room = lane.reserve(1);
     if (room.empty()) continue;
     ticket->lane = index;
     room.header(0) = {ticket->id, static_cast<std::uint32_t>(payload.size()), 0};
     std::copy(payload.begin(), payload.end(), room.payload(0));
+    {
+      const std::lock_guard pool(pool_mutex_);
+      ticket->state = Ticket::State::waiting;
+    }
     in_flight_.fetch_add(1, std::memory_order_relaxed);
     if (mailbox != nullptr && !mailbox->quiet() && expected_.fetch_add(1) == 0) {
       const std::lock_guard expecting(expected_mutex_);
@@ -126,35 +135,53 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
     lane.publish(1);
     return ticket;
   }
-  {
-    const std::lock_guard lock(pool_mutex_);
-    ticket->waiting = false;
-  }
   give_back(ticket);
+  refuse_stopped();
+  collect();  // results that nobody waits for any more would keep the ring full
   return nullptr;
 }
 
+bool Calls::claim(Ticket& ticket) {
+  const std::lock_guard lock(pool_mutex_);
+  if (ticket.state != Ticket::State::waiting) return false;
+  ticket.state = Ticket::State::delivering;
+  return true;
+}
+
+/// To be called by whoever claimed it, once its result lies in it.
 void Calls::deliver(Ticket& ticket, Ending ending) {
   ticket.ending = ending;
   const std::shared_ptr<Mailbox> mailbox = std::move(ticket.mailbox);
-  bool abandoned = false;
-  {
-    const std::lock_guard lock(pool_mutex_);
-    ticket.waiting = false;
-    abandoned = ticket.owner == nullptr;
-  }
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   if (mailbox != nullptr && !mailbox->quiet()) expected_.fetch_sub(1);
-  if (abandoned) return give_back(&ticket);
-  if (mailbox != nullptr) return mailbox->put(&ticket);
-  ticket.arrived.store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(pool_mutex_);
+    if (ticket.owner == nullptr) {
+      ticket.state = Ticket::State::idle;
+      free_.push_back(&ticket);
+      return;
+    }
+    ticket.state = Ticket::State::arrived;
+    // From here on its caller may give it back.
+    if (mailbox == nullptr) ticket.arrived.store(true, std::memory_order_release);
+  }
+  if (mailbox != nullptr) mailbox->put(&ticket);
 }
 
 std::size_t Calls::collect(unsigned index) {
   const std::unique_lock lock(lanes_[index].out, std::try_to_lock);
-  if (!lock) return 0;  // another thread collects, for this one as well
+  return lock ? collect_held(index) : 0;  // else another thread collects, for this one as well
+}
+
+std::size_t Calls::collect_held(unsigned index) {
   RingLane& lane = ring_.lane(index);
-  const ConstMessages results = lane.poll(config_.batch);
+  ConstMessages results;
+  try {
+    results = lane.poll(config_.batch);
+  } catch (const Failure& failure) {  // bringing a parked lane back
+    fail(failure.what());
+    return 0;
+  }
   for (std::size_t i = 0; i < results.count; ++i) {
     const Header& header = results.header(i);
     Ticket* ticket = nullptr;
@@ -162,6 +189,7 @@ std::size_t Calls::collect(unsigned index) {
       const std::lock_guard pool(pool_mutex_);
       ticket = &pool_.at(header.id);
     }
+    if (!claim(*ticket)) continue;  // its ring broke
     const bool failed = (header.length & kFailed) != 0;
     ticket->fault = failed ? static_cast<Fault>(header.length & ~kFailed) : Fault::none;
     ticket->payload.assign(results.payload(i), results.payload(i) + payload_bytes(header));
@@ -175,14 +203,18 @@ void Calls::check() {
   try {
     ring_.check();
   } catch (const Failure& failure) {
-    {
-      const std::lock_guard lock(start_mutex_);
-      if (stopped_.load()) return;
-      broken_ = failure.what();
-      stopped_.store(true);
-    }
-    end_all(Ending::broken);
+    fail(failure.what());
   }
+}
+
+void Calls::fail(const std::string& what) {
+  {
+    const std::lock_guard lock(start_mutex_);
+    if (stopped_.load()) return;
+    broken_ = what;
+    stopped_.store(true);
+  }
+  end_all(Ending::broken);
 }
 
 bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
@@ -203,7 +235,7 @@ bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
 }
 
 void Calls::collect() {
-  if (stopped_.load()) return;
+  if (stopped_.load() || !started_.load()) return;
   for (unsigned lane = 0; lane < config_.lanes; ++lane) collect(lane);
 }
 
@@ -228,29 +260,33 @@ void Calls::collect_for_mailboxes(const std::stop_token& stop) {
 }
 
 void Calls::end_all(Ending ending) {
-  std::vector<Ticket*> left;
+  std::vector<Ticket*> every;
   {
     const std::lock_guard lock(pool_mutex_);
-    for (Ticket& ticket : pool_) {
-      if (ticket.waiting) left.push_back(&ticket);
-    }
+    for (Ticket& ticket : pool_) every.push_back(&ticket);
   }
-  for (Ticket* const ticket : left) deliver(*ticket, ending);
+  for (Ticket* const ticket : every) {
+    if (claim(*ticket)) deliver(*ticket, ending);
+  }
 }
 
 void Calls::stop(RingStop how, std::chrono::nanoseconds patience) {
   {
     const std::lock_guard lock(start_mutex_);
-    if (stopped_.exchange(true)) return;
+    if (shut_) return;
+    shut_ = true;
+    stopped_.store(true);
   }
   for (Lane& lane : lanes_) const std::lock_guard last(lane.in);  // who is about to publish has done so
-  if (started_.load()) ring_.stop(how, patience);
+  try {
+    if (started_.load()) ring_.stop(how, patience);
+  } catch (const Failure&) {  // a broken device: nothing more comes
+  }
   collector_.request_stop();
   if (collector_.joinable()) collector_.join();
-  if (started_.load()) {
-    for (unsigned lane = 0; lane < config_.lanes; ++lane) {
-      while (collect(lane) != 0) {
-      }
+  for (unsigned lane = 0; started_.load() && lane < config_.lanes; ++lane) {
+    const std::lock_guard lock(lanes_[lane].out);
+    while (collect_held(lane) != 0) {
     }
   }
   end_all(Ending::stopped);
@@ -262,6 +298,7 @@ void Calls::pause(bool on) {
 }
 
 bool Calls::parked() {
+  collect();  // what nobody waits for any more
   return !started_.load() || stopped_.load() || (in_flight() == 0 && ring_.stats().parked_lanes == config_.lanes);
 }
 

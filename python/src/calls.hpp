@@ -28,7 +28,7 @@ struct Ticket {
   std::vector<std::byte> payload;  // keeps its room for the next message
   std::uint32_t id = 0;
   unsigned lane = 0;
-  bool waiting = false;              // for its result; written under the pool's mutex
+  enum class State : std::uint8_t { idle, waiting, delivering, arrived } state = State::idle;  // under the pool's mutex
   std::shared_ptr<Mailbox> mailbox;  // none: somebody waits for this very ticket
   void* owner = nullptr;             // what the mailbox's reader knows it by; null: nobody wants the result any more
 };
@@ -89,10 +89,13 @@ class Calls {
   };
   Ticket* take_ticket(const std::shared_ptr<Mailbox>&, void* owner);
   std::size_t collect(unsigned lane);
+  std::size_t collect_held(unsigned lane);  ///< by whoever has the lane's `out`
+  bool claim(Ticket&);
   void deliver(Ticket&, Ending);
   void collect_for_mailboxes(const std::stop_token&);
   void end_all(Ending);
   void check();
+  void fail(const std::string& what);
 
   RingConfig config_;
   GpuRing ring_;
@@ -106,6 +109,7 @@ class Calls {
 
   std::mutex start_mutex_;
   std::atomic<bool> started_{false}, stopped_{false}, paused_{false};
+  bool shut_ = false;   // stop() was called
   std::string broken_;  // written before stopped_
 
   std::mutex expected_mutex_;

@@ -140,7 +140,7 @@ class Ring {
   Ring(nb::object work, const std::string& device, unsigned index, std::size_t message_bytes, std::size_t result_bytes,
        unsigned lanes, std::size_t capacity, const std::string& idle, double park_after)
       : message_bytes_(message_bytes), result_bytes_(result_bytes), parts_(std::make_shared<Parts>()) {
-    const bool function = !nb::isinstance<nb::str>(work);
+    const bool function = function_ = !nb::isinstance<nb::str>(work);
     if (!function && nb::cast<std::string>(work) != "echo") {
       throw BadInput("kernel", nb::cast<std::string>(work), "echo, or a function");
     }
@@ -186,8 +186,9 @@ class Ring {
   /// [(owner, payload or None, fault, ending)]: what has come for this mailbox.
   nb::list take(const Box& box) {
     const auto parts = parts_;
-    if (box.mailbox->quiet() && parts->of_this_process()) parts->calls->collect();
     nb::list found;
+    if (!parts->of_this_process()) return found;        // its descriptor is the parent's as well
+    if (box.mailbox->quiet()) parts->calls->collect();  // gpuqueue's, whose work is no Python function
     for (Ticket* const ticket : box.mailbox->take()) {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
       nb::object payload = nb::none();
@@ -228,12 +229,18 @@ class Ring {
   }
   bool parked() {
     const auto parts = mine();
+    const Unlocked unlocked;
     return parts->calls->parked() && parts->views->parked();
   }
   nb::dict stats() {
     const auto parts = mine();
+    RingStats alone, many;
+    {
+      const Unlocked unlocked;
+      alone = parts->calls->stats();
+      many = parts->views->stats();
+    }
     nb::dict told;
-    const RingStats alone = parts->calls->stats(), many = parts->views->stats();
     told["sent"] = alone.published + many.published;
     told["answered"] = alone.released + many.released;
     told["parked_lanes"] = alone.parked_lanes + many.parked_lanes;
@@ -254,9 +261,13 @@ class Ring {
 
   /// Calls `attempt` until it gives something, or the time is over. Ctrl-C ends it.
   template <class Attempt>
-  static auto until(double timeout, Attempt attempt) -> decltype(attempt()) {
+  auto until(double timeout, Attempt attempt) const -> decltype(attempt()) {
     const auto start = std::chrono::steady_clock::now();
-    if (auto found = attempt()) return found;
+    {
+      // A Python function's threads need the interpreter before they let go of what an attempt may wait for.
+      const std::unique_ptr<Unlocked> unlocked(function_ ? new Unlocked : nullptr);
+      if (auto found = attempt()) return found;
+    }
     while (timeout != 0) {
       {
         const Unlocked unlocked;
@@ -334,6 +345,7 @@ class Ring {
   std::shared_ptr<Parts> parts_;
   std::string device_, name_;
   std::atomic<bool> closed_{false};
+  bool function_ = false;
 };
 
 }  // namespace

@@ -33,6 +33,10 @@ void Views::publish(std::size_t n) {
   const std::lock_guard lock(in_);
   if (!sending_) throw Failure("no block of messages is open");
   if (n > sending_->count) throw BadInput("more messages than the block has");
+  if (stopped_) {  // publishing would take the stop back from the grid
+    sending_.reset();
+    throw Failure("the ring was closed before the block's end");
+  }
   if (n != 0) ring_.lane(sending_->lane).publish(n);
   next_id_ += n;
   sending_.reset();
@@ -59,10 +63,15 @@ void Views::release() {
 }
 
 void Views::stop(RingStop how, std::chrono::nanoseconds patience) {
-  const std::lock_guard lock(start_mutex_);
-  if (stopped_) return;
-  stopped_ = true;
-  if (started_) ring_.stop(how, patience);
+  {
+    const std::scoped_lock lock(start_mutex_, in_);
+    if (stopped_) return;
+    stopped_ = true;
+  }
+  try {
+    if (started_) ring_.stop(how, patience);
+  } catch (const Failure&) {  // a broken device: nothing more comes
+  }
 }
 
 void Views::pause(bool on) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -45,7 +46,7 @@ class Views {
   std::optional<Block> sending_, receiving_;
   unsigned next_in_ = 0, next_out_ = 0;
   std::uint64_t next_id_ = 0;
-  bool started_ = false, stopped_ = false;
+  std::atomic<bool> started_{false}, stopped_{false};
   bool paused_ = false;  // under in_
 };
 

@@ -37,7 +37,8 @@ def served(request, redis_url):
         batches.append(len(payloads))
         if any(one == b"fail all" for one in payloads):
             raise RuntimeError("not this batch")
-        return [ValueError("no") if one == b"fail" else one.upper() for one in payloads]
+        odd = {b"fail": ValueError("no"), b"none": None, b"text": "text"}
+        return [odd.get(one, one.upper()) for one in payloads]
 
     thread = threading.Thread(
         target=lambda: counts.append(fr.serve(queue, work, url=redis_url, prefix=prefix, batch=16, stop=stop))
@@ -82,7 +83,7 @@ def test_a_python_function_serves(served, redis_url):
     queue, prefix, batches = served
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         assert client.results(client.submit_many([b"abc", b"", b"x" * 100])) == [b"ABC", b"", b"X" * 100]
-        for payload, fault in ((b"fail", "refused"), (b"fail all", "refused")):
+        for payload, fault in ((b"fail", "refused"), (b"none", "refused"), (b"text", "refused"), (b"fail all", "refused")):
             with pytest.raises(feedrate.MessageFailed, match=fault):
                 client.call(payload)
         with pytest.raises(feedrate.MessageFailed, match="expired"):

@@ -213,6 +213,29 @@ def test_a_timeout_is_one_and_the_late_result_is_dropped(slow):
     assert slow.call(b"b" * 16, timeout=10) == b"b" * 16
 
 
+def test_calls_that_timed_out_leave_room(slow):
+    for _ in range(16):
+        with pytest.raises(TimeoutError):
+            slow.call(b"a" * 16, timeout=0.01)
+    slow.go.set()
+    assert slow.call(b"b" * 16, timeout=10) == b"b" * 16
+    with slow.parked():
+        pass
+
+
+def test_a_function_may_keep_its_messages():
+    kept = []
+
+    def work(messages, lengths):
+        kept.append(messages)
+        return messages
+
+    with feedrate.Ring(work, message_bytes=16, park_after=0.001) as ring:
+        ring.call(b"a" * 16)
+    time.sleep(0.05)
+    assert bytes(kept[0][0]) == b"a" * 16
+
+
 def test_control_c_ends_a_wait_within_100_ms():
     found = run_python("""
         import feedrate, os, signal, threading, time
