@@ -15,9 +15,10 @@ def naming(word: str) -> set[str]:
         capture_output=True,
         text=True,
         check=False,
-    )
     own = {"tests/example/additions_test.cpp", "tests/scripts/test_additions.py"}
-    return set(ran.stdout.split()) - own
+    # The Python package has mailboxes of its own, and no member of an axis.
+    own = {"tests/example/additions_test.cpp", "tests/scripts/test_additions.py"}
+    return {name for name in ran.stdout.split() if not name.startswith("python/")} - own
 
 
 @pytest.mark.parametrize(
