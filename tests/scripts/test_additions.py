@@ -9,14 +9,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def naming(word: str) -> set[str]:
-    """Tracked files besides tests of the examples that name it."""
+    """Tracked files besides tests of the examples that name it. The Python package has mailboxes of its own."""
     ran = subprocess.run(
         ["git", "-C", ROOT, "grep", "-lw", "--untracked", "-e", word, "--", "*.cpp", "*.hpp", "*.cu", "*.py", "*.txt"],
         capture_output=True,
         text=True,
         check=False,
-    own = {"tests/example/additions_test.cpp", "tests/scripts/test_additions.py"}
-    # The Python package has mailboxes of its own, and no member of an axis.
+    )
     own = {"tests/example/additions_test.cpp", "tests/scripts/test_additions.py"}
     return {name for name in ran.stdout.split() if not name.startswith("python/")} - own
 
