@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -19,9 +20,10 @@ FEEDING = "feeding"
 LIMITED = "driver_bound"  # the cause of a row that says how much there is at least
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
-    """Everything read of one experiment from one or more result directories."""
+    """Everything read of one experiment from one or more result directories. What is derived from it is kept, since a
+    report asks for the same many times."""
 
     experiment: Experiment
     directories: list[Path]
@@ -38,20 +40,20 @@ class Results:
     def devices(self) -> list[str]:
         return sorted(self.cells["device"].unique())
 
-    @property
+    @cached_property
     def contest(self) -> set[str]:
         """The variants that compete: some deliver nothing, and a CPU device is no match for a GPU."""
         known = pd.concat([lines[["variant", "idle", "device"]] for lines in (self.cells, self.capacities)])
         device = "cuda" if "cuda" in self.devices else "cpu"
         return set(known.loc[~known["idle"].astype(bool) & (known["device"] == device), "variant"])
 
-    @property
+    @cached_property
     def counted(self) -> pd.DataFrame:
         """The cells that figures are made of: those that are ok, and the disturbed ones of points that have no other.
         A verdict on a change takes the ok ones alone."""
         return self.cells[(self.cells["status"] == "ok") | flags.having(self.cells, flags.DISTURBED)]
 
-    @property
+    @cached_property
     def closed(self) -> "Results":
         """Only the cells that kept their window full. What a queue does at most, and how long a lone message takes,
         are theirs alone to tell: in an open load the rate is what was asked for."""

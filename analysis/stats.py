@@ -1,6 +1,7 @@
 """Repetitions into points with intervals, points into the ones worth naming, and an interval over points."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,11 @@ def points(results: Results) -> pd.DataFrame:
     and `<metric>_greatest`, and of the figures the median's 95 % interval as `<metric>_low` and `<metric>_high`.
     `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of.
     """
+    return _points(results).copy()
+
+
+@lru_cache(maxsize=8)  # a report has a dozen parts that ask for the same points
+def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
@@ -91,6 +97,7 @@ def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
     return pd.factorize(pd.Series(told, dtype=object))[0]
 
 
+@lru_cache(maxsize=8)
 def apart(results: Results) -> Between:
     """What points of equal settings that were measured apart differ by, in the rate."""
     rate = results.experiment.rate

@@ -9,16 +9,20 @@ set(FEEDRATE_FMT_PROBE [[
 #include <fmt/ranges.h>
 #include <fmt/format.h>
 int main(int count, char** words) {
-  fmt::print(stderr, "{} {:.3f} {:L} {:x} {}", count, 2.5 * count, 1234567L, 2.5F * count, words[0]);
+  fmt::print(stderr, "{} {:.3f} {:L} {:a} {}", count, 2.5 * count, 1234567L, 2.5F * count, words[0]);
   throw fmt::format_error(fmt::format("{:>{}} {}", 1.0L, count, count > 1));
 }
 ]])
 get_target_property(fmt_headers fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
-if(NOT DEFINED FEEDRATE_FMT_COMPILED)
+if(NOT FEEDRATE_FMT_COMPILED)
   file(WRITE ${CMAKE_BINARY_DIR}/generated/fmt_probe.cpp "${FEEDRATE_FMT_PROBE}")
   try_compile(FEEDRATE_FMT_COMPILED ${CMAKE_BINARY_DIR}/fmt_probe
     SOURCES ${CMAKE_BINARY_DIR}/generated/fmt_probe.cpp ${CMAKE_SOURCE_DIR}/cmake/fmt_library.cpp
-    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${fmt_headers}" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
+    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${fmt_headers}" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
+    OUTPUT_VARIABLE fmt_refused)
+  if(NOT FEEDRATE_FMT_COMPILED)
+    file(WRITE ${CMAKE_BINARY_DIR}/fmt_probe.log "${fmt_refused}")
+  endif()
 endif()
 if(FEEDRATE_FMT_COMPILED)
   add_library(feedrate_fmt STATIC cmake/fmt_library.cpp)
@@ -27,7 +31,11 @@ if(FEEDRATE_FMT_COMPILED)
     target_compile_options(feedrate_fmt PRIVATE -fsanitize=${FEEDRATE_SANITIZER} -fno-omit-frame-pointer -O1 -g1)
   endif()
 else()
-  message(STATUS "Feedrate: this fmt cannot be compiled apart from its users; the build takes longer")
+  set(kind STATUS)
+  if(FEEDRATE_WERROR)
+    set(kind FATAL_ERROR)  # a mistake in the probe would look the same, and double the time of every build
+  endif()
+  message(${kind} "Feedrate: this fmt cannot be compiled apart from its users (see fmt_probe.log in the build folder); the build takes longer")
   add_library(feedrate_fmt INTERFACE)
   target_link_libraries(feedrate_fmt INTERFACE fmt::fmt-header-only)
 endif()

@@ -9,6 +9,8 @@ from analysis import answer
 from analysis.feeding import questions
 from analysis.load import load
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL, LARGE, LONE = "small messages", "large messages", "lone messages"
 
 

@@ -11,6 +11,8 @@ from analysis.load import load
 from analysis.feeding.plots import capacities
 from analysis.feeding.plots.styles import Styles
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 POINT = load_rows.params("gpu_ring")
 
 

@@ -16,6 +16,8 @@ from analysis import files, needs
 from analysis.__main__ import main
 from analysis.errors import CannotWrite
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def directory(tmp_path):

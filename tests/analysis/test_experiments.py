@@ -11,6 +11,8 @@ from analysis import sections
 from analysis.__main__ import main
 from analysis.load import load, load_all
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def swept(tmp_path):

@@ -7,6 +7,8 @@ from test_report import report, with_rows
 from analysis.load import load
 from analysis.stats import points
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 WHICH = ["late_generator", "unsteady", "above_floor"]
 
 

@@ -148,3 +148,8 @@ def test_labels_do_not_collide(tmp_path, narrow):
             for boxes in drawn_labels(drawing.figure):
                 boxes = sorted((box for box in boxes), key=lambda box: box.x0)
                 assert all(left.x1 <= right.x0 for left, right in zip(boxes, boxes[1:])), drawing.name
+
+
+def test_same_rows_give_the_same_report(reported, tmp_path):
+    write_report([str(reported)], str(tmp_path / "again"), None)
+    assert (tmp_path / "again/report.html").read_bytes() == (reported / "report.html").read_bytes()

@@ -18,6 +18,8 @@ from analysis.feeding.plots.styles import Styles
 from analysis.blocks import headline_text
 from analysis.feeding.ring import points as ring
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):

@@ -11,6 +11,8 @@ from analysis.feeding.ring import axes, plots
 from analysis.feeding.ring import points as ring
 from analysis.feeding.ring.block import ring_text
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 MARKED = "# Text\n\n<!-- {0}:begin -->\nold\n<!-- {0}:end -->\n\nThe rest.\n"
 
 

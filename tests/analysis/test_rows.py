@@ -15,6 +15,8 @@ from analysis.__main__ import main
 from analysis.feeding import open_load
 from analysis.load import load
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CELLS = [rows.cell(rows.params(window=window), repetition) for window in (1, 64) for repetition in range(3)]
 
 

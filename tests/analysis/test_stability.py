@@ -12,6 +12,8 @@ from analysis.load import load
 from analysis.stats import points
 from analysis.feeding.plots import distribution, draw_all, heatmap, stages
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 RATE, P50, P99 = "messages_per_second", "latency_ns.p50", "latency_ns.p99"
 
 

@@ -9,6 +9,8 @@ from test_report import report, with_rows
 from analysis.__main__ import main
 from analysis.load import load
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CELLS = [rows.cell(rows.params(window=window), repetition) for window in (1, 64) for repetition in (0, 1)]
 TRIES = [rows.attempt(rows.params(window=window, doorbells=4), window) for window in (1, 64, 256)]
 
