@@ -14,6 +14,7 @@ The bytes on the wire are those of common/redis/README.md.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import signal
@@ -52,7 +53,8 @@ def encode(message_id: int, payload: bytes, *, deadline: float | None = None) ->
 
 
 def decode(element: bytes, *, tasks: bool = False) -> Iterator[tuple[int, int, bytes, int]]:
-    """Each message of an element: id, length word, payload, and a task's deadline in Unix milliseconds (0: none).
+    """Each message of an element: id, length word, payload, and a task's deadline in Unix milliseconds (0: none). The
+    length word of a task that no worker can take names its fault, as a result's does.
 
     Raises ValueError where the element ends within a message.
     """
@@ -71,7 +73,12 @@ def decode(element: bytes, *, tasks: bool = False) -> Iterator[tuple[int, int, b
         size = 0 if length & FAILED else length
         if at + size > len(element):
             raise ValueError(f"a message of {size} bytes in an element with {len(element) - at} left")
-        yield message_id, length, element[at : at + size], deadline
+        payload = element[at : at + size]
+        if tasks and word & 0xFF > 1:
+            length, payload = FAILED | FAULTS.index("bad_version"), b""
+        elif tasks and length & FAILED:
+            length = FAILED | FAULTS.index("bad_length")
+        yield message_id, length, payload, deadline
         at += size + (-size % 16)
 
 
@@ -86,7 +93,7 @@ class _Names:
     def __init__(self, prefix: str, queue: str) -> None:
         if queue not in QUEUES:
             raise ValueError(f"queue: {queue!r} is not possible; allowed: {', '.join(QUEUES)}")
-        self.queue, self.tasks = queue, f"{prefix}:tasks"
+        self.queue, self.tasks, self.clients = queue, f"{prefix}:tasks", f"{prefix}:clients"
         self._prefix = prefix
 
     def results(self, reply_list: int) -> str:
@@ -94,36 +101,52 @@ class _Names:
 
 
 class _Replies:
-    """What both clients keep: the ids, and results that came for others."""
+    """What both clients keep: the ids, and results that came for others. Clients that name no reply list take those of
+    the upper half in turn, by a counter on the server; a benchmark's producers have the first ones."""
+
+    _FIRST_IN_TURN = 1 << 15
 
     def __init__(self, prefix: str, queue: str, reply_list: int | None) -> None:
         if reply_list is not None and not 0 <= reply_list < 1 << 16:
             raise ValueError(f"reply_list: {reply_list} is not possible; allowed: 0 to 65535")
         self.names = _Names(prefix, queue)
-        self.reply_list = secrets.randbelow(1 << 16) if reply_list is None else reply_list
-        self.results_key = self.names.results(self.reply_list)
+        self.reply_list = reply_list
         self._last = "0"  # of the result stream's entries
         # Another client of the same reply list, before this one, may have left results under lower numbers.
         self._sequence = int(time.time() * 1e3) << 8 & ((1 << _SEQUENCE_BITS) - 1)
         self._lock = threading.Lock()
         self.arrived: dict[int, tuple[int, bytes]] = {}
 
+    @property
+    def results_key(self) -> str:
+        if self.reply_list is None:
+            raise ValueError("this client has sent no task yet: it has no results")
+        return self.names.results(self.reply_list)
+
+    def take_turn(self, clients: int) -> None:
+        """`clients`: how many had their turn, this one among them."""
+        if self.reply_list is None:
+            self.reply_list = self._FIRST_IN_TURN + clients % self._FIRST_IN_TURN
+
     def number(self) -> int:
+        assert self.reply_list is not None
         with self._lock:
             self._sequence = (self._sequence + 1) & ((1 << _SEQUENCE_BITS) - 1)
             return self.reply_list << _SEQUENCE_BITS | self._sequence
 
-    def keep(self, element: Any) -> None:
-        for message_id, length, payload, _ in decode(element):
-            self.arrived[message_id] = (length, payload)
+    def keep(self, element: Any) -> list[int]:
+        """Returns whose results they are."""
+        found = {message_id: (length, payload) for message_id, length, payload, _ in decode(element)}
+        self.arrived |= found
+        return list(found)
 
-    def keep_entries(self, reply: Any) -> bool:
+    def keep_entries(self, reply: Any) -> list[int]:
         """Of XREAD."""
-        entries = reply[0][1] if reply else []
-        for entry_id, fields in entries:
+        found = []
+        for entry_id, fields in reply[0][1] if reply else []:
             self._last = entry_id.decode()
-            self.keep(fields[_FIELD.encode()])
-        return bool(entries)
+            found += self.keep(fields[_FIELD.encode()])
+        return found
 
     def taken(self, message_id: int) -> bytes | None:
         found = self.arrived.pop(message_id, None)
@@ -157,7 +180,8 @@ class Client:
     prefix : str
         As the worker's ``--prefix``.
     reply_list : int, optional
-        0 to 65535: whose results these are. By default a random one; clients that share one take each other's results.
+        0 to 65535: whose results these are; clients that share one take each other's. By default each client takes its
+        own from 32768 on, by the counter ``<prefix>:clients``.
     """
 
     def __init__(
@@ -172,6 +196,8 @@ class Client:
 
     def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
         """Sends tasks by one command; returns their ids."""
+        if self._replies.reply_list is None:
+            self._replies.take_turn(int(self._redis.incr(self._replies.names.clients)))
         tasks = [(self._replies.number(), bytes(payload)) for payload in payloads]
         if tasks:
             self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
@@ -231,13 +257,13 @@ class AsyncClient:
     def __init__(
         self, url: str, *, queue: str = "redis_list", prefix: str = "feedrate", reply_list: int | None = None
     ) -> None:
-        import asyncio
-
         self._replies = _Replies(prefix, queue, reply_list)
         # So many commands under way; more of them wait.
         pool = _redis_async.BlockingConnectionPool.from_url(url, max_connections=8, timeout=None)
         self._redis = _redis_async.Redis(connection_pool=pool)
-        self._receiving = asyncio.Lock()
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._reader: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def submit(self, payload: bytes, *, deadline: float | None = None) -> int:
         """Sends one task; returns its id."""
@@ -245,31 +271,44 @@ class AsyncClient:
 
     async def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
         """Sends tasks by one command; returns their ids."""
+        if self._replies.reply_list is None:
+            self._replies.take_turn(await self._redis.incr(self._replies.names.clients))
         tasks = [(self._replies.number(), bytes(payload)) for payload in payloads]
         if tasks:
             await self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
         return [message_id for message_id, _ in tasks]
 
     async def result(self, message_id: int, *, timeout: float = 10.0) -> bytes:
-        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come."""
-        until = time.monotonic() + timeout
-        while True:
-            payload = self._replies.taken(message_id)
-            if payload is not None:
-                return payload
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(f"no result within {timeout} s")
-            async with self._receiving:  # one task reads, for all
-                if message_id not in self._replies.arrived:
-                    await self._receive(min(left, 0.5))
+        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come.
+        Cancelled, it leaves the result to be asked for again."""
+        payload = self._replies.taken(message_id)
+        if payload is not None:
+            return payload
+        if message_id in self._waiting:
+            raise ValueError(f"message_id: the result of {message_id} is waited for already")
+        arrived = self._waiting[message_id] = asyncio.get_running_loop().create_future()
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait_for(arrived, timeout)
+        except asyncio.TimeoutError:
+            raise TimeoutError(f"no result within {timeout} s") from None
+        finally:
+            self._waiting.pop(message_id, None)
+        payload = self._replies.taken(message_id)
+        assert payload is not None
+        return payload
 
     async def call(self, payload: bytes, *, timeout: float = 10.0) -> bytes:
         """Sends a task and waits for its result."""
         return await self.result(await self.submit(payload), timeout=timeout)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; who still waits for a result gets a ConnectionError."""
+        self._closed = True
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
         await self._redis.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -280,21 +319,39 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _receive(self, wait: float) -> None:
+    async def _read(self) -> None:
+        """Receives for all who wait, so that neither one's slow task nor one's cancellation is another's."""
+        why: BaseException = ConnectionError("the client was closed")
+        try:
+            while self._waiting and not self._closed:  # redis-py does not always pass a cancellation on
+                for message_id in await self._receive(0.5):
+                    arrived = self._waiting.pop(message_id, None)
+                    if arrived is not None and not arrived.done():
+                        arrived.set_result(None)
+        except Exception as error:  # noqa: BLE001  (they are told, whatever it is)
+            why = error
+        finally:
+            for arrived in self._waiting.values():
+                if not arrived.done():
+                    arrived.set_exception(why)
+
+    async def _receive(self, wait: float) -> list[int]:
         replies = self._replies
         if replies.names.queue == "redis_stream":
-            found = await self._redis.xread(
+            reply = await self._redis.xread(
                 {replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3))
             )
-            if replies.keep_entries(found):
+            found = replies.keep_entries(reply)
+            if found:
                 await self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
-            return
+            return found
         one = await self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
-            return
-        replies.keep(one[1])
+            return []
+        found = replies.keep(one[1])
         for element in await self._redis.rpop(replies.results_key, 1024) or []:
-            replies.keep(element)
+            found += replies.keep(element)
+        return found
 
 
 def serve(
@@ -432,8 +489,10 @@ def _answer(
     now_ms = time.time() * 1e3
     for _, element in elements:
         try:
-            for message_id, _, payload, deadline in decode(element, tasks=True):
-                if deadline and deadline < now_ms:
+            for message_id, length, payload, deadline in decode(element, tasks=True):
+                if length & FAILED:
+                    reply(message_id, length, 0, b"")
+                elif deadline and deadline < now_ms:
                     reply(message_id, FAILED | FAULTS.index("expired"), 0, b"")
                 else:
                     tasks.append((message_id, payload))

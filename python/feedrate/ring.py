@@ -89,6 +89,7 @@ class Ring:
         kind, index = _device(device)
         self.message_bytes, self.result_bytes, self.idle = message_bytes, result_bytes, idle
         self._work_error: BaseException | None = None
+        self._serving: set[int] = set()  # threads that are in the work function now
         if callable(work):
             if kind == "cuda":
                 raise ValueError(f"device: {device!r} is not possible; allowed: 'cpu' or 'auto', for a Python function")
@@ -100,7 +101,7 @@ class Ring:
                 if ring is not None:
                     ring._work_error = error
 
-            work = serve_batches(work, message_bytes, result_bytes, failed)
+            work = serve_batches(_marked(work, self._serving), message_bytes, result_bytes, failed)
         self._core = _core.Ring(
             work, kind, index, message_bytes, result_bytes, lanes, capacity, idle, float(park_after)
         )
@@ -150,8 +151,8 @@ class Ring:
         TimeoutError
             The result has not come in time; it is dropped when it comes.
         """
-        self._gate()
-        answer = self._core.call(_buffer(payload), _seconds(timeout))
+        left = self._gate(_seconds(timeout))
+        answer = self._core.call(_buffer(payload), left)
         if type(answer) is bytes:
             return answer
         if answer is None:
@@ -164,9 +165,9 @@ class Ring:
         A full ring makes this wait for room, at most `timeout` seconds; with ``block=False`` it raises `TimeoutError`
         at once.
         """
-        self._gate()
+        left = self._gate(_seconds(timeout) if block else 0.0)
         future: Future[bytes] = Future()
-        if not self._core.submit(_buffer(payload), self._couriers(), future, _seconds(timeout) if block else 0.0):
+        if not self._core.submit(_buffer(payload), self._couriers(), future, left):
             raise TimeoutError("the ring is full")
         return future
 
@@ -245,8 +246,8 @@ class Ring:
         Messages
             ``payload`` (messages, message_bytes) of uint8, ``length``, ``id``, ``count``.
         """
-        self._gate()
-        slots = self._core.reserve(_count(n), _seconds(timeout))
+        left = self._gate(_seconds(timeout))
+        slots = self._core.reserve(_count(n), left)
         if slots is None:
             raise TimeoutError(f"no room within {timeout} s")
         messages = Messages(slots, self.message_bytes)
@@ -320,6 +321,8 @@ class Ring:
         a result gets `RingClosed`. Twice is harmless."""
         if self._core.closed:
             return
+        if threading.get_ident() in self._serving:
+            raise Error("a ring can't be closed in its own work function: it would wait for itself")
         self._open.set()
         self._core.close(not drain, timeout)
         with self._lock:
@@ -355,12 +358,16 @@ class Ring:
         state = "closed" if self.closed else self.device
         return f"<feedrate.Ring of {self.message_bytes} B messages, {state}>"
 
-    def _gate(self) -> None:
+    def _gate(self, seconds: float = -1.0) -> float:
+        """Waits while another thread has the ring parked; returns what is left of `seconds`, negative being for ever."""
         if self._open.is_set():
-            return
+            return seconds
         if self._parker == threading.get_ident():
             raise Error("a message inside this thread's own parked() block would wait for ever")
-        self._open.wait()
+        begin = time.monotonic()
+        if not self._open.wait(None if seconds < 0 else seconds):
+            raise TimeoutError(f"the ring stayed parked for {seconds} s")
+        return seconds if seconds < 0 else max(0.0, seconds - (time.monotonic() - begin))
 
     def _couriers(self) -> _core.Mailbox:
         with self._lock:
@@ -500,6 +507,20 @@ def _device(device: str) -> tuple[str, int]:
     if kind not in ("auto", "cuda", "cpu") or (colon and (kind != "cuda" or not index.isdecimal())):
         raise ValueError(f"device: {device!r} is not possible; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'")
     return kind, int(index) if colon else 0
+
+
+def _marked(function: Callable[..., Any], serving: set[int]) -> Callable[..., Any]:
+    """The function, during which its thread is one of `serving`."""
+
+    def marked(*arguments: Any) -> Any:
+        me = threading.get_ident()
+        serving.add(me)
+        try:
+            return function(*arguments)
+        finally:
+            serving.discard(me)
+
+    return marked
 
 
 def _seconds(timeout: float | None) -> float:

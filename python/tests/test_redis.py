@@ -93,6 +93,76 @@ def test_a_python_function_serves(served, redis_url):
     assert max(batches) <= 16
 
 
+@pytest.mark.parametrize("version", [2, 255])
+def test_a_task_of_a_later_format_is_refused_alone(served, redis_url, version):
+    queue, prefix, _ = served
+    with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=5) as client:
+        late, fine = client._replies.number(), client._replies.number()
+        later = bytearray(fr.encode(late, b"abc"))
+        later[12] = version
+        client._replies.push(client._redis, [bytes(later) + fr.encode(fine, b"abc")])
+        with pytest.raises(feedrate.MessageFailed, match="bad_version"):
+            client.result(late)
+        assert client.result(fine) == b"ABC"
+
+
+def test_clients_have_reply_lists_of_their_own(redis_url):
+    lists = set()
+    for _ in range(40):
+        with fr.Client(redis_url, prefix="turns") as client:
+            lists.add(client.submit(b"x") >> 48)
+    assert len(lists) == 40 and min(lists) >= 1 << 15
+
+    async def main():
+        async with fr.AsyncClient(redis_url, prefix="turns") as client:
+            return await client.submit(b"x") >> 48
+
+    assert asyncio.run(main()) not in lists
+
+
+def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
+    queue, prefix, _ = served
+
+    async def main():
+        async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix, reply_list=6) as client:
+            vain = asyncio.create_task(client.result(6 << 48 | 1, timeout=30))
+            begin = time.monotonic()
+            with pytest.raises(TimeoutError):
+                await client.result(6 << 48 | 2, timeout=0.05)
+            assert time.monotonic() - begin < 0.4
+            number = client._replies.number()
+            gone = asyncio.create_task(client.result(number))
+            await asyncio.sleep(0.05)
+            gone.cancel()
+            await client._replies.push(client._redis, [fr.encode(number, b"late")])
+            assert await client.call(b"well") == b"WELL"
+            assert await client.result(number) == b"LATE"
+            with pytest.raises(ValueError, match="waited for already"):
+                await client.result(6 << 48 | 1)
+        with pytest.raises(ConnectionError, match="closed"):
+            await vain
+
+    asyncio.run(main())
+
+
+def test_a_server_that_is_gone_is_told_to_all_who_wait(tmp_path):
+    socket = tmp_path / "s"
+    server_words = [os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server"), "--port", "0", "--save", ""]
+    server = subprocess.Popen([*server_words, "--unixsocket", str(socket)], stdout=subprocess.DEVNULL, cwd=tmp_path)
+    while not socket.exists():
+        time.sleep(0.02)
+
+    async def main():
+        async with fr.AsyncClient(f"unix://{socket}") as client:
+            waiting = [asyncio.create_task(client.result(await client.submit(b"x"))) for _ in range(3)]
+            await asyncio.sleep(0.1)
+            server.kill()
+            return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+
+    assert all(isinstance(one, redis.ConnectionError) for one in asyncio.run(main()))
+    server.wait()
+
+
 def test_what_is_no_task_harms_nobody(served, redis_url):
     queue, prefix, _ = served
     server = redis.Redis.from_url(redis_url)

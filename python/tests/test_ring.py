@@ -1,6 +1,7 @@
 """The ring from Python, on the CPU device: every way of sending, and every way in which it can end."""
 
 import asyncio
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -395,6 +396,22 @@ async def _awaited(ring):
     return await ring.acall(b"x")
 
 
+def test_a_function_cannot_close_its_own_ring():
+    kept = []
+
+    def closes(messages, lengths):
+        if messages[0, 0]:
+            kept[0].close()
+        return messages
+
+    with feedrate.Ring(closes, message_bytes=4, device="cpu") as ring:
+        kept.append(ring)
+        with pytest.raises(feedrate.MessageFailed) as caught:
+            ring.call(b"\1\0\0\0", timeout=10)
+        assert "its own work function" in str(caught.value.__cause__)
+        assert ring.call(bytes(4), timeout=10) == bytes(4)
+
+
 def test_a_python_function_needs_the_cpu():
     with pytest.raises(ValueError, match="allowed: 'cpu' or 'auto', for a Python function"):
         feedrate.Ring(lambda messages, lengths: messages, device="cuda")
@@ -494,6 +511,11 @@ def test_parked_keeps_other_threads_waiting():
             assert order == []
             with pytest.raises(feedrate.Error, match="own parked"):
                 ring.call(b"x")
+            in_vain = [lambda: ring.call(b"x", timeout=0.05), lambda: ring.submit(b"x", block=False)]
+            with concurrent.futures.ThreadPoolExecutor(1) as elsewhere:
+                for send in in_vain:
+                    with pytest.raises(TimeoutError, match="parked"):
+                        elsewhere.submit(send).result(5)
         caller.join(10)
         assert order == [b"late"] and ring.stats()["restarts"] >= 1
 
