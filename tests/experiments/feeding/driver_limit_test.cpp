@@ -61,7 +61,7 @@ TEST(DriverLimit, ARowFarBelowItIsNot) {
   Session session("feeding", "cpu", 0, {}, "test", brief(50));
   const Json row = run_cell(session, paced_point("slower_than_driver"));
   EXPECT_EQ(row["status"], "ok") << row.dump(1);
-  EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
+  EXPECT_LT(row["details"]["driver"]["ratio"], 0.8);  // the line is at 0.9; a busy machine slows the yardstick, too
 }
 
 TEST(DriverLimit, NineTenthsOfTheMedianIsTheLine) {
