@@ -35,7 +35,8 @@ else()
   if(FEEDRATE_WERROR)
     set(kind FATAL_ERROR)  # a mistake in the probe would look the same, and double the time of every build
   endif()
-  message(${kind} "Feedrate: this fmt cannot be compiled apart from its users (see fmt_probe.log in the build folder); the build takes longer")
+  message(${kind} "Feedrate: this fmt cannot be compiled apart from its users; the build takes longer. "
+          "Why: ${CMAKE_BINARY_DIR}/fmt_probe.log")
   add_library(feedrate_fmt INTERFACE)
   target_link_libraries(feedrate_fmt INTERFACE fmt::fmt-header-only)
 endif()

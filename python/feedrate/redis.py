@@ -291,7 +291,7 @@ class AsyncClient:
             self._reader = asyncio.create_task(self._read())
         try:
             await asyncio.wait_for(arrived, timeout)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise TimeoutError(f"no result within {timeout} s") from None
         finally:
             self._waiting.pop(message_id, None)

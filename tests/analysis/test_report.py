@@ -4,9 +4,9 @@ import json
 import re
 import xml.etree.ElementTree as xml
 
+import pytest
 import rows
 
-import pytest
 from analysis.__main__ import main
 from analysis.load import load
 from analysis.feeding.choose import knee, lone

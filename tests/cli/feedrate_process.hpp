@@ -182,6 +182,13 @@ class Workplace {
   bool temporary_empty() const { return fs::is_empty(temporary()); }
   /// Private servers that `feedrate` started here and that live.
   std::vector<pid_t> private_servers() const { return processes_naming((temporary() / "feedrate-redis").string()); }
+  /// Where one of them listens; empty when there is none.
+  std::string private_socket() const {
+    for (const auto& entry : fs::directory_iterator(temporary())) {
+      if (fs::exists(entry.path() / "redis.sock")) return entry.path() / "redis.sock";
+    }
+    return "";
+  }
 
   std::unique_ptr<Process> start(const Words& arguments, Environment environment = {}) {
     environment.emplace_back("FEEDRATE_KEEP_DISTURBED", "true");  // tests run on shared machines
@@ -274,8 +281,48 @@ struct FreeReply {
 };
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
+/// A raw client of the redis-server behind a Unix socket.
+class RedisClient {
+ public:
+  /// Connects, and says whether the server answers.
+  bool connect(const std::string& socket, const std::string& password = "") {
+    context_.reset(redisConnectUnix(socket.c_str()));
+    if (!context_ || context_->err != 0) return false;
+    if (!password.empty()) command({"AUTH", password});
+    const Reply pong = command({"PING"});
+    return pong && pong->type == REDIS_REPLY_STATUS;
+  }
+  Reply command(const Words& words) {
+    std::vector<const char*> raw;
+    std::vector<std::size_t> sizes;
+    for (const auto& word : words) {
+      raw.push_back(word.data());
+      sizes.push_back(word.size());
+    }
+    return Reply(static_cast<redisReply*>(
+        redisCommandArgv(context_.get(), static_cast<int>(raw.size()), raw.data(), sizes.data())));
+  }
+  long long integer(const Words& words) {
+    const Reply reply = command(words);
+    return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
+  }
+  /// How often clients have sent `command` (in lower case).
+  long long calls_of(const std::string& command) {
+    const Reply reply = this->command({"INFO", "commandstats"});
+    const std::string text(reply ? reply->str : "", reply ? reply->len : 0), key = "cmdstat_" + command + ":calls=";
+    const auto at = text.find(key);
+    return at == text.npos ? 0 : std::stoll(text.substr(at + key.size()));
+  }
+
+ private:
+  struct FreeContext {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  std::unique_ptr<redisContext, FreeContext> context_;
+};
+
 /// A user's server: a redis-server on a Unix socket, killed and removed with this. Also its raw client.
-class RedisServer {
+class RedisServer : public RedisClient {
  public:
   explicit RedisServer(Words settings = {}, std::string password = "") : password_(std::move(password)) {
     command_ = {redis_program(), "--port", "0", "--unixsocket", socket(), "--dir", folder_.path(), "--save", ""};
@@ -293,49 +340,17 @@ class RedisServer {
   std::string url() const { return "unix://" + (password_.empty() ? "" : ":" + password_ + "@") + socket(); }
   Process& process() { return *process_; }
 
-  /// How often clients have sent `command` (in lower case).
-  long long calls_of(const std::string& command) {
-    const Reply reply = this->command({"INFO", "commandstats"});
-    const std::string text(reply ? reply->str : "", reply ? reply->len : 0), key = "cmdstat_" + command + ":calls=";
-    const auto at = text.find(key);
-    return at == text.npos ? 0 : std::stoll(text.substr(at + key.size()));
-  }
-  Reply command(const Words& words) {
-    std::vector<const char*> raw;
-    std::vector<std::size_t> sizes;
-    for (const auto& word : words) {
-      raw.push_back(word.data());
-      sizes.push_back(word.size());
-    }
-    return Reply(static_cast<redisReply*>(
-        redisCommandArgv(context_.get(), static_cast<int>(raw.size()), raw.data(), sizes.data())));
-  }
-  long long integer(const Words& words) {
-    const Reply reply = command(words);
-    return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
-  }
-
  private:
-  struct FreeContext {
-    void operator()(redisContext* context) const { redisFree(context); }
-  };
   void start() {
     process_ = std::make_unique<Process>(command_, folder_.path(), folder_ / "redis");
-    if (!await([this] { return connect(); })) throw std::runtime_error("redis-server: " + process_->out());
-  }
-  bool connect() {
-    context_.reset(redisConnectUnix(socket().c_str()));
-    if (!context_ || context_->err != 0) return false;
-    if (!password_.empty()) command({"AUTH", password_});
-    const Reply pong = command({"PING"});
-    return pong && pong->type == REDIS_REPLY_STATUS;
+    if (!await([this] { return connect(socket(), password_); }))
+      throw std::runtime_error("redis-server: " + process_->out());
   }
 
   TempDir folder_;
   std::string password_;
   Words command_;
   std::unique_ptr<Process> process_;
-  std::unique_ptr<redisContext, FreeContext> context_;
 };
 
 }  // namespace feedrate::cli_test

@@ -10,13 +10,13 @@
 namespace feedrate::test {
 namespace {
 
-/// A workload of which each message takes a millisecond to make, while this is set.
+/// A workload of which each message takes five milliseconds to make, while this is set.
 std::atomic<bool> slow{false};
 struct Paced : EchoLike<Paced> {
   static constexpr auto kName = "paced";
   static constexpr auto kDescription = "test: slow to make, now and then";
   static void shape(std::byte*, std::size_t) {
-    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   static Checked check(std::uint64_t, std::size_t, ConstMessages results, std::uint64_t* ids) {
     for (std::size_t i = 0; i < results.count; ++i) ids[i] = results.header(i).id;
@@ -61,7 +61,7 @@ TEST(DriverLimit, ARowFarBelowItIsNot) {
   Session session("feeding", "cpu", 0, {}, "test", brief(50));
   const Json row = run_cell(session, paced_point("slower_than_driver"));
   EXPECT_EQ(row["status"], "ok") << row.dump(1);
-  EXPECT_LT(row["details"]["driver"]["ratio"], 0.8);  // the line is at 0.9; a busy machine slows the yardstick, too
+  EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
 }
 
 TEST(DriverLimit, NineTenthsOfTheMedianIsTheLine) {
