@@ -358,7 +358,7 @@ class Ring:
         state = "closed" if self.closed else self.device
         return f"<feedrate.Ring of {self.message_bytes} B messages, {state}>"
 
-    def _gate(self, seconds: float = -1.0) -> float:
+    def _gate(self, seconds: float = _FOR_EVER) -> float:
         """Waits while another thread has the ring parked; returns what is left of `seconds`, negative being for ever."""
         if self._open.is_set():
             return seconds

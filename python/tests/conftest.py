@@ -1,5 +1,6 @@
 """The tests run against the installed package, with this folder's files only."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -7,23 +8,33 @@ import time
 from pathlib import Path
 
 import pytest
+import redis
 
 
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory):
-    """A private server on a socket."""
+def start_redis(socket: Path) -> subprocess.Popen[bytes]:
+    """A server of one's own that answers on the socket."""
     server = os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server")
     assert server, "redis-server is needed: experiments/setup.sh tests installs it"
-    socket = tmp_path_factory.mktemp("redis") / "s"
     process = subprocess.Popen(
         [server, "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no"],
         stdout=subprocess.DEVNULL,
         cwd=socket.parent,
     )
     until = time.monotonic() + 20
-    while not Path(socket).exists():
-        assert process.poll() is None and time.monotonic() < until
+    while process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(redis.ConnectionError):
+            redis.Redis(unix_socket_path=str(socket)).ping()
+            return process
         time.sleep(0.02)
+    process.kill()
+    pytest.fail(f"{server} did not answer on {socket} within 20 s (exit code {process.wait()})")
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory):
+    """A private server on a socket."""
+    socket = tmp_path_factory.mktemp("redis") / "s"
+    process = start_redis(socket)
     yield f"unix://{socket}"
     process.terminate()
     process.wait()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,14 @@ import feedrate
 import feedrate.redis as fr
 import pytest
 import redis
+from conftest import start_redis
+
+
+async def until(condition, seconds=10):
+    """Lets the loop turn until it holds."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 @pytest.fixture(params=fr.QUEUES)
@@ -132,7 +139,7 @@ def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
             assert time.monotonic() - begin < 0.4
             number = client._replies.number()
             gone = asyncio.create_task(client.result(number))
-            await asyncio.sleep(0.05)
+            await until(lambda: number in client._waiting)
             gone.cancel()
             await client._replies.push(client._redis, [fr.encode(number, b"late")])
             assert await client.call(b"well") == b"WELL"
@@ -147,15 +154,12 @@ def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
 
 def test_a_server_that_is_gone_is_told_to_all_who_wait(tmp_path):
     socket = tmp_path / "s"
-    server_words = [os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server"), "--port", "0", "--save", ""]
-    server = subprocess.Popen([*server_words, "--unixsocket", str(socket)], stdout=subprocess.DEVNULL, cwd=tmp_path)
-    while not socket.exists():
-        time.sleep(0.02)
+    server = start_redis(socket)
 
     async def main():
         async with fr.AsyncClient(f"unix://{socket}") as client:
             waiting = [asyncio.create_task(client.result(await client.submit(b"x"))) for _ in range(3)]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(client._waiting) == 3)
             server.kill()
             return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
 
@@ -216,18 +220,7 @@ def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
 def test_a_python_worker_outlives_its_server(tmp_path):
     """The server dies and comes back empty: the worker goes on, with a group of its own making."""
     socket, stop, counts = tmp_path / "s", threading.Event(), []
-    server_words = [os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server"), "--port", "0", "--save", ""]
-
-    def start():
-        server = subprocess.Popen([*server_words, "--unixsocket", str(socket)], stdout=subprocess.DEVNULL, cwd=tmp_path)
-        while True:
-            try:
-                redis.Redis(unix_socket_path=str(socket)).ping()
-                return server
-            except redis.ConnectionError:
-                time.sleep(0.02)
-
-    server = start()
+    server = start_redis(socket)
     worker = threading.Thread(
         target=lambda: counts.append(fr.serve("redis_stream", list, url=f"unix://{socket}", prefix="p", stop=stop))
     )
@@ -237,7 +230,7 @@ def test_a_python_worker_outlives_its_server(tmp_path):
             assert client.call(b"well", timeout=10) == b"well"
         server.kill()
         server.wait()
-        server = start()
+        server = start_redis(socket)
     stop.set()
     worker.join(10)
     server.kill()

@@ -1,9 +1,18 @@
 """The row schema: what the tools write passes, and each way to be wrong is refused."""
 
 import copy
+import json
 
+import jsonschema
 import pytest
 import rows
+from conftest import ROOT
+
+
+@pytest.mark.parametrize("file", ["common/results/row.schema.json", "experiments/feeding/cell.schema.json"])
+def test_the_schemas_are_schemas(file):
+    """A misspelt type would pass rows unseen: the validator in use asks less than the metaschema."""
+    jsonschema.Draft7Validator.check_schema(json.loads((ROOT / file).read_text()))
 
 
 def test_every_row_of_a_run_is_valid(schema, sweep):

@@ -30,19 +30,29 @@ TEST(HostMemory, FloorsAreInTheOrderThatMemoriesAre) {
 #endif
 }
 
-// A floor that says a tenth of what a plain loop does is none.
+// A floor that says a tenth of what a plain loop does is none. Both are read in turn, so that a neighbour slows both.
 TEST(HostMemory, APlainLoopIsWithinAFactorOfTheFloor) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer's own memory is what would be measured";
+#endif
   std::vector<std::byte> memory(64 << 20);
-  double plain = 0;
-  for (int i = 0; i < 5; ++i) {
-    plain = std::max(plain, static_cast<double>(memory.size()) * per_second(0.02, [&] {
-                              std::memset(memory.data(), 3, memory.size());
-                              asm volatile("" : : "r"(memory.data()) : "memory");
-                            }));
+  std::vector<double> ratios;
+  for (int round = 0; round < 5; ++round) {
+    const double plain = static_cast<double>(memory.size()) * per_second(0.02, [&] {
+                           std::memset(memory.data(), 3, memory.size());
+                           asm volatile("" : : "r"(memory.data()) : "memory");
+                         });
+    FloorList list;
+    list.begin_round();
+    add_host_memory_floors(list);
+    for (const Floor& floor : list.floors()) {
+      if (floor.name == "host_thread_write_bytes_per_second") ratios.push_back(floor.median() / plain);
+    }
   }
-  const double floor = readings()["host_thread_write_bytes_per_second"];
-  EXPECT_GT(floor, plain / 4);
-  EXPECT_LT(floor, plain * 4);
+  ASSERT_EQ(ratios.size(), 5u);
+  std::sort(ratios.begin(), ratios.end());
+  EXPECT_GT(ratios[2], 0.25);
+  EXPECT_LT(ratios[2], 4);
 }
 
 }  // namespace
