@@ -13,6 +13,7 @@
 
 #include "common/clock.hpp"
 #include "common/device/device.hpp"
+#include "common/device/device_clock.hpp"
 #include "common/error.hpp"
 #include "common/ring/flagged_look.hpp"
 #include "common/threads.hpp"

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "common/clock.hpp"
 #include "common/device/cuda_check.hpp"
+#include "common/device/device_clock.hpp"
 
 namespace feedrate {
 

@@ -7,43 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "common/device/device_clock.hpp"
+#include "common/device/clock_map.hpp"
+#include "common/device/work.hpp"
 #include "common/export.hpp"
-#include "common/message/marks.hpp"
 #include "common/ring/lane.hpp"
 
 namespace feedrate {
-
-/// Messages in one buffer, room for as many results in another; both in memory that the device can reach.
-struct BatchView {
-  const std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  std::uint32_t in_stride = 0;
-  std::uint32_t out_stride = 0;
-  std::uint32_t count = 0;
-  Marks marks = {};  ///< where whoever works on a sampled message notes when
-};
-
-/// Who works on one message of a lane; `automatic` chooses by the messages' size.
-enum class Granularity : std::uint32_t { automatic, thread, warp, block };
-
-/// How pollers wait when nothing comes.
-struct IdlePolicy {
-  bool backs_off = false;  ///< sleeps longer and longer between looks, up to 4 us
-  /// Leaves the device then. Whatever the policy, a lane that nobody feeds must end some day, so that a host that died
-  /// can't leave the GPU busy for ever.
-  std::uint64_t leave_after_ns = 30'000'000'000;
-};
-
-/// What serves each lane: one block, its threads split evenly among pollers.
-struct ResidentShape {
-  unsigned block = 256;  ///< threads
-  unsigned pollers = 1;  ///< teams of whole warps, at most kMostPollers
-  Granularity granularity = Granularity::automatic;
-  unsigned flagged_at_once = 1;  ///< flagged messages that a look may take in
-  IdlePolicy idle = {};
-};
-inline constexpr unsigned kMostPollers = 16;  // a block's named barriers
 
 /// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
 class Kernel {

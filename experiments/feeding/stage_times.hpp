@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/device/device_clock.hpp"
+#include "common/device/clock_map.hpp"
 #include "common/message/stages.hpp"
 #include "experiments/measure/histogram.hpp"
 

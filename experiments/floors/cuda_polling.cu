@@ -2,6 +2,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/device/device_clock.hpp"
 #include "common/ring/flags.hpp"
 #include "experiments/floors/cuda_probe.hpp"
 #include "experiments/floors/floors.hpp"

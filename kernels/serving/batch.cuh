@@ -1,10 +1,7 @@
 #pragma once
-#include <algorithm>
-
-#include "common/device/cuda_check.hpp"
-#include "common/device/device.hpp"
-#include "kernels/serving/group.hpp"
+#include "common/device/work.hpp"
 #include "kernels/serving/resident_limits.hpp"
+#include "kernels/serving/serve.hpp"
 
 /// How a team of GPU threads works on a run of messages, and the kernel that is launched for each batch.
 ///
@@ -12,10 +9,6 @@
 /// there (a thread or a warp each) and writes whole coalesced lines back. Over the bus that turns many small, strided
 /// requests into few large ones. Larger messages are worked on where they lie, by a warp or the whole team each.
 namespace feedrate {
-
-template <class F, class Group, class Marks>
-FEEDRATE_HD void serve_message(const F&, const Group&, const std::byte* in, std::size_t in_stride, std::byte* out,
-                               std::size_t out_stride, const Marks&);
 
 inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
 inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
@@ -112,20 +105,6 @@ __global__ void __launch_bounds__(1024)
   batch.count = min(per_block, batch.count - first);
   serve_by(functor, Team(0, blockDim.x, &scratch), batch, Granularity::automatic, marks,
            reinterpret_cast<std::byte*>(stage), staging);
-}
-
-template <class F, class Marks>
-void launch_batch(const F& functor, const BatchView& batch, unsigned block, cudaStream_t stream) {
-  if (batch.count == 0) return;
-  const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
-  const unsigned warps = std::max(1u, block / 32);
-  unsigned per_block = 1;  // a large message fills a block by itself
-  if (at_once != 0) per_block = std::min(at_once, batch.in_stride <= kLargestPerThread ? block : warps);
-  per_block = std::min(per_block, batch.count);
-  const unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
-  const unsigned grid = (batch.count + per_block - 1) / per_block;
-  batch_kernel<<<grid, block, staging, stream>>>(functor, batch, Marks(batch.marks), per_block, staging);
-  check(cudaGetLastError(), "launching a workload's kernel");
 }
 
 }  // namespace feedrate

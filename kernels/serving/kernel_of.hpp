@@ -3,9 +3,9 @@
 
 #include "common/device/device.hpp"
 #include "common/error.hpp"
-#include "kernels/serving/group.hpp"
+#include "kernels/serving/serve.hpp"
 #ifdef __CUDACC__
-#include "kernels/serving/batch.cuh"
+#include "kernels/serving/launching.hpp"
 #include "kernels/serving/resident.cuh"
 #endif
 
@@ -25,38 +25,6 @@
 /// 16 behind `bytes` is allowed. A result's checksum is for whoever wants one; the ring does not look at it.
 namespace feedrate {
 
-/// One message by one group: the functor, and the header that every result carries.
-template <class F, class Group, class Marks>
-FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
-                               std::byte* out, std::size_t out_stride, const Marks& marks) {
-  Header header = *reinterpret_cast<const Header*>(in);
-  const bool marked = group.rank() == 0 && marks.samples(header.id);
-  if (marked) marks.begin(header.id);
-  const std::size_t length = header.length;
-  Fault fault = Fault::none;
-  if (length > in_stride - sizeof(Header)) {
-    fault = Fault::too_long;
-  } else if (!F::accepts(length)) {
-    fault = Fault::bad_length;
-  } else if (F::result_bytes(length) > out_stride - sizeof(Header)) {
-    fault = Fault::too_long;
-  } else if constexpr (requires { functor.fault(header, in, length); }) {
-    fault = functor.fault(header, in + sizeof(Header), length);
-  } else if constexpr (requires { functor.refuses(in, length); }) {
-    if (functor.refuses(in + sizeof(Header), length)) fault = Fault::refused;
-  }
-  if (fault == Fault::none) {
-    const auto* payload = reinterpret_cast<const Vec16*>(in + sizeof(Header));
-    header.checksum = group.sum(functor(group, payload, length, reinterpret_cast<Vec16*>(out + sizeof(Header))));
-    header.length = static_cast<std::uint32_t>(F::result_bytes(length));
-  } else {
-    header.checksum = 0;
-    header.length = kFailed | static_cast<std::uint32_t>(fault);
-  }
-  if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
-  if (marked) marks.end(header.id);
-}
-
 /// `Base` is Kernel, or an interface that adds to it.
 template <class F, class Base = Kernel>
 class KernelOf : public Base {
@@ -64,7 +32,7 @@ class KernelOf : public Base {
   explicit KernelOf(F functor = F()) : functor_(std::move(functor)) {}
 
   void run_on_cpu(const BatchView& batch) const override {
-    const typename Base::KernelMarks marks(batch.marks);
+    const Marks marks(batch.marks);
     for (std::uint32_t i = 0; i < batch.count; ++i) {
       serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,
                     batch.out + std::size_t{i} * batch.out_stride, batch.out_stride, marks);
@@ -72,14 +40,17 @@ class KernelOf : public Base {
   }
 #ifdef __CUDACC__
   void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
-    launch_batch<F, typename Base::KernelMarks>(functor_, batch, block, static_cast<cudaStream_t>(stream));
+    const Marks marks(batch.marks);
+    launch_batch(address_of(batch_kernel<F, Marks>), &functor_, &marks, batch, block,
+                 static_cast<cudaStream_t>(stream));
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {
-    launch_resident<F, typename Base::KernelMarks>(functor_, lanes, shape, static_cast<cudaStream_t>(stream));
+    launch_resident(resident_kernels(shape)[resident_form(lanes.front(), shape)], &functor_, lanes, shape,
+                    static_cast<cudaStream_t>(stream));
   }
   unsigned resident_blocks_that_fit(const ResidentShape& shape) const override {
-    return resident_blocks<F, typename Base::KernelMarks>(shape);
+    return resident_blocks(resident_kernels(shape), shape);
   }
 #else
   void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("built without CUDA"); }
@@ -87,6 +58,19 @@ class KernelOf : public Base {
     throw Failure("built without CUDA");
   }
   unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
+#endif
+
+ private:
+  using Marks = typename Base::KernelMarks;
+#ifdef __CUDACC__
+  static ResidentKernels resident_kernels(const ResidentShape& shape) {
+    const auto kernels =
+        []<bool by_warp, std::size_t... form>(std::bool_constant<by_warp>, std::index_sequence<form...>) {
+      return ResidentKernels{address_of(resident_kernel<F, Marks, form, by_warp>)...};
+    };
+    constexpr std::make_index_sequence<kResidentForms> forms;
+    return teams_are_warps(shape) ? kernels(std::true_type(), forms) : kernels(std::false_type(), forms);
+  }
 #endif
 
  protected:

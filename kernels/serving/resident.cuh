@@ -1,8 +1,6 @@
 #pragma once
-#include <array>
-#include <limits>
-#include <utility>
-
+#include "common/device/device_clock.hpp"
+#include "common/ring/lane.hpp"
 #include "kernels/serving/batch.cuh"
 
 /// The resident form of a workload: one block a lane, split into teams that poll the lane by turns and work on what
@@ -270,11 +268,9 @@ inline __device__ unsigned dynamic_shared_bytes() {
   return bytes;
 }
 
-/// A kernel for each kind of lane and team, because small code stays in the caches next to the SM: a lone message runs
-/// through all of it once, and would wait for the L2 at every jump. `kUnits`: of a flagged slot in each thread; 0: by
-/// counter; kMany: by flags, several messages at a look.
-inline constexpr unsigned kMany = kUnitsPerThread + 1;
-template <class F, class Marks, unsigned kUnits, bool by_warp>
+/// A kernel for each form of lane and kind of team, because small code stays in the caches next to the SM: a lone
+/// message runs through all of it once, and would wait for the L2 at every jump.
+template <class F, class Marks, unsigned form, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
@@ -288,10 +284,10 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
   const auto serve = [&](const auto& team) {
-    if constexpr (kUnits == kMany) {
+    if constexpr (form == kMany) {
       serve_flagged_many(functor, team, lane, &state, shape, marks, poller, mine, staging);
-    } else if constexpr (kUnits != 0) {
-      serve_flagged<kUnits>(functor, team, lane, &state, shape, marks, poller, mine);
+    } else if constexpr (form != 0) {
+      serve_flagged<form>(functor, team, lane, &state, shape, marks, poller, mine);
     } else {
       serve_counted(functor, team, lane, &state, shape, marks, &claimed_ns[poller], mine, staging);
     }
@@ -306,70 +302,6 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   } else {
     serve(Team(poller, size, &scratch[poller]));
   }
-}
-
-template <class F>
-using ResidentKernel = void (*)(F, const LaneView*, ResidentShape);
-
-/// The kernels for a shape: by counter, by flags for small and for larger slots, and for several of them.
-template <class F, class Marks>
-std::array<ResidentKernel<F>, kMany + 1> resident_kernels(const ResidentShape& shape) {
-  const auto kernels = [](auto by_warp) {
-    return []<std::size_t... units>(std::index_sequence<units...>) {
-      return std::array<ResidentKernel<F>, sizeof...(units)>{
-          resident_kernel<F, Marks, units, decltype(by_warp)::value>...};
-    }
-    (std::make_index_sequence<kMany + 1>());
-  };
-  return shape.block == 32 * shape.pollers ? kernels(std::true_type()) : kernels(std::false_type());
-}
-
-template <class F, class Marks>
-ResidentKernel<F> resident_kernel_for(const LaneView& lane, const ResidentShape& shape) {
-  const unsigned team = shape.block / shape.pollers;
-  if (lane.notify == Notify::counter) return resident_kernels<F, Marks>(shape)[0];
-  const bool many = many_at_a_look(lane, shape, kStagingBytes / shape.pollers) > 1;
-  return resident_kernels<F, Marks>(shape)[many ? kMany : (lane.in_units + team - 1) / team];
-}
-
-/// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
-/// its SM to itself anyway, as there are more SMs than lanes.
-template <class F>
-unsigned resident_staging(ResidentKernel<F> kernel) {
-  constexpr int kMost = 128 << 10, kStatic = 4 << 10;
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, staging), "cudaFuncSetAttribute");
-  return static_cast<unsigned>(staging);
-}
-
-/// All lanes are of one kind.
-template <class F, class Marks>
-void launch_resident(const F& functor, std::span<const LaneView> lanes, const ResidentShape& shape,
-                     cudaStream_t stream) {
-  const ResidentKernel<F> kernel = resident_kernel_for<F, Marks>(lanes.front(), shape);
-  const unsigned staging = resident_staging<F>(kernel);
-  kernel<<<static_cast<unsigned>(lanes.size()), shape.block, staging, stream>>>(functor, lanes.data(), shape);
-  check(cudaGetLastError(), "launching a workload's resident kernel");
-}
-
-/// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
-/// Asking loads the kernels, so that their first launch waits for nothing.
-template <class F, class Marks>
-unsigned resident_blocks(const ResidentShape& shape) {
-  int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  for (const ResidentKernel<F> kernel : resident_kernels<F, Marks>(shape)) {
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
-                                                        resident_staging<F>(kernel)),
-          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-    fewest = std::min(fewest, blocks);
-  }
-  return static_cast<unsigned>(processors * fewest);
 }
 
 }  // namespace feedrate

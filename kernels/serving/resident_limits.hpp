@@ -10,4 +10,8 @@ inline constexpr unsigned kUnitsPerThread = 2;
 /// As many, where a look takes in several slots: a batch makes up for the larger kernel.
 inline constexpr unsigned kUnitsPerThreadOfMany = 4;
 
+/// The forms of a resident kernel: 0 serves by counter, 1 to kUnitsPerThread by flags with so many units in each
+/// thread, and kMany by flags, several messages at a look.
+inline constexpr unsigned kMany = kUnitsPerThread + 1, kResidentForms = kMany + 1;
+
 }  // namespace feedrate

@@ -1,5 +1,6 @@
 """What the Python ring reaches on this machine, as one JSON line a figure: single calls beside the C++ ring's lone
-messages, views, asyncio, `gpuqueue`, memory over 10⁸ messages, and PyTorch in the same process.
+messages, views, asyncio, `gpuqueue`, memory over 10⁸ messages, a kernel of one's own, tensors, and PyTorch in the same
+process. `python python/benchmarks/table.py rows.jsonl` makes a table of it.
 
     python python/benchmarks/ring.py [--device cuda] [--scale 1.0] [--out rows.jsonl]
 
@@ -8,10 +9,13 @@ Every result is compared with what was sent; a wrong or missing one ends the run
 
 import argparse
 import asyncio
+import contextlib
 import json
+import os
 import resource
 import statistics
 import sys
+import tempfile
 import threading
 import time
 
@@ -20,7 +24,7 @@ import numpy as np
 import feedrate
 import gpuqueue
 
-OFFSETS = np.arange(8, dtype=np.uint64)[None, :] << np.uint64(40)
+OFFSETS = np.arange(8, dtype=np.uint64) << np.uint64(40)
 
 
 def rss_mib() -> float:
@@ -56,26 +60,33 @@ def cpp_lone(device: str) -> float:
 
 def views(device: str, n: int, block: int = 8192) -> dict[str, float]:
     """A thread that produces and one that collects; all 64 bytes of each message are written, and compared."""
+    # NumPy is slow at rows of eight words that lie apart: words are worked on side by side, and rows copied whole.
+    offsets = np.tile(OFFSETS, block)
+    numbers = np.repeat(np.arange(block, dtype=np.uint64), 8) + offsets
     with feedrate.Ring("echo", message_bytes=64, lanes=8, capacity=16384, device=device) as ring:
         failure: list[BaseException] = []
 
         def produce() -> None:
-            sent = 0
+            words, sent = np.empty_like(numbers), 0
+            rows = words.view("V64")
             while sent < n and not failure:
                 with ring.reserve(min(block, n - sent), timeout=30) as messages:
-                    words = messages.payload.view(np.uint64)
-                    np.add(messages.id[:, None], OFFSETS, out=words)
+                    np.add(numbers, messages.id[0], out=words)
+                    messages.payload.view("V64")[:, 0] = rows[: len(messages)]
                     sent += len(messages)
 
         def collect() -> None:
-            received, total = 0, 0
+            words, received, total = np.empty_like(numbers), 0, 0
+            rows = words.view("V64")
             try:
                 while received < n:
                     with ring.poll(block, timeout=30) as answers:
-                        ids = np.array(answers.id)
-                        words = answers.payload.view(np.uint64)
-                        assert (words == ids[:, None] + OFFSETS).all() and not answers.status.any()
-                        received += len(ids)
+                        ids, many = np.array(answers.id), len(answers)
+                        rows[:many] = answers.payload.view("V64")[:, 0]
+                        expected = np.repeat(ids, 8)
+                        expected += offsets[: 8 * many]
+                        assert np.array_equal(words[: 8 * many], expected) and not answers.status.any()
+                        received += many
                         total += int(ids.sum())
                 assert total == n * (n - 1) // 2, "a message is lost or came twice"
             except BaseException as error:
@@ -132,47 +143,104 @@ def queue(device: str, n: int) -> dict[str, float]:
     return {"round_trips_per_second": n / seconds, **percentiles(times)}
 
 
-def beside_torch(seconds: float) -> dict[str, float]:
-    """PyTorch allocates, computes, frees and synchronizes while another thread's messages come now and then, and under
-    full load inside parked()."""
+SCALE = """
+struct Scale {
+  float factor = 1;
+  template <class Group>
+  void operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    for (std::size_t i = group.rank(); i < bytes / 16; i += group.size()) {
+      Vec16 piece = in[i];
+      for (auto& word : piece.word) word = __float_as_uint(__uint_as_float(word) * factor);
+      out[i] = piece;
+    }
+  }
+};
+"""
+
+
+def own_kernel() -> dict[str, float]:
+    """A text's first call, into an empty cache and from it; the GPU's context is there already."""
+    with feedrate.Ring("echo", device="cuda") as ring:
+        ring.call(b"x")
+    found = {}
+    kept = os.environ.get("XDG_CACHE_HOME")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        for which in ("first_call_s", "from_the_cache_s"):
+            start = time.perf_counter()
+            with feedrate.Ring(feedrate.kernel(SCALE, factor=2.5), message_bytes=64, device="cuda") as ring:
+                answer = ring.call(np.arange(16, dtype=np.float32))
+                found[which] = time.perf_counter() - start
+                assert (np.frombuffer(answer, np.float32) == np.arange(16) * 2.5).all()
+        os.environ.pop("XDG_CACHE_HOME")
+    if kept is not None:
+        os.environ["XDG_CACHE_HOME"] = kept
+    return found
+
+
+def tensors(size: int, n: int) -> dict[str, float]:
+    """A tensor on the GPU, worked on by address, and over the host: there, through a ring, and back."""
     import torch
 
-    with feedrate.Ring("echo", message_bytes=64, lanes=2, device="cuda") as ring:
-        over, answered, pause = threading.Event(), [0], [0.02]
+    scale = feedrate.kernel(SCALE, factor=2.5)
+    source = torch.rand(size // 4, device="cuda")
+    out, wanted = torch.empty_like(source), source * 2.5
+    here, there = [], []
+    with (
+        feedrate.TensorRing(scale, device="cuda", lanes=1) as by_address,
+        feedrate.Ring(scale, message_bytes=size, lanes=1, capacity=4, device="cuda") as ring,
+    ):
+        for _ in range(n):
+            out.zero_()
+            start = time.perf_counter()
+            by_address.call(source, out)
+            here.append(time.perf_counter() - start)
+            assert torch.equal(out, wanted)
+            start = time.perf_counter()
+            answer = ring.call(source.cpu().numpy())
+            back = torch.frombuffer(bytearray(answer), dtype=torch.float32).to("cuda")
+            torch.cuda.current_stream().synchronize()
+            there.append(time.perf_counter() - start)
+            assert torch.equal(back, wanted)
+    return {"bytes": size, "p50_us": percentiles(here)["p50_us"], "over_the_host_p50_us": percentiles(there)["p50_us"]}
+
+
+def beside_torch(seconds: float, parked: bool) -> dict[str, float]:
+    """PyTorch allocates, computes, frees, compiles, and synchronizes the device, while another thread's messages come
+    one after the other: with `parked`, or by the ring's own watchdog alone."""
+    import torch
+
+    with feedrate.Ring("echo", message_bytes=64, lanes=2, device="cuda", longest_stay=0.1) as ring:
+        over, answered = threading.Event(), [0]
 
         def feed() -> None:
             while not over.is_set():
                 assert ring.call(b"x" * 64) == b"x" * 64
                 answered[0] += 1
-                if pause[0]:
-                    time.sleep(pause[0])
 
         feeder = threading.Thread(target=feed)
         feeder.start()
-        longest = {"now and then": 0.0, "under load": 0.0}
-        rounds = 0
-        for load, nap in (("now and then", 0.02), ("under load", 0.0)):
-            pause[0] = nap
-            until = time.monotonic() + seconds / 2
-            while time.monotonic() < until:
-                start = time.monotonic()
-                if nap:
-                    torch_work(torch, rounds)
-                else:
-                    with ring.parked():
-                        torch_work(torch, rounds)
-                longest[load] = max(longest[load], time.monotonic() - start)
-                rounds += 1
+        rounds, longest = 0, 0.0
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            start = time.monotonic()
+            with ring.parked() if parked else contextlib.nullcontext():
+                torch_work(torch, rounds)
+            longest = max(longest, time.monotonic() - start)
+            rounds += 1
         over.set()
         feeder.join()
-        return {"rounds": rounds, "answered": answered[0], "restarts": ring.stats()["restarts"],
-                "longest_now_and_then_s": longest["now and then"], "longest_under_load_s": longest["under load"]}  # fmt: skip
+        return {"seconds": seconds, "rounds": rounds, "answered": answered[0], "restarts": ring.stats()["restarts"],
+                "longest_round_s": longest}  # fmt: skip
 
 
 def torch_work(torch, number: int) -> None:
+    """Ends right in finite time, or the ring has stood in the way."""
     a = torch.full((1024, 1024 + number % 7), 1.5, device="cuda")
-    total = float((a @ a.T).sum().item())
-    assert total > 0
+    assert float((a @ a.T).sum().item()) > 0
+    if number % 16 == 0:  # a kernel that is new to the process
+        text = f"template <typename T> T next(T x) {{ return x + T({number}); }}"
+        assert float(torch.cuda.jiterator._create_jit_fn(text)(a).mean().item()) == 1.5 + number
     del a
     torch.cuda.empty_cache()
     torch.cuda.synchronize()
@@ -193,7 +261,10 @@ def main() -> int:
     measures += [("gpuqueue", lambda: queue(device, int(50_000 * scale)))] * 3
     measures += [("views, long", lambda: views(device, int(1e8 * scale)))]
     if device == "cuda":
-        measures += [("beside torch", lambda: beside_torch(20 * scale))]
+        measures += [("own kernel", own_kernel)] * 3
+        measures += [("tensors", lambda size=size: tensors(size, int(300 * scale))) for size in (1 << 12, 1 << 16, 1 << 20)]
+        measures += [("beside torch", lambda: beside_torch(60 * scale, False))]
+        measures += [("beside torch, parked()", lambda: beside_torch(5 * scale, True))]
     said = {"device": device, "revision": feedrate.__revision__, "python": sys.version.split()[0], "numpy": np.__version__}
     code = 0
     with open(chosen.out, "a") as out:

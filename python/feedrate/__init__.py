@@ -15,9 +15,11 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError("feedrate: free-threaded Python is not supported; start it with the GIL (PYTHON_GIL=1)")
 
 from . import _core
-from .errors import Error, MessageFailed, RingClosed, ViewExpired
+from .errors import CompileError, Error, MessageFailed, RingClosed, ViewExpired
 from .harness import compare, executable, floors, load, report, run, sweep
+from .kernels import Kernel, kernel
 from .ring import Ring
+from .tensors import TensorRing
 from .views import FAULTS, Answers, Messages
 
 __version__ = _core.version
@@ -44,11 +46,14 @@ def devices() -> list[dict[str, Any]]:
 __all__ = [
     "FAULTS",
     "Answers",
+    "CompileError",
     "Error",
+    "Kernel",
     "MessageFailed",
     "Messages",
     "Ring",
     "RingClosed",
+    "TensorRing",
     "ViewExpired",
     "__revision__",
     "__version__",
@@ -56,6 +61,7 @@ __all__ = [
     "devices",
     "executable",
     "floors",
+    "kernel",
     "load",
     "report",
     "run",

@@ -21,8 +21,12 @@ class MessageFailed(Error):
         self.fault = fault
 
 
+class CompileError(Error):
+    """A work function in CUDA C++ does not compile; the text is the compiler's."""
+
+
 class ViewExpired(Error):
     """A view of slots was used after its block had ended."""
 
 
-__all__ = ["Error", "MessageFailed", "RingClosed", "ViewExpired"]
+__all__ = ["CompileError", "Error", "MessageFailed", "RingClosed", "ViewExpired"]

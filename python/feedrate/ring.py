@@ -8,7 +8,6 @@ import contextlib
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
@@ -17,8 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from .errors import Error, MessageFailed, RingClosed
-from .views import FAULTS, Answers, Messages, serve_batches
+from .delivery import Courier, LoopBox, ending_error
+from .errors import Error, RingClosed
+from .kernels import Kernel, device_of
+from .views import Answers, Messages, serve_batches
 
 _FOR_EVER = -1.0
 _rings: weakref.WeakSet[Ring] = weakref.WeakSet()
@@ -29,8 +30,9 @@ class Ring:
 
     Parameters
     ----------
-    work : str or callable
-        ``"echo"`` (a result is its message), or a Python function on batches, which the CPU device serves:
+    work : str, Kernel or callable
+        ``"echo"`` (a result is its message), a work function in CUDA C++ (`feedrate.kernel`), or a Python function on
+        batches, which the CPU device serves:
         ``function(messages, lengths)`` with arrays (n, message_bytes) of uint8 and (n,) of uint32 returns an array of
         n rows, or that and the rows' lengths. An exception fails the batch's messages.
     message_bytes, result_bytes : int
@@ -44,8 +46,9 @@ class Ring:
     idle : {"park", "spin", "backoff"}
         What the grid does while nothing comes. ``"park"`` leaves the GPU after `park_after` seconds, and is started
         again by the next message; the others keep it, and stand in the way of whoever waits for the whole device.
-    park_after : float
-        Seconds.
+    park_after, longest_stay : float
+        Seconds. A ring that parks and is never idle leaves the GPU every `longest_stay` for a moment (about
+        `park_after`), so that calls that wait for the whole device come to an end.
 
     Raises
     ------
@@ -63,7 +66,7 @@ class Ring:
 
     def __init__(
         self,
-        work: str | Callable[..., Any] = "echo",
+        work: str | Kernel | Callable[..., Any] = "echo",
         *,
         message_bytes: int = 64,
         result_bytes: int | None = None,
@@ -72,6 +75,8 @@ class Ring:
         device: str = "auto",
         idle: Literal["park", "spin", "backoff"] = "park",
         park_after: float = 0.01,
+        longest_stay: float = 1.0,
+        _by_address: bool = False,
     ) -> None:
         result_bytes = message_bytes if result_bytes is None else result_bytes
         for name, value, most in (
@@ -84,15 +89,20 @@ class Ring:
                 raise ValueError(f"{name}: {value!r} is not possible; allowed: whole numbers from 1 to {most}")
         if idle not in ("park", "spin", "backoff"):
             raise ValueError(f"idle: {idle!r} is not possible; allowed: 'park', 'spin', 'backoff'")
-        if not 1e-6 <= park_after <= 3600:
-            raise ValueError(f"park_after: {park_after!r} is not possible; allowed: seconds from 1e-6 to 3600")
-        kind, index = _device(device)
+        for name, seconds, least in (("park_after", park_after, 1e-6), ("longest_stay", longest_stay, 0.01)):
+            if not least <= seconds <= 3600:
+                raise ValueError(f"{name}: {seconds!r} is not possible; allowed: seconds from {least} to 3600")
+        kind, index = device_of(device)
         self.message_bytes, self.result_bytes, self.idle = message_bytes, result_bytes, idle
         self._work_error: BaseException | None = None
         self._serving: set[int] = set()  # threads that are in the work function now
-        if callable(work):
-            if kind == "cuda":
-                raise ValueError(f"device: {device!r} is not possible; allowed: 'cpu' or 'auto', for a Python function")
+        served: Any = work
+        if isinstance(work, Kernel):
+            served = work.cpu if kind == "cpu" and work.cpu and not _by_address else work._on(kind, index, _by_address)
+        elif callable(work) and device.startswith("cuda"):
+            raise ValueError(f"device: {device!r} is not possible; allowed: 'cpu' or 'auto', for a Python function")
+        if callable(served):
+            kind, index = "cpu", 0
             # The extension keeps what serves the batches, and that must not keep the ring.
             me = weakref.ref(self)
 
@@ -101,13 +111,15 @@ class Ring:
                 if ring is not None:
                     ring._work_error = error
 
-            work = serve_batches(_marked(work, self._serving), message_bytes, result_bytes, failed)
+            served = serve_batches(_marked(served, self._serving), message_bytes, result_bytes, failed)
+        self._work = work  # arrays that a kernel points to live as long
         self._core = _core.Ring(
-            work, kind, index, message_bytes, result_bytes, lanes, capacity, idle, float(park_after)
-        )
+            served, kind, index, message_bytes, result_bytes, lanes, capacity, idle, float(park_after),
+            float(longest_stay), _by_address,
+        )  # fmt: skip
         self._lock = threading.Lock()
-        self._courier: _Courier | None = None
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopBox] = weakref.WeakKeyDictionary()
+        self._courier: Courier | None = None
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBox] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # not while parked() holds it
         self._open.set()
         self._parker: int | None = None
@@ -157,7 +169,7 @@ class Ring:
             return answer
         if answer is None:
             raise TimeoutError(f"no result within {timeout} s")
-        raise self._error(*answer) from self._work_error
+        raise ending_error(*answer) from self._work_error
 
     def submit(self, payload: Any, *, block: bool = True, timeout: float | None = None) -> Future[bytes]:
         """Sends a message; its result comes in a future.
@@ -176,7 +188,7 @@ class Ring:
         loop = asyncio.get_running_loop()
         box = self._loops.get(loop)
         if box is None:
-            box = self._loops[loop] = _LoopBox(self, loop)
+            box = self._loops[loop] = LoopBox(self, loop)
         future: asyncio.Future[bytes] = loop.create_future()
         buffer = _buffer(payload)
         if box.waiting or not self._open.is_set() or not self._core.submit(buffer, box.mailbox, future, 0.0):
@@ -203,7 +215,7 @@ class Ring:
             received += len(came)
             for number, payload, fault, ending in came:
                 if payload is None:
-                    raise self._error(fault, ending) from self._work_error
+                    raise ending_error(fault, ending) from self._work_error
                 found.append((number, payload))
             return found
 
@@ -374,106 +386,8 @@ class Ring:
             if self.closed:
                 raise RingClosed("the ring is closed")
             if self._courier is None:
-                self._courier = _Courier(self._core, self._error)
+                self._courier = Courier(self._core)
             return self._courier.mailbox
-
-    @staticmethod
-    def _error(fault: int, ending: int) -> Error:
-        if ending == 1:
-            return MessageFailed(FAULTS[fault] if fault < len(FAULTS) else str(fault))
-        return RingClosed("the ring was closed before the result came" if ending == 2 else "the ring broke")
-
-
-class _Courier:
-    """A thread that puts results into the futures of `submit`."""
-
-    def __init__(self, core: _core.Ring, error: Callable[[int, int], Error]) -> None:
-        self.mailbox = _core.Mailbox()
-        self._core, self._error, self._ending = core, error, threading.Event()
-        self._thread = threading.Thread(target=self._run, name="feedrate-courier", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            last = self._ending.is_set()
-            self.mailbox.wait(0.0 if last else 0.1)
-            for future, payload, fault, ending in self._core.take(self.mailbox):
-                if not future.set_running_or_notify_cancel():
-                    continue
-                if payload is None:
-                    future.set_exception(self._error(fault, ending))
-                else:
-                    future.set_result(payload)
-            if last:
-                return
-
-    def end(self) -> None:
-        self._ending.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-
-class _LoopBox:
-    """What one event loop expects from a ring."""
-
-    def __init__(self, ring: Ring, loop: asyncio.AbstractEventLoop) -> None:
-        self.mailbox = _core.Mailbox()
-        self.waiting: deque[tuple[bytes, asyncio.Future[bytes]]] = deque()
-        self._ring, self._loop = weakref.ref(ring), weakref.ref(loop)
-        self._core = ring._core
-        self._retry: asyncio.TimerHandle | None = None
-        loop.add_reader(self.mailbox.fileno(), self._deliver)
-
-    def queue(self, payload: bytes, future: asyncio.Future[bytes]) -> None:
-        self.waiting.append((payload, future))
-        self._later()
-
-    def _later(self) -> None:
-        loop = self._loop()
-        if self._retry is None and loop is not None:
-            self._retry = loop.call_later(0.001, self._send)
-
-    def _deliver(self) -> None:
-        ring = self._ring()
-        for future, payload, fault, ending in self._core.take(self.mailbox):
-            if future.done():
-                continue
-            if payload is not None:
-                future.set_result(payload)
-            else:
-                error: Error = Ring._error(fault, ending)
-                error.__cause__ = ring._work_error if ring else None
-                future.set_exception(error)
-        if self.waiting:
-            self._send()
-
-    def _send(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
-        ring = self._ring()
-        while self.waiting and ring is not None and ring._open.is_set():
-            payload, future = self.waiting[0]
-            if not future.done():
-                try:
-                    if not self._core.submit(payload, self.mailbox, future, 0.0):
-                        break
-                except Exception as error:  # noqa: BLE001  (the next in the queue must not hear of it)
-                    future.set_exception(RingClosed(str(error)) if isinstance(error, Error) else error)
-            self.waiting.popleft()
-        if self.waiting:
-            self._later()
-
-    def end(self) -> None:
-        loop = self._loop()
-        if loop is None or loop.is_closed():
-            return
-        self._deliver()
-        while self.waiting:
-            _, future = self.waiting.popleft()
-            if not future.done():
-                future.set_exception(RingClosed("the ring was closed before the message was sent"))
-        loop.remove_reader(self.mailbox.fileno())
 
 
 def _buffer(payload: Any) -> Any:
@@ -500,13 +414,6 @@ def _buffer(payload: Any) -> Any:
             "contiguous ones (numpy.ascontiguousarray makes one)"
         )
     return payload
-
-
-def _device(device: str) -> tuple[str, int]:
-    kind, colon, index = device.partition(":")
-    if kind not in ("auto", "cuda", "cpu") or (colon and (kind != "cuda" or not index.isdecimal())):
-        raise ValueError(f"device: {device!r} is not possible; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'")
-    return kind, int(index) if colon else 0
 
 
 def _marked(function: Callable[..., Any], serving: set[int]) -> Callable[..., Any]:

@@ -113,7 +113,7 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = (from + tried) % config_.lanes;
     const std::lock_guard lock(lanes_[index].in);
-    if (paused_.load() || stopped_.load()) break;  // stop() waits for this lock before it looks at what was sent
+    if (paused_.load() != 0 || stopped_.load()) break;  // stop() waits for this lock before it looks at what was sent
     RingLane& lane = ring_.lane(index);
     const Messages room = lane.reserve(1);
     if (room.empty()) continue;
@@ -293,13 +293,17 @@ void Calls::stop(RingStop how, std::chrono::nanoseconds patience) {
 }
 
 void Calls::pause(bool on) {
-  paused_.store(on);
+  paused_.fetch_add(on ? 1 : -1);
   for (Lane& lane : lanes_) const std::lock_guard last(lane.in);
 }
 
 bool Calls::parked() {
   collect();  // what nobody waits for any more
   return !started_.load() || stopped_.load() || (in_flight() == 0 && ring_.stats().parked_lanes == config_.lanes);
+}
+
+bool Calls::resting() const {
+  return !started_.load() || stopped_.load() || ring_.stats().parked_lanes == config_.lanes;
 }
 
 }  // namespace feedrate::python

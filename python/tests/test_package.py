@@ -78,7 +78,7 @@ def test_types_hold_in_strict_mode(tmp_path):
         "with feedrate.Ring('echo') as ring:\n    answer: bytes = ring.call(b'x')\n"
         "number: int = gpuqueue.GpuQueue().enqueue(b'x')\n"
     )
-    modules = ["ring", "views", "harness", "redis", "errors", "__init__", "__main__"]
+    modules = ["delivery", "errors", "harness", "kernels", "redis", "ring", "tensors", "views", "__init__", "__main__"]
     package = ["-m", "gpuqueue", *(word for one in modules for word in ("-m", f"feedrate.{one}".removesuffix(".__init__")))]
     for words in (package, [str(use)]):
         found = python("-m", "mypy", "--strict", "--no-error-summary", "--follow-imports", "silent", *words, cwd=tmp_path)

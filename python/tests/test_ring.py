@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import feedrate
 import numpy as np
@@ -83,7 +85,7 @@ def test_what_is_no_message_is_refused_by_name(ring, way, payload, error, said):
         ({"device": "cpu:1"}, "device: 'cpu:1' is not possible"),
         ({"idle": "sleep"}, "idle: 'sleep' is not possible; allowed: 'park', 'spin', 'backoff'"),
         ({"park_after": -1}, "park_after: -1 is not possible"),
-        ({"work": "scale"}, "kernel: 'scale' is not possible"),
+        ({"work": "scale"}, "work: 'scale' is not possible"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, said):
@@ -418,6 +420,79 @@ def test_a_python_function_needs_the_cpu():
 
 
 # --- its end
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="a Python function")
+def test_a_function_may_drop_its_own_ring():
+    """The last reference goes in the thread that closing waits for."""
+    ran = run_python("""
+        import feedrate, threading
+        dropped = threading.Event()
+        def work(messages, lengths):
+            held.clear()
+            dropped.set()
+            return messages
+        for _ in range(5):
+            dropped.clear()
+            held = [feedrate.Ring(work, device="cpu")]
+            try:
+                future = held[0].submit(b"x")
+            finally:
+                assert dropped.wait(10)
+            try:
+                future.result(10)
+            except feedrate.RingClosed:
+                pass
+        print("well")
+    """)
+    assert ran.returncode == 0 and ran.stdout == "well\n", ran
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="a Python function")
+def test_a_ring_that_its_function_holds_is_collected():
+    class Service:
+        def __init__(self):
+            self.ring = feedrate.Ring(self.work, device="cpu")
+
+        def work(self, messages, lengths):
+            return messages
+
+    service = Service()
+    assert service.ring.call(b"x")[:1] == b"x"
+    threads = threading.active_count()
+    gone = weakref.ref(service)
+    del service
+    gc.collect()
+    assert gone() is None and threading.active_count() <= threads
+
+
+def test_a_ring_that_is_always_busy_leaves_the_device_now_and_then():
+    with feedrate.Ring("echo", lanes=1, device=DEVICE, park_after=0.001, longest_stay=0.05) as ring:
+        until = time.monotonic() + 10
+        while ring.stats()["restarts"] < 5 and time.monotonic() < until:
+            assert ring.call(b"x") == b"x"
+        assert ring.stats()["restarts"] >= 5
+    with feedrate.Ring("echo", lanes=1, device=DEVICE, park_after=0.001, longest_stay=3600) as ring:
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            assert ring.call(b"x") == b"x"
+        assert ring.stats()["restarts"] <= 2  # where this thread itself was kept waiting
+
+
+def test_views_go_on_while_a_watchdog_is_at_work():
+    with feedrate.Ring("echo", lanes=2, capacity=256, device=DEVICE, park_after=0.001, longest_stay=0.02) as ring:
+        sent = received = 0
+        until = time.monotonic() + 1
+        while time.monotonic() < until or received < sent:
+            if time.monotonic() < until:
+                with ring.reserve(64, timeout=10) as messages:
+                    messages.payload[:] = 5
+                    sent += len(messages)
+            while received < sent:
+                with ring.poll(64, timeout=10) as answers:
+                    assert (answers.payload == 5).all()
+                    received += len(answers)
+        assert ring.stats()["restarts"] > 2
 
 
 def test_a_closed_ring_says_so(ring):

@@ -1,3 +1,4 @@
+#include "common/device/clock_map.hpp"
 #include "common/device/device_clock.hpp"
 
 #include <cstdio>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/ring/flagged_look.hpp"
+#include "common/ring/lane_ends.hpp"
 #include "tests/support/explorer.hpp"
 
 /// The ring protocol as a program for the explorer: a producer, pollers and a collector on one lane of a few slots.

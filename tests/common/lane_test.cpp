@@ -1,4 +1,5 @@
 #include "common/ring/flagged_look.hpp"
+#include "common/ring/lane_ends.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

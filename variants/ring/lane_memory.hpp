@@ -2,6 +2,7 @@
 #include <deque>
 #include <vector>
 
+#include "common/ring/lane_ends.hpp"
 #include "feedrate/ring.hpp"
 
 /// A lane with its memory, as the host has it: both ends, and what stopping and restarting need.

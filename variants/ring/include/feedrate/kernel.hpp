@@ -19,5 +19,6 @@
 ///
 /// Make it in a .cu file that nvcc compiles, for sm_80 or later: then it works on both devices. Made in a .cpp file, it
 /// works on the CPU device alone. One functor must not be made in both kinds of file. The parts of a functor are
-/// described at KernelOf.
+/// described at KernelOf. `KernelOf<ByAddress<F>>` works on what its messages, Addresses, point to.
+#include "kernels/serving/by_address.hpp"
 #include "kernels/serving/kernel_of.hpp"

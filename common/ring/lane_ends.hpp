@@ -1,0 +1,163 @@
+#pragma once
+#include <vector>
+
+#include "common/ring/lane.hpp"
+
+/// The host's two ends of a lane, by counter or by flags.
+namespace feedrate {
+
+/// The host's way in. One thread at a time.
+template <class Memory = SystemMemory>
+class BasicLaneProducer {
+ public:
+  /// `most` messages at once.
+  BasicLaneProducer(const LaneView& lane, std::size_t most)
+      : lane_(lane),
+        direct_(lane.ring),
+        room_(lane.ring),
+        most_(most),
+        copies_(lane.notify == Notify::flags ? most * lane.ring.in_stride + sizeof(Unit) : 0) {}
+  /// Up to `n` messages to write, side by side; empty when the ring is full.
+  Messages reserve(std::uint64_t n) {
+    n = n < most_ ? n : most_;
+    if (lane_.notify == Notify::counter) return direct_.reserve(n);
+    return {copies_.data(), lane_.ring.in_stride, room_.room(n)};
+  }
+  void publish(std::uint64_t n) {
+    if (lane_.notify == Notify::counter) return direct_.publish(n);
+    const std::uint64_t first = room_.published();
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::byte* message = copies_.data() + i * lane_.ring.in_stride;
+      const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(message));
+      // A message that says it is longer than its slot goes as far as the slot does, and fails there.
+      const std::uint32_t units = units_of(sizeof(Header) + length);
+      for (std::uint32_t mirror = 0; mirror < lane_.mirrors; ++mirror) {
+        store_flagged<Memory>(lane_.unit_in(first + i, mirror), first + i, message,
+                              units < lane_.in_units ? units : lane_.in_units);
+      }
+    }
+    room_.publish(n);
+  }
+  std::uint64_t published() const { return lane_.notify == Notify::counter ? direct_.published() : room_.published(); }
+
+ private:
+  LaneView lane_;
+  BasicRingProducer<Memory> direct_;
+  BasicRingRoom<Memory> room_;
+  std::size_t most_;
+  std::vector<std::byte> copies_;  // of messages to be flagged
+};
+
+/// In order, by counter: how far results are there without a gap, from where a claim begins, and looking no further
+/// than `enough`. A claim lies side by side, so what an earlier lap left in a slot ends there at the latest; and no
+/// later lap has begun, as slots are not free before the collector has gone on.
+template <class Memory = SystemMemory>
+std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::uint64_t enough) {
+  while (number < enough) {
+    const std::uint64_t end = Memory::load_acquire(lane.ends[lane.ring.slot(number)]);
+    if (end <= number) break;
+    number = end;
+  }
+  return number;
+}
+
+/// The host's way out. One thread at a time.
+template <class Memory = SystemMemory>
+class BasicLaneCollector {
+ public:
+  /// `most` results at once.
+  BasicLaneCollector(const LaneView& lane, std::size_t most)
+      : lane_(lane),
+        most_(most),
+        copies_(lane.notify == Notify::flags ? most * out_stride() + sizeof(Unit) : 0),
+        handed_over_(lane.results == ResultOrder::as_finished ? lane.ring.capacity : 0) {}
+  /// The next results, side by side, at most `n`; empty when there is none. They stay until released.
+  ConstMessages poll(std::uint64_t n) {
+    n = n < most_ ? n : most_;
+    if (lane_.results == ResultOrder::as_finished) return poll_finished(n);
+    if (lane_.notify == Notify::counter) return poll_in_order(n);
+    return {copies_.data(), out_stride(), take_flagged(released_, n)};
+  }
+  void release(std::uint64_t n) {
+    if (lane_.results == ResultOrder::as_finished) return release_finished(n);
+    released_ += n;
+    Memory::store_release(*lane_.ring.released, released_);
+  }
+
+ private:
+  std::uint32_t out_stride() const { return lane_.ring.out_stride; }
+  ConstMessages poll_in_order(std::uint64_t n) {
+    const std::uint64_t completed = completed_from<Memory>(lane_, completed_, released_ + n);
+    if (completed != completed_) Memory::store_release(*lane_.ring.completed, completed_ = completed);
+    const std::uint64_t ready = completed_ - released_;
+    return {lane_.ring.out_slot(released_), out_stride(), lane_.ring.contiguous(released_, ready < n ? ready : n)};
+  }
+  std::uint64_t take_flagged(std::uint64_t first, std::uint64_t n) {
+    if (partly_ != first) partly_ = first, units_done_ = 0;
+    std::uint64_t ready = 0;
+    for (; ready < n && !handed_over(first + ready); ++ready) {
+      std::uint32_t none = 0;
+      // The first one is read as it comes in, so that little is left to read when it is whole.
+      if (load_flagged<Memory>(lane_.unit_out(first + ready), first + ready, copies_.data() + ready * out_stride(),
+                               lane_.out_units, ready == 0 ? units_done_ : none) != Flagged::whole) {
+        break;
+      }
+    }
+    return ready;
+  }
+  bool finished(std::uint64_t number) {
+    if (lane_.notify == Notify::flags) return Memory::load_unit(*lane_.unit_out(number)).flag == flag_of(number);
+    return Memory::load_acquire(lane_.finished[lane_.ring.slot(number)]) == static_cast<std::uint32_t>(number + 1);
+  }
+  bool handed_over(std::uint64_t number) const {
+    return !handed_over_.empty() && handed_over_[lane_.ring.slot(number)] != 0;
+  }
+
+  /// Looks through what is under way, from where it stopped the last time, for the first run of finished messages.
+  ConstMessages poll_finished(std::uint64_t n) {
+    const std::uint64_t published = Memory::load_relaxed(*lane_.ring.published) & kCountMask;
+    if (scan_ < released_ || scan_ >= published) scan_ = released_;
+    while (scan_ < published && (handed_over(scan_) || !finished(scan_))) ++scan_;
+    std::uint64_t ready = 0;
+    const std::uint64_t most = lane_.ring.contiguous(scan_, n < published - scan_ ? n : published - scan_);
+    if (lane_.notify == Notify::flags) {
+      ready = take_flagged(scan_, most);
+      return {copies_.data(), out_stride(), ready};
+    }
+    while (ready < most && !handed_over(scan_ + ready) && finished(scan_ + ready)) ++ready;
+    return {lane_.ring.out_slot(scan_), out_stride(), ready};
+  }
+  void release_finished(std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) handed_over_[lane_.ring.slot(scan_++)] = 1;
+    const std::uint64_t before = released_;
+    for (; handed_over(released_); ++released_) handed_over_[lane_.ring.slot(released_)] = 0;
+    if (released_ != before) Memory::store_release(*lane_.ring.released, released_);
+  }
+
+  LaneView lane_;
+  std::size_t most_;
+  std::vector<std::byte> copies_;  // of flagged results
+  std::vector<char> handed_over_;  // by slot: results taken before an earlier one
+  std::uint64_t partly_ = 0;       // the number of the result that lies first in the copies, so far
+  std::uint32_t units_done_ = 0;
+  std::uint64_t released_ = 0, completed_ = 0, scan_ = 0;
+};
+
+/// Lets the pollers of a lane end: at once, or (by counter) when all that is published is served. For when the producer
+/// will publish nothing more; flags have no order in which to say "after those", so there the caller waits for the
+/// results first.
+template <class Memory = SystemMemory>
+void stop_lane(const LaneView& lane, std::uint64_t how) {
+  request_stop<Memory>(lane.ring, how);
+  if (lane.notify == Notify::counter) return;
+  for (std::uint32_t mirror = 0; mirror < lane.mirrors; ++mirror) {
+    for (std::uint64_t slot = 0; slot < lane.ring.capacity; ++slot) {
+      Memory::store_unit(*lane.unit_in(slot, mirror), Unit{{}, kStopFlag});
+    }
+  }
+}
+
+using LaneProducer = BasicLaneProducer<>;
+using LaneCollector = BasicLaneCollector<>;
+
+}  // namespace feedrate

@@ -1,0 +1,41 @@
+#pragma once
+#include "kernels/serving/serve.hpp"
+
+namespace feedrate {
+
+/// A message whose payload lies elsewhere, and where its result is to go; both aligned to 16 bytes.
+struct Address {
+  std::uint64_t in = 0;
+  std::uint64_t bytes = 0;  ///< a multiple of 16, as more than them may be read and written otherwise
+  std::uint64_t out = 0;    ///< may be `in`, if the functor can work in place
+  std::uint64_t room = 0;   ///< bytes there
+};
+
+/// F on what messages are the addresses of; the result's length is what comes back. Whoever sends such messages makes
+/// sure that the memory is there, is written, and stays. A ring that notifies by counter orders it like its own slots.
+template <class F>
+struct ByAddress : F {
+  static FEEDRATE_HD bool accepts(std::size_t bytes) { return bytes == sizeof(Address); }
+  static FEEDRATE_HD std::size_t result_bytes(std::size_t) { return sizeof(std::uint64_t); }
+  FEEDRATE_HD Fault fault(const Header& header, const std::byte* payload, std::size_t) const {
+    const auto& at = *reinterpret_cast<const Address*>(payload);
+    if (at.bytes % sizeof(Vec16) != 0 || !F::accepts(at.bytes)) return Fault::bad_length;
+    if (F::result_bytes(at.bytes) > at.room) return Fault::too_long;
+    const auto* const in = reinterpret_cast<const std::byte*>(at.in);
+    if constexpr (requires(const F f) { f.fault(header, in, at.bytes); }) {
+      return F::fault(header, in, at.bytes);
+    } else if constexpr (requires(const F f) { f.refuses(in, at.bytes); }) {
+      return F::refuses(in, at.bytes) ? Fault::refused : Fault::none;
+    } else {
+      return Fault::none;
+    }
+  }
+  template <class Group>
+  FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* message, std::size_t, Vec16* result) const {
+    const auto at = *reinterpret_cast<const Address*>(message);
+    if (group.rank() == 0) *reinterpret_cast<std::uint64_t*>(result) = F::result_bytes(at.bytes);
+    return F::operator()(group, reinterpret_cast<const Vec16*>(at.in), at.bytes, reinterpret_cast<Vec16*>(at.out));
+  }
+};
+
+}  // namespace feedrate

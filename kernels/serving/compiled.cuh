@@ -1,0 +1,64 @@
+#pragma once
+#include "kernels/serving/batch.cuh"
+#include "kernels/serving/by_address.hpp"
+#include "kernels/serving/resident.cuh"
+
+/// What a text that is compiled at run time needs around its functor. Run-time compilers read this header and all that
+/// it includes, so none of them may include a header of the host.
+namespace feedrate {
+
+/// A member's value, which was handed over as eight bytes of a kind that Python has, in the member's own type.
+template <class Member, class Value>
+__device__ Member member(Value value) {
+  if constexpr (requires { reinterpret_cast<Member>(value); }) {
+    return reinterpret_cast<Member>(value);  // an address
+  } else {
+    return static_cast<Member>(value);
+  }
+}
+
+/// F with what it leaves out: without `accepts` it takes every length, without `result_bytes` a result is as long as
+/// its message, and a call that returns nothing has no checksum. `Members` holds what F's members are to be, and sets
+/// them: operator()(F&).
+template <class F, class Members>
+struct Compiled {
+  Members members;
+
+  __device__ F functor() const {
+    F made{};
+    members(made);
+    return made;
+  }
+  __device__ static bool accepts(std::size_t bytes) {
+    if constexpr (requires { F::accepts(bytes); }) return F::accepts(bytes);
+    return true;
+  }
+  __device__ static std::size_t result_bytes(std::size_t bytes) {
+    if constexpr (requires { F::result_bytes(bytes); }) {
+      return F::result_bytes(bytes);
+    } else {
+      return bytes;
+    }
+  }
+  __device__ Fault fault(const Header& header, const std::byte* payload, std::size_t bytes) const {
+    if constexpr (requires(const F f) { f.fault(header, payload, bytes); }) {
+      return functor().fault(header, payload, bytes);
+    } else if constexpr (requires(const F f) { f.refuses(payload, bytes); }) {
+      return functor().refuses(payload, bytes) ? Fault::refused : Fault::none;
+    } else {
+      return Fault::none;
+    }
+  }
+  template <class Group>
+  __device__ std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    const F made = functor();
+    if constexpr (requires { std::uint32_t{made(group, in, bytes, out)}; }) {
+      return made(group, in, bytes, out);
+    } else {
+      made(group, in, bytes, out);
+      return 0;
+    }
+  }
+};
+
+}  // namespace feedrate

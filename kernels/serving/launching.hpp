@@ -1,0 +1,87 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+
+#include "common/device/cuda_check.hpp"
+#include "kernels/serving/batch.cuh"
+#include "kernels/serving/resident.cuh"
+
+/// Launches of kernels that only their addresses tell: of a functor that nvcc compiled in, or one that was compiled at
+/// run time. `functor` points to as many bytes as the kernel takes by value.
+namespace feedrate {
+
+template <class... Arguments>
+const void* address_of(void (*kernel)(Arguments...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
+/// `kernel`: a batch_kernel.
+inline void launch_batch(const void* kernel, const void* functor, const void* marks, BatchView batch, unsigned block,
+                         cudaStream_t stream) {
+  if (batch.count == 0) return;
+  const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
+  const unsigned warps = std::max(1u, block / 32);
+  unsigned per_block = 1;  // a large message fills a block by itself
+  if (at_once != 0) per_block = std::min(at_once, batch.in_stride <= kLargestPerThread ? block : warps);
+  per_block = std::min(per_block, batch.count);
+  unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
+  const unsigned grid = (batch.count + per_block - 1) / per_block;
+  void* arguments[] = {const_cast<void*>(functor), &batch, const_cast<void*>(marks), &per_block, &staging};
+  check(cudaLaunchKernel(kernel, grid, block, arguments, staging, stream), "launching a workload's kernel");
+}
+
+/// By form (kernels/serving/resident_limits.hpp).
+using ResidentKernels = std::array<const void*, kResidentForms>;
+
+inline bool teams_are_warps(const ResidentShape& shape) { return shape.block == 32 * shape.pollers; }
+
+inline unsigned resident_form(const LaneView& lane, const ResidentShape& shape) {
+  if (lane.notify == Notify::counter) return 0;
+  if (many_at_a_look(lane, shape, kStagingBytes / shape.pollers) > 1) return kMany;
+  const unsigned team = shape.block / shape.pollers;
+  return (lane.in_units + team - 1) / team;
+}
+
+/// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
+/// its SM to itself anyway, as there are more SMs than lanes.
+inline unsigned resident_staging(const void* kernel) {
+  constexpr int kMost = 128 << 10, kStatic = 4 << 10;
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, staging), "cudaFuncSetAttribute");
+  return static_cast<unsigned>(staging);
+}
+
+/// `kernel`: the resident_kernel for these lanes, which are all of one kind.
+inline void launch_resident(const void* kernel, const void* functor, std::span<const LaneView> lanes,
+                            ResidentShape shape, cudaStream_t stream) {
+  const unsigned staging = resident_staging(kernel);
+  const LaneView* first = lanes.data();
+  void* arguments[] = {const_cast<void*>(functor), &first, &shape};
+  check(cudaLaunchKernel(kernel, static_cast<unsigned>(lanes.size()), shape.block, arguments, staging, stream),
+        "launching a workload's resident kernel");
+}
+
+/// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
+/// Asking loads the kernels, so that their first launch waits for nothing.
+inline unsigned resident_blocks(const ResidentKernels& kernels, const ResidentShape& shape) {
+  int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  for (const void* const kernel : kernels) {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(shape.block),
+                                                        resident_staging(kernel)),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    fewest = std::min(fewest, blocks);
+  }
+  return static_cast<unsigned>(processors * fewest);
+}
+
+}  // namespace feedrate

@@ -1,0 +1,38 @@
+#pragma once
+#include "kernels/serving/group.hpp"
+
+namespace feedrate {
+
+/// One message by one group: the functor, and the header that every result carries.
+template <class F, class Group, class Marks>
+FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
+                               std::byte* out, std::size_t out_stride, const Marks& marks) {
+  Header header = *reinterpret_cast<const Header*>(in);
+  const bool marked = group.rank() == 0 && marks.samples(header.id);
+  if (marked) marks.begin(header.id);
+  const std::size_t length = header.length;
+  Fault fault = Fault::none;
+  if (length > in_stride - sizeof(Header)) {
+    fault = Fault::too_long;
+  } else if (!F::accepts(length)) {
+    fault = Fault::bad_length;
+  } else if (F::result_bytes(length) > out_stride - sizeof(Header)) {
+    fault = Fault::too_long;
+  } else if constexpr (requires { functor.fault(header, in, length); }) {
+    fault = functor.fault(header, in + sizeof(Header), length);
+  } else if constexpr (requires { functor.refuses(in, length); }) {
+    if (functor.refuses(in + sizeof(Header), length)) fault = Fault::refused;
+  }
+  if (fault == Fault::none) {
+    const auto* payload = reinterpret_cast<const Vec16*>(in + sizeof(Header));
+    header.checksum = group.sum(functor(group, payload, length, reinterpret_cast<Vec16*>(out + sizeof(Header))));
+    header.length = static_cast<std::uint32_t>(F::result_bytes(length));
+  } else {
+    header.checksum = 0;
+    header.length = kFailed | static_cast<std::uint32_t>(fault);
+  }
+  if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
+  if (marked) marks.end(header.id);
+}
+
+}  // namespace feedrate

@@ -1,0 +1,115 @@
+"""How results come to those who do not wait for them in a call: to futures of threads, and of event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING
+
+from . import _core
+from .errors import Error, MessageFailed, RingClosed
+from .views import FAULTS
+
+if TYPE_CHECKING:
+    from .ring import Ring
+
+
+def ending_error(fault: int, ending: int) -> Error:
+    """What a message's sender gets in place of a result."""
+    if ending == 1:
+        return MessageFailed(FAULTS[fault] if fault < len(FAULTS) else str(fault))
+    return RingClosed("the ring was closed before the result came" if ending == 2 else "the ring broke")
+
+
+class Courier:
+    """A thread that puts results into the futures of `submit`."""
+
+    def __init__(self, core: _core.Ring) -> None:
+        self.mailbox = _core.Mailbox()
+        self._core, self._ending = core, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feedrate-courier", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            last = self._ending.is_set()
+            self.mailbox.wait(0.0 if last else 0.1)
+            for future, payload, fault, ending in self._core.take(self.mailbox):
+                if not future.set_running_or_notify_cancel():
+                    continue
+                if payload is None:
+                    future.set_exception(ending_error(fault, ending))
+                else:
+                    future.set_result(payload)
+            if last:
+                return
+
+    def end(self) -> None:
+        self._ending.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+class LoopBox:
+    """What one event loop expects from a ring."""
+
+    def __init__(self, ring: Ring, loop: asyncio.AbstractEventLoop) -> None:
+        self.mailbox = _core.Mailbox()
+        self.waiting: deque[tuple[bytes, asyncio.Future[bytes]]] = deque()
+        self._ring, self._loop = weakref.ref(ring), weakref.ref(loop)
+        self._core = ring._core
+        self._retry: asyncio.TimerHandle | None = None
+        loop.add_reader(self.mailbox.fileno(), self._deliver)
+
+    def queue(self, payload: bytes, future: asyncio.Future[bytes]) -> None:
+        self.waiting.append((payload, future))
+        self._later()
+
+    def _later(self) -> None:
+        loop = self._loop()
+        if self._retry is None and loop is not None:
+            self._retry = loop.call_later(0.001, self._send)
+
+    def _deliver(self) -> None:
+        ring = self._ring()
+        for future, payload, fault, ending in self._core.take(self.mailbox):
+            if future.done():
+                continue
+            if payload is not None:
+                future.set_result(payload)
+            else:
+                error: Error = ending_error(fault, ending)
+                error.__cause__ = ring._work_error if ring else None
+                future.set_exception(error)
+        if self.waiting:
+            self._send()
+
+    def _send(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        ring = self._ring()
+        while self.waiting and ring is not None and ring._open.is_set():
+            payload, future = self.waiting[0]
+            if not future.done():
+                try:
+                    if not self._core.submit(payload, self.mailbox, future, 0.0):
+                        break
+                except Exception as error:  # noqa: BLE001  (the next in the queue must not hear of it)
+                    future.set_exception(RingClosed(str(error)) if isinstance(error, Error) else error)
+            self.waiting.popleft()
+        if self.waiting:
+            self._later()
+
+    def end(self) -> None:
+        loop = self._loop()
+        if loop is None or loop.is_closed():
+            return
+        self._deliver()
+        while self.waiting:
+            _, future = self.waiting.popleft()
+            if not future.done():
+                future.set_exception(RingClosed("the ring was closed before the message was sent"))
+        loop.remove_reader(self.mailbox.fileno())

@@ -1,0 +1,294 @@
+"""Work functions in CUDA C++, compiled when they are needed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import numbers
+import os
+import re
+import struct
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import CompileError, Error, MessageFailed
+from .views import FAILED, FAULTS, HEADER, serve_batches
+
+INCLUDE = Path(__file__).parent / "include"
+_FORMS = [f"feedrate::resident_kernel<{{work}}, feedrate::NoMarks, {form}u, {warps}>"
+          for warps in ("false", "true") for form in range(4)]  # fmt: skip
+_KERNELS = ["feedrate::batch_kernel<{work}, feedrate::NoMarks>", *_FORMS]
+_AROUND = """#include <feedrate/detail/kernels/serving/compiled.cuh>
+using namespace feedrate;
+#line 1 "{file}"
+{source}
+#line 1 "the members that feedrate.kernel was given"
+struct feedrate_members {{
+{fields}
+  __device__ void operator()({name}& functor) const {{
+{sets}
+  }}
+}};
+using feedrate_work = {work};
+"""
+
+
+class Kernel:
+    """A functor in CUDA C++ as a ring's work; `feedrate.kernel` makes it.
+
+    Attributes
+    ----------
+    name : str
+        The functor's.
+    members : dict
+        What its members are set to.
+    """
+
+    def __init__(
+        self, source: str, file: str, name: str, members: dict[str, Any], cpu: Callable[..., Any] | None
+    ) -> None:
+        self.name, self.members, self.cpu = name, members, cpu
+        self._source, self._file = source, file
+        self._kinds, self._words = {}, b""
+        for member, value in members.items():
+            self._kinds[member], word = _word(member, value)
+            self._words += word
+
+    def __repr__(self) -> str:
+        return f"<feedrate.Kernel {self.name} of {self._file}>"
+
+    def compile(self, capability: str) -> None:
+        """Compiles it for GPUs of this compute capability, such as ``"9.0"``, or finds it in the cache; needs no GPU.
+
+        Raises
+        ------
+        CompileError
+            With the compiler's messages, which name the text's own lines.
+        """
+        self._compiled(capability, by_address=False)
+
+    def run(self, messages: Any, *, result_bytes: int | None = None, device: str = "auto") -> NDArray[np.uint8]:
+        """Works on all messages by one launch, without a ring: for tests, and to see what the functor does.
+
+        Parameters
+        ----------
+        messages : array of uint8, shape (n, bytes)
+        result_bytes : int, optional
+            The most of a result; by default a message's.
+        device : str
+            As for `feedrate.Ring`.
+
+        Returns
+        -------
+        array of uint8, shape (n, result_bytes)
+
+        Raises
+        ------
+        MessageFailed
+            The functor did not take one of the messages.
+        """
+        array = np.ascontiguousarray(messages, dtype=np.uint8)
+        if array.ndim != 2 or not array.shape[1]:
+            raise ValueError(f"messages: the shape {array.shape} is not possible; allowed: (n, bytes)")
+        room = array.shape[1] if result_bytes is None else result_bytes
+        kind, index = device_of(device)
+        errors: list[BaseException] = []
+        work: Any
+        if kind == "cpu" and self.cpu is not None:
+            work = serve_batches(self.cpu, array.shape[1], room, errors.append)
+        else:
+            work = self._on(kind, index)
+        slots = _core.launch(work, kind, index, array, room)
+        headers = slots[:, : HEADER.itemsize].view(HEADER)[:, 0]
+        if (headers["length"] & FAILED).any():
+            first = int(np.argmax(headers["length"] & FAILED))
+            raise MessageFailed(FAULTS[int(headers["length"][first]) & ~FAILED]) from (errors[0] if errors else None)
+        return slots[:, HEADER.itemsize : HEADER.itemsize + room]
+
+    def _on(self, kind: str, index: int, by_address: bool = False) -> _core.Compiled:
+        """What the extension is to be given as work on this device."""
+        if kind != "cuda":
+            raise ValueError(
+                "device: 'cpu' is not possible; allowed: 'cuda', for CUDA C++"
+                + ("" if by_address else " without the argument cpu, a Python function that does the same")
+            )
+        capability = {gpu["index"]: gpu["capability"] for gpu in _core.gpus()}.get(index)
+        if capability is None:
+            raise Error(f"device: cuda:{index} can't be used: {_core.cuda_unavailable() or 'there is no such GPU'}")
+        image, names = self._compiled(capability, by_address)
+        return _core.Compiled(image, names, self._words)
+
+    def _compiled(self, capability: str, by_address: bool) -> tuple[bytes, list[str]]:
+        arch = "sm_" + capability.replace(".", "")
+        work = f"feedrate::Compiled<{self.name}, feedrate_members>"
+        text = _AROUND.format(
+            file=self._file,
+            source=self._source,
+            name=self.name,
+            fields="\n".join(f"  {kind} v{i};" for i, kind in enumerate(self._kinds.values())),
+            sets="\n".join(
+                f"    functor.{member} = feedrate::member<decltype({self.name}::{member})>(v{i});"
+                for i, member in enumerate(self._kinds)
+            ),
+            work=f"feedrate::ByAddress<{work}>" if by_address else work,
+        )
+        file = cache() / f"{_key(text, arch)}.kernel"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return _read(file)
+        image, names = _compile(text, arch)
+        with contextlib.suppress(OSError):  # without a cache it is compiled again the next time
+            _write(file, image, names)
+        return image, names
+
+
+def kernel(
+    source: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    cpu: Callable[..., Any] | None = None,
+    **members: Any,
+) -> Kernel:
+    """A work function of one's own in CUDA C++, for `feedrate.Ring`, `feedrate.TensorRing`, and `Kernel.run`.
+
+    Parameters
+    ----------
+    source : str or path
+        The text, or the file that holds it: a struct with ``operator()(group, in, bytes, out)``, where `in` and `out`
+        are pieces of 16 bytes and the threads of `group` share the message. It may have more: feedrate/kernel.hpp
+        describes all. Nothing needs ``__device__``. It is compiled by NVRTC when a ring on a GPU needs it
+        (``pip install 'feedrate[kernel]'``), and kept in ~/.cache/feedrate.
+    name : str, optional
+        The struct's, where the text has several.
+    cpu : callable, optional
+        The same as a Python function on batches (see `feedrate.Ring`), for the CPU device.
+    **members
+        Values for the struct's members: numbers, truth values, or arrays on the GPU for pointers (with
+        ``__cuda_array_interface__``; they are kept alive). Other values need no compiling again.
+
+    Examples
+    --------
+    >>> scale = feedrate.kernel('''
+    ... struct Scale {
+    ...   float factor = 1;
+    ...   template <class Group>
+    ...   void operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    ...     auto* from = reinterpret_cast<const float*>(in);
+    ...     auto* to = reinterpret_cast<float*>(out);
+    ...     for (unsigned i = group.rank(); i < bytes / 4; i += group.size()) to[i] = from[i] * factor;
+    ...   }
+    ... };''', factor=2.5)
+    """
+    file = "kernel.cu"
+    if isinstance(source, os.PathLike):
+        file, source = os.fspath(source), Path(source).read_text(encoding="utf-8")
+    elif "\n" not in source and source.endswith((".cu", ".cuh", ".hpp", ".h")):
+        file, source = source, Path(source).read_text(encoding="utf-8")
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
+    there = re.findall(r"(?<!\w)(?:struct|class)\s+(\w+)\s*(?:final\s*)?[:{]", code)
+    if name is None:
+        if len(there) != 1:
+            raise ValueError(f"name: has to be given, as the text has {len(there)} structs: {', '.join(there) or 'none'}")
+        name = there[0]
+    elif name not in there:
+        raise ValueError(f"name: {name!r} is not possible; allowed: {', '.join(there) or 'none, as there is no struct'}")
+    for member in members:
+        if not member.isidentifier():
+            raise ValueError(f"members: {member!r} is not possible; allowed: names of C++")
+    return Kernel(source, file, name, members, cpu)
+
+
+def cache() -> Path:
+    """The folder of compiled kernels: feedrate in ``XDG_CACHE_HOME``, or in ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "feedrate"
+
+
+def device_of(device: str) -> tuple[str, int]:
+    """("cuda" or "cpu", index) of a device's name; "auto" is the first GPU where there is one."""
+    kind, colon, index = device.partition(":")
+    if kind not in ("auto", "cuda", "cpu") or (colon and (kind != "cuda" or not index.isdecimal())):
+        raise ValueError(f"device: {device!r} is not possible; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'")
+    if kind == "auto":
+        kind = "cpu" if _core.cuda_unavailable() else "cuda"
+    return kind, int(index) if colon else 0
+
+
+def _word(member: str, value: Any) -> tuple[str, bytes]:
+    """The type and the eight bytes that bring a value over."""
+    if isinstance(value, (bool, np.bool_)):
+        return "bool", struct.pack("<Q", bool(value))
+    if isinstance(value, numbers.Integral):
+        whole = int(value)
+        if -(2**63) <= whole < 2**64:
+            return ("long long", struct.pack("<q", whole)) if whole < 2**63 else ("unsigned long long", struct.pack("<Q", whole))
+    elif isinstance(value, numbers.Real):
+        return "double", struct.pack("<d", float(value))
+    told = getattr(value, "__cuda_array_interface__", None)
+    if told is not None:
+        return "unsigned long long", struct.pack("<Q", told["data"][0])
+    raise ValueError(
+        f"{member}: a {type(value).__name__} is not possible; allowed: numbers of at most 64 bits, truth values, and "
+        "arrays in a GPU's memory"
+    )
+
+
+def _key(text: str, arch: str) -> str:
+    digest = hashlib.sha256(f"{_core.version} {arch}\n{text}".encode())
+    for header in sorted(INCLUDE.rglob("*")):
+        if header.is_file():
+            digest.update(header.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _compile(text: str, arch: str) -> tuple[bytes, list[str]]:
+    try:
+        from cuda import pathfinder
+        from cuda.core import Program, ProgramOptions
+    except ImportError as error:
+        raise Error(f"compiling needs pip install 'feedrate[kernel]' ({error})") from None
+    library = pathfinder.find_nvidia_header_directory("cccl")
+    if library is None:
+        raise Error("compiling needs the headers of CCCL: pip install 'feedrate[kernel]', or a CUDA toolkit")
+    include = [str(INCLUDE / "std"), str(INCLUDE), library]
+    names = [one.format(work="feedrate_work") for one in _KERNELS]
+    options = ProgramOptions(
+        name="feedrate", arch=arch, std="c++20", include_path=include, device_as_default_execution_space=True
+    )
+    try:
+        compiled = Program(text, "c++", options).compile("cubin", name_expressions=names)
+    except Exception as error:
+        said = str(error).rstrip("\0 \n")
+        if "compilation log:" not in said:
+            raise Error(f"compiling: {said}") from error
+        raise CompileError(said.split("compilation log:", 1)[1].strip()) from None
+    lowered = compiled.symbol_mapping
+    code = compiled.code
+    assert isinstance(code, bytes)
+    return code, [lowered[name].decode() for name in names]
+
+
+def _write(file: Path, image: bytes, names: list[str]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    head = json.dumps({"names": names, "sha256": hashlib.sha256(image).hexdigest()})
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(head.encode() + b"\n" + image)
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _read(file: Path) -> tuple[bytes, list[str]]:
+    head, image = file.read_bytes().split(b"\n", 1)
+    told = json.loads(head)
+    if hashlib.sha256(image).hexdigest() != told["sha256"]:
+        raise ValueError(f"{file} is damaged")
+    return image, list(told["names"])

@@ -1,0 +1,52 @@
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <feedrate/ring.hpp>
+
+namespace feedrate::python {
+
+namespace nb = nanobind;
+using Bytes2 = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
+
+/// A Python function on batches, for the CPU device: function(messages, results), rows of a header and a payload each.
+class FunctionKernel final : public Kernel {
+ public:
+  explicit FunctionKernel(nb::object function) : function_(std::move(function)) {}
+  ~FunctionKernel() override {
+    const nb::gil_scoped_acquire gil;
+    function_.reset();
+  }
+  void run_on_cpu(const BatchView& batch) const override {
+    const nb::gil_scoped_acquire gil;
+    const FunctionKernel* const before = std::exchange(serving_, this);
+    try {
+      const Bytes2 in(const_cast<std::byte*>(batch.in), {batch.count, batch.in_stride});
+      const Bytes2 out(batch.out, {batch.count, batch.out_stride});
+      function_(nb::cast(in, nb::rv_policy::reference), nb::cast(out, nb::rv_policy::reference));
+    } catch (nb::python_error& error) {  // `function` answers for the user's errors; this is one of ours
+      error.discard_as_unraisable("feedrate: serving a batch");
+      for (std::uint32_t i = 0; i < batch.count; ++i) {
+        const Header& message = *reinterpret_cast<const Header*>(batch.in + std::size_t{i} * batch.in_stride);
+        *reinterpret_cast<Header*>(batch.out + std::size_t{i} * batch.out_stride) = {
+            message.id, kFailed | static_cast<std::uint32_t>(Fault::refused), 0};
+      }
+    }
+    serving_ = before;
+  }
+  void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("a Python function"); }
+  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
+    throw Failure("a Python function");
+  }
+  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
+
+  /// Whether this thread is in the function now.
+  bool serves_here() const { return serving_ == this; }
+  nb::handle function() const { return function_; }
+
+ private:
+  inline static thread_local const FunctionKernel* serving_ = nullptr;
+  nb::object function_;
+};
+
+}  // namespace feedrate::python

@@ -1,0 +1,197 @@
+"""Work functions in CUDA C++: compiled without a GPU; run where there is one."""
+
+import os
+import time
+
+import feedrate
+import numpy as np
+import pytest
+from feedrate import kernels
+
+pytest.importorskip("cuda.core", reason="feedrate[kernel] is not installed")
+GPU = not any("cuda" in device for device in feedrate.devices()[:1])
+on_gpu = pytest.mark.skipif(not GPU, reason="this machine has no GPU")
+
+SCALE = """
+struct Scale {
+  float factor = 1;
+  template <class Group>
+  void operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    auto* from = reinterpret_cast<const float*>(in);
+    auto* to = reinterpret_cast<float*>(out);
+    for (unsigned i = group.rank(); i < bytes / 4; i += group.size()) to[i] = from[i] * factor;
+  }
+};
+"""
+PICKY = """
+struct Table { int unused; };
+struct Picky {
+  const float* table;
+  unsigned entries;
+  bool negative;
+  static bool accepts(std::size_t bytes) { return bytes % 4 == 0; }
+  static std::size_t result_bytes(std::size_t bytes) { return bytes / 2; }
+  Fault fault(const Header&, const std::byte* payload, std::size_t) const {
+    return *reinterpret_cast<const unsigned*>(payload) < entries ? Fault::none : Fault::again;
+  }
+  template <class Group>
+  std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    auto* from = reinterpret_cast<const unsigned*>(in);
+    auto* to = reinterpret_cast<float*>(out);
+    for (unsigned i = group.rank(); i < bytes / 8; i += group.size()) {
+      to[i] = (negative ? -1 : 1) * table[from[2 * i] % entries];
+    }
+    return 0;
+  }
+};
+"""
+
+
+def scaled(messages, lengths):
+    return messages.view(np.float32) * np.float32(2.5)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "feedrate"
+
+
+@pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"])
+def test_a_text_is_compiled_and_kept(folder, capability):
+    feedrate.kernel(SCALE, factor=2.5).compile(capability)
+    (kept,) = folder.iterdir()
+    before = kept.stat().st_mtime_ns
+    start = time.perf_counter()
+    feedrate.kernel(SCALE, factor=3.5).compile(capability)  # another value is no other text
+    assert time.perf_counter() - start < 0.1
+    assert [kept] == list(folder.iterdir()) and kept.stat().st_mtime_ns == before
+    feedrate.kernel(SCALE, factor=3).compile(capability)  # another type is
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_what_is_damaged_is_compiled_again(folder):
+    one = feedrate.kernel(SCALE, factor=2.5)
+    one.compile("9.0")
+    (kept,) = folder.iterdir()
+    whole = kept.read_bytes()
+    for damaged in (b"", b"{}", whole[:-1], whole[:200]):
+        kept.write_bytes(damaged)
+        one.compile("9.0")
+        assert kept.read_bytes()[:100] == whole[:100]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(folder):
+    folder.write_text("a file, where the folder should be")
+    feedrate.kernel(SCALE, factor=2.5).compile("9.0")
+
+
+def test_errors_name_the_texts_own_lines(tmp_path):
+    wrong = SCALE.replace("from[i] * factor", "from[i] * fractor")
+    line = 1 + SCALE[: SCALE.index("to[i] =")].count("\n")
+    with pytest.raises(feedrate.CompileError, match=rf'^kernel.cu\({line}\): error: identifier "fractor"'):
+        feedrate.kernel(wrong).compile("9.0")
+    file = tmp_path / "wrong.cu"
+    file.write_text(wrong)
+    for path in (file, str(file)):
+        with pytest.raises(feedrate.CompileError, match=rf"wrong.cu\({line}\): error"):
+            feedrate.kernel(path).compile("9.0")
+    with pytest.raises(feedrate.CompileError, match=r'the members that feedrate.kernel was given.*"Scale" has no member "size"'):
+        feedrate.kernel(SCALE, size=3).compile("9.0")
+
+
+def test_what_a_text_may_have_compiles():
+    feedrate.kernel(PICKY, name="Picky", table=None or 0, entries=3, negative=True).compile("9.0")
+
+
+def test_a_struct_has_to_be_known():
+    with pytest.raises(ValueError, match="the text has 2 structs: Table, Picky"):
+        feedrate.kernel(PICKY)
+    with pytest.raises(ValueError, match="name: 'Pick' is not possible; allowed: Table, Picky"):
+        feedrate.kernel(PICKY, name="Pick")
+    with pytest.raises(ValueError, match="0 structs: none"):
+        feedrate.kernel("// struct Scale {")
+    with pytest.raises(ValueError, match="factor: a str is not possible"):
+        feedrate.kernel(SCALE, factor="2.5")
+    with pytest.raises(ValueError, match="factor: a ndarray is not possible"):
+        feedrate.kernel(SCALE, factor=np.zeros(3))
+
+
+def test_on_the_cpu_a_function_stands_in():
+    scale = feedrate.kernel(SCALE, cpu=scaled, factor=2.5)
+    numbers = np.arange(16, dtype=np.float32)
+    with feedrate.Ring(scale, message_bytes=64, device="cpu") as ring:
+        assert (np.frombuffer(ring.call(numbers), np.float32) == numbers * 2.5).all()
+    rows = np.tile(numbers, (5, 1)).view(np.uint8)
+    assert (scale.run(rows, device="cpu").view(np.float32) == numbers * 2.5).all()
+    for ask in (lambda one: feedrate.Ring(one, device="cpu"), lambda one: one.run(rows, device="cpu")):
+        with pytest.raises(ValueError, match="device: 'cpu' is not possible; allowed: 'cuda', for CUDA C"):
+            ask(feedrate.kernel(SCALE))
+    with pytest.raises(ValueError, match="device: 'cpu' is not possible"):
+        feedrate.TensorRing(scale, device="cpu")
+    broken = feedrate.kernel(SCALE, cpu=lambda messages, lengths: 1 / 0)
+    with pytest.raises(feedrate.MessageFailed) as failed:
+        broken.run(rows, device="cpu")
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+
+
+def test_the_key_is_of_the_headers_too(tmp_path, monkeypatch):
+    first = kernels._key("text", "sm_90")
+    monkeypatch.setattr(kernels, "INCLUDE", tmp_path)
+    assert kernels._key("text", "sm_90") != first != kernels._key("text", "sm_80")
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------------------
+
+
+@on_gpu
+def test_a_ring_works_with_it():
+    numbers = np.arange(16, dtype=np.float32)
+    with feedrate.Ring(feedrate.kernel(SCALE, factor=2.5), message_bytes=64, lanes=2, device="cuda") as ring:
+        assert (np.frombuffer(ring.call(numbers), np.float32) == numbers * 2.5).all()
+        many = [np.full(1 + i % 16, i, np.float32) for i in range(3000)]
+        for sent, came in zip(many, ring.map(many), strict=True):
+            assert (np.frombuffer(came, np.float32) == sent * 2.5).all()
+        with ring.reserve(512) as messages:
+            messages.payload.view(np.float32)[:] = np.asarray(messages.id, np.float32)[:, None]
+            sent = len(messages)
+        while sent:
+            with ring.poll(512) as answers:
+                assert (answers.payload.view(np.float32) == np.asarray(answers.id, np.float32)[:, None] * 2.5).all()
+                sent -= len(answers)
+
+
+@on_gpu
+@pytest.mark.parametrize(("bytes_each", "n"), [(16, 1000), (64, 5000), (1024, 700), (65536, 40)])
+def test_one_launch_works_with_it(bytes_each, n):
+    rows = np.random.default_rng(1).random((n, bytes_each // 4), dtype=np.float32)
+    found = feedrate.kernel(SCALE, factor=-0.5).run(rows.view(np.uint8), device="cuda")
+    assert (found.view(np.float32) == rows * np.float32(-0.5)).all()
+
+
+@on_gpu
+def test_pointers_faults_and_lengths_of_ones_own():
+    torch = pytest.importorskip("torch")
+    table = torch.tensor([10.0, 20.0, 30.0], device="cuda")
+    picky = feedrate.kernel(PICKY, name="Picky", table=table, entries=3, negative=True)
+    with feedrate.Ring(picky, message_bytes=64, lanes=1, device="cuda") as ring:
+        answer = ring.call(np.array([1, 0, 2, 0], np.uint32))
+        assert np.frombuffer(answer, np.float32).tolist() == [-20.0, -30.0]
+        with pytest.raises(feedrate.MessageFailed, match="again"):
+            ring.call(np.array([7, 0], np.uint32))
+        with pytest.raises(feedrate.MessageFailed, match="bad_length"):
+            ring.call(b"abc")
+
+
+@on_gpu
+def test_it_is_quick_from_the_cache():
+    scale = feedrate.kernel(SCALE, factor=2.5)
+    with feedrate.Ring(scale, device="cuda") as ring:  # the context, and the cache
+        ring.call(bytes(64))
+    start = time.perf_counter()
+    scale._on("cuda", 0)
+    assert time.perf_counter() - start < 0.1
+
+
+def test_the_environment_is_not_the_users():
+    assert os.environ["XDG_CACHE_HOME"] in str(kernels.cache())
