@@ -11,6 +11,7 @@ import re
 import struct
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from .errors import CompileError, Error, MessageFailed
 from .views import FAILED, FAULTS, HEADER, serve_batches
 
 INCLUDE = Path(__file__).parent / "include"
-_FORMS = [f"feedrate::resident_kernel<{{work}}, feedrate::NoMarks, {form}u, {warps}>"
-          for warps in ("false", "true") for form in range(4)]  # fmt: skip
-_KERNELS = ["feedrate::batch_kernel<{work}, feedrate::NoMarks>", *_FORMS]
+# In the order that CompiledWork of src/work.hpp wants.
+_KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoMarks>"] + [
+    f"feedrate::resident_kernel<feedrate_work, feedrate::NoMarks, {form}u, {warps}>"
+    for warps in ("false", "true")
+    for form in range(4)
+]
 _AROUND = """#include <feedrate/detail/kernels/serving/compiled.cuh>
 using namespace feedrate;
 #line 1 "{file}"
@@ -248,20 +252,18 @@ def _key(text: str, arch: str) -> str:
 
 def _compile(text: str, arch: str) -> tuple[bytes, list[str]]:
     try:
-        from cuda import pathfinder
-        from cuda.core import Program, ProgramOptions
+        pathfinder, core = import_module("cuda.pathfinder"), import_module("cuda.core")
     except ImportError as error:
         raise Error(f"compiling needs pip install 'feedrate[kernel]' ({error})") from None
     library = pathfinder.find_nvidia_header_directory("cccl")
     if library is None:
         raise Error("compiling needs the headers of CCCL: pip install 'feedrate[kernel]', or a CUDA toolkit")
     include = [str(INCLUDE / "std"), str(INCLUDE), library]
-    names = [one.format(work="feedrate_work") for one in _KERNELS]
-    options = ProgramOptions(
+    options = core.ProgramOptions(
         name="feedrate", arch=arch, std="c++20", include_path=include, device_as_default_execution_space=True
     )
     try:
-        compiled = Program(text, "c++", options).compile("cubin", name_expressions=names)
+        compiled = core.Program(text, "c++", options).compile("cubin", name_expressions=_KERNELS)
     except Exception as error:
         said = str(error).rstrip("\0 \n")
         if "compilation log:" not in said:
@@ -270,7 +272,7 @@ def _compile(text: str, arch: str) -> tuple[bytes, list[str]]:
     lowered = compiled.symbol_mapping
     code = compiled.code
     assert isinstance(code, bytes)
-    return code, [lowered[name].decode() for name in names]
+    return code, [lowered[name].decode() for name in _KERNELS]
 
 
 def _write(file: Path, image: bytes, names: list[str]) -> None:

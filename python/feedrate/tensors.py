@@ -115,7 +115,8 @@ class TensorRing:
     async def acall(self, tensor: Tensor, out: Tensor | None = None) -> Tensor:
         """As `call`, for asyncio. Cancelling it does not stop the work."""
         future = self._ring.acall(self._message(tensor, out))
-        future.add_done_callback(lambda _, used=(tensor, out): None)  # kept until then
+        used = (tensor, out)
+        future.add_done_callback(lambda _: used and None)  # which keeps them until then
         await asyncio.shield(future)
         return tensor if out is None else out
 
