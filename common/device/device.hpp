@@ -103,9 +103,10 @@ class Device {
   virtual ClockReading read_clock() = 0;
   /// The most lanes that can be served at once.
   virtual unsigned most_lanes(const Kernel&, const ResidentShape&) = 0;
-  /// While a Resident runs, nothing may wait for the device as a whole, or it waits for ever: no allocation, no
-  /// synchronization of the device or the legacy stream, no first launch of a kernel that is not loaded yet. So whoever
-  /// starts one has allocated everything before. Debug builds throw where this Device is asked for memory meanwhile.
+  /// While a Resident runs, nothing may wait for the device as a whole, or it waits for ever: nothing is freed, the
+  /// device is not synchronized, and no kernel is launched that is not loaded yet (feedrate/ring.hpp has the list). So
+  /// whoever starts one has allocated everything before. Debug builds throw where this Device is asked for memory
+  /// meanwhile.
   virtual std::unique_ptr<Resident> start_resident(const Kernel&, std::span<const LaneView> lanes,
                                                    const ResidentShape&) = 0;
   /// To be called by each new thread that will use the device.

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "kernels/serving/serve.hpp"
 #ifdef __CUDACC__
-#include "kernels/serving/launching.hpp"
+#include "kernels/serving/launching.cuh"
 #include "kernels/serving/resident.cuh"
 #endif
 

@@ -1,7 +1,19 @@
-"""Work of one's own: a Python function on batches, served by the CPU device; messages are sent in blocks, in place."""
+"""Work of one's own: a functor in CUDA C++ on the GPU, or a Python function on batches; messages are sent in blocks."""
 
 import feedrate
 import numpy as np
+
+SCALE = """
+struct Scale {
+  float factor = 1;
+  template <class Group>
+  void operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
+    auto* from = reinterpret_cast<const float*>(in);
+    auto* to = reinterpret_cast<float*>(out);
+    for (unsigned i = group.rank(); i < bytes / 4; i += group.size()) to[i] = from[i] * factor;
+  }
+};
+"""
 
 
 def scale(messages: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -10,7 +22,7 @@ def scale(messages: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 rows = np.random.default_rng(1).random((5000, 16), dtype=np.float32)
 found = np.empty_like(rows)
-with feedrate.Ring(scale, message_bytes=64, lanes=1, capacity=1024) as ring:
+with feedrate.Ring(feedrate.kernel(SCALE, factor=2.5, cpu=scale), message_bytes=64, lanes=1) as ring:
     sent = received = 0
     while received < len(rows):
         if sent < len(rows):

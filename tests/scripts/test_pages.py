@@ -1,6 +1,8 @@
 """The pages for people: README is short, links lead somewhere, and what is quoted is what is there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,9 @@ def test_a_figure_that_was_not_measured_is_found():
 
 def test_a_spec_without_a_line_is_found():
     assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
+
+
+def test_the_python_figures_are_what_the_rows_give():
+    words = ["python/benchmarks/table.py", "results/reference/h200/python/ring.jsonl", "--page", "python/README.md"]
+    ran = subprocess.run([sys.executable, *words, "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

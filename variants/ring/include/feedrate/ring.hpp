@@ -28,11 +28,12 @@
 /// std::runtime_error. A message that the functor does not take fails alone, and its RingAnswer says why.
 ///
 /// While a ring runs, its kernel holds a part of the GPU and does not end. Calls that wait for the whole device then
-/// wait for ever, in this process: cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost, cudaDeviceSynchronize, anything
-/// on the legacy stream (cudaMemcpy, kernels launched without a stream), the first launch of a kernel that is not
-/// loaded (open_device has all of them loaded at once; CUDA_MODULE_LOADING=LAZY would undo that), and
-/// CUDA_LAUNCH_BLOCKING=1. Allocate before start(), use non-blocking streams. A library built for debugging throws
-/// where a Device is asked for memory in that time.
+/// wait for ever, in this process: cudaFree, cudaFreeHost, cudaHostUnregister, cudaDeviceSynchronize, the first launch
+/// of a kernel that is not loaded (open_device has all of them loaded at once; CUDA_MODULE_LOADING=LAZY would undo
+/// that), and any launch with CUDA_LAUNCH_BLOCKING=1. Those that free hold a lock meanwhile, so launches and records of
+/// other threads wait, too. Allocations, copies, the legacy stream, graphs, streams and events do not wait for it
+/// (tests/trials/beside_resident.cu, on an H200 with driver 580). Free after stop(), or let the ring park: RingIdle. A
+/// library built for debugging throws where a Device is asked for memory in that time.
 namespace feedrate {
 
 /// Where messages lie. `pinned`: in host memory, the GPU pulls them over the bus. `vram`: copy engines bring batches to
