@@ -58,29 +58,37 @@ def cpp_lone(device: str) -> float:
     return row["figures"]["latency_ns"]["p50"] / 1e3
 
 
-def views(device: str, n: int, block: int = 8192) -> dict[str, float]:
-    """A thread that produces and one that collects; all 64 bytes of each message are written, and compared."""
+def views(device: str, n: int, block: int = 8192, lanes: int = 8) -> dict[str, float]:
+    """A thread that produces and one that collects; all 64 bytes of each message are written, and compared. Also how
+    much of its time each waits in the ring: who waits little is what bounds the rate."""
     # NumPy is slow at rows of eight words that lie apart: words are worked on side by side, and rows copied whole.
     offsets = np.tile(OFFSETS, block)
     numbers = np.repeat(np.arange(block, dtype=np.uint64), 8) + offsets
-    with feedrate.Ring("echo", message_bytes=64, lanes=8, capacity=16384, device=device) as ring:
+    with feedrate.Ring("echo", message_bytes=64, lanes=lanes, capacity=16384, device=device) as ring:
+        waited = {"produce": 0.0, "collect": 0.0}
+        ended = 0.0
         failure: list[BaseException] = []
 
         def produce() -> None:
             words, sent = np.empty_like(numbers), 0
             rows = words.view("V64")
             while sent < n and not failure:
+                begin = time.perf_counter()
                 with ring.reserve(min(block, n - sent), timeout=30) as messages:
+                    waited["produce"] += time.perf_counter() - begin
                     np.add(numbers, messages.id[0], out=words)
                     messages.payload.view("V64")[:, 0] = rows[: len(messages)]
                     sent += len(messages)
 
         def collect() -> None:
+            nonlocal ended
             words, received, total = np.empty_like(numbers), 0, 0
             rows = words.view("V64")
             try:
                 while received < n:
+                    begin = time.perf_counter()
                     with ring.poll(block, timeout=30) as answers:
+                        waited["collect"] += time.perf_counter() - begin
                         ids, many = np.array(answers.id), len(answers)
                         rows[:many] = answers.payload.view("V64")[:, 0]
                         expected = np.repeat(ids, 8)
@@ -91,6 +99,7 @@ def views(device: str, n: int, block: int = 8192) -> dict[str, float]:
                 assert total == n * (n - 1) // 2, "a message is lost or came twice"
             except BaseException as error:
                 failure.append(error)
+            ended = time.perf_counter()
 
         before = rss_mib()
         threads = [threading.Thread(target=one) for one in (produce, collect)]
@@ -101,10 +110,11 @@ def views(device: str, n: int, block: int = 8192) -> dict[str, float]:
         while any(one.is_alive() for one in threads):
             time.sleep(0.05)
             middle = middle or rss_mib()
-        seconds = time.perf_counter() - start
+        seconds = ended - start
         if failure:
             raise failure[0]
-        return {"messages": n, "messages_per_second": n / seconds, "rss_before_mib": before, "rss_started_mib": middle,
+        return {"messages": n, "messages_per_second": n / seconds, "producer_waits": waited["produce"] / seconds,
+                "collector_waits": waited["collect"] / seconds, "rss_before_mib": before, "rss_started_mib": middle,
                 "rss_after_mib": rss_mib()}  # fmt: skip
 
 
