@@ -472,11 +472,11 @@ def test_a_ring_that_is_always_busy_leaves_the_device_now_and_then():
         while ring.stats()["restarts"] < 5 and time.monotonic() < until:
             assert ring.call(b"x") == b"x"
         assert ring.stats()["restarts"] >= 5
-    with feedrate.Ring("echo", lanes=1, device=DEVICE, park_after=0.001, longest_stay=3600) as ring:
+    with feedrate.Ring("echo", lanes=1, device=DEVICE, park_after=60, longest_stay=3600) as ring:
         until = time.monotonic() + 0.5
         while time.monotonic() < until:
             assert ring.call(b"x") == b"x"
-        assert ring.stats()["restarts"] <= 2  # where this thread itself was kept waiting
+        assert ring.stats()["restarts"] == 0
 
 
 def test_views_go_on_while_a_watchdog_is_at_work():
