@@ -162,7 +162,7 @@ report() {
   # Nothing measured, nothing to report: a refused command line, say.
   [[ -n $(find "$folder" -maxdepth 1 -name '*.jsonl' -size +0 2>/dev/null) ]] || return 0
   # A sweep that was interrupted while it searched has tries, which are no results.
-  if ! grep -v '"search":{' "$folder"/rows.jsonl | grep -q '"kind":"cell"'; then
+  if ! awk '/"kind":"cell"/ && !/"search":{/ { found = 1; exit } END { exit !found }' "$folder"/rows.jsonl; then
     say "nothing to report yet: no cell is measured"
     return
   fi

@@ -339,7 +339,7 @@ install_cuda() {
 # A GPU that this machine's driver shows; what a toolkit can compile for is another matter.
 has_gpu() {
   if have nvidia-smi; then
-    nvidia-smi -L 2>/dev/null | grep -q '^GPU'
+    [[ $(nvidia-smi -L 2>/dev/null) == GPU* ]]
   else
     compgen -G '/dev/nvidia[0-9]*' >/dev/null
   fi

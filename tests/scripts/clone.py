@@ -107,7 +107,10 @@ echo "$*" >>"$LOG/feedrate"
 echo "${FEEDRATE_RESUME_WITH:-}" >"$LOG/resume-with"
 row='{"kind":"cell"}'
 for word; do
-  [[ ${previous:-} != --out ]] || { mkdir -p "$word"; echo "${SWEEP_ROW:-$row}" >"$word/rows.jsonl"; }
+  [[ ${previous:-} != --out ]] || {
+    mkdir -p "$word"
+    for ((i = 0; i < ${SWEEP_ROWS:-1}; ++i)); do echo "${SWEEP_ROW:-$row}"; done >"$word/rows.jsonl"
+  }
   previous=$word
 done
 echo "${SWEEP_SAYS:-}" >&2

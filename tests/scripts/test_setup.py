@@ -223,6 +223,12 @@ def test_tries_of_a_search_alone_make_no_report(clone):
     assert "nothing to report yet" in ran.stderr and "error" not in ran.stderr
 
 
+def test_a_long_file_makes_a_report(clone):
+    """A program that looks for the first cell must not fail because another one has more to say."""
+    ran = clone.run(MAIN, "--out", "rows", SWEEP_ROW='{"kind":"cell","status":"ok"}', SWEEP_ROWS="20000")
+    assert ran.stdout == "rows/report.html\n" and "nothing to report" not in ran.stderr
+
+
 def test_a_refused_command_line_makes_no_report(clone):
     ran = clone.run(MAIN, "--out", "rows", SWEEP_EXIT="2")
     assert ran.returncode == 2 and ran.stdout == "" and "results:" not in ran.stderr
