@@ -119,6 +119,7 @@ class Ring:
         )  # fmt: skip
         self._lock = threading.Lock()
         self._courier: Courier | None = None
+        self._ended = False  # under the lock
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBox] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # not while parked() holds it
         self._open.set()
@@ -285,11 +286,11 @@ class Ring:
         Answers
             ``payload`` (results, result_bytes) of uint8, ``length``, ``status``, ``id``.
         """
-        slots = self._core.poll(_count(n), _seconds(timeout))
-        if slots is None:
+        came = self._core.poll(_count(n), _seconds(timeout))
+        if came is None:
             raise TimeoutError(f"no result within {timeout} s")
-        answers = Answers(slots, self.result_bytes)
-        del slots
+        answers = Answers(*came, self.result_bytes)
+        del came
         try:
             yield answers
         finally:
@@ -336,23 +337,9 @@ class Ring:
         if threading.get_ident() in self._serving:
             raise Error("a ring can't be closed in its own work function: it would wait for itself")
         self._open.set()
-        self._core.close(not drain, timeout)
-        with self._lock:
-            courier = self._courier
-        if courier is not None:
-            courier.end()
-        for loop, box in list(self._loops.items()):
-            if loop.is_closed():
-                continue
-            try:
-                here = asyncio.get_running_loop() is loop
-            except RuntimeError:
-                here = False
-            if here:
-                box.end()
-            else:
-                with contextlib.suppress(RuntimeError):  # closed meanwhile
-                    loop.call_soon_threadsafe(box.end)
+        with self._lock:  # no courier comes after this
+            self._ended, courier = True, self._courier
+        _end(self._core, drain, timeout, courier, list(self._loops.items()))
 
     def __enter__(self) -> Ring:
         return self
@@ -364,7 +351,11 @@ class Ring:
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
-            self.close(drain=False)
+            if threading.get_ident() in self._serving:  # closing waits for this thread
+                what = (self._core, False, 0.0, self._courier, list(self._loops.items()))
+                threading.Thread(target=_end, args=what, name="feedrate-end", daemon=True).start()
+            else:
+                self.close(drain=False)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else self.device
@@ -383,11 +374,36 @@ class Ring:
 
     def _couriers(self) -> _core.Mailbox:
         with self._lock:
-            if self.closed:
+            if self._ended:
                 raise RingClosed("the ring is closed")
             if self._courier is None:
                 self._courier = Courier(self._core)
             return self._courier.mailbox
+
+
+def _end(
+    core: _core.Ring,
+    drain: bool,
+    timeout: float,
+    courier: Courier | None,
+    loops: list[tuple[asyncio.AbstractEventLoop, LoopBox]],
+) -> None:
+    """Ends what a ring consists of, and all who deliver its results."""
+    core.close(not drain, timeout)
+    if courier is not None:
+        courier.end()
+    for loop, box in loops:
+        if loop.is_closed():
+            continue
+        try:
+            here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            here = False
+        if here:
+            box.end()
+        else:
+            with contextlib.suppress(RuntimeError):  # closed meanwhile
+                loop.call_soon_threadsafe(box.end)
 
 
 def _buffer(payload: Any) -> Any:

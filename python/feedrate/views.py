@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,17 @@ from .errors import ViewExpired
 HEADER = np.dtype([("id", "<u8"), ("length", "<u4"), ("checksum", "<u4")])
 FAILED = 0x8000_0000
 FAULTS = ("none", "bad_length", "too_long", "refused", "again", "expired", "worker_died", "bad_version")
+
+
+@cache
+def slot_type(payload_bytes: int, slot_bytes: int) -> np.dtype[np.void]:
+    """A slot: the fields id, length, checksum and payload, and what fills it up to `slot_bytes`."""
+    return np.dtype({
+        "names": ["id", "length", "checksum", "payload"],
+        "formats": ["<u8", "<u4", "<u4", ("u1", (payload_bytes,))],
+        "offsets": [0, 8, 12, HEADER.itemsize],
+        "itemsize": slot_bytes,
+    })  # fmt: skip
 
 
 class Lease:
@@ -97,10 +109,18 @@ class _Block:
     def __init__(self, slots: NDArray[np.uint8], payload_bytes: int) -> None:
         self._lease = Lease()
         self._count = len(slots)
+        self._all = slots.view(slot_type(payload_bytes, slots.strides[0]))[:, 0]
         headers = slots[:, : HEADER.itemsize].view(HEADER)[:, 0]
         self._headers = headers
         self.payload: SlotView = _leased(slots[:, HEADER.itemsize : HEADER.itemsize + payload_bytes], self._lease)
         self.id: SlotView = _leased(headers["id"], self._lease)
+
+    @property
+    def slots(self) -> SlotView:
+        """The slots themselves, headers and all, as records (messages,) with the fields ``id``, ``length``, ``checksum``
+        and ``payload``. They lie side by side, so that ``slots.view("u8")`` is one contiguous array: NumPy is fastest
+        there. What is written there is sent as it is."""
+        return _leased(self._all, self._lease)
 
     def __len__(self) -> int:
         return self._count
@@ -127,15 +147,11 @@ class Messages(_Block):
     def __init__(self, slots: NDArray[np.uint8], message_bytes: int) -> None:
         super().__init__(slots, message_bytes)
         self.length: SlotView = _leased(self._headers["length"], self._lease)
-        self._message_bytes = message_bytes
         self.count = self._count
 
     def _valid(self) -> None:
         if not 0 <= self.count <= self._count:
             raise ValueError(f"count: {self.count} is not possible; allowed: 0 to {self._count}, what was reserved")
-        lengths = self._headers["length"][: self.count]
-        if self.count and int(lengths.max()) > self._message_bytes:
-            raise ValueError(f"length: {int(lengths.max())} is not possible; allowed: 0 to {self._message_bytes}")
 
 
 class Answers(_Block):
@@ -153,11 +169,11 @@ class Answers(_Block):
         Of the message.
     """
 
-    def __init__(self, slots: NDArray[np.uint8], result_bytes: int) -> None:
+    def __init__(self, slots: NDArray[np.uint8], some_failed: bool, result_bytes: int) -> None:
         super().__init__(slots, result_bytes)
         words = self._headers["length"]
-        failed = (words & FAILED) != 0
-        if failed.any():
+        if some_failed:
+            failed = (words & FAILED) != 0
             self.status: NDArray[np.int32] = np.where(failed, words & ~np.uint32(FAILED), 0).astype(np.int32)
             lengths = np.where(failed, 0, words).astype(np.uint32)
         else:
@@ -165,6 +181,7 @@ class Answers(_Block):
             lengths = words
         self.length: SlotView = _leased(lengths, self._lease)
         self.payload.flags.writeable = False
+        self._all.flags.writeable = False
 
 
 def serve_batches(

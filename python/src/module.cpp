@@ -41,7 +41,8 @@ struct Box {
   std::shared_ptr<Mailbox> mailbox;
 };
 
-constexpr auto kSlice = 20ms;  // after so long a wait looks for Ctrl-C
+constexpr auto kSlice = 20ms;           // after so long a wait looks for Ctrl-C
+constexpr std::size_t kBrief = 64;      // messages whose headers are written with the interpreter held
 
 /// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.
 /// Those that are addresses are work for a whole block each, and notified by counter, which orders what they point to.
@@ -154,13 +155,21 @@ class Ring {
     return found;
   }
 
+  /// An array (messages, stride) of slots, or None when there is no room in time.
   nb::object reserve(std::size_t n, double timeout) {
-    return block([](Views& views, std::size_t most) { return views.reserve(most); }, n, timeout);
+    const auto found = block([](Views& views, std::size_t most) { return views.reserve(most); }, n, timeout);
+    return found ? slots(*found) : nb::none();
   }
+  /// (array, whether some results are faults), or None when nothing came in time.
   nb::object poll(std::size_t n, double timeout) {
-    return block([](Views& views, std::size_t most) { return views.poll(most); }, n, timeout);
+    const auto found = block([](Views& views, std::size_t most) { return views.poll(most); }, n, timeout);
+    return found ? nb::object(nb::make_tuple(slots(*found), found->failed)) : nb::none();
   }
-  void publish(std::size_t n) { mine()->views->publish(n); }
+  void publish(std::size_t n) {
+    const auto parts = mine();
+    const Unlocked unlocked;
+    parts->views->publish(n);
+  }
   void release() { mine()->views->release(); }
 
   void close(bool now, double patience) {
@@ -214,13 +223,16 @@ class Ring {
 
   /// The function, as far as this ring alone keeps it: for the garbage collector.
   nb::handle function() const {
-    return function_ != nullptr && parts_.use_count() == 1 ? function_->function() : nb::handle();
+    if (function_ == nullptr) return {};
+    const bool alone = memory_ ? parts_.use_count() == 2 && Py_REFCNT(memory_.ptr()) == 1 : parts_.use_count() == 1;
+    return alone ? function_->function() : nb::handle();
   }
   /// Closes the ring and gives its parts back. The memory of a GPU is freed without the interpreter, for which its
   /// other threads may wait. In the ring's own function, which closing waits for, another thread does it.
   void drop() {
     if (!parts_) return;
     closed_ = true;
+    memory_.reset();
     auto last = [parts = std::move(parts_)]() mutable {
       if (parts->of_this_process() && parts->calls && parts->views) stop(*parts, RingStop::now, {});
       parts.reset();
@@ -246,13 +258,15 @@ class Ring {
     return parts_;
   }
 
-  /// Calls `attempt` until it gives something, or the time is over. Ctrl-C ends it.
+  /// Calls `attempt` until it gives something, or the time is over. Ctrl-C ends it. `brief`: an attempt takes less time
+  /// than another thread needs to take over the interpreter.
   template <class Attempt>
-  auto until(double timeout, Attempt attempt) const -> decltype(attempt()) {
+  auto until(double timeout, bool brief, Attempt attempt) const -> decltype(attempt()) {
     const auto start = std::chrono::steady_clock::now();
     {
       // A Python function's threads need the interpreter before they let go of what an attempt may wait for.
-      const std::unique_ptr<Unlocked> unlocked(function_ != nullptr ? new Unlocked : nullptr);
+      std::optional<Unlocked> unlocked;
+      if (!brief || function_ != nullptr) unlocked.emplace();
       if (auto found = attempt()) return found;
     }
     while (timeout != 0) {
@@ -279,7 +293,7 @@ class Ring {
       throw BadInput("a message of " + std::to_string(bytes.bytes().size()) + " bytes is longer than message_bytes, " +
                      std::to_string(message_bytes_));
     }
-    return until(timeout, [&] { return parts.calls->try_submit(bytes.bytes(), mailbox, owner); });
+    return until(timeout, true, [&] { return parts.calls->try_submit(bytes.bytes(), mailbox, owner); });
   }
 
   static nb::object answer(Parts& parts, Ticket* ticket, double timeout) {
@@ -309,27 +323,29 @@ class Ring {
     return told;
   }
 
-  /// An array (messages, stride) of the block's slots, or None when there is none in time.
   template <class Ask>
-  nb::object block(Ask ask, std::size_t n, double timeout) {
+  std::optional<Block> block(Ask ask, std::size_t n, double timeout) const {
     const auto parts = mine();
     unsigned looks = 0;
-    const std::optional<Block> found = until(timeout, [&] {
+    return until(timeout, n < kBrief, [&] {
       if (++looks % 65536 == 0) parts->views->check();
       return ask(*parts->views, n);
     });
-    if (!found) return nb::none();
-    // The array keeps the slots' memory, so that one that outlives its block reads no freed memory.
-    auto* const kept = new std::shared_ptr<Parts>(parts);
-    const nb::capsule owner(kept, [](void* pointer) noexcept {
-      const Unlocked unlocked;
-      delete static_cast<std::shared_ptr<Parts>*>(pointer);
-    });
-    return nb::cast(Bytes2(found->base, {found->count, found->stride}, owner), nb::rv_policy::reference);
+  }
+  /// The array keeps the slots' memory, so that one that outlives its block reads no freed memory.
+  nb::object slots(const Block& block) {
+    if (!memory_) {
+      memory_ = nb::capsule(new std::shared_ptr<Parts>(mine()), [](void* pointer) noexcept {
+        const Unlocked unlocked;
+        delete static_cast<std::shared_ptr<Parts>*>(pointer);
+      });
+    }
+    return nb::cast(Bytes2(block.base, {block.count, block.stride}, memory_), nb::rv_policy::reference);
   }
 
   std::size_t message_bytes_;
   std::shared_ptr<Parts> parts_;
+  nb::object memory_;  // what the arrays of blocks keep
   std::string device_, name_;
   std::atomic<bool> closed_{false};
   const FunctionKernel* function_ = nullptr;  // the kernel, where it is one

@@ -21,10 +21,11 @@ std::optional<Block> Views::reserve(std::size_t n) {
     const unsigned index = next_in_++ % config_.lanes;
     const Messages room = ring_.lane(index).reserve(n);
     if (room.empty()) continue;
-    for (std::size_t i = 0; i < room.count; ++i) {
-      room.header(i) = {next_id_ + i, static_cast<std::uint32_t>(config_.message_bytes), 0};
+    const Block block{index, room.base, room.stride, room.count};
+    for (std::size_t i = 0; i < block.count; ++i) {
+      block.header(i) = {next_id_ + i, static_cast<std::uint32_t>(config_.message_bytes), 0};
     }
-    return sending_ = Block{index, room.base, room.stride, room.count};
+    return sending_ = block;
   }
   return std::nullopt;
 }
@@ -33,6 +34,13 @@ void Views::publish(std::size_t n) {
   const std::lock_guard lock(in_);
   if (!sending_) throw Failure("no block of messages is open");
   if (n > sending_->count) throw BadInput("more messages than the block has");
+  for (std::size_t i = 0; i < n; ++i) {
+    if (const std::uint32_t length = sending_->header(i).length; length > config_.message_bytes) {
+      sending_.reset();
+      throw BadInput("length: " + std::to_string(length) + " is not possible; allowed: 0 to " +
+                     std::to_string(config_.message_bytes));
+    }
+  }
   if (stopped_) {  // publishing would take the stop back from the grid
     sending_.reset();
     throw Failure("the ring was closed before the block's end");
@@ -50,7 +58,9 @@ std::optional<Block> Views::poll(std::size_t n) {
     const unsigned index = next_out_++ % config_.lanes;
     const ConstMessages results = ring_.lane(index).poll(n);
     if (results.empty()) continue;
-    return receiving_ = Block{index, const_cast<std::byte*>(results.base), results.stride, results.count};
+    Block block{index, const_cast<std::byte*>(results.base), results.stride, results.count};
+    for (std::size_t i = 0; i < block.count; ++i) block.failed |= (block.header(i).length & kFailed) != 0;
+    return receiving_ = block;
   }
   return std::nullopt;
 }

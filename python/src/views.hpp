@@ -13,6 +13,9 @@ struct Block {
   unsigned lane = 0;
   std::byte* base = nullptr;
   std::size_t stride = 0, count = 0;
+  bool failed = false;  ///< some of the results are faults
+
+  Header& header(std::size_t i) const { return *reinterpret_cast<Header*>(base + i * stride); }
 };
 
 /// Many messages at a time, written and read where they lie. One thread sends and one receives; the two may be
@@ -23,7 +26,8 @@ class Views {
   /// Up to `n` empty messages of the next lane that has room, their headers filled: ids count up, and every length is
   /// message_bytes. Nothing when all lanes are full. Throws Failure when another block is open, or after stop().
   std::optional<Block> reserve(std::size_t n);
-  /// Sends the first `n` of the open block; the others are as if they had not been reserved. 0 gives it up.
+  /// Sends the first `n` of the open block; the others are as if they had not been reserved. 0 gives it up. Throws
+  /// BadInput, and gives it up, when a length is above message_bytes.
   void publish(std::size_t n);
   /// Up to `n` results of the next lane that has some.
   std::optional<Block> poll(std::size_t n);

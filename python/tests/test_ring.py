@@ -443,6 +443,11 @@ def test_a_function_may_drop_its_own_ring():
                 future.result(10)
             except feedrate.RingClosed:
                 pass
+        import time
+        until = time.monotonic() + 10
+        while any(one.name.startswith("feedrate") for one in threading.enumerate()):
+            assert time.monotonic() < until, "a ring that nobody has goes on"
+            time.sleep(0.01)
         print("well")
     """)
     assert ran.returncode == 0 and ran.stdout == "well\n", ran
