@@ -13,10 +13,11 @@ set -euo pipefail
 FEEDRATE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 FEEDRATE_LOGS=$FEEDRATE_ROOT/build/logs
 FEEDRATE_PYTHON=$FEEDRATE_ROOT/.venv/bin/python   # after feedrate_setup: the Python that has requirements.txt
-FEEDRATE_PURPOSE=measure                          # or `tests`, which need more packages
+FEEDRATE_PURPOSE=measure                          # or `tests`, or `python`, which need more packages
 FEEDRATE_NVCC=''                                  # after feedrate_setup: the CUDA compiler, empty for a CPU-only build
 
 say() { printf 'feedrate: %s\n' "$*" >&2; }
+say_wrapped() { say "$*" 2>&1 | fold -s -w 80 >&2; }
 die() { local code=$1; shift; say "$*"; exit "$code"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }   # version $1 >= $2
@@ -134,9 +135,18 @@ missing_python() {
   fi
 }
 
+# What the Python package is compiled with. The tests build it too.
+missing_python_headers() {
+  [[ $FEEDRATE_PURPOSE != measure ]] || return 0
+  have python3 && python3 -c 'import os, sysconfig, sys
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || echo python3-dev
+}
+
+missing_packages() { missing_tools; missing_headers; missing_python; missing_python_headers; }
+
 install_packages() {
   local missing sudo='' command
-  missing=$(missing_tools; missing_headers; missing_python)
+  missing=$(missing_packages)
   missing=${missing//$'\n'/ }
   [[ -z $missing ]] && return
   command="apt-get install -y --no-install-recommends $missing"
@@ -152,11 +162,11 @@ feedrate: or make a bundle on a machine where you have them, and unpack it here,
 feedrate:   experiments/run_experiment.sh --bundle     # prints the archive's path; then here: ./run sweep"
     fi
   fi
-  say "installing Debian packages: $missing"
+  say_wrapped "installing Debian packages: $missing"
   local started=$SECONDS
   # shellcheck disable=SC2086  # package names and the optional sudo are words
   logged apt apt_install "$sudo" $missing || die 1 'apt-get could not install the packages above'
-  missing=$(missing_tools; missing_headers; missing_python)
+  missing=$(missing_packages)
   say "installed the Debian packages in $(duration $((SECONDS - started)))"
   [[ -z $missing ]] || die 1 "installed, yet still missing or too old: ${missing//$'\n'/ } (needs g++ >= 12, CMake >= 3.25)"
 }
@@ -436,8 +446,8 @@ show_progress() {   # show_progress WHAT
     fi
     ((all > 0 && (terminal || SECONDS - told >= ${FEEDRATE_PROGRESS:-15}))) || continue
     told=$SECONDS spent=$((SECONDS - started))
-    text="$what: $finished of $all steps, $(duration "$spent") so far"
-    if ((finished > 2 && spent > 4)); then text+=", about $(duration $((spent * (all - finished) / finished))) left"; fi
+    text="$what: $finished of $all steps, $(duration "$spent")"
+    if ((finished > 2 && spent > 4)); then text+=", $(duration $((spent * (all - finished) / finished))) left"; fi
     if ((terminal)); then printf '\r\033[Kfeedrate: %s' "$text" >&3; else tell "$text"; fi
   done
   printf '%s' "$line"
@@ -450,7 +460,7 @@ build() {
   local preset=$1 started=$SECONDS
   shift
   cd "$FEEDRATE_ROOT"
-  logged "build-$preset" with_progress "building build/$preset" "${FEEDRATE_WRAP[@]}" \
+  logged "build-$preset" with_progress "building $preset" "${FEEDRATE_WRAP[@]}" \
     cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"} || exit 1
   cd "$OLDPWD"
   ((SECONDS - started < 5)) || say "built build/$preset in $(duration $((SECONDS - started)))"
@@ -471,7 +481,7 @@ require_writable_clone() {
   require_writable 'clone Feedrate into a folder that you may write to' "${folders[@]}"
 }
 
-feedrate_setup() {   # feedrate_setup [tests]
+feedrate_setup() {   # feedrate_setup [tests|python]
   FEEDRATE_PURPOSE=${1:-measure}
   # An empty environment has a PATH in bash, but none for its children.
   export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}" HOME="${HOME:-$FEEDRATE_ROOT/build}"
@@ -486,14 +496,14 @@ install_python_package() {
   build release feedrate
   say 'installing the Python package feedrate into .venv'
   FEEDRATE_TAIL=15 logged python-package pip_install "$FEEDRATE_ROOT[harness,redis]" \
-    -C cmake.define.FEEDRATE_EXECUTABLE="$FEEDRATE_ROOT/build/release/bin/feedrate" ||
+    --config-settings=cmake.define.FEEDRATE_EXECUTABLE="$FEEDRATE_ROOT/build/release/bin/feedrate" ||
     die 1 'the Python package could not be built'
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   [[ ${1:-tests} =~ ^(tests|python)$ ]] || die 2 "'$1': the arguments are \`tests\` and \`python\`"
   if [[ ${1:-} == python ]]; then
-    feedrate_setup
+    feedrate_setup python
     install_python_package
   else
     feedrate_setup "$@"

@@ -19,7 +19,7 @@ struct Options {
   CommonOptions common;
   FolderOptions folder;
   std::vector<std::string> slos{"p99:1ms"};
-  double resolution = 0.05;
+  double resolution = 0.05, seconds_each = 0;
 };
 
 /// About so many tries does a search take: brackets, bisection, and both ends judged twice.
@@ -28,20 +28,24 @@ double probes_of(double resolution) {
   return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + 2 * (kSustained + kNotSustained);
 }
 
+std::size_t possible(const std::vector<Resolution>& points) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(points, [](const auto& each) { return each.impossible.empty(); }));
+}
+
 void print_plan(const Spec& spec, const std::vector<Resolution>& points, const std::vector<Slo>& slos,
                 const Options& options) {
-  constexpr double kSetUpSeconds = 0.1;
+  constexpr double kSetUpSeconds = 0.25;
   const RunSettings& run = options.common.run;
-  const auto possible =
-      std::count_if(points.begin(), points.end(), [](const Resolution& each) { return each.impossible.empty(); });
-  const auto searches = static_cast<double>(run.repetitions * slos.size()) * static_cast<double>(possible);
+  const auto searches = static_cast<double>(run.repetitions * slos.size() * possible(points));
   const double seconds = searches * probes_of(options.resolution) * (run.seconds + run.warmup_seconds + kSetUpSeconds);
   std::string bounds;
   for (const Slo& slo : slos) bounds += " " + slo.text;
   fmt::print(stderr,
-             "{}: the highest rate that keeps{}, for {} points, {} searches each;\n"
-             "about {:.0f} s, more where rates are low or the boundary is not sharp\n",
-             spec.name, bounds, points.size(), run.repetitions, seconds);
+             "{}: the highest rate that keeps{}, for {} points, {} search{} each;\n"
+             "about {:.0f} s, more where rates are low or the boundary is not sharp{}\n",
+             spec.name, bounds, points.size(), run.repetitions, run.repetitions == 1 ? "" : "es", seconds,
+             options.seconds_each > 0 ? fmt::format("; at most {:.0f} s", searches * options.seconds_each) : "");
   for (const Resolution& each : points) {
     fmt::print(stderr, "  {}{}\n", text_without_rate(*spec.kind, each),
                each.impossible.empty() ? "" : " · skipped: " + each.impossible);
@@ -60,7 +64,8 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   if (!search.is_object()) search = Json::object();
   if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
   if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
-  search = {{"slo", options.slos}, {"resolution", options.resolution}};
+  if (command.count("--seconds-each") == 0) options.seconds_each = search.value("seconds_each", options.seconds_each);
+  search = {{"slo", options.slos}, {"resolution", options.resolution}, {"seconds_each", options.seconds_each}};
   std::vector<Slo> slos;
   for (const std::string& text : options.slos) {
     slos.push_back(parse_slo(text));
@@ -79,7 +84,8 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   session->experiment().connect(points);
   Results results = folder.open(directory, spec, *session);
   results.begin(*session, points);
-  Capacities capacities(*session, results, options.resolution);
+  const std::size_t searches = options.common.run.repetitions * slos.size() * possible(points);
+  Capacities capacities(*session, results, points, options.resolution, options.seconds_each, searches);
   for (unsigned repetition = 0; repetition < options.common.run.repetitions; ++repetition) {
     std::mt19937_64 random(options.common.run.seed * 1000 + repetition);
     std::shuffle(points.begin(), points.end(), random);
@@ -89,6 +95,8 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   if (!interrupted()) capacities.confirm(random);
   results.end(*session);
   capacities.print_table();
+  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty())
+    fmt::print(stderr, "{}\n", text);
   if (session->device().kind() == "cpu") fmt::print(stderr, "These ran on the CPU device: they are not GPU results.\n");
   fmt::print(stderr, "results in {}\n", directory.string());
   if (interrupted()) fmt::print(stderr, "{}\n", resume_text("capacity", directory));
@@ -106,6 +114,9 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
       ->take_all()
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
+  add_option(*command, "seconds-each", options->seconds_each,
+             "a search that has taken so long ends with what it knows; 0: without a limit")
+      ->check(CLI::Range(0.0, 86400.0));
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

@@ -62,7 +62,7 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
   session->experiment().connect(all_points(spec, *session));  // before a folder is made
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
-  fmt::print(stderr, "device {}: {}{}; results in {}\n", session->device().kind(), session->device().info().name,
+  fmt::print(stderr, "device {}: {}{}\nresults go to {}\n", session->device().kind(), session->device().info().name,
              cpu ? " (these are not GPU results)" : "", directory.string());
   const int code = run_sweep(*session, spec, results, {options.profile_cell, directory / "found.json", start_again});
   fmt::print(stderr, "results in {}\n", directory.string());

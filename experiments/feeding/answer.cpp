@@ -3,37 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "common/units.hpp"
-#include "experiments/measure/statistics.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
 namespace {
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
+constexpr std::size_t kLarge = 4096;  // bytes: from here on bytes count, not messages
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";
-  if (category == "small") text += format_rate(place.value);
-  if (category == "large") text += format_si(place.value) + "B/s";
-  if (category == "lone") text += "p50 " + format_ns(place.value);
-  if (place.half_width) text += fmt::format(" ± {:.0f} %", 100 * *place.half_width / place.value);
+  if (category == "small") text += format_rate(place.value.median);
+  if (category == "large") text += format_si(place.value.median) + "B/s";
+  if (category == "lone") text += "p50 " + format_ns(place.value.median);
+  text += place.value.spread_text();
   if (place.unstable) text += ", unstable";
   if (place.disturbed) text += ", disturbed";
   return text;
 }
 
-/// How the two compare, where their intervals allow that.
+/// How the two compare. What is only a bound on the second's figure may hide a better one.
 std::string against(const Answer::Place& first, const Answer::Place& second) {
-  const double apart = std::abs(first.value - second.value);
-  if (!first.half_width || !second.half_width) return "one repetition: no interval";
-  // What is only a bound on the second's figure may hide a better one.
-  if (second.limited || apart <= *first.half_width + *second.half_width) return "no clear difference";
-  return fmt::format("{:.2g} x", std::max(first.value, second.value) / std::min(first.value, second.value));
+  return second.limited ? "unclear" : comparison(first.value, second.value);
 }
 
 }  // namespace
@@ -68,25 +60,21 @@ void Answer::add(const Json& row) {
 
 Answer::Category Answer::best(const std::string& name, std::size_t payload) const {
   const bool lone = name == "lone";
+  const auto better = [lone](const Place& a, const Place& b) {
+    return lone ? a.value.median < b.value.median : a.value.median > b.value.median;
+  };
   std::map<std::string, Place> by_variant;
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
     const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    Place place{point.variant,
-                mean(values),
-                {},
-                point.limited,
-                point.disturbed,
-                point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
-    if (values.size() > 1) place.half_width = half_width_95(values);
+    const Place place{point.variant, estimate_of(values), point.limited, point.disturbed,
+                      point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
-    const double before = known->second.value;
-    if (!fresh && (lone ? place.value < before : place.value > before)) known->second = place;
+    if (!fresh && better(place, known->second)) known->second = place;
   }
   Category category{name, payload, {}};
   for (const auto& [variant, place] : by_variant) category.places.push_back(place);
-  std::stable_sort(category.places.begin(), category.places.end(),
-                   [&](const Place& a, const Place& b) { return lone ? a.value < b.value : a.value > b.value; });
+  std::stable_sort(category.places.begin(), category.places.end(), better);
   return category;
 }
 
@@ -103,7 +91,8 @@ std::vector<Answer::Category> Answer::categories() const {
   for (const auto& [payload, those] : queues_at) {
     if (those == queues) largest = payload;
   }
-  std::vector<Category> all{best("small", smallest)};
+  // One size alone is what it is.
+  std::vector<Category> all{best(largest == smallest && smallest >= kLarge ? "large" : "small", smallest)};
   if (largest != smallest) all.push_back(best("large", largest));
   if (Category lone = best("lone", smallest); !lone.places.empty()) all.push_back(std::move(lone));
   return all;
@@ -113,18 +102,15 @@ std::string Answer::text() const {
   std::string text;
   for (const Category& category : categories()) {
     const auto& places = category.places;
-    const auto line = [&](const std::string& head, const Place& place, const std::string& tail) {
-      text += fmt::format("  {:<16}{:<24}{}{}\n", head, place.variant, value_text(category.name, place),
-                          tail.empty() ? "" : " (" + tail + ")");
+    const auto line = [&](const std::string& head, const Place& place) {
+      text += fmt::format("  {:<16}{:<24}{}\n", head, place.variant, value_text(category.name, place));
     };
-    line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0], "");
-    if (places.size() > 1) line("  then", places[1], against(places[0], places[1]));
+    line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
+    if (places.size() > 1) line("  then, " + against(places[0], places[1]), places[1]);
   }
   if (text.empty()) return text;
   const bool cpu = points_.begin()->second.cpu;
-  return (cpu ? "Best on this CPU; NOT GPU results (± 95 % interval of the mean):\n"
-              : "Best measured (± 95 % interval of the mean):\n") +
-         text;
+  return best_heading(cpu) + text;
 }
 
 }  // namespace feedrate

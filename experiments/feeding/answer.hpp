@@ -1,16 +1,16 @@
 #pragma once
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "experiments/measure/estimate.hpp"
 #include "experiments/measure/experiment.hpp"
 
 namespace feedrate {
 
 /// What a sweep's cells say at a glance: which variant moves most small messages, which most bytes in large ones, and
-/// which answers a lone message first; with the 95 % interval (Student's t over repetitions) and the runner-up.
+/// which answers a lone message first; each with its interval, and the runner-up.
 class Answer final : public Summary {
  public:
   /// Takes in a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing don't
@@ -22,10 +22,9 @@ class Answer final : public Summary {
   /// A variant's best point.
   struct Place {
     std::string variant;
-    double value = 0;
-    std::optional<double> half_width;  ///< of the 95 % interval; none of a single repetition
-    bool limited = false;              ///< by the load generator: the queue itself may be better
-    bool disturbed = false;            ///< in every repetition
+    Estimate value;
+    bool limited = false;    ///< by the load generator: the queue itself may be better
+    bool disturbed = false;  ///< in every repetition
     bool unstable = false;
   };
   struct Category {

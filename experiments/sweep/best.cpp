@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
-#include "experiments/measure/statistics.hpp"
+#include "experiments/measure/estimate.hpp"
 #include "experiments/sweep/repeats.hpp"
 
 namespace feedrate {
@@ -39,13 +38,11 @@ class Best final : public Summary {
     for (const Figure& figure : kind_.entry().figures) {
       const auto places = places_of(figure);
       if (places.empty()) continue;
-      text += line(figure, part_of(figure), places[0], "");
-      if (places.size() > 1) text += line(figure, "  then", places[1], against(places[0], places[1]));
+      text += line(figure, part_of(figure), places[0]);
+      if (places.size() > 1) text += line(figure, "  then, " + comparison(places[0].value, places[1].value), places[1]);
     }
     if (text.empty()) return text;
-    return (cpu_ ? "Best on this CPU; NOT GPU results (± 95 % interval of the mean):\n"
-                 : "Best measured (± 95 % interval of the mean):\n") +
-           text;
+    return best_heading(cpu_) + text;
   }
 
  private:
@@ -56,41 +53,33 @@ class Best final : public Summary {
   };
   struct Place {
     std::string variant;
-    double value = 0, half_width = 0;
-    bool repeated = false, disturbed = false;
+    Estimate value;
+    bool disturbed = false;
   };
   static std::string part_of(const Figure& figure) { return figure.name + (figure.distribution ? ".p50" : ""); }
 
   /// Each variant's best point, the best first.
   std::vector<Place> places_of(const Figure& figure) const {
-    const bool higher = figure.better == Better::higher;
+    const auto better = [higher = figure.better == Better::higher](const Place& a, const Place& b) {
+      return higher ? a.value.median > b.value.median : a.value.median < b.value.median;
+    };
     std::map<std::string, Place> best;
     for (const auto& [params, point] : points_) {
       const auto found = point.values.find(figure.name);
       if (found == point.values.end()) continue;
       const auto& values = found->second;
-      const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-      const bool repeated = values.size() > 1;
-      const Place place{point.variant, mean, repeated ? half_width_95(values) : 0, repeated, point.disturbed};
+      const Place place{point.variant, estimate_of(values), point.disturbed};
       const auto [known, fresh] = best.try_emplace(point.variant, place);
-      if (!fresh && (higher ? mean > known->second.value : mean < known->second.value)) known->second = place;
+      if (!fresh && better(place, known->second)) known->second = place;
     }
     std::vector<Place> places;
     for (const auto& [variant, place] : best) places.push_back(place);
-    std::stable_sort(places.begin(), places.end(),
-                     [&](const Place& a, const Place& b) { return higher ? a.value > b.value : a.value < b.value; });
+    std::stable_sort(places.begin(), places.end(), better);
     return places;
   }
-  static std::string against(const Place& first, const Place& second) {
-    if (!first.repeated || !second.repeated) return "one repetition: no interval";
-    if (std::abs(first.value - second.value) <= first.half_width + second.half_width) return "no clear difference";
-    return fmt::format("{:.2g} x", std::max(first.value, second.value) / std::min(first.value, second.value));
-  }
-  std::string line(const Figure& figure, const std::string& head, const Place& place, const std::string& tail) const {
-    std::string value = kind_.text(figure.name, place.value);
-    if (place.repeated) value += fmt::format(" ± {:.0f} %", 100 * place.half_width / place.value);
-    if (place.disturbed) value += ", disturbed";
-    return fmt::format("  {:<22}{:<20}{}{}\n", head, place.variant, value, tail.empty() ? "" : " (" + tail + ")");
+  std::string line(const Figure& figure, const std::string& head, const Place& place) const {
+    return fmt::format("  {:<22}{:<20}{}{}{}\n", head, place.variant, kind_.text(figure.name, place.value.median),
+                       place.value.spread_text(), place.disturbed ? ", disturbed" : "");
   }
 
   const Kind& kind_;

@@ -8,7 +8,6 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "experiments/sweep/progress.hpp"
 
 namespace feedrate {
 namespace {
@@ -16,6 +15,8 @@ namespace {
 /// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
 constexpr double kTails = 20;
 constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
+/// Of a search's time, before it is confirmed.
+constexpr double kFirstShare = 0.7;
 
 double messages_needed(const Slo& slo) {
   static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
@@ -63,12 +64,17 @@ std::string text_without_rate(const Kind& kind, const Resolution& cell) {
   return kind.text(values);
 }
 
-Capacities::Capacities(Session& session, Results& results, double resolution)
+Capacities::Capacities(Session& session, Results& results, const std::vector<Resolution>& points, double resolution,
+                       double seconds_each, std::size_t searches)
     : session_(session),
       load_(*session.kind().entry().offered_load),
       results_(results),
       resolution_(resolution),
-      seconds_(session.settings().seconds) {
+      seconds_(session.settings().seconds),
+      seconds_each_(seconds_each),
+      labels_(session.kind(), points),
+      progress_(session.kind(), 2 * searches, 0),
+      all_(2 * searches) {
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell") continue;
     const std::string key = row.at("params").dump();
@@ -86,7 +92,7 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
       search.answer["cause"] = feedrate::text_of(Cause::impossible);
       search.answer["reason"] = resolution.impossible;
     } else {
-      do_part(search, [&](const CapacitySearch::Try& probe) {
+      do_part(search, kFirstShare, [&](const CapacitySearch::Try& probe) {
         if (start == 0) start = closed_rate(search.cell.values) / 2;
         search.boundary = CapacitySearch(settings(slo, start));
         search.boundary.find(probe);
@@ -95,7 +101,7 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
       });
     }
     if (interrupted()) return;
-    fmt::print(stderr, "{}, so far\n", line_of(search));
+    progress_.say(wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
     searches_.push_back(std::move(search));
   }
 }
@@ -105,29 +111,26 @@ void Capacities::confirm(std::mt19937_64& random) {
   const auto done = results_.done("capacity");
   for (Search& search : searches_) {
     if (search.answer["status"] == "ok") {
-      do_part(search, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
+      do_part(search, 1, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
     }
     if (interrupted()) return;
     if (done.contains(search.answer["id"].get<std::string>())) continue;
     results_.write(search.answer);
-    fmt::print("{}\n", line_of(search));
+    progress_.end();
+    fmt::print("{} {}: {}\n", text_without_rate(session_.kind(), search.cell), search.slo.text,
+               answer_text(search.answer));
     std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
   }
 }
 
 void Capacities::print_table() const {
-  std::vector<Resolution> points;
   std::map<std::string, std::vector<std::string>> lines;
-  for (const Search& search : searches_) points.push_back(search.cell);
-  if (points.empty()) return;
-  const Labels labels(session_.kind(), points);
-  for (const Search& search : searches_) {
-    lines[labels.of(search.cell.values) + " " + search.slo.text].push_back(answer_text(search.answer));
-  }
+  for (const Search& search : searches_) lines[name_of(search)].push_back(answer_text(search.answer));
+  if (lines.empty()) return;
   fmt::print(stderr, "Highest rates that keep the bound (up to, from where not):\n");
   for (const auto& [name, answers] : lines) {
     fmt::print(stderr, "  {}\n", shortened(name, kColumns - 2));
-    for (const std::string& answer : answers) fmt::print(stderr, "    {}\n", shortened(answer, kColumns - 4));
+    for (const std::string& answer : answers) fmt::print(stderr, "    {}\n", wrapped(answer, 6, kColumns - 4));
   }
 }
 
@@ -140,7 +143,10 @@ std::string Capacities::answer_text(const Json& row) const {
     return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
   const Json& found = row["capacity"];
   const double low = found["low"], high = found["high"];
-  if (low == 0 && high == 0) return "undecided: nothing was judged";
+  if (low == 0 && high == 0) {
+    return found.value("out_of_time", false) ? "undecided: the time was over before a rate was judged"
+                                             : "undecided: nothing was judged";
+  }
   if (high == 0) return fmt::format("at least {}", rate_text(low));
   const std::string limit = found["limit"];
   if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
@@ -157,9 +163,8 @@ Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsign
   answer["slo"] = {{"percentile", slo.percentile}, {"bound_ns", slo.bound_ns}, {"text", slo.text}};
   return answer;
 }
-std::string Capacities::line_of(const Search& search) const {
-  return fmt::format("{} {}: {}", text_without_rate(session_.kind(), search.cell), search.slo.text,
-                     answer_text(search.answer));
+std::string Capacities::name_of(const Search& search) const {
+  return labels_.of(search.cell.values) + " " + search.slo.text;
 }
 
 double Capacities::longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
@@ -210,19 +215,34 @@ Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
   if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
   search.answer["cost"] = row["cost"];
   Probe one = judge(rate, row, search.slo, load_.without_own_lag);
-  fmt::print(stderr, "  {}: {}\n", rate_text(static_cast<double>(rate)), one.kept ? "kept" : one.why);
+  progress_.show_now(fmt::format("[{}/{}] {}  {}: {}", begun_, all_, name_of(search),
+                                 rate_text(static_cast<double>(rate)), one.kept ? "kept" : one.why));
+  progress_.keep();
   return one;
 }
 
-/// A part of a search, and what is known by then.
-void Capacities::do_part(Search& search, const std::function<void(const CapacitySearch::Try&)>& part) {
+/// A part of a search, and what is known by then. It may go on until `share` of the search's time is spent.
+void Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
+  struct OutOfTime {};
   Json& answer = search.answer;
+  double& seconds = answer["time"]["duration_seconds"].get_ref<double&>();
   const auto began = now_ns();
+  const auto spent = [&] { return static_cast<double>(now_ns() - began) / 1e9; };
+  ++begun_;
   try {
-    part([&](std::uint64_t rate) { return try_rate(search, rate); });
+    bool out_of_time = false;
+    try {
+      part([&](std::uint64_t rate) {
+        if (seconds_each_ > 0 && seconds + spent() > share * seconds_each_) throw OutOfTime{};
+        return try_rate(search, rate);
+      });
+    } catch (const OutOfTime&) {
+      out_of_time = true;
+    }
     const Capacity found = search.boundary.answer();
     answer["capacity"] = to_json(found);
     answer["capacity"]["resolution"] = resolution_;
+    answer["capacity"]["out_of_time"] = out_of_time;
     if (found.limit_at != 0) {
       answer["capacity"]["limit"] =
           fmt::format("at {} {}", rate_text(static_cast<double>(found.limit_at)), found.limit);
@@ -232,8 +252,7 @@ void Capacities::do_part(Search& search, const std::function<void(const Capacity
     answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
     answer["reason"] = failure.what();
   }
-  double& seconds = answer["time"]["duration_seconds"].get_ref<double&>();
-  seconds += static_cast<double>(now_ns() - began) / 1e9;
+  seconds += spent();
 }
 
 }  // namespace feedrate

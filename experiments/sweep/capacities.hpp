@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/sweep/capacity.hpp"
+#include "experiments/sweep/progress.hpp"
 #include "experiments/sweep/results.hpp"
 
 namespace feedrate {
@@ -14,7 +15,10 @@ namespace feedrate {
 /// machine's state changes within minutes, and an answer must survive that. Every try and every answer becomes a row.
 class Capacities {
  public:
-  Capacities(Session&, Results&, double resolution);
+  /// `seconds_each`: a search that has taken so long ends with what it knows; 0: it takes what it takes. `searches`:
+  /// how many there will be, for the progress shown.
+  Capacities(Session&, Results&, const std::vector<Resolution>& points, double resolution, double seconds_each,
+             std::size_t searches);
   /// Searches one point under all bounds, the tightest first: each search begins where the last one ended.
   void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
   /// Tries the boundaries again, in an order of their own, and writes the answers.
@@ -30,7 +34,7 @@ class Capacities {
     Json answer;  // its row
   };
   Json answer_row(const Resolution&, const Slo&, unsigned repetition);
-  std::string line_of(const Search&) const;
+  std::string name_of(const Search&) const;
   double longest_phase() const;
   SearchSettings settings(const Slo&, std::uint64_t start) const;
   std::string rate_text(double rate) const;
@@ -38,12 +42,15 @@ class Capacities {
   Json measure(const Values& point, double seconds);
   std::uint64_t closed_rate(const Values& point);
   Probe try_rate(Search&, std::uint64_t rate);
-  void do_part(Search&, const std::function<void(const CapacitySearch::Try&)>& part);
+  void do_part(Search&, double share, const std::function<void(const CapacitySearch::Try&)>& part);
 
   Session& session_;
   const OfferedLoad& load_;
   Results& results_;
-  double resolution_, seconds_;
+  double resolution_, seconds_, seconds_each_;
+  Labels labels_;
+  Progress progress_;
+  std::size_t all_, begun_ = 0;  // parts of searches
   std::vector<Search> searches_;
   std::map<std::string, unsigned> measured_;         // repetitions of each point so far
   std::map<std::string, std::deque<Json>> earlier_;  // of those, what an earlier run measured and this has not used

@@ -28,7 +28,7 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
   if (resuming() && !fs::is_regular_file(fs::path(resume) / "spec.json")) {
     throw BadInput("--resume", resume, "a results directory with a spec.json");
   }
-  if (resume_anyway && !resuming()) throw BadInput("--resume-anyway", "true", "only together with --resume DIR");
+  if (resume_anyway && !resuming()) throw BadInput("--resume-anyway: only together with --resume DIR");
   if (!out.empty() && resuming()) throw BadInput("--out", out, "nothing, together with --resume");
   const fs::path file = spec.empty() ? fs::path(resume) / "spec.json" : find_spec(spec);
   Spec loaded = load_spec(file, axes);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "common/clock.hpp"
 #include "common/units.hpp"
@@ -45,6 +46,27 @@ std::string shortened(const std::string& text, std::size_t columns) {
     }
   }
   return text;
+}
+
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
+  const auto width = [](const std::string& word) {
+    return static_cast<std::size_t>(std::ranges::count_if(word, [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  std::string lines, word;
+  std::size_t column = 0;
+  std::istringstream words(text);
+  while (words >> word) {
+    if (column != 0 && column + 1 + width(word) > columns) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column != 0) {
+      lines += " ";
+      ++column;
+    }
+    lines += word;
+    column += width(word);
+  }
+  return lines;
 }
 
 std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points, unsigned cores) {
@@ -126,7 +148,8 @@ void Progress::after(const Json& row) {
   const bool good = row["status"] == "ok";
   show(fmt::format("{}  {}  {}", head_, figures_text(kind_, row), label_), !terminal_ || !good);
   if (!good) {
-    show(fmt::format("    {}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>()), true);
+    const std::string text = row["status"].get<std::string>() + ": " + row["reason"].get<std::string>();
+    fmt::print(stderr, "    {}\n", wrapped(text, 6, columns_ - 4));
   }
 }
 

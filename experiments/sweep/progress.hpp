@@ -28,6 +28,8 @@ class Progress {
   /// Shows a line that belongs to no cell: on a terminal until the next line, elsewhere only when `keep` is called.
   void show_now(const std::string& line);
   void keep();
+  /// Shows a line that stays.
+  void say(const std::string& line) { show(line, true); }
   void end();
 
  private:
@@ -46,6 +48,9 @@ inline constexpr std::size_t kColumns = 80;
 
 /// At most so many columns of the text; what is cut off becomes "…".
 std::string shortened(const std::string& text, std::size_t columns);
+
+/// The text in lines of at most so many columns, broken at spaces; all but the first are indented.
+std::string wrapped(const std::string& text, std::size_t indent = 4, std::size_t columns = kColumns);
 
 /// One line where some of the points spin more threads than there are cores; else empty.
 std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);

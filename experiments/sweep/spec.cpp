@@ -326,6 +326,9 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
   parts.check_zips(document["parts"], overrides);
 
   spec.name = text_of(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");
+  if (spec.name.empty() || spec.name.starts_with('.') || spec.name.find('/') != std::string::npos) {
+    refuse(where, fmt::format("'name' is part of a folder's name, and '{}' can't be that", spec.name));
+  }
   spec.description = text_of(document.value("description", Json("")), where, "'description'");
   for (std::size_t i = 0; i < document["parts"].size(); ++i) {
     const Json& part = document["parts"][i];

@@ -83,8 +83,18 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
   text += fmt::format("{} cells = {} points × {} repetitions", all, count, settings.repetitions);
   if (impossible != 0) text += fmt::format(", {} points impossible here", impossible);
   if (done != 0) text += fmt::format("; {} cells are done, {} are left", done, all - done);
-  fmt::print(stderr, "{}; about {:.0f} s\n", text, seconds);
+  fmt::print(stderr, "{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
 }
+
+/// Cells that failed, and why the first did.
+struct Failures {
+  std::size_t cells = 0;
+  std::string first;
+
+  void add(const Json& row) {
+    if (row.value("status", "") == text_of(Status::failed) && cells++ == 0) first = row.value("reason", "");
+  }
+};
 
 /// `--profile-cell` names a cell by its id or its number in the dry run's list.
 std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wanted) {
@@ -161,11 +171,13 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   }
 
   const std::unique_ptr<Summary> answer = summary_of(kind);
+  Failures failures;
   std::map<std::string, Repeats> repeats;  // by a point's parameters
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell" || row.contains("search")) continue;
     answer->add(row);
     if (!done.contains(row.at("id").get<std::string>())) continue;
+    failures.add(row);
     repeats.try_emplace(row.at("params").dump(), settings, kind.entry()).first->second.add(row);
   }
   std::set<std::string> measured = done;
@@ -191,16 +203,25 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
       results.write(row);
       measured.insert(cell.id);
       answer->add(row);
+      failures.add(row);
       progress.after(row);
     }
   }
   progress.end();
   results.end(session);
   if (interrupted()) {
-    fmt::print(stderr, "interrupted: of {} cells {} are measured\n", plan.size(), count_done(plan, measured));
+    // What a search would have found is measured like a point.
+    const std::size_t all = std::max(plan.size(), (spec.points.size() + searches.size()) * settings.repetitions);
+    fmt::print(stderr, "interrupted: of {} cells {} are measured\n", all, count_done(plan, measured));
   }
   fmt::print(stderr, "{}", answer->text());
-  return interrupted() ? 130 : 0;
+  if (failures.cells != 0) {
+    fmt::print(
+        stderr, "{}\n",
+        wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, measured.size(), failures.first)));
+  }
+  if (interrupted()) return 130;
+  return failures.cells != 0 ? 1 : 0;
 }
 
 }  // namespace feedrate

@@ -2,7 +2,7 @@
 # Builds the wheel with an executable that is already there, installs it into a new environment, and runs the package's
 # tests from there, in a folder that holds nothing of the source tree but them:
 #   python/tests/run.sh FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]
-# FEEDRATE_WHEEL_CMAKE: further -C cmake.define.… of the build. FEEDRATE_WHEEL_PYTHON: which python3.
+# FEEDRATE_WHEEL_CMAKE: further --config-settings=cmake.define.… of the build. FEEDRATE_WHEEL_PYTHON: which python3.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 (($# > 0)) || { echo "usage: $0 FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]" >&2; exit 2; }
@@ -15,7 +15,7 @@ rm -rf "$work" "$wheels"
 mkdir -p "$work" "$wheels"
 # shellcheck disable=SC2086  # several words
 "$python" -m pip wheel "$root" --no-deps -w "$wheels" --disable-pip-version-check -q \
-  -C cmake.define.FEEDRATE_EXECUTABLE="$executable" ${FEEDRATE_WHEEL_CMAKE:-}
+  --config-settings=cmake.define.FEEDRATE_EXECUTABLE="$executable" ${FEEDRATE_WHEEL_CMAKE:-}
 wheel=$(echo "$wheels"/*.whl)
 megabytes=$(($(stat -c %s "$wheel") >> 20))
 ((megabytes < 40)) || { echo "$wheel has $megabytes MiB; at most 40 are allowed" >&2; exit 1; }

@@ -17,10 +17,10 @@ esac
 mkdir -p "$work"
 rm -rf "$work/wheels" "$work/venv" "$work/tests"
 # The executable is not what is looked at, but a wheel holds one. A debug build keeps its symbols.
-"$python" -m pip wheel "$root" --no-deps -w "$work/wheels" --disable-pip-version-check -q -C build-dir="$work/build" \
-  -C cmake.build-type=Debug \
-  -C cmake.define.FEEDRATE_CUDA=OFF -C cmake.define.FEEDRATE_EXECUTABLE=/bin/true \
-  -C cmake.define.CMAKE_CXX_FLAGS="-fsanitize=$sanitizer -fno-omit-frame-pointer -O1 -g1"
+"$python" -m pip wheel "$root" --no-deps -w "$work/wheels" --disable-pip-version-check -q --config-settings=build-dir="$work/build" \
+  --config-settings=cmake.build-type=Debug \
+  --config-settings=cmake.define.FEEDRATE_CUDA=OFF --config-settings=cmake.define.FEEDRATE_EXECUTABLE=/bin/true \
+  --config-settings=cmake.define.CMAKE_CXX_FLAGS="-fsanitize=$sanitizer -fno-omit-frame-pointer -O1 -g1"
 "$python" -m venv "$work/venv"
 "$work/venv/bin/pip" install -q --disable-pip-version-check "$(echo "$work"/wheels/*.whl)[redis,test]"
 cp -r "$root/python/tests" "$work/"

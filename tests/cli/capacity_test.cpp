@@ -1,5 +1,6 @@
 // The search for a capacity: its answers and every probe are rows, and it goes on where it was ended.
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -97,6 +98,21 @@ TEST_F(Capacity, DryRunSaysWhatIsSearchedAndHowLongThatTakes) {
   for (const char* said : {"p99:2ms", "2 points", "about ", " s", "gpu_ring", "host_polled"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
   EXPECT_EQ(place_.contents(), std::vector<std::string>{"s.json"});
+}
+
+TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome =
+      place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p99:1ms", "--resolution", "1%", "--out", "out",
+                  "--axis", "queue=host_polled", "--seconds-each", "1.5", "--seconds", "0.2"});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(took.count(), 10);
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  ASSERT_EQ(answers().size(), 1u);
+  const Json capacity = answers()[0].at("capacity");
+  EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
+  EXPECT_FALSE(capacity.at("probes").empty());
 }
 
 TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {

@@ -67,7 +67,8 @@ TEST_F(RedisFailures, KilledMidSweepSparesOtherCells) {
   const auto process = place.start({"sweep", "s.json", "--out", "out", "--device", "cpu", "--redis", server.url()});
   ASSERT_TRUE(await_cell(server)) << process->err();
   server.process().signal(SIGKILL);
-  EXPECT_EQ(process->wait(Seconds(20)), 0) << process->err();
+  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   EXPECT_EQ(cells.size(), 8u);
   int failed = 0;
@@ -100,7 +101,8 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   const long long before = client.calls_of("brpop");
   ASSERT_TRUE(await([&] { return client.calls_of("brpop") > before; })) << process->err();
   kill(servers.front(), SIGKILL);
-  EXPECT_EQ(process->wait(Seconds(20)), 0) << process->err();
+  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   ASSERT_EQ(cells.size(), 3u);
   EXPECT_EQ(cells[0].at("status"), "ok") << cells[0].at("reason");
@@ -155,7 +157,7 @@ TEST_F(RedisFailures, FullServerSparesOtherCells) {
   place.write("s.json", R"({"axes": {"queue": "host_polled,redis_stream", "payload": "64Ki"},
                             "run": {"seconds": 0.2, "warmup": 0, "watchdog": 5}})");
   const Outcome outcome = place.run({"sweep", "s.json", "--out", "out", "--device", "cpu", "--redis", server.url()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   EXPECT_EQ(cells.size(), 2u);
   for (const Json& cell : cells) {

@@ -35,10 +35,10 @@ def owned_by_user(clone: Clone) -> None:
 
 def test_a_build_says_how_far_it_is(clone):
     ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.6", FEEDRATE_PROGRESS="1")
-    lines = re.findall(r"^feedrate: building build/release: (\d+) of 12 steps, \d s so far(.*)$", ran.stderr, re.M)
+    lines = re.findall(r"^feedrate: building release: (\d+) of 12 steps, \d s(.*)$", ran.stderr, re.M)
     done = [int(number) for number, _ in lines]
     assert len(done) >= 4 and done == sorted(set(done))
-    assert not lines[0][1] and re.fullmatch(r", about \d s left", lines[-1][1]), "no estimate from too little"
+    assert not lines[0][1] and re.fullmatch(r", \d s left", lines[-1][1]), "no estimate from too little"
     log = (clone.folder / "build/logs/build-release.log").read_text()
     assert [line for line in log.splitlines() if line.endswith("12.o")] == ["[12/12 1.5 s] Building CXX object 12.o"]
     assert "Building CXX" not in ran.stderr
@@ -62,7 +62,7 @@ def test_at_a_terminal_the_build_has_one_line_in_place(clone):
         pass
     assert process.wait(60) == 0, said
     (line,) = [line for line in said.decode().split("\n") if "steps" in line]
-    assert line.count("\r\x1b[Kfeedrate: building build/release: ") >= 4
+    assert line.count("\r\x1b[Kfeedrate: building release: ") >= 4
     assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "and at the end it is wiped away"
 
 
@@ -141,7 +141,7 @@ def test_files_that_ask_what_the_build_has_include_the_header_that_says_so():
 def test_packages_are_named_with_their_size(clone):
     ran = clone.run(MAIN, HEADERS="", APT_FAILS="")
     assert "feedrate: apt-get, with what they depend on: 95.3 MB to download, 412 MB on disk" in ran.stderr.splitlines()
-    assert re.search(r"installing Debian packages: .*libhiredis-dev", ran.stderr)
+    assert re.search(r"installing Debian packages: [^:]*libhiredis-dev", ran.stderr)
 
 
 def test_only_the_tests_ask_for_what_only_tests_need(clone):
