@@ -59,7 +59,7 @@ for wanted in "$@"; do
         --device cuda --seconds 0.02 --form graph --kernels 4 --streams 2
       ;;
     capacity)
-      part capacity "$feedrate" capacity --device cuda --out "$work/capacity"
+      part capacity "$feedrate" capacity --device cuda --seconds 0.2 --seconds-each 0 --out "$work/capacity"
       keep capacity
       sed -n '/^Highest/,$p' "$out/capacity.log"
       ;;

@@ -59,7 +59,9 @@ def cpp_lone(device: str) -> float:
     return row["figures"]["latency_ns"]["p50"] / 1e3
 
 
-def views(device: str, n: int, block: int = 16384, lanes: int = 2) -> dict[str, float]:
+def views(
+    device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay: float = 1.0
+) -> dict[str, float]:
     """A thread that produces and one that collects; all 64 bytes of each message are written, and compared. Also how
     much of its time each waits, in the ring and for the interpreter.
 
@@ -70,7 +72,7 @@ def views(device: str, n: int, block: int = 16384, lanes: int = 2) -> dict[str, 
     numbers[:, 1] = 64
     numbers[:, 2:] = numbers[:, :1] + OFFSETS
     numbers = numbers.ravel()
-    with feedrate.Ring("echo", message_bytes=64, lanes=lanes, capacity=2 * block, device=device) as ring:
+    with feedrate.Ring("echo", message_bytes=64, lanes=lanes, capacity=2 * block, device=device, longest_stay=longest_stay) as ring:
         waited = {"produce": 0.0, "collect": 0.0}
         ended = 0.0
         failure: list[BaseException] = []
@@ -123,7 +125,7 @@ def views(device: str, n: int, block: int = 16384, lanes: int = 2) -> dict[str, 
         seconds = ended - start
         if failure:
             raise failure[0]
-        return {"messages": n, "messages_per_second": n / seconds, "producer_waits": waited["produce"] / seconds,
+        return {"messages": n, "block": block, "lanes": lanes, "messages_per_second": n / seconds, "producer_waits": waited["produce"] / seconds,
                 "collector_waits": waited["collect"] / seconds, "rss_before_mib": before, "rss_started_mib": middle,
                 "rss_after_mib": rss_mib()}  # fmt: skip
 
@@ -288,6 +290,9 @@ def main() -> int:
     measures += [("asyncio", lambda: tasks(device, int(200_000 * scale)))] * 3
     measures += [("gpuqueue", lambda: queue(device, int(50_000 * scale)))] * 3
     measures += [("views, long", lambda: views(device, int(1e8 * scale)))]
+    for _ in range(3):  # interleaved: what it costs that a busy ring leaves the GPU every so often
+        for stay in (3600.0, 1.0, 0.1):
+            measures.append((f"watchdog, {stay:g} s", lambda stay=stay: views(device, int(4e7 * scale), longest_stay=stay)))
     if device == "cuda":
         measures += [("own kernel", own_kernel)] * 3
         measures += [("tensors", lambda size=size: tensors(size, int(300 * scale))) for size in (1 << 12, 1 << 16, 1 << 20)]

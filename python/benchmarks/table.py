@@ -53,6 +53,15 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
         lambda row: f"{row['round_trips_per_second'] / 1e3:.0f} k/s, p50 {row['p50_us']:.2f} µs")
     add("views, long", "10⁸ messages in blocks, none lost or wrong", rate(1e6, "M", "messages_per_second"),
         lambda row: f"{row['messages']:,}: resident {row['rss_started_mib']:.1f} MiB at first, {row['rss_after_mib']:.1f} MiB after")
+    without = found.get("watchdog, 3600 s", [])
+    for stay in ("1", "0.1"):
+        name = f"watchdog, {stay} s"
+        for row, other in zip(found.get(name, []), without):
+            if "error" not in row and "error" not in other:
+                row["share"] = row["messages_per_second"] / other["messages_per_second"]
+        found[name] = [row for row in found.get(name, []) if "share" in row or "error" in row]
+        add(name, f"blocks where a busy ring leaves the GPU every {stay} s, of the rate where it stays",
+            lambda rows: f"{100 * median(rows, 'share'):.0f} %", lambda row: f"{100 * row['share']:.0f} %")
     add("own kernel", "a text's first call, compiled", lambda rows: f"{median(rows, 'first_call_s'):.2f} s",
         lambda row: f"{row['first_call_s']:.2f} s")
     add("own kernel", "the same, from the cache", lambda rows: f"{1e3 * median(rows, 'from_the_cache_s'):.0f} ms",

@@ -279,6 +279,34 @@ def test_blocks_are_written_and_read_in_place(ring):
             received += len(answers)
 
 
+def test_slots_are_records_side_by_side(ring):
+    with ring.reserve(8) as messages:
+        n = len(messages)
+        slots = messages.slots
+        assert slots.shape == (n,) and slots.flags.c_contiguous and slots.view("u8").shape == (n * slots.itemsize // 8,)
+        slots["id"] = 100 + np.arange(n)
+        slots["length"] = 64
+        slots["payload"] = np.arange(64)
+    received = 0
+    while received < n:
+        with ring.poll(8, timeout=10) as answers:
+            found = answers.slots
+            many = received + np.arange(len(answers))
+            assert (found["id"] == 100 + many).all() and (found["payload"] == np.arange(64)).all()
+            assert (found["length"] == 64).all() and (answers.id == 100 + many).all()
+            with pytest.raises(ValueError, match="read-only"):
+                found["id"] = 0
+            received += len(answers)
+    with pytest.raises(feedrate.ViewExpired):
+        found["id"]
+
+
+def test_a_length_in_a_slot_is_checked(ring):
+    with pytest.raises(ValueError, match="length: 70 is not possible; allowed: 0 to 64"):
+        with ring.reserve(100) as messages:
+            messages.slots["length"][-1] = 70
+
+
 def test_lengths_ids_and_count_are_ones_own(ring):
     with ring.reserve(8) as messages:
         n = len(messages)
