@@ -99,20 +99,27 @@ int ab(Options& options, CLI::App& command) {
   const PairPlan plan{a_points.size(), pairs, options.common.run.seed};
   Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
   std::uint64_t done = 0;
-  measure_pairs(
-      plan,
-      [&](char side, std::uint64_t point, std::uint64_t pair) {
-        Side& asked = side == 'a' ? a : b;
-        asked.ask(point, pair);
-        return asked.read();
-      },
-      [&](std::uint64_t point, std::uint64_t, const Json& from_a, const Json& from_b) {
-        progress.show_now(fmt::format("[{}/{}] A {} · B {} · {}", ++done, plan.points * plan.pairs,
-                                      from_a.at("shown").get<std::string>(), from_b.at("shown").get<std::string>(),
-                                      b_points[point].get<std::string>()));
-        progress.keep();
-      },
-      interrupted);
+  const auto measure = [&] {
+    measure_pairs(
+        plan,
+        [&](char side, std::uint64_t point, std::uint64_t pair) {
+          Side& asked = side == 'a' ? a : b;
+          asked.ask(point, pair);
+          return asked.read();
+        },
+        [&](std::uint64_t point, std::uint64_t, const Json& from_a, const Json& from_b) {
+          progress.show_now(fmt::format("[{}/{}] A {} · B {} · {}", ++done, plan.points * plan.pairs,
+                                        from_a.at("shown").get<std::string>(), from_b.at("shown").get<std::string>(),
+                                        b_points[point].get<std::string>()));
+          progress.keep();
+        },
+        interrupted);
+  };
+  try {
+    measure();
+  } catch (const Failure&) {  // Ctrl-C at a terminal reaches the sides as well
+    if (!interrupted()) throw;
+  }
   progress.end();
   a.close();
   b.close();

@@ -25,13 +25,13 @@ from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR  # noqa: E402
 
 SOURCE = ROOT / "experiments/feeding/senders.cpp"
 BEFORE = "    fill(flow, work, sent, slots);\n    forget_stages"
-SLOWED = """    static thread_local std::uint64_t last = now_ns();
-    if (work.point.payload == 96 && work.point.window == 1) {
+SLOWED = """    if (work.point.payload == 96 && work.point.window == 1) {  // other points must not even read the clock
+      static thread_local std::uint64_t last = now_ns();
       const std::uint64_t begin = now_ns();
       while (now_ns() - begin < (begin - last) / 19) {
       }
+      last = now_ns();
     }
-    last = now_ns();
 """
 PLANTED = 96  # bytes
 
@@ -51,11 +51,11 @@ def build(folder: Path, out: Path) -> None:
 def judge(folder: str, margins: Margins) -> int:
     a, b = (load([f"{folder}/{side}"]) for side in "ab")
     matched, lonely, _ = match(folder, a, b, margins)
-    planted = matched["payload"] == PLANTED
+    planted = matched["payload_bytes"] == PLANTED
     print(f"{len(matched)} points with pairs, {int(planted.sum())} of them slowed; {len(lonely)} without")
     false = verdicts = 0
     for metric in metrics_of(a, b):
-        if metric.name not in ("messages_per_second", "latency_ns.p50", "latency_ns.p99"):
+        if metric.name not in ("throughput", "p50", "p99"):
             continue
         for name, those in (("equal", matched[~planted]), ("slowed", matched[planted])):
             judged = list(those[metric.column])
@@ -66,7 +66,7 @@ def judge(folder: str, margins: Margins) -> int:
             if name == "equal":
                 verdicts += len(judged)
                 false += found[FASTER] + found[SLOWER]
-            elif metric.name == "messages_per_second":
+            elif metric.name == "throughput":
                 wide = sorted(math.log(one.high / one.low) / 2 for one in judged)
                 print(f"  half widths of the slowed points' intervals: {', '.join(f'{100 * one:.1f} %' for one in wide)}")
     print(f"false: {false} of {verdicts} verdicts on equal points ({100 * false / max(1, verdicts):.1f} %)")
