@@ -157,7 +157,7 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat = _who(directory, row, axes, experiment)
     flat |= {"status": status, "cause": cause, "reason": reason, "doubt": doubt[1] if doubt else ""}
     flat["flags"] = flags.of(row, experiment)
-    flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair")}
+    flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair", "start")}
     for figure in experiment.figures.values():
         value = figures.get(figure.name)
         percentiles = catalogue.PERCENTILES if figure.distribution else ("",)

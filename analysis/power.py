@@ -89,6 +89,7 @@ def runs(rounding: float = 0.0) -> Design:
     )
 
 
+STARTS = Design("starts of both sides", lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
 PAIRS = Design("pairs", lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
 
 

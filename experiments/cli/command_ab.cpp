@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <memory>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -23,15 +24,16 @@ struct Options {
   FolderOptions folder;
   std::string other;
   std::vector<std::string> a_axes, b_axes;
-  unsigned pairs = 20;
+  unsigned pairs = 20, restart_after = 2;
 };
 
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
 
 /// The command of a side: this command's device, server and settings, with axes of its own.
 std::vector<std::string> words_of(const Options& options, const std::string& executable, const fs::path& spec,
-                                  const std::vector<std::string>& axes, const fs::path& out) {
-  std::vector<std::string> words{executable, "ab-side", spec.string(), "--out", out.string()};
+                                  const std::vector<std::string>& axes, const fs::path& out, bool again) {
+  std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
+  if (again) words.emplace_back("--resume-anyway");  // its own folder
   words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu)});
   words.insert(words.end(), {"--prefix", options.common.redis.prefix});
   if (!options.common.redis.url.empty()) words.insert(words.end(), {"--redis", options.common.redis.url});
@@ -87,42 +89,55 @@ int ab(Options& options, CLI::App& command) {
   fs::create_directories(out);
   write_whole(out / "spec.json", spec.document);
   std::signal(SIGPIPE, SIG_IGN);  // a side that ended is told by what it said
-  Side a("A",
-         words_of(options, options.other.empty() ? own_executable() : options.other, out / "spec.json", options.a_axes,
-                  out / "a"),
-         out / "a.log");
-  Side b("B", words_of(options, own_executable(), out / "spec.json", options.b_axes, out / "b"), out / "b.log");
-  const Json a_points = a.read().at("points"), b_points = b.read().at("points");
-  if (a_points.size() != b_points.size()) {
-    throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), b_points.size()));
-  }
-  const PairPlan plan{a_points.size(), pairs, options.common.run.seed};
-  Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
-  std::uint64_t done = 0;
-  const auto measure = [&] {
+  // Both sides start anew now and then: what a process keeps for its life is no difference between the two.
+  std::uint64_t number = 0;
+  const auto side = [&](const char* name, const std::string& executable, const std::vector<std::string>& axes) {
+    const fs::path folder = out / name, log = out / (std::string(name) + ".log");
+    const std::string letter(1, static_cast<char>(name[0] - 'a' + 'A'));
+    return std::make_unique<Side>(letter, words_of(options, executable, out / "spec.json", axes, folder, number != 0),
+                                  log);
+  };
+  std::unique_ptr<Side> a, b;
+  Json names;
+  const auto start = [&](std::uint64_t now) {
+    number = now;
+    a.reset(), b.reset();
+    a = side("a", options.other.empty() ? own_executable() : options.other, options.a_axes);
+    const Json a_points = a->read().at("points");  // its floors are measured then
+    b = side("b", own_executable(), options.b_axes);
+    names = b->read().at("points");
+    if (a_points.size() != names.size()) {
+      throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), names.size()));
+    }
+  };
+  PairPlan plan{0, pairs, options.common.run.seed, options.restart_after + options.restart_after % 2};
+  try {
+    start(0);
+    plan.points = names.size();
+    Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
+    std::uint64_t done = 0;
     measure_pairs(
         plan,
-        [&](char side, std::uint64_t point, std::uint64_t pair) {
-          Side& asked = side == 'a' ? a : b;
-          asked.ask(point, pair);
+        [&](std::uint64_t now) {
+          if (now != 0) start(now);
+        },
+        [&](char letter, std::uint64_t point, std::uint64_t pair) {
+          Side& asked = letter == 'a' ? *a : *b;
+          asked.ask(point, pair, number);
           return asked.read();
         },
         [&](std::uint64_t point, std::uint64_t, const Json& from_a, const Json& from_b) {
           progress.show_now(fmt::format("[{}/{}] A {} · B {} · {}", ++done, plan.points * plan.pairs,
                                         from_a.at("shown").get<std::string>(), from_b.at("shown").get<std::string>(),
-                                        b_points[point].get<std::string>()));
+                                        names[point].get<std::string>()));
           progress.keep();
         },
         interrupted);
-  };
-  try {
-    measure();
+    progress.end();
   } catch (const Failure&) {  // Ctrl-C at a terminal reaches the sides as well
     if (!interrupted()) throw;
   }
-  progress.end();
-  a.close();
-  b.close();
+  a.reset(), b.reset();
   fmt::print(stderr, "results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
   return interrupted() ? 130 : 0;
 }
@@ -139,6 +154,11 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
       ->take_all();
   command->add_option("--b-axis", options->b_axes, "the same on side B")->type_name("NAME=VALUES")->take_all();
   command->add_option("--pairs", options->pairs, "pairs of each point, rounded up to an even number")
+      ->check(CLI::Range(2, 10000))
+      ->capture_default_str();
+  command
+      ->add_option("--restart-after", options->restart_after,
+                   "pairs of each point, until both executables start anew; rounded up to an even number")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
   options->common.add_device(*command);

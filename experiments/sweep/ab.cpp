@@ -34,7 +34,7 @@ struct Pipe {
 Side::Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log)
     : name_(std::move(name)), log_(log) {
   const Pipe questions, answers;
-  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (out < 0) throw Failure(fmt::format("{}: {}", log.string(), std::strerror(errno)));
   std::vector<char*> raw;
   for (const std::string& word : words) raw.push_back(const_cast<char*>(word.c_str()));
@@ -94,8 +94,8 @@ Json Side::read() {
   return answer;
 }
 
-void Side::ask(std::uint64_t point, std::uint64_t pair) {
-  const std::string question = Json{{"point", point}, {"pair", pair}}.dump() + "\n";
+void Side::ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start) {
+  const std::string question = Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() + "\n";
   for (std::size_t sent = 0; sent < question.size();) {
     const ssize_t count = ::write(to_, question.data() + sent, question.size() - sent);
     if (count < 0 && errno == EINTR) continue;
@@ -105,13 +105,16 @@ void Side::ask(std::uint64_t point, std::uint64_t pair) {
 }
 
 void measure_pairs(
-    const PairPlan& plan, const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
+    const PairPlan& plan, const std::function<void(std::uint64_t start)>& start,
+    const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
     const std::function<void(std::uint64_t point, std::uint64_t pair, const Json& a, const Json& b)>& tell,
     const std::function<bool()>& stop) {
   std::mt19937_64 random(plan.seed);
   std::vector<std::uint64_t> order(plan.points);
   std::iota(order.begin(), order.end(), 0);
   for (std::uint64_t pair = 0; pair < plan.pairs; pair += 2) {
+    if (stop()) return;
+    if (pair % plan.per_start == 0) start(pair / plan.per_start);
     std::shuffle(order.begin(), order.end(), random);
     for (const std::uint64_t point : order) {
       for (const bool a_first : {true, false}) {

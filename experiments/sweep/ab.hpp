@@ -15,7 +15,7 @@ namespace feedrate {
 /// writes its rows into a results folder of its own. Asked and answered a line at a time, in JSON.
 class Side {
  public:
-  /// Starts it; its stderr goes to `log`. Throws Failure.
+  /// Starts it; its stderr goes to the end of `log`. Throws Failure.
   Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log);
   Side(Side&&) = delete;
   ~Side();
@@ -24,7 +24,7 @@ class Side {
   /// What it says next: first its points, then one answer a question. Throws Failure with the end of its log when it
   /// says nothing more.
   Json read();
-  void ask(std::uint64_t point, std::uint64_t pair);
+  void ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start);
   /// No more questions: waits until it has ended.
   void close();
 
@@ -40,13 +40,17 @@ class Side {
 
 /// Measures every point in pairs on both sides: visit by visit, in an order shuffled by `seed`, each visit two pairs in
 /// the order A B B A, so that a drift of the machine that is linear in time cancels. `tell` gets the point, the pair
-/// and both answers. Returns when all pairs are measured, or the user interrupted.
+/// and both answers. Before the first pairs, and again after every `per_start` of them, `start` gets the number of the
+/// start: what a process keeps for its life, such as where its memory lies, differs from one start to the next. Returns
+/// when all pairs are measured, or the user interrupted.
 struct PairPlan {
   std::uint64_t points = 0, pairs = 0;  ///< pairs of each point, an even number
   std::uint64_t seed = 1;
+  std::uint64_t per_start = 2;  ///< an even number
 };
 void measure_pairs(
-    const PairPlan&, const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
+    const PairPlan&, const std::function<void(std::uint64_t start)>& start,
+    const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
     const std::function<void(std::uint64_t point, std::uint64_t pair, const Json& a, const Json& b)>& tell,
     const std::function<bool()>& stop);
 

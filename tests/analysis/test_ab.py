@@ -5,7 +5,7 @@ import pytest
 import rows
 
 from analysis.__main__ import main
-from analysis.ab import Margins, judge, paired
+from analysis.ab import Margins, by_start, judge, paired
 from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR
 
 THROUGHPUT, P50, P99, _ = rows.METRICS
@@ -86,6 +86,29 @@ def test_a_tail_is_judged_where_it_could_show_a_change():
     clear, wild = (paired(np.random.default_rng(34).normal(0.5, spread, PAIRS)) for spread in (0.02, 0.5))
     assert [one.verdict for one in judge([clear, wild], P99, MARGINS)] == [SLOWER, UNCLEAR]
     assert [one.verdict for one in judge([clear, wild], P50, MARGINS)] == [SLOWER, SLOWER]
+
+
+def test_what_a_process_keeps_for_its_life_is_no_difference():
+    """Equal code, whose processes differ by 5 % from start to start: pairs of one start count as one."""
+    generator = np.random.default_rng(35)
+
+    def found(starts: int, per_start: int) -> list:
+        of_start = generator.normal(0, 0.05, (60, starts, 1))
+        logs = (of_start + generator.normal(0, 0.02, (60, starts, per_start))).reshape(60, -1)
+        number = np.repeat(np.arange(starts), per_start)
+        apart = judge([paired(by_start(one, number)) for one in logs], THROUGHPUT, MARGINS)
+        alike = judge([paired(one) for one in logs], THROUGHPUT, MARGINS)
+        return [np.mean([one.verdict in (FASTER, SLOWER) for one in side]) for side in (apart, alike)]
+
+    apart, alike = np.mean([found(5, 4) for _ in range(10)], axis=0)
+    assert apart <= 0.01, "each start counts once"
+    assert alike > 0.1, "and it matters"
+
+
+def test_rows_that_name_no_start_are_pairs_as_they_are():
+    logs = np.array([0.1, np.nan, 0.3])
+    assert by_start(logs, [-1, -1, -1]) is logs
+    assert by_start(logs, [0, 0, 1]).tolist() == [0.1, 0.3]
 
 
 def test_a_common_drift_cancels(measured, capsys):

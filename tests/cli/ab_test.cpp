@@ -40,6 +40,24 @@ TEST_F(Ab, PairsAreMeasuredNextToEachOtherInTheOrderAbba) {
   EXPECT_NE(outcome.err.find("python -m analysis ab out"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Ab, BothSidesStartAnewAndTheirRowsSayWhen) {
+  const Outcome outcome = ab({"--b-axis", "window=128", "--restart-after", "2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* name : {"a", "b"}) {
+    std::set<int> starts;
+    for (const Json& row : side(name)) {
+      EXPECT_EQ(row.at("ab").at("start"), row.at("ab").at("pair").get<int>() / 2);
+      starts.insert(row.at("ab").at("start").get<int>());
+    }
+    EXPECT_EQ(starts, (std::set<int>{0, 1}));
+    std::set<std::string> processes;
+    for (const Json& row : rows_of(read_text(place_ / "out" / name / "rows.jsonl"))) {
+      if (row.at("kind") == "run") processes.insert(row.at("id"));
+    }
+    EXPECT_EQ(processes.size(), 2u) << "a run for each start";
+  }
+}
+
 TEST_F(Ab, AnotherExecutableIsTheSideA) {
   const Outcome outcome = ab({"--other", executable(), "--axis", "queue=host_polled"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -182,6 +182,13 @@ def test_a_spec_without_a_line_is_found():
     assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
 
 
+def test_the_planted_slowdown_is_what_the_rows_give():
+    folders = [f"results/reference/h200/planted/{run}" for run in ("clock", "bound")]
+    words = ["tests/trials/planted_ab.py", "judge", *folders, "--page", "results/reference/h200/README.md", "--check"]
+    ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_the_python_figures_are_what_the_rows_give():
     words = ["python/benchmarks/table.py", "results/reference/h200/python/ring.jsonl", "--page", "python/README.md"]
     ran = subprocess.run([sys.executable, *words, "--check"], cwd=ROOT, capture_output=True, text=True)

@@ -3,7 +3,7 @@ verdicts are false, how many equal points are told to be equal, and is the slowd
 
     python tests/trials/planted_ab.py build build/release slow    # makes the slowed executable, in half a minute
     ./slow ab --other build/release/bin/feedrate tests/trials/planted_ab.json --pairs 20 --out planted
-    python tests/trials/planted_ab.py judge planted
+    python tests/trials/planted_ab.py judge planted    # or several such folders
 
 Side B is the slowed one: a producer with a window of one message of 96 bytes waits before it sends, for 5.3 % of the
 time that the last round trip took. `build` edits the working tree, builds, and puts the file back.
@@ -12,6 +12,7 @@ time that the last round trip took. `build` edits the working tree, builds, and 
 import argparse
 import math
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 from analysis.ab import Margins, match  # noqa: E402
 from analysis.compare import metrics_of  # noqa: E402
+from analysis.document import Table, markdown_table  # noqa: E402
 from analysis.load import load  # noqa: E402
+from analysis.marked import rewrite  # noqa: E402
 from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR  # noqa: E402
 
 SOURCE = ROOT / "experiments/feeding/senders.cpp"
@@ -34,6 +37,8 @@ SLOWED = """    if (work.point.payload == 96 && work.point.window == 1) {  // ot
     }
 """
 PLANTED = 96  # bytes
+MARGINS = Margins(0.02, 0.05)
+WORDS = (SAME, FASTER, SLOWER, UNCLEAR)
 
 
 def build(folder: Path, out: Path) -> None:
@@ -48,29 +53,39 @@ def build(folder: Path, out: Path) -> None:
     subprocess.run(["cmake", "--build", folder, "--target", "feedrate"], check=True)
 
 
-def judge(folder: str, margins: Margins) -> int:
+def lines(folder: str) -> tuple[list[list[str]], list[str]]:
+    """The table's lines, and what is said of the verdicts on equal points."""
     a, b = (load([f"{folder}/{side}"]) for side in "ab")
-    matched, lonely, _ = match(folder, a, b, margins)
+    matched, lonely, _ = match(folder, a, b, MARGINS)
     planted = matched["payload_bytes"] == PLANTED
-    print(f"{len(matched)} points with pairs, {int(planted.sum())} of them slowed; {len(lonely)} without")
-    false = verdicts = 0
+    found, wrong, verdicts = [], [], 0
     for metric in metrics_of(a, b):
         if metric.name not in ("throughput", "p50", "p99"):
             continue
         for name, those in (("equal", matched[~planted]), ("slowed", matched[planted])):
             judged = list(those[metric.column])
-            found = {verdict: sum(one.verdict == verdict for one in judged) for verdict in (SAME, FASTER, SLOWER, UNCLEAR)}
+            words = [one.verdict for one in judged]
             ratios = sorted(one.value for one in judged)
-            print(f"{metric.name}, {name}: {found}; ratios {ratios[0]:.3f} to {ratios[-1]:.3f}, median "
-                  f"{ratios[len(ratios) // 2]:.3f}")  # fmt: skip
-            if name == "equal":
-                verdicts += len(judged)
-                false += found[FASTER] + found[SLOWER]
-            elif metric.name == "throughput":
-                wide = sorted(math.log(one.high / one.low) / 2 for one in judged)
-                print(f"  half widths of the slowed points' intervals: {', '.join(f'{100 * one:.1f} %' for one in wide)}")
-    print(f"false: {false} of {verdicts} verdicts on equal points ({100 * false / max(1, verdicts):.1f} %)")
-    return 0
+            spread = statistics.median(math.sqrt(one.spread) for one in judged)
+            found.append([Path(folder).name, f"{metric.name}, {name}", *(str(words.count(one)) for one in WORDS),
+                          f"{ratios[0]:.3f} to {ratios[-1]:.3f}", f"{100 * spread:.1f} %"])  # fmt: skip
+        verdicts += int((~planted).sum())
+        for _, point in matched[~planted].iterrows():
+            if point[metric.column].verdict in (FASTER, SLOWER):
+                wrong.append(f"{point['variant']}, {point['payload_bytes']} B, window {point['window']}: {metric.name} "
+                             f"{point[metric.column]}")  # fmt: skip
+    pairs = sum(used for used, _ in matched["pairs"]) / len(matched)
+    said = f"`{Path(folder).name}`: {len(matched)} points with {pairs:.0f} pairs, {len(lonely)} without. On equal points "
+    said += f"{len(wrong)} of {verdicts} verdicts are FASTER or SLOWER ({100 * len(wrong) / verdicts:.1f} %): "
+    return found, [said + ("; ".join(wrong) or "none") + "."]
+
+
+def text(folders: list[str]) -> str:
+    every = [lines(folder) for folder in folders]
+    columns = ["run", "figure, points", *WORDS, "ratios B / A", "spread of a pair, median"]
+    table = markdown_table(Table(columns, [line for found, _ in every for line in found], set(range(2, len(columns)))))
+    notes = "\n".join(f"- {said}" for _, more in every for said in more)
+    return f"{table}\n\n{notes}\n\nFASTER and SLOWER: by 2 % or more, SAME: within ±5 %."
 
 
 def main() -> int:
@@ -80,11 +95,15 @@ def main() -> int:
     making.add_argument("folder", type=Path)
     making.add_argument("out", type=Path)
     judging = commands.add_parser("judge")
-    judging.add_argument("folder")
-    judging.add_argument("--margin", type=float, default=0.0, help="the smallest change of interest, a share")
+    judging.add_argument("folders", nargs="+")
+    judging.add_argument("--page", help="writes the page's block `planted`")
+    judging.add_argument("--check", action="store_true", help="only says whether that would change (exit code 1)")
     given = options.parse_args()
+    if given.command == "judge" and given.page is None:
+        print(text(given.folders))
+        return 0
     if given.command == "judge":
-        return judge(given.folder, Margins(given.margin, 0.05))
+        return rewrite(given.page, "--page", "planted", lambda: text(given.folders), given.check, given.folders[0])
     build(given.folder, given.out)
     return 0
 

@@ -10,8 +10,9 @@ namespace {
 TEST(MeasurePairs, VisitsEveryPointInTheOrderAbba) {
   std::vector<std::pair<char, std::uint64_t>> asked;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> told;
+  std::vector<std::pair<std::uint64_t, std::size_t>> starts;  // and what had been asked by then
   measure_pairs(
-      {.points = 5, .pairs = 6},
+      {.points = 5, .pairs = 6, .per_start = 4}, [&](std::uint64_t start) { starts.emplace_back(start, asked.size()); },
       [&](char side, std::uint64_t point, std::uint64_t) {
         asked.emplace_back(side, point);
         return Json(std::string(1, side));
@@ -32,12 +33,14 @@ TEST(MeasurePairs, VisitsEveryPointInTheOrderAbba) {
     EXPECT_EQ(sides, "abba");
   }
   EXPECT_EQ(told.size(), 5u * 6) << "each pair of each point once";
+  EXPECT_EQ(starts, (decltype(starts){{0, 0}, {1, 5 * 4 * 2}}));
 }
 
 TEST(MeasurePairs, EndsWhenItIsInterrupted) {
   int asked = 0;
   measure_pairs(
-      {.points = 5, .pairs = 6}, [&](char, std::uint64_t, std::uint64_t) { return Json(++asked); },
+      {.points = 5, .pairs = 6}, [](std::uint64_t) {},
+      [&](char, std::uint64_t, std::uint64_t) { return Json(++asked); },
       [](std::uint64_t, std::uint64_t, const Json&, const Json&) {}, [&] { return asked == 7; });
   EXPECT_EQ(asked, 7);
 }
