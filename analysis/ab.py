@@ -81,7 +81,7 @@ def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequ
 
 def explanation(margins: Margins) -> str:
     return (
-        "Each pair was measured next to each other, in ABBA order. Ratios are B / A: the geometric mean over the pairs, in "
+        "Each pair was measured next to each other, in ABBA order. Ratios are B / A: the geometric mean over the starts, in "
         "brackets the 95 % interval (Student's t on logarithms; the pairs of one start of both executables count as "
         "one). FASTER and SLOWER: B is better or worse by "
         f"{units.percent(margins.changed)} or more, and the difference survives Benjamini and Hochberg's correction for "
@@ -190,7 +190,7 @@ def by_start(logs: np.ndarray, starts: Sequence[int]) -> np.ndarray:
 
 
 def _started_anew(results: Results) -> bool:
-    return bool((results.cells["ab_start"] > 0).any())
+    return bool((results.cells["ab_start"] >= 0).any())
 
 
 def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:

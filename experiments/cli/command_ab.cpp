@@ -78,10 +78,19 @@ int ab(Options& options, CLI::App& command) {
   if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one only searches for some");
   if (options.folder.resuming()) throw BadInput("--resume", options.folder.resume, "nothing: pairs begin anew");
   const std::uint64_t pairs = options.pairs + options.pairs % 2;
+  const std::uint64_t per_start = options.restart_after + options.restart_after % 2;
+  if (pairs <= per_start) {
+    throw BadInput(
+        "--pairs", std::to_string(options.pairs),
+        fmt::format("more than --restart-after, {}: one start says nothing of how starts differ", per_start));
+  }
+  constexpr double kStartSeconds = 2;  // of both sides
   const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
+  const double whole = per_pair * static_cast<double>(spec.points.size() * pairs) +
+                       kStartSeconds * static_cast<double>((pairs + per_start - 1) / per_start);
   const fs::path out = options.folder.directory(spec.name + "-ab");
   fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n",
-             spec.points.size(), pairs, per_pair * static_cast<double>(spec.points.size() * pairs), out.string());
+             spec.points.size(), pairs, whole, out.string());
   if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
     if (fs::exists(out / side)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
@@ -110,7 +119,7 @@ int ab(Options& options, CLI::App& command) {
       throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), names.size()));
     }
   };
-  PairPlan plan{0, pairs, options.common.run.seed, options.restart_after + options.restart_after % 2};
+  PairPlan plan{0, pairs, options.common.run.seed, per_start};
   try {
     start(0);
     plan.points = names.size();

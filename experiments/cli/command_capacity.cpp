@@ -64,7 +64,11 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   if (!search.is_object()) search = Json::object();
   if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
   if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
-  if (command.count("--seconds-each") == 0) options.seconds_each = search.value("seconds_each", options.seconds_each);
+  if (command.count("--seconds-each") == 0 && search.contains("seconds_each")) {
+    const Json& most = search["seconds_each"];
+    if (!most.is_number() || most < 0) throw BadInput("capacity.seconds_each", most.dump(), "seconds from 0 on");
+    options.seconds_each = most;
+  }
   search = {{"slo", options.slos}, {"resolution", options.resolution}, {"seconds_each", options.seconds_each}};
   std::vector<Slo> slos;
   for (const std::string& text : options.slos) {
@@ -94,6 +98,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
   std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
   if (!interrupted()) capacities.confirm(random);
   results.end(*session);
+  capacities.end();
   capacities.print_table();
   if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty())
     fmt::print(stderr, "{}\n", text);

@@ -103,7 +103,7 @@ std::string Answer::text() const {
   for (const Category& category : categories()) {
     const auto& places = category.places;
     const auto line = [&](const std::string& head, const Place& place) {
-      text += fmt::format("  {:<16}{:<24}{}\n", head, place.variant, value_text(category.name, place));
+      text += fmt::format("  {:<15} {:<24}{}\n", head, place.variant, value_text(category.name, place));
     };
     line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
     if (places.size() > 1) line("  then, " + against(places[0], places[1]), places[1]);

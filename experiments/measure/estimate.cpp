@@ -38,7 +38,8 @@ Estimate estimate_of(std::vector<double> values) {
 std::string comparison(const Estimate& one, const Estimate& other) {
   if (!one.reach || !other.reach) return "once";
   const double apart = std::abs(std::log(one.median / other.median));
-  return apart > *one.reach + *other.reach ? fmt::format("{:.2g} x", std::exp(apart)) : "unclear";
+  if (apart <= *one.reach + *other.reach) return "unclear";
+  return std::exp(apart) < 99.5 ? fmt::format("{:.2g} x", std::exp(apart)) : fmt::format("{:.0f} x", std::exp(apart));
 }
 
 std::string best_heading(bool cpu) {

@@ -78,7 +78,7 @@ class Best final : public Summary {
     return places;
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {
-    return fmt::format("  {:<22}{:<20}{}{}{}\n", head, place.variant, kind_.text(figure.name, place.value.median),
+    return fmt::format("  {:<21} {:<20}{}{}{}\n", head, place.variant, kind_.text(figure.name, place.value.median),
                        place.value.spread_text(), place.disturbed ? ", disturbed" : "");
   }
 

@@ -101,7 +101,8 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
       });
     }
     if (interrupted()) return;
-    progress_.say(wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
+    progress_.end();
+    fmt::print(stderr, "{}\n", wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
     searches_.push_back(std::move(search));
   }
 }
@@ -147,8 +148,8 @@ std::string Capacities::answer_text(const Json& row) const {
     return found.value("out_of_time", false) ? "undecided: the time was over before a rate was judged"
                                              : "undecided: nothing was judged";
   }
-  if (high == 0) return fmt::format("at least {}", rate_text(low));
   const std::string limit = found["limit"];
+  if (high == 0) return fmt::format("at least {}{}", rate_text(low), limit.empty() ? "" : " (" + limit + ")");
   if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
   return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
 }
@@ -188,6 +189,7 @@ Json Capacities::measure(const Values& point, double seconds) {
   if (std::deque<Json>& earlier = earlier_[key]; !earlier.empty()) {
     Json row = std::move(earlier.front());
     earlier.pop_front();
+    spent_ += row["time"].value("duration_seconds", 0.0);
     return row;
   }
   RunSettings longer = session_.settings();
@@ -197,6 +199,7 @@ Json Capacities::measure(const Values& point, double seconds) {
   session_.exchange_settings(usual);
   if (interrupted()) throw Failure("interrupted");
   results_.write(row);
+  spent_ += row["time"].value("duration_seconds", 0.0);
   return row;
 }
 
@@ -225,20 +228,20 @@ Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
 void Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
   struct OutOfTime {};
   Json& answer = search.answer;
-  double& seconds = answer["time"]["duration_seconds"].get_ref<double&>();
   const auto began = now_ns();
-  const auto spent = [&] { return static_cast<double>(now_ns() - began) / 1e9; };
   ++begun_;
+  spent_ = search.spent;
   try {
-    bool out_of_time = false;
+    bool out_of_time = answer.contains("capacity") && answer["capacity"].value("out_of_time", false);
     try {
       part([&](std::uint64_t rate) {
-        if (seconds_each_ > 0 && seconds + spent() > share * seconds_each_) throw OutOfTime{};
+        if (seconds_each_ > 0 && spent_ > share * seconds_each_) throw OutOfTime{};
         return try_rate(search, rate);
       });
     } catch (const OutOfTime&) {
       out_of_time = true;
     }
+    search.spent = spent_;
     const Capacity found = search.boundary.answer();
     answer["capacity"] = to_json(found);
     answer["capacity"]["resolution"] = resolution_;
@@ -247,12 +250,16 @@ void Capacities::do_part(Search& search, double share, const std::function<void(
       answer["capacity"]["limit"] =
           fmt::format("at {} {}", rate_text(static_cast<double>(found.limit_at)), found.limit);
     }
+    if (out_of_time) {
+      auto& limit = answer["capacity"]["limit"].get_ref<std::string&>();
+      limit += limit.empty() ? "its time was over" : "; its time was over";
+    }
   } catch (const Failure& failure) {
     answer["status"] = feedrate::text_of(Status::failed);
     answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
     answer["reason"] = failure.what();
   }
-  seconds += spent();
+  answer["time"]["duration_seconds"].get_ref<double&>() += static_cast<double>(now_ns() - began) / 1e9;
 }
 
 }  // namespace feedrate

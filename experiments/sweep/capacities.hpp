@@ -23,6 +23,8 @@ class Capacities {
   void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
   /// Tries the boundaries again, in an order of their own, and writes the answers.
   void confirm(std::mt19937_64& random);
+  /// No more searches.
+  void end() { progress_.end(); }
   /// All answers by point and bound, on stderr.
   void print_table() const;
 
@@ -31,7 +33,8 @@ class Capacities {
     Resolution cell;
     Slo slo;
     CapacitySearch boundary;
-    Json answer;  // its row
+    Json answer;       // its row
+    double spent = 0;  // seconds, of its tries
   };
   Json answer_row(const Resolution&, const Slo&, unsigned repetition);
   std::string name_of(const Search&) const;
@@ -48,6 +51,7 @@ class Capacities {
   const OfferedLoad& load_;
   Results& results_;
   double resolution_, seconds_, seconds_each_;
+  double spent_ = 0;  // of the search at hand: by its rows, so that one that is gone on with ends where it had ended
   Labels labels_;
   Progress progress_;
   std::size_t all_, begun_ = 0;  // parts of searches

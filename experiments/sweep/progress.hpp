@@ -23,13 +23,15 @@ class Labels {
 class Progress {
  public:
   Progress(const Kind&, std::size_t cells, double seconds_per_cell);
+  ~Progress() { end(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
   void before(const std::string& label);
   void after(const Json& row);
   /// Shows a line that belongs to no cell: on a terminal until the next line, elsewhere only when `keep` is called.
   void show_now(const std::string& line);
   void keep();
-  /// Shows a line that stays.
-  void say(const std::string& line) { show(line, true); }
+  /// Whatever is printed next begins a line of its own.
   void end();
 
  private:

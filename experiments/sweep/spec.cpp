@@ -348,7 +348,10 @@ std::filesystem::path find_spec(const std::string& name_or_path) {
   namespace fs = std::filesystem;
   if (fs::is_regular_file(name_or_path)) return name_or_path;
   std::vector<fs::path> folders;
-  if (const char* named = std::getenv("FEEDRATE_SPECS"); named != nullptr) folders.emplace_back(named);
+  if (const char* named = std::getenv("FEEDRATE_SPECS"); named != nullptr) {
+    if (!fs::is_directory(named)) throw BadInput("$FEEDRATE_SPECS", named, "a folder of specs");
+    folders.emplace_back(named);
+  }
   const fs::path executable = fs::read_symlink("/proc/self/exe").parent_path();
   folders.emplace_back("experiments/specs");
   folders.push_back(executable / "../experiments/specs");        // a bundle

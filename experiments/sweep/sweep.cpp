@@ -216,9 +216,9 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   }
   fmt::print(stderr, "{}", answer->text());
   if (failures.cells != 0) {
-    fmt::print(
-        stderr, "{}\n",
-        wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, measured.size(), failures.first)));
+    fmt::print(stderr, "{}\n",
+               wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, count_done(plan, measured),
+                                   failures.first)));
   }
   if (interrupted()) return 130;
   return failures.cells != 0 ? 1 : 0;

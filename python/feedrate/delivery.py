@@ -48,8 +48,11 @@ class Courier:
 
     def end(self) -> None:
         self._ending.set()
-        if self._thread is not threading.current_thread():
+        if not self.is_this_thread():
             self._thread.join()
+
+    def is_this_thread(self) -> bool:
+        return self._thread is threading.current_thread()
 
 
 class LoopBox:

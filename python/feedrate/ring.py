@@ -120,6 +120,7 @@ class Ring:
         self._lock = threading.Lock()
         self._courier: Courier | None = None
         self._ended = False  # under the lock
+        self._over = threading.Event()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBox] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # not while parked() holds it
         self._open.set()
@@ -338,8 +339,18 @@ class Ring:
             raise Error("a ring can't be closed in its own work function: it would wait for itself")
         self._open.set()
         with self._lock:  # no courier comes after this
-            self._ended, courier = True, self._courier
-        _end(self._core, drain, timeout, courier, list(self._loops.items()))
+            first, self._ended, courier = not self._ended, True, self._courier
+        if not first:  # another thread closes it
+            if courier is None or not courier.is_this_thread():  # which that one waits for
+                self._over.wait()
+            return
+        well = False
+        try:
+            _end(self._core, drain, timeout, courier, list(self._loops.items()))
+            well = True
+        finally:
+            self._ended = well  # else it may be tried again
+            self._over.set()
 
     def __enter__(self) -> Ring:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -119,7 +120,8 @@ class _Block:
     def slots(self) -> SlotView:
         """The slots themselves, headers and all, as records (messages,) with the fields ``id``, ``length``, ``checksum``
         and ``payload``. They lie side by side, so that ``slots.view("u8")`` is one contiguous array: NumPy is fastest
-        there. What is written there is sent as it is."""
+        there. What is written there is sent as it is; the `length` of a failed result is `FAILED` and its fault. A single
+        record, ``slots[0]``, is a plain one of NumPy's, which cannot know when its block has ended."""
         return _leased(self._all, self._lease)
 
     def __len__(self) -> int:
@@ -150,6 +152,7 @@ class Messages(_Block):
         self.count = self._count
 
     def _valid(self) -> None:
+        self.count = operator.index(self.count)
         if not 0 <= self.count <= self._count:
             raise ValueError(f"count: {self.count} is not possible; allowed: 0 to {self._count}, what was reserved")
 

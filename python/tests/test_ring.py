@@ -279,6 +279,24 @@ def test_blocks_are_written_and_read_in_place(ring):
             received += len(answers)
 
 
+def test_a_second_close_waits_for_the_first_one():
+    """What the first one drains reaches its futures."""
+
+    def slow(messages, lengths):
+        time.sleep(0.3)
+        return messages
+
+    ring = feedrate.Ring(slow, message_bytes=64, device="cpu")
+    future = ring.submit(b"x")
+    time.sleep(0.05)
+    first = threading.Thread(target=ring.close)
+    first.start()
+    time.sleep(0.05)
+    ring.close()
+    assert ring.closed and future.result(timeout=1)[:1] == b"x"
+    first.join()
+
+
 def test_slots_are_records_side_by_side(ring):
     with ring.reserve(8) as messages:
         n = len(messages)
@@ -334,6 +352,11 @@ def test_an_exception_in_a_block_sends_nothing(ring):
     with pytest.raises(ValueError, match="count: 99 is not possible"):
         with ring.reserve(4) as messages:
             messages.count = 99
+    with pytest.raises(TypeError, match="float"):
+        with ring.reserve(4) as messages:
+            messages.count = len(messages) / 2
+    with ring.reserve(1) as messages:  # no block is left open
+        messages.count = 0
     with pytest.raises(TimeoutError):
         with ring.poll(4, timeout=0.1):
             pass

@@ -3,11 +3,13 @@
 #   python/tests/versions.sh FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]
 # Exit code 77: there is none.
 set -euo pipefail
+# The first compiles, so each must have its headers and pip.
 found=()
 for version in 3.12 3.13; do
   for candidate in "python$version" "$HOME/.pyenv/versions/$version".*/bin/"python$version"; do
     # A shim of pyenv's is there for versions that it does not give.
-    "$candidate" -c 'import ensurepip, venv' 2>/dev/null || continue
+    "$candidate" -c 'import ensurepip, os, pip, sysconfig, venv
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null || continue
     found+=("$(command -v "$candidate")")
     break
   done

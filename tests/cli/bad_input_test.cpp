@@ -229,6 +229,12 @@ std::vector<BadInput> situations() {
   with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"c.json: run.payload: 'abc'", "whole number"});
   rows.push_back(
       {"ConfigMissing", {"--config", "nowhere.json", "run", "--queue", "null"}, {"--config", "nowhere.json"}});
+  rows.push_back({"EnvironmentSpecsMissing",
+                  {"sweep", "quick"},
+                  {"$FEEDRATE_SPECS", "/nowhere", "a folder"},
+                  "",
+                  "",
+                  {{"FEEDRATE_SPECS", "/nowhere"}}});
   rows.push_back({"EnvironmentConfigMissing", plain, {"nowhere.json"}, "", "", {{"FEEDRATE_CONFIG", "nowhere.json"}}});
   return rows;
 }

@@ -112,7 +112,24 @@ TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
   ASSERT_EQ(answers().size(), 1u);
   const Json capacity = answers()[0].at("capacity");
   EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
-  EXPECT_FALSE(capacity.at("probes").empty());
+  EXPECT_NE(capacity.at("limit").get<std::string>().find("its time was over"), std::string::npos) << capacity;
+  const std::size_t tried = capacity.at("probes").size();
+  EXPECT_GT(tried, 0u);
+  // Gone on with, it ends where it had ended: the time of what was measured counts again.
+  const std::size_t rows = cells_of(place_ / "out" / "rows.jsonl").size();
+  const Outcome again = place_.run({"capacity", "--resume", "out", "--device", "cpu"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(cells_of(place_ / "out" / "rows.jsonl").size(), rows);
+}
+
+TEST_F(Capacity, SaysThatItsTimeWasOverAlthoughNothingCouldBeConfirmed) {
+  // The full window alone takes longer; then nothing is left to confirm, and the answer must say why.
+  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution", "1%",
+                                      "--out", "out", "--axis", "queue=host_polled", "--seconds-each", "0.01"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json capacity = answers().at(0).at("capacity");
+  EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
+  EXPECT_NE(outcome.err.find("undecided: the time was over"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
