@@ -86,8 +86,9 @@ int ab(Options& options, CLI::App& command) {
   }
   constexpr double kStartSeconds = 2;  // of both sides
   const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
-  const double whole = per_pair * static_cast<double>(spec.points.size() * pairs) +
-                       kStartSeconds * static_cast<double>((pairs + per_start - 1) / per_start);
+  const std::uint64_t starts = (pairs + per_start - 1) / per_start;
+  const double whole =
+      per_pair * static_cast<double>(spec.points.size() * pairs) + kStartSeconds * static_cast<double>(starts);
   const fs::path out = options.folder.directory(spec.name + "-ab");
   fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n",
              spec.points.size(), pairs, whole, out.string());

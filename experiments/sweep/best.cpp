@@ -73,6 +73,7 @@ class Best final : public Summary {
       if (!fresh && better(place, known->second)) known->second = place;
     }
     std::vector<Place> places;
+    places.reserve(best.size());
     for (const auto& [variant, place] : best) places.push_back(place);
     std::stable_sort(places.begin(), places.end(), better);
     return places;
