@@ -89,8 +89,11 @@ def runs(rounding: float = 0.0) -> Design:
     )
 
 
-STARTS = Design("starts of both sides", lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
-PAIRS = Design("pairs", lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
+def _averaged(what: str) -> Design:
+    return Design(what, lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
+
+
+PAIRS, STARTS = _averaged("pairs"), _averaged("starts of both sides")
 
 
 def of(ratios: Sequence[Ratio], size: float) -> list[float]:

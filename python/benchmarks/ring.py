@@ -59,9 +59,7 @@ def cpp_lone(device: str) -> float:
     return row["figures"]["latency_ns"]["p50"] / 1e3
 
 
-def views(
-    device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay: float = 1.0
-) -> dict[str, float]:
+def views(device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay: float = 1.0) -> dict[str, float]:
     """A thread that produces and one that collects; all 64 bytes of each message are written, and compared. Also how
     much of its time each waits, in the ring and for the interpreter.
 
@@ -72,7 +70,9 @@ def views(
     numbers[:, 1] = 64
     numbers[:, 2:] = numbers[:, :1] + OFFSETS
     numbers = numbers.ravel()
-    with feedrate.Ring("echo", message_bytes=64, lanes=lanes, capacity=2 * block, device=device, longest_stay=longest_stay) as ring:
+    with feedrate.Ring(
+        "echo", message_bytes=64, lanes=lanes, capacity=2 * block, device=device, longest_stay=longest_stay
+    ) as ring:
         waited = {"produce": 0.0, "collect": 0.0}
         ended = 0.0
         failure: list[BaseException] = []
@@ -99,14 +99,14 @@ def views(
                         waited["collect"] += time.perf_counter() - begin
                         assert not answers.status.any()
                         slots = answers.slots.view(np.uint64)
-                        for begin, end in runs(answers.id):
-                            much = slice(10 * (end - begin))
-                            first = int(slots[10 * begin])
-                            np.subtract(slots[10 * begin : 10 * end], numbers[much], out=words[much])
+                        for at, end in runs(answers.id):
+                            many, much = end - at, slice(10 * (end - at))
+                            first = int(slots[10 * at])
+                            np.subtract(slots[10 * at : 10 * end], numbers[much], out=words[much])
                             np.equal(words[much], first, out=right[much])
-                            right[1 : 10 * (end - begin) : 10] = True
+                            right[1 : 10 * many : 10] = True
                             assert right[much].all()
-                            total += (end - begin) * first + (end - begin) * (end - begin - 1) // 2
+                            total += many * first + many * (many - 1) // 2
                         received += len(answers)
                 assert total == n * (n - 1) // 2, "a message is lost or came twice"
             except BaseException as error:
@@ -125,8 +125,8 @@ def views(
         seconds = ended - start
         if failure:
             raise failure[0]
-        return {"messages": n, "block": block, "lanes": lanes, "messages_per_second": n / seconds, "producer_waits": waited["produce"] / seconds,
-                "collector_waits": waited["collect"] / seconds, "rss_before_mib": before, "rss_started_mib": middle,
+        return {"messages": n, "block": block, "lanes": lanes, "messages_per_second": n / seconds,
+                "producer_waits": waited["produce"] / seconds, "collector_waits": waited["collect"] / seconds, "rss_before_mib": before, "rss_started_mib": middle,
                 "rss_after_mib": rss_mib()}  # fmt: skip
 
 
@@ -292,7 +292,8 @@ def main() -> int:
     measures += [("views, long", lambda: views(device, int(1e8 * scale)))]
     for _ in range(3):  # interleaved: what it costs that a busy ring leaves the GPU every so often
         for stay in (3600.0, 1.0, 0.1):
-            measures.append((f"watchdog, {stay:g} s", lambda stay=stay: views(device, int(4e7 * scale), longest_stay=stay)))
+            measure = lambda stay=stay: views(device, int(4e7 * scale), longest_stay=stay)  # noqa: E731
+            measures.append((f"watchdog, {stay:g} s", measure))
     if device == "cuda":
         measures += [("own kernel", own_kernel)] * 3
         measures += [("tensors", lambda size=size: tensors(size, int(300 * scale))) for size in (1 << 12, 1 << 16, 1 << 20)]

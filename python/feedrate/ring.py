@@ -340,6 +340,8 @@ class Ring:
         self._open.set()
         with self._lock:  # no courier comes after this
             first, self._ended, courier = not self._ended, True, self._courier
+            if first:
+                self._over.clear()
         if not first:  # another thread closes it
             if courier is None or not courier.is_this_thread():  # which that one waits for
                 self._over.wait()

@@ -41,8 +41,8 @@ struct Box {
   std::shared_ptr<Mailbox> mailbox;
 };
 
-constexpr auto kSlice = 20ms;           // after so long a wait looks for Ctrl-C
-constexpr std::size_t kBrief = 64;      // messages whose headers are written with the interpreter held
+constexpr auto kSlice = 20ms;       // after so long a wait looks for Ctrl-C
+constexpr std::size_t kBrief = 64;  // messages whose headers are written with the interpreter held
 
 /// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.
 /// Those that are addresses are work for a whole block each, and notified by counter, which orders what they point to.

@@ -282,19 +282,28 @@ def test_blocks_are_written_and_read_in_place(ring):
 def test_a_second_close_waits_for_the_first_one():
     """What the first one drains reaches its futures."""
 
+    serving, go_on = threading.Event(), threading.Event()
+
     def slow(messages, lengths):
-        time.sleep(0.3)
+        serving.set()
+        assert go_on.wait(10)
         return messages
 
     ring = feedrate.Ring(slow, message_bytes=64, device="cpu")
     future = ring.submit(b"x")
-    time.sleep(0.05)
+    assert serving.wait(10)
     first = threading.Thread(target=ring.close)
     first.start()
-    time.sleep(0.05)
-    ring.close()
-    assert ring.closed and future.result(timeout=1)[:1] == b"x"
+    while not ring._ended:
+        time.sleep(0.001)
+    second = threading.Thread(target=ring.close)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive(), "it returned while the first one was draining"
+    go_on.set()
     first.join()
+    second.join()
+    assert ring.closed and future.result(timeout=1)[:1] == b"x"
 
 
 def test_slots_are_records_side_by_side(ring):

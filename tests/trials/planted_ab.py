@@ -53,7 +53,7 @@ def build(folder: Path, out: Path) -> None:
     subprocess.run(["cmake", "--build", folder, "--target", "feedrate"], check=True)
 
 
-def lines(folder: str) -> tuple[list[list[str]], list[str]]:
+def lines(folder: str) -> tuple[list[list[str]], str]:
     """The table's lines, and what is said of the verdicts on equal points."""
     a, b = (load([f"{folder}/{side}"]) for side in "ab")
     matched, lonely, _ = match(folder, a, b, MARGINS)
@@ -77,14 +77,14 @@ def lines(folder: str) -> tuple[list[list[str]], list[str]]:
     pairs = sum(used for used, _ in matched["pairs"]) / len(matched)
     said = f"`{Path(folder).name}`: {len(matched)} points with {pairs:.0f} pairs, {len(lonely)} without. On equal points "
     said += f"{len(wrong)} of {verdicts} verdicts are FASTER or SLOWER ({100 * len(wrong) / verdicts:.1f} %): "
-    return found, [said + ("; ".join(wrong) or "none") + "."]
+    return found, said + ("; ".join(wrong) or "none") + "."
 
 
 def text(folders: list[str]) -> str:
     every = [lines(folder) for folder in folders]
     columns = ["run", "figure, points", *WORDS, "ratios B / A", "spread of a pair, median"]
     table = markdown_table(Table(columns, [line for found, _ in every for line in found], set(range(2, len(columns)))))
-    notes = "\n".join(f"- {said}" for _, more in every for said in more)
+    notes = "\n".join(f"- {said}" for _, said in every)
     return f"{table}\n\n{notes}\n\nFASTER and SLOWER: by 2 % or more, SAME: within ±5 %."
 
 
