@@ -73,13 +73,22 @@ if [[ -x $sanitizer ]]; then
         "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload $payload --pollers 4 --block 256 \
         --results as_finished
     done
-    for transfer in pageable pinned mapped; do
+    for transfer in pageable pinned mapped double_buffer ring_buffer graph batched_copy gather bulk_async stream_ordered; do
       check "memcheck-$transfer-$payload" "$sanitizer" --tool memcheck --error-exitcode 9 \
         "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer $transfer --payload $payload
     done
     for tool in racecheck synccheck; do
-      check "$tool-pinned-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
-        "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer pinned --payload $payload
+      for transfer in pinned gather bulk_async; do
+        check "$tool-$transfer-$payload" "$sanitizer" --tool $tool --error-exitcode 9 \
+          "$here/bin/feedrate" "${short[@]}" --queue host_polled --transfer $transfer --payload $payload
+      done
+    done
+  done
+  for strategy in serial two_stream ping_pong ring graph persistent pdl; do
+    for tool in memcheck racecheck; do
+      check "$tool-overlap-$strategy" "$sanitizer" --tool $tool --error-exitcode 9 "$here/bin/feedrate" run \
+        --experiment overlap --device cuda --pipeline chain --strategy $strategy --item 64Ki --items 8 --cost-us 5 \
+        --stage-blocks 4 --seconds 0.05 --floor-rounds 1
     done
   done
 else

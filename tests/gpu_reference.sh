@@ -3,7 +3,8 @@
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
 # Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that are
 # killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity, feeding,
-# load, ring, one_pair, guarantees. Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
+# load, ring, one_pair, guarantees, transfers, overlap, profiles
+# (the same points by nsys, where it is on the PATH, and by --trace). Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
 # PART_SECONDS, does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -68,10 +69,26 @@ for wanted in "$@"; do
         --out "$work/feeding"
       keep feeding
       ;;
-    load | ring | one_pair | guarantees)
+    load | ring | one_pair | guarantees | transfers | overlap)
       # shellcheck disable=SC2086  # several options
       part "$wanted" "$feedrate" sweep "$wanted" --device cuda ${PART_OPTIONS:-} --out "$work/$wanted"
       keep "$wanted"
+      ;;
+    profiles)
+      overlap=(--experiment overlap --pipeline copy_process_copy --item 1Mi --items 32 --cost-us 60 --seconds 0.05)
+      moved=(--queue host_polled --payload 64Ki --batch 1 --window 16 --messages 2000)
+      points=(pinned "${moved[*]} --transfer pinned" graph "${moved[*]} --transfer graph" ring "${overlap[*]} --strategy ring"
+        ping_pong "${overlap[*]} --strategy ping_pong" serial "${overlap[*]} --strategy serial")
+      for ((i = 0; i < ${#points[@]}; i += 2)); do
+        read -ra point <<<"${points[i + 1]}"
+        part "trace_${points[i]}" "$feedrate" run --device cuda --floor-rounds 1 "${point[@]}" --trace "$work/${points[i]}.json"
+        xz -2 -T0 -c "$work/${points[i]}.json" >"$out/trace_${points[i]}.json.xz"
+        if command -v nsys >/dev/null && [[ ${points[i]} != s* && ${points[i]} != ping* ]]; then
+          part "nsys_${points[i]}" nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none \
+            --capture-range=cudaProfilerApi --capture-range-end=stop --output="$out/nsys_${points[i]}" \
+            "$feedrate" run --device cuda --floor-rounds 1 --profile "${point[@]}"
+        fi
+      done
       ;;
     *) echo "no such part: $wanted" >&2; exit 2 ;;
   esac

@@ -18,13 +18,14 @@ struct Point {
   std::string workload = "echo";
   std::string device = "auto";
   std::size_t payload = 64;
-  std::size_t batch = 64;     ///< most messages handed on at once: by a publish, to a transfer
-  std::size_t window = 256;   ///< messages in flight per producer; 1 measures the lone message's latency
-  unsigned producers = 1;     ///< threads; as many collectors
-  unsigned workers = 1;       ///< threads between a broker queue and the device
-  unsigned block = 256;       ///< GPU threads per block
-  std::size_t capacity = 0;   ///< messages a queue holds per producer before it pushes back; 0 = the window
-  std::string touch = "all";  ///< which bytes of a message the host writes and checks; "stamp": few of most
+  std::size_t batch = 64;              ///< most messages handed on at once: by a publish, to a transfer
+  std::uint64_t batch_timeout_us = 0;  ///< how long a producer holds back a batch that is not full
+  std::size_t window = 256;            ///< messages in flight per producer; 1 measures the lone message's latency
+  unsigned producers = 1;              ///< threads; as many collectors
+  unsigned workers = 1;                ///< threads between a broker queue and the device
+  unsigned block = 256;                ///< GPU threads per block
+  std::size_t capacity = 0;            ///< messages a queue holds per producer before it pushes back; 0 = the window
+  std::string touch = "all";           ///< which bytes of a message the host writes and checks; "stamp": few of most
   // The load: "closed" keeps the window full; else messages arrive by a schedule, whatever comes back.
   std::string arrivals = "closed";
   std::uint64_t rate = 0;      ///< messages a second of all producers together; 0 with closed load

@@ -33,6 +33,10 @@ class Transfer {
   virtual bool submit(const Batch&) = 0;
   /// A batch whose results have arrived, if there is one. Batches may come back in any order.
   virtual std::optional<Batch> poll() = 0;
+  /// What was submitted and still waits for company goes now: whoever submits has no further batch at hand.
+  virtual void flush() {}
+  /// What it chose where the point left it open, for the row.
+  virtual Choices choices() const { return {}; }
 };
 
 struct TransferConfig {
@@ -42,6 +46,15 @@ struct TransferConfig {
   std::size_t in_stride, out_stride;
   unsigned block;
   Values own = {};  ///< of its own axes
+  Floors floors = {};
+  const Point* point = nullptr;  ///< for whoever chooses by it; may be missing
+};
+
+/// What a batch takes by the machine's floors: how `auto` chooses.
+struct Effort {
+  double
+      busy_ns;  ///< until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest
+  double lone_ns;  ///< from the first call until the results are there, when nothing else is under way
 };
 
 struct TransferEntry {
@@ -53,6 +66,10 @@ struct TransferEntry {
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
   /// Names the floors of a GPU that bind it at a point.
   std::function<void(const Bounded&, Limits&)> limits = {};
+  /// Why it can't be on this device; empty when it can.
+  std::function<std::string(Device&)> refuse = {};
+  /// Nothing where the floors that it takes are not known. Without this, `auto` never chooses it.
+  std::function<std::optional<Effort>(const Bounded&, const Floors&)> effort = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
 };

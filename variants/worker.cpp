@@ -38,6 +38,8 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
       }
     } else if (finished && out == 0) {
       return;
+    } else {
+      transfer_.flush();
     }
     worked ? backoff.reset() : backoff.wait();
   }
@@ -83,8 +85,8 @@ void Worker::note_finished(const Batch& batch) {
 }
 
 TransferConfig transfer_config(const QueueConfig& config) {
-  return {config.device,       config.workload,    config.point.batch, config.in_stride(),
-          config.out_stride(), config.point.block, config.point.own};
+  return {config.device,      config.workload,  config.point.batch, config.in_stride(), config.out_stride(),
+          config.point.block, config.point.own, config.floors,      &config.point};
 }
 
 WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make)
@@ -112,6 +114,8 @@ void WorkerPool::stop(bool drain) {
   stop_.request_stop();
   threads_.clear();
 }
+
+Choices WorkerPool::choices() const { return members_.empty() ? Choices{} : members_.front().transfer->choices(); }
 
 void WorkerPool::check() {
   const std::lock_guard lock(mutex_);

@@ -62,6 +62,8 @@ class WorkerPool {
   /// Throws what ended a worker.
   void check();
   unsigned size() const { return static_cast<unsigned>(members_.size()); }
+  /// What its transfers chose.
+  Choices choices() const;
 
  private:
   struct Member {

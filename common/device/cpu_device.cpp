@@ -8,6 +8,7 @@
 #include <fstream>
 #include <mutex>
 #include <new>
+#include <queue>
 #include <thread>
 #include <vector>
 
@@ -21,31 +22,47 @@
 namespace feedrate {
 namespace {
 
+constexpr std::align_val_t kAlignment{4096};
+
 Buffer allocate(std::size_t bytes, int filled_with) {
-  constexpr std::align_val_t kAlignment{4096};
   auto* data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
   std::memset(data, filled_with, bytes);
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
+/// Counts how often it was recorded, and how many of these are reached: streams wait for the one that was the last when
+/// they were told to.
 class CpuEvent final : public Event {
  public:
-  bool ready() override { return done_.load(std::memory_order_acquire); }
+  bool ready() override { return reached(recorded_); }
   std::uint64_t ready_ns() override { return ready_ns_; }
-  void set(bool done) {
-    if (done) ready_ns_ = now_ns();
-    done_.store(done, std::memory_order_release);
+  /// Returns the number of this recording. By whoever queues.
+  std::uint64_t record() { return ++recorded_; }
+  std::uint64_t recorded() const { return recorded_; }
+  bool reached(std::uint64_t recording) const { return reached_.load(std::memory_order_acquire) >= recording; }
+  /// By a stream's thread.
+  void reach(std::uint64_t recording) {
+    ready_ns_ = now_ns();
+    reached_.store(recording, std::memory_order_release);
+    reached_.notify_all();
+  }
+  void await(std::uint64_t recording) const {
+    for (std::uint64_t seen = reached_.load(std::memory_order_acquire); seen < recording;
+         seen = reached_.load(std::memory_order_acquire)) {
+      reached_.wait(seen, std::memory_order_acquire);
+    }
   }
 
  private:
-  std::atomic<bool> done_{false};
+  std::uint64_t recorded_ = 0;
+  std::atomic<std::uint64_t> reached_{0};
   std::uint64_t ready_ns_ = 0;  // read once it is ready
 };
 
 /// A thread that does queued tasks in order, as a CUDA stream does.
 class CpuStream final : public Stream {
  public:
-  CpuStream() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  CpuStream() : thread_([this](const std::stop_token& stop) { serve(stop); }) {}
 
   void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
     enqueue([=] { std::memcpy(device, host, bytes); });
@@ -53,17 +70,38 @@ class CpuStream final : public Stream {
   void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) override {
     enqueue([=] { std::memcpy(host, device, bytes); });
   }
+  void copy_batch(std::span<const Copy> copies, Direction) override {
+    enqueue([mine = std::vector(copies.begin(), copies.end())] {
+      for (const Copy& copy : mine) std::memcpy(copy.to, copy.from, copy.bytes);
+    });
+  }
+  void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    enqueue([=] { std::memcpy(to, from, bytes); });
+  }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned /*block*/) override {
     enqueue([&kernel, batch] { kernel.run_on_cpu(batch); });
+  }
+  std::byte* allocate(std::size_t bytes) override {
+    auto* const data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+    enqueue([=] { std::memset(data, kPoison, bytes); });
+    return data;
+  }
+  void free(std::byte* data) override {
+    enqueue([=] { ::operator delete(data, kAlignment); });
   }
   void write_word(std::uint64_t* device, std::uint64_t value) override {
     enqueue([=] { SystemMemory::store_release(*device, value); });
   }
   void record(Event& event) override {
     auto& mine = dynamic_cast<CpuEvent&>(event);
-    mine.set(false);
-    enqueue([&mine] { mine.set(true); });
+    enqueue([&mine, number = mine.record()] { mine.reach(number); });
   }
+  void wait(Event& event) override {
+    auto& mine = dynamic_cast<CpuEvent&>(event);
+    enqueue([&mine, number = mine.recorded()] { mine.await(number); });
+  }
+  /// Any piece of work, in its turn.
+  void run(std::function<void()> task) { enqueue(std::move(task)); }
   void synchronize() override {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return tasks_.empty() && !busy_; });
@@ -77,7 +115,7 @@ class CpuStream final : public Stream {
     }
     added_.notify_one();
   }
-  void run(const std::stop_token& stop) {
+  void serve(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (added_.wait(lock, stop, [this] { return !tasks_.empty(); })) {
       const auto task = std::move(tasks_.front());
@@ -96,6 +134,72 @@ class CpuStream final : public Stream {
   std::deque<std::function<void()>> tasks_;
   bool busy_ = false;
   std::jthread thread_;  // last: it uses all of the above
+};
+
+/// Does its nodes one after the other, of those that may come next always the one that was added last: an order that a
+/// node lacks shows.
+class CpuGraph final : public Graph {
+ public:
+  Node copy_to_device(const Copy& copy, std::span<const Node> after) override { return add({.copy = copy}, after); }
+  Node copy_to_host(const Copy& copy, std::span<const Node> after) override { return add({.copy = copy}, after); }
+  Node launch(const Kernel& kernel, const BatchView& batch, unsigned, std::span<const Node> after) override {
+    return add({.kernel = &kernel, .batch = batch}, after);
+  }
+  void change(Node node, const Copy& copy) override { nodes_.at(node).copy = copy; }
+  void change(Node node, const BatchView& batch) override { nodes_.at(node).batch = batch; }
+  void leave_out(Node node, bool left_out) override { nodes_.at(node).left_out = left_out; }
+  void launch(Stream& stream) override {
+    if (order_.empty()) put_in_order();
+    std::vector<Work> work;
+    for (const Node node : order_) {
+      if (!nodes_[node].left_out) work.push_back(nodes_[node]);
+    }
+    dynamic_cast<CpuStream&>(stream).run([work = std::move(work)] {
+      for (const Work& node : work) {
+        if (node.kernel != nullptr) {
+          node.kernel->run_on_cpu(node.batch);
+        } else {
+          std::memcpy(node.copy.to, node.copy.from, node.copy.bytes);
+        }
+      }
+    });
+  }
+
+ private:
+  struct Work {
+    Copy copy = {};
+    const Kernel* kernel = nullptr;  ///< none: a copy
+    BatchView batch = {};
+    bool left_out = false;
+  };
+  Node add(const Work& work, std::span<const Node> after) {
+    if (!order_.empty()) throw Failure("a graph that is in use takes no further node");
+    nodes_.push_back(work);
+    next_.emplace_back();
+    before_.push_back(after.size());
+    for (const Node node : after) next_.at(node).push_back(nodes_.size() - 1);
+    return nodes_.size() - 1;
+  }
+  void put_in_order() {
+    std::vector<std::size_t> waiting = before_;
+    std::priority_queue<Node> possible;
+    for (Node node = 0; node < nodes_.size(); ++node) {
+      if (waiting[node] == 0) possible.push(node);
+    }
+    while (!possible.empty()) {
+      const Node node = possible.top();
+      possible.pop();
+      order_.push_back(node);
+      for (const Node next : next_[node]) {
+        if (--waiting[next] == 0) possible.push(next);
+      }
+    }
+  }
+
+  std::vector<Work> nodes_;
+  std::vector<std::vector<Node>> next_;  // by node: who waits for it
+  std::vector<std::size_t> before_;      // by node: how many it waits for
+  std::vector<Node> order_;              // from the first launch on
 };
 
 /// The resident form: threads instead of blocks. Each is a poller of some of the lanes, in turn, by the same protocol.
@@ -216,6 +320,12 @@ class CpuDevice final : public Device {
   Buffer allocate_device(std::size_t bytes) override { return allocate(bytes, kPoison); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Graph> graph() override { return std::make_unique<CpuGraph>(); }
+  bool launches_early() const override { return false; }
+  bool copies_in_batches() const override { return true; }
+  std::string reach_peer(Device& other) override {
+    return other.kind() == "cpu" ? "" : "the CPU's threads don't read a GPU's memory";
+  }
   ClockReading read_clock() override {
     const std::uint64_t now = now_ns();
     return {now, now};  // one clock

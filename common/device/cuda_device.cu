@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "common/device/cuda_check.hpp"
 #include "common/device/cuda_clock.hpp"
@@ -38,6 +39,15 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// Whether the driver at hand knows cudaMemcpyBatchAsync; `in_build`: whether this build does.
+bool copies_in_batches(bool in_build) {
+  static const bool known = [] {
+    int version = 0;
+    return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12080;
+  }();
+  return in_build && known;
+}
+
 /// From the driver, because the runtime has no such call.
 auto stream_write_value() {
   void* entry = nullptr;
@@ -65,9 +75,59 @@ class CudaStream final : public Stream {
   void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) override {
     check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync to host");
   }
-  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-    kernel.launch_on_cuda(batch, block, stream_);
+  void copy_batch(std::span<const Copy> copies, Direction direction) override {
+#if CUDART_VERSION >= 13000
+    if (copies_in_batches(true)) {
+      to_.clear(), from_.clear(), bytes_.clear();
+      for (const Copy& copy : copies) {
+        to_.push_back(copy.to);
+        from_.push_back(copy.from);
+        bytes_.push_back(copy.bytes);
+      }
+      cudaMemcpyAttributes attributes{};
+      attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+      std::size_t first = 0;
+      return check(
+          cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(), copies.size(), &attributes, &first, 1, stream_),
+          "cudaMemcpyBatchAsync");
+    }
+#endif
+    for (const Copy& copy : copies) {
+      direction == Direction::to_device ? copy_to_device(copy.to, copy.from, copy.bytes)
+                                        : copy_to_host(copy.to, copy.from, copy.bytes);
+    }
   }
+  void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    // Both addresses say which GPU they are of.
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync between GPUs");
+  }
+  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
+    kernel.with_cuda_launch(batch, block, [this](const CudaLaunch& launch) {
+      check(cudaLaunchKernel(launch.kernel, launch.grid, launch.block, launch.arguments, launch.shared_bytes, stream_),
+            "launching a kernel");
+    });
+  }
+  void launch_early(const Kernel& kernel, const BatchView& batch, unsigned block) override {
+    kernel.with_cuda_launch(batch, block, [this](const CudaLaunch& launch) {
+      cudaLaunchAttribute early{};
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+      cudaLaunchConfig_t config{};
+      config.gridDim = launch.grid;
+      config.blockDim = launch.block;
+      config.dynamicSmemBytes = launch.shared_bytes;
+      config.stream = stream_;
+      config.attrs = &early;
+      config.numAttrs = 1;
+      check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments), "launching a dependent kernel");
+    });
+  }
+  std::byte* allocate(std::size_t bytes) override {
+    void* data = nullptr;
+    check(cudaMallocAsync(&data, bytes, stream_), "cudaMallocAsync");
+    return static_cast<std::byte*>(data);
+  }
+  void free(std::byte* data) override { check(cudaFreeAsync(data, stream_), "cudaFreeAsync"); }
   void write_word(std::uint64_t* device, std::uint64_t value) override {
     static const auto write = stream_write_value();
     // Without flags the write comes after a fence: what was queued before it is there when the word is.
@@ -77,11 +137,117 @@ class CudaStream final : public Stream {
   void record(Event& event) override {
     check(cudaEventRecord(dynamic_cast<CudaEvent&>(event).get(), stream_), "cudaEventRecord");
   }
+  void wait(Event& event) override {
+    check(cudaStreamWaitEvent(stream_, dynamic_cast<CudaEvent&>(event).get()), "cudaStreamWaitEvent");
+  }
   void synchronize() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
   cudaStream_t get() const { return stream_; }
 
  private:
   cudaStream_t stream_ = nullptr;
+  std::vector<void*> to_;  // a batch of copies, as CUDA wants it
+  std::vector<const void*> from_;
+  std::vector<std::size_t> bytes_;
+};
+
+class CudaGraph final : public Graph {
+ public:
+  CudaGraph() { check(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
+  ~CudaGraph() override {
+    if (ready_ != nullptr) cudaGraphExecDestroy(ready_);
+    cudaGraphDestroy(graph_);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  Node copy_to_device(const Copy& copy, std::span<const Node> after) override {
+    return add_copy(copy, cudaMemcpyHostToDevice, after);
+  }
+  Node copy_to_host(const Copy& copy, std::span<const Node> after) override {
+    return add_copy(copy, cudaMemcpyDeviceToHost, after);
+  }
+  Node launch(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
+    const auto before = handles(after);
+    Work work{.kernel = &kernel, .batch = batch, .block = block};
+    kernel.with_cuda_launch(batch, block, [&](const CudaLaunch& launch) {
+      const cudaKernelNodeParams parameters = parameters_of(launch);
+      check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
+            "cudaGraphAddKernelNode");
+    });
+    return add(work);
+  }
+  void change(Node node, const Copy& copy) override {
+    Work& work = nodes_.at(node);
+    const Copy& old = work.copy;
+    if (old.to == copy.to && old.from == copy.from && old.bytes == copy.bytes) return;
+    check(cudaGraphExecMemcpyNodeSetParams1D(ready(), work.node, copy.to, copy.from, copy.bytes, work.kind),
+          "cudaGraphExecMemcpyNodeSetParams1D");
+    work.copy = copy;
+  }
+  void change(Node node, const BatchView& batch) override {
+    Work& work = nodes_.at(node);
+    if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // at worst padding differs, and it is told again
+    work.kernel->with_cuda_launch(batch, work.block, [&](const CudaLaunch& launch) {
+      const cudaKernelNodeParams parameters = parameters_of(launch);
+      check(cudaGraphExecKernelNodeSetParams(ready(), work.node, &parameters), "cudaGraphExecKernelNodeSetParams");
+    });
+    std::memcpy(&work.batch, &batch, sizeof batch);
+  }
+  void leave_out(Node node, bool left_out) override {
+    Work& work = nodes_.at(node);
+    if (work.left_out == left_out) return;
+    check(cudaGraphNodeSetEnabled(ready(), work.node, left_out ? 0 : 1), "cudaGraphNodeSetEnabled");
+    work.left_out = left_out;
+  }
+  void launch(Stream& stream) override {
+    check(cudaGraphLaunch(ready(), dynamic_cast<CudaStream&>(stream).get()), "cudaGraphLaunch");
+  }
+
+ private:
+  struct Work {
+    cudaGraphNode_t node = nullptr;
+    Copy copy = {};
+    cudaMemcpyKind kind = cudaMemcpyDefault;
+    const Kernel* kernel = nullptr;
+    BatchView batch = {};
+    unsigned block = 0;
+    bool left_out = false;
+  };
+  static cudaKernelNodeParams parameters_of(const CudaLaunch& launch) {
+    cudaKernelNodeParams parameters{};
+    parameters.func = const_cast<void*>(launch.kernel);
+    parameters.gridDim = launch.grid;
+    parameters.blockDim = launch.block;
+    parameters.sharedMemBytes = launch.shared_bytes;
+    parameters.kernelParams = launch.arguments;
+    return parameters;
+  }
+  std::vector<cudaGraphNode_t> handles(std::span<const Node> nodes) const {
+    std::vector<cudaGraphNode_t> found;
+    for (const Node node : nodes) found.push_back(nodes_.at(node).node);
+    return found;
+  }
+  Node add(const Work& work) {
+    if (ready_ != nullptr) throw Failure("a graph that is in use takes no further node");
+    nodes_.push_back(work);
+    return nodes_.size() - 1;
+  }
+  Node add_copy(const Copy& copy, cudaMemcpyKind kind, std::span<const Node> after) {
+    const auto before = handles(after);
+    Work work{.copy = copy, .kind = kind};
+    check(cudaGraphAddMemcpyNode1D(&work.node, graph_, before.data(), before.size(), copy.to, copy.from, copy.bytes,
+                                   kind),
+          "cudaGraphAddMemcpyNode1D");
+    return add(work);
+  }
+  cudaGraphExec_t ready() {
+    if (ready_ == nullptr) check(cudaGraphInstantiate(&ready_, graph_, 0), "cudaGraphInstantiate");
+    return ready_;
+  }
+
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+  std::vector<Work> nodes_;
 };
 
 class CudaResident final : public Resident {
@@ -149,6 +315,29 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }
+  std::unique_ptr<Graph> graph() override { return std::make_unique<CudaGraph>(); }
+  bool launches_early() const override {
+    int major = 0;
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_), "cudaDeviceGetAttribute");
+    return major >= 9;
+  }
+  bool copies_in_batches() const override { return feedrate::copies_in_batches(CUDART_VERSION >= 13000); }
+  std::string reach_peer(Device& other) override {
+    const auto* const peer = dynamic_cast<const CudaDevice*>(&other);
+    if (peer == nullptr) return "a GPU's kernels don't read another device's memory";
+    int possible = 0;
+    check(cudaDeviceCanAccessPeer(&possible, index_, peer->index_), "cudaDeviceCanAccessPeer");
+    if (possible == 0)
+      return "GPU " + std::to_string(index_) + " can't reach the memory of GPU " + std::to_string(peer->index_);
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer->index_, 0);
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
+      static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
+      return "";
+    }
+    check(enabled, "cudaDeviceEnablePeerAccess");
+    return "";
+  }
   ClockReading read_clock() override { return clock_->read(); }
   unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
     return kernel.resident_blocks_that_fit(shape);

@@ -14,6 +14,15 @@
 
 namespace feedrate {
 
+/// What a launch takes: a kernel's address, its grid, and pointers to its arguments, which live as long as the call
+/// that hands this over.
+struct CudaLaunch {
+  const void* kernel;
+  unsigned grid, block, shared_bytes;
+  void** arguments;
+};
+using UseCudaLaunch = std::function<void(const CudaLaunch&)>;
+
 /// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
 class Kernel {
  public:
@@ -22,8 +31,8 @@ class Kernel {
 
   virtual ~Kernel() = default;
   virtual void run_on_cpu(const BatchView&) const = 0;
-  /// `stream` is a cudaStream_t. Throws Failure.
-  virtual void launch_on_cuda(const BatchView&, unsigned block, void* stream) const = 0;
+  /// Tells `use` what to launch for a batch; never calls it when there is nothing to do. Throws Failure.
+  virtual void with_cuda_launch(const BatchView&, unsigned block, const UseCudaLaunch& use) const = 0;
   /// One block per lane serves it until it is stopped, or leaves for idleness. `lanes` lie in memory that the device
   /// can reach.
   virtual void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape&, void* stream) const = 0;
@@ -51,10 +60,18 @@ class Buffer {
 class Event {
  public:
   virtual ~Event() = default;
+  /// Whether it is, as it was last recorded; one that never was is ready.
   virtual bool ready() = 0;
   /// When it became ready, in ns of the device's clock; 0 unless it was made to be timed.
   virtual std::uint64_t ready_ns() { return 0; }
 };
+
+struct Copy {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+};
+enum class Direction { to_device, to_host };
 
 /// Work in order, asynchronous to the host. Every call throws Failure when the device refuses.
 class Stream {
@@ -62,12 +79,46 @@ class Stream {
   virtual ~Stream() = default;
   virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
+  /// Copies that may happen in any order among themselves, by one call where the device has such a call
+  /// (`Device::copies_in_batches`).
+  virtual void copy_batch(std::span<const Copy>, Direction) = 0;
+  /// Between the memories of two devices.
+  virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void launch(const Kernel&, const BatchView&, unsigned block) = 0;
+  /// The same, but the kernel may begin before what was queued before has ended: it waits for that itself. (CUDA:
+  /// programmatic dependent launch.) Where a device has no such thing, this is `launch`.
+  virtual void launch_early(const Kernel& kernel, const BatchView& batch, unsigned block) {
+    launch(kernel, batch, block);
+  }
+  /// Memory of the device, from when what was queued before is done until what is queued before `free`.
+  virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void free(std::byte*) = 0;
   /// Writes one word of the device's memory, after all that was queued before has arrived there.
   virtual void write_word(std::uint64_t* device, std::uint64_t value) = 0;
   /// `event` becomes ready when all that was queued before is done. It must come from the same device.
   virtual void record(Event& event) = 0;
+  /// What is queued from now on begins when `event` is ready, as it was last recorded before this call. An event that
+  /// was never recorded is not waited for.
+  virtual void wait(Event& event) = 0;
   virtual void synchronize() = 0;
+};
+
+/// Copies and kernels with an order among them, which one call queues. It is built node by node; each call names the
+/// nodes that must be done before. Between two launches addresses may change, and nodes be left out; what is as it was
+/// costs nothing. What is still under way is not touched by that. Throws Failure when the device refuses.
+class Graph {
+ public:
+  using Node = std::size_t;
+  virtual ~Graph() = default;
+  virtual Node copy_to_device(const Copy&, std::span<const Node> after) = 0;
+  virtual Node copy_to_host(const Copy&, std::span<const Node> after) = 0;
+  virtual Node launch(const Kernel&, const BatchView&, unsigned block, std::span<const Node> after) = 0;
+  virtual void change(Node, const Copy&) = 0;
+  virtual void change(Node, const BatchView&) = 0;
+  /// A node that is left out takes no time; those behind it still wait for those before it.
+  virtual void leave_out(Node, bool) = 0;
+  /// Queues all of it. Nodes can no longer be added.
+  virtual void launch(Stream&) = 0;
 };
 
 /// Pollers that serve lanes until these are stopped or left. Destroying this waits for the end, so stop the lanes
@@ -99,6 +150,13 @@ class Device {
   virtual Buffer allocate_device(std::size_t bytes) = 0;            ///< filled with kPoison
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
+  virtual std::unique_ptr<Graph> graph() = 0;
+  /// Whether `Stream::launch_early` is more than `launch`.
+  virtual bool launches_early() const = 0;
+  /// Whether `Stream::copy_batch` is one call.
+  virtual bool copies_in_batches() const = 0;
+  /// Why this device's kernels can't read the other one's memory; empty when they can, from then on.
+  virtual std::string reach_peer(Device& other) = 0;
   /// Sets the device's clock beside the host's; takes some milliseconds, and only works while nothing is resident.
   virtual ClockReading read_clock() = 0;
   /// The most lanes that can be served at once.

@@ -15,6 +15,31 @@ struct BatchView {
   std::uint32_t out_stride = 0;
   std::uint32_t count = 0;
   Marks marks = {};  ///< where whoever works on a sampled message notes when
+  /// Of messages that lie close together instead of a stride apart: where each begins, and where the last one ends, in
+  /// units of 16 bytes; the same of the results. The first begins at `in`, whatever its offset. None where the strides
+  /// say it.
+  const std::uint32_t* in_offsets = nullptr;
+  const std::uint32_t* out_offsets = nullptr;
+
+  FEEDRATE_HD std::size_t in_begin(std::uint32_t i) const { return begin(in_offsets, in_stride, i); }
+  FEEDRATE_HD std::size_t out_begin(std::uint32_t i) const { return begin(out_offsets, out_stride, i); }
+  FEEDRATE_HD const std::byte* in_at(std::uint32_t i) const { return in + in_begin(i); }
+  FEEDRATE_HD std::byte* out_at(std::uint32_t i) const { return out + out_begin(i); }
+  /// `n` of them, from `first` on.
+  FEEDRATE_HD BatchView part(std::uint32_t first, std::uint32_t n) const {
+    BatchView view = *this;
+    view.in = in_at(first);
+    view.out = out_at(first);
+    view.count = n;
+    if (in_offsets != nullptr) view.in_offsets += first;
+    if (out_offsets != nullptr) view.out_offsets += first;
+    return view;
+  }
+
+ private:
+  FEEDRATE_HD static std::size_t begin(const std::uint32_t* offsets, std::uint32_t stride, std::uint32_t i) {
+    return offsets != nullptr ? std::size_t{offsets[i] - offsets[0]} * 16 : std::size_t{i} * stride;
+  }
 };
 
 /// Who works on one message of a lane; `automatic` chooses by the messages' size.

@@ -25,7 +25,12 @@ struct RunOptions {
 };
 
 void print_table(const Kind& kind, const Json& row) {
-  const auto line = [](const std::string& name, const std::string& value) { fmt::print("  {:<14}{}\n", name, value); };
+  const auto figures = kind.lines(row);
+  std::size_t width = 12;
+  for (const auto& [name, text] : figures) width = std::max(width, name.size());
+  const auto line = [&](const std::string& name, const std::string& value) {
+    fmt::print("  {:<{}}{}\n", name, width + 2, value);
+  };
   fmt::print("{}", row["status"].get<std::string>());
   if (row["status"] != "ok") fmt::print(": {}", row["reason"].get<std::string>());
   fmt::print("\n");
@@ -36,7 +41,7 @@ void print_table(const Kind& kind, const Json& row) {
     }
   }
   line("point", params);
-  for (const auto& [name, text] : kind.lines(row)) line(name, text);
+  for (const auto& [name, text] : figures) line(name, text);
   if (!row.contains("figures")) return;
   if (row.contains("gpu_use")) {
     const Json& use = row["gpu_use"];
@@ -100,6 +105,9 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
     timeline.emplace(options.trace, options.common.run.traced);
   }
   auto session = options.common.session(options.experiment, arguments);
+  if (options.common.run.profiled && session->device().kind() == "cpu") {
+    throw BadInput("--profile", "", "with --device cuda, and a GPU: a capture is the CUDA profiler's");
+  }
   const Kind& kind = session->kind();
   const std::vector<Resolution> cells{session->resolve(options.point)};
   const Resolution& cell = cells.front();
@@ -149,6 +157,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
                     "load a `feedrate worker` in another process");
   command->add_flag("--json", options->json, "print the row instead of a table");
   command->add_option("--out", options->out, "append the row to this JSONL file");
+  command->add_flag("--profile", options->common.run.profiled,
+                    "an attached profiler captures the timed phases alone (nsys: --capture-range=cudaProfilerApi)");
   command->add_option("--trace", options->trace,
                       "write a timeline of the first repetition there, for ui.perfetto.dev or chrome://tracing");
   command->callback([options, command, &action, &arguments] {

@@ -38,6 +38,8 @@ Axes<Point> make_axes() {
       .word("device", &Point::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
       .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "bytes in a message")
       .number("batch", &Point::batch, {1, 1 << 20}, "most messages handed on at once")
+      .number("batch-timeout", &Point::batch_timeout_us, {0, 10'000'000, 1, "batch_timeout_us"},
+              "microseconds that a producer holds back a batch that is not full; 0 = sends at once what there is")
       .number("window", &Point::window, {1, 1 << 24}, "messages in flight per producer; 1 = lone messages")
       .number("producers", &Point::producers, {0, 1024},
               "producing threads, and as many collecting; 0 = as many as this machine's cores suffice for")
@@ -135,6 +137,10 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
   if (auto reason = refuse_touch(point); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
+  if (queue.uses_transfer) {
+    const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
+    if (auto reason = transfer.refuse ? transfer.refuse(device) : ""; !reason.empty()) return reason;
+  }
   if (queue.fit) {
     if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;
   }

@@ -215,7 +215,10 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
     }
     if (repetition.timeline != nullptr) repetition.timeline->begin();
     MachineMonitor monitor(watched);
-    outcome.result = load.run(pass);
+    {
+      const Captured captured(session_);
+      outcome.result = load.run(pass);
+    }
     outcome.machine = monitor.stop();
     queue->stop(true);
     queue->check();

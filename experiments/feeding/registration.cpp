@@ -30,11 +30,12 @@ Json members() {
                       {"unavailable", missing ? "no redis-server on the PATH; give --redis URL" : ""},
                       {"axes", names_of(entry.axes)}});
   }
+  const auto device = open_device("auto");
   for (const auto& [name, entry] : Transfers::instance().entries()) {
     transfers.push_back({{"name", name},
                          {"description", entry.description},
                          {"memory", entry.memory == HostMemory::pinned ? "pinned" : "pageable"},
-                         {"unavailable", ""},
+                         {"unavailable", entry.refuse ? entry.refuse(*device) : ""},
                          {"axes", names_of(entry.axes)}});
   }
   for (const auto& [name, entry] : Workloads::instance().entries()) {

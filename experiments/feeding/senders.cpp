@@ -1,5 +1,6 @@
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "common/clock.hpp"
 #include "common/nvtx_range.hpp"
@@ -17,11 +18,13 @@ class Room {
   /// Messages that may follow the first `sent`, at most `n` and a batch.
   std::uint64_t operator()(std::uint64_t sent, std::uint64_t n) {
     const std::uint64_t span = flow_.stamps.size();
-    if (sent - received_ >= window_ || sent - lowest_ >= span) {
-      received_ = flow_.received.load(std::memory_order_acquire);
-      lowest_ = flow_.lowest_missing.load(std::memory_order_relaxed);
-    }
+    if (sent - received_ >= window_ || sent - lowest_ >= span) look();
     return std::min({batch_, n, window_ - (sent - received_), span - (sent - lowest_)});
+  }
+  /// Takes in what has come back: by itself this happens when there seems to be no room at all.
+  void look() {
+    received_ = flow_.received.load(std::memory_order_acquire);
+    lowest_ = flow_.lowest_missing.load(std::memory_order_relaxed);
   }
 
  private:
@@ -66,6 +69,20 @@ void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
     backoff.wait();
   }
 }
+
+/// Holds back a batch that is not full, until its first message has waited for as long as the point says.
+class Linger {
+ public:
+  explicit Linger(const Point& point) : batch_(point.batch), longest_ns_(point.batch_timeout_us * 1000) {}
+  /// Whether `n` messages, the first of which is there since `since_ns`, are to be held back still.
+  bool holds(std::uint64_t n, std::uint64_t since_ns, std::uint64_t now) const {
+    return longest_ns_ != 0 && n < batch_ && now < since_ns + longest_ns_;
+  }
+  bool wanted() const { return longest_ns_ != 0; }
+
+ private:
+  std::uint64_t batch_, longest_ns_;
+};
 
 /// Since a sender last had nothing due: how much of the time the queue kept it waiting, for room or in publishing. The
 /// rest is its own, and what is behind is behind by both.
@@ -122,6 +139,8 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
   const std::uint64_t limit = pass.messages == 0 ? kSequenceMask : start + share;
   std::uint64_t sent = start;
   Room room(flow, work.point);
+  const Linger linger(work.point);
+  std::uint64_t room_since = 0;  // when there was room for the next message; 0: there is none, or nobody asks
   Backoff backoff;
   while (!stop.load(std::memory_order_relaxed) && sent < limit) {
     const std::uint64_t n = room(sent, limit - sent);
@@ -131,12 +150,22 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
       backoff.wait();
       continue;
     }
+    if (linger.wanted()) {
+      const std::uint64_t looked = now_ns();
+      if (room_since == 0) room_since = looked;
+      if (n < limit - sent && linger.holds(n, room_since, looked)) {
+        flow.producer->progress();
+        backoff.wait();
+        room.look();
+        continue;
+      }
+    }
     backoff.reset();
     std::optional<NvtxRange> range;
     if (samples_one_of(work, sent, slots.count)) range.emplace("produce");
     fill(flow, work, sent, slots);
     forget_stages(flow, work, sent, slots.count);
-    std::uint64_t now = 0;
+    std::uint64_t now = std::exchange(room_since, 0);  // what was held back is timed from then on
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
       if (now == 0) now = now_ns();
       note_sending(flow, work, pass, timed, now);
@@ -155,6 +184,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   Behind behind(began);
   bool blocked = false;
   Room room(flow, work.point);
+  const Linger linger(work.point);
   Backoff backoff;
   /// Has up to `n` lie ready; says whether any do. To the one that was ready before it was due, no more is added than
   /// takes less time to make than to publish.
@@ -174,13 +204,20 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
     if (!blocked) behind.go_on(now);  // from publishing
     while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
     if (due_end == sent) {
-      if (filled == 0) prepare(1);  // so that making the next message makes none late
+      // So that making the next message makes none late; where messages wait for others anyway, it is made with these.
+      if (filled == 0 && !linger.wanted()) prepare(1);
       flow.producer->progress();
       wait_for_due(flow.due_ns(sent) - now, backoff);
       const std::uint64_t after = now_ns();
       ++flow.looks;
       flow.looking_ns += after - now;
       behind.caught_up(after);
+      continue;
+    }
+    if (due_end < end && linger.holds(due_end - sent, flow.due_ns(sent), now)) {
+      behind.wait(now);  // as the point wants it: that is not the generator's own lag
+      flow.producer->progress();
+      backoff.wait();
       continue;
     }
     if (!prepare(due_end - sent)) {

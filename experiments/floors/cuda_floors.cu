@@ -97,6 +97,41 @@ double graph_launch_sync_ns() {
   return median;
 }
 
+/// Units of `chain` side by side in one graph, a second, with two graphs queued at any time.
+double graph_chains_per_second(const std::function<void(cudaGraph_t, std::size_t index)>& add_chain) {
+  constexpr std::size_t kChains = 64;
+  const OneStream stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  for (std::size_t i = 0; i < kChains; ++i) add_chain(graph, i);
+  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+  const double graphs = per_second(kReadingSeconds, [&] {
+    for (int i = 0; i < 8; ++i) check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+    stream.wait();
+  });
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  return 8 * kChains * graphs;
+}
+
+cudaGraphNode_t add_echo(cudaGraph_t graph, const std::byte* in, std::byte* out, cudaGraphNode_t after) {
+  const auto* from = reinterpret_cast<const uint4*>(in);
+  auto* to = reinterpret_cast<uint4*>(out);
+  std::size_t pieces = 4;
+  void* arguments[] = {&from, &to, &pieces};
+  cudaKernelNodeParams parameters{};
+  parameters.func = reinterpret_cast<void*>(echo_kernel);
+  parameters.gridDim = 1;
+  parameters.blockDim = 32;
+  parameters.kernelParams = arguments;
+  cudaGraphNode_t node = nullptr;
+  check(
+      cudaGraphAddKernelNode(&node, graph, after == nullptr ? nullptr : &after, after == nullptr ? 0 : 1, &parameters),
+      "cudaGraphAddKernelNode");
+  return node;
+}
+
 bool has_bulk_copies() {
   int device = 0, major = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
@@ -194,6 +229,26 @@ void add_cuda_floors(FloorList& floors, Device& device) {
              a.wait();
            });
   });
+  floors.add("graph_kernels_per_second", "1/s",
+             "kernels that read and write 64 B of pinned memory, 64 side by side in a graph", [&] {
+               return graph_chains_per_second([&](cudaGraph_t graph, std::size_t i) {
+                 add_echo(graph, in.data() + i * kSmall, out.data() + i * kSmall, nullptr);
+               });
+             });
+  floors.add("graph_chains_per_second", "1/s",
+             "64 B: copy in, kernel, copy out; 64 such chains side by side in a graph", [&] {
+               return graph_chains_per_second([&](cudaGraph_t graph, std::size_t i) {
+                 const std::size_t at = i * kSmall;
+                 cudaGraphNode_t copied_in = nullptr, copied_out = nullptr;
+                 check(cudaGraphAddMemcpyNode1D(&copied_in, graph, nullptr, 0, near_in.data() + at, in.data() + at,
+                                                kSmall, cudaMemcpyHostToDevice),
+                       "cudaGraphAddMemcpyNode1D");
+                 const auto worked = add_echo(graph, near_in.data() + at, near_out.data() + at, copied_in);
+                 check(cudaGraphAddMemcpyNode1D(&copied_out, graph, &worked, 1, out.data() + at, near_out.data() + at,
+                                                kSmall, cudaMemcpyDeviceToHost),
+                       "cudaGraphAddMemcpyNode1D");
+               });
+             });
   floors.add("copy_engine_h2d_bytes_per_second", "bytes/s", "64 MiB copies from pinned memory", [&] {
     return bandwidth([&] {
       copy(near_in.data(), in.data(), kLarge, cudaMemcpyHostToDevice, a);

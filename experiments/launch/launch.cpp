@@ -114,6 +114,7 @@ class Launch final : public Experiment {
     std::vector<Seen> seen(options.threads);
     std::atomic<std::uint64_t> first{0};
     MachineMonitor monitor(session_.gpu());
+    const Captured captured(session_);
     // Half of the time for round trips, half for as many launches as go.
     Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
       round_trips(launcher, options, settings.seconds / 2, seen[t]);

@@ -16,7 +16,7 @@ class NullKernel final : public Kernel {
   void run_on_cpu(const BatchView&) const override {
     if (counted_) count_.fetch_add(1, std::memory_order_relaxed);
   }
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override {}
+  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
   unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
   std::uint64_t count() const { return count_.load(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -62,13 +63,13 @@ void install_signal_handlers() {
 }
 
 Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
-                 std::string command, RunSettings settings)
+                 std::string command, RunSettings settings, std::unique_ptr<Device> opened)
     : kind_(experiment),
       settings_(std::move(settings)),
       run_settings_(to_json(settings_)),
       redis_(std::move(redis)),
       command_(std::move(command)),
-      device_(open_device(device, gpu)),
+      device_(opened ? std::move(opened) : open_device(device, gpu)),
       gpu_source_(nvml_source(device_->info().pci_bus)),
       started_(utc_now()),
       run_id_(id_of_run(command_)),
@@ -231,6 +232,14 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline
   put(measured, made);
   made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
   return made;
+}
+
+Captured::~Captured() {
+  try {
+    if (device_ != nullptr) device_->profile(false);
+  } catch (const Failure& failure) {
+    spdlog::warn("{}", failure.what());
+  }
 }
 
 }  // namespace feedrate

@@ -17,8 +17,9 @@ namespace feedrate {
 /// it measures.
 class Session {
  public:
+  /// `opened`: the device to work on, where that is none that `device` can name (a test's).
   Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
-          std::string command, RunSettings settings);
+          std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();
 
   const Kind& kind() const { return kind_; }
@@ -82,6 +83,20 @@ class Session {
   Json environment_;
   std::string started_, run_id_;
   std::unique_ptr<Experiment> experiment_;
+};
+
+/// While it lives, an attached profiler captures, where the run's settings want that.
+class Captured {
+ public:
+  explicit Captured(Session& session) : device_(session.settings().profiled ? &session.device() : nullptr) {
+    if (device_ != nullptr) device_->profile(true);
+  }
+  ~Captured();
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+
+ private:
+  Device* device_;
 };
 
 /// Set by SIGINT and SIGTERM: what runs ends soon, with its rows written.

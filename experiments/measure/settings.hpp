@@ -28,7 +28,8 @@ struct RunSettings {
   bool extend_warmup = true;        ///< while the rate is not steady, up to kMostWarmups times
   bool compare_with_driver = true;  ///< a row near what the driver alone reaches is invalid
   bool external_worker = false;
-  bool traced = false;  ///< a recorder of activities runs all the while, which costs a little
+  bool traced = false;    ///< a recorder of activities runs all the while, which costs a little
+  bool profiled = false;  ///< an attached profiler captures the timed phases
 };
 /// A warm-up that does not become steady lasts so many times as long as was asked for.
 inline constexpr unsigned kMostWarmups = 5;

@@ -195,6 +195,7 @@ GpuUse gpu_use(std::span<const Activity> activities, std::uint64_t begin_ns, std
   std::array<std::int64_t, kKinds> running{};
   const auto runs = [&](Kind kind) { return running[static_cast<std::size_t>(kind)] != 0; };
   std::uint64_t busy = 0, kernel = 0, copy = 0, to_device = 0, to_host = 0, overlap = 0, both = 0, idle = 0;
+  double at_once = 0;
   std::vector<std::uint64_t> gaps;
   std::uint64_t now = begin_ns;
   const auto advance = [&](std::uint64_t ns) {
@@ -209,6 +210,7 @@ GpuUse gpu_use(std::span<const Activity> activities, std::uint64_t begin_ns, std
     if (runs(Kind::to_host)) to_host += passed;
     if (copies && runs(Kind::kernel)) overlap += passed;
     if (runs(Kind::to_device) && runs(Kind::to_host)) both += passed;
+    for (const std::int64_t number : running) at_once += static_cast<double>(number) * static_cast<double>(passed);
     if (!anything) idle += passed;
     if (anything && idle != 0) gaps.push_back(std::exchange(idle, 0));
   };
@@ -221,8 +223,15 @@ GpuUse gpu_use(std::span<const Activity> activities, std::uint64_t begin_ns, std
   const auto share = [all = static_cast<double>(end_ns - begin_ns)](std::uint64_t ns) {
     return static_cast<double>(ns) / all;
   };
-  return {share(busy),    share(kernel),  share(copy), share(to_device),
-          share(to_host), share(overlap), share(both), summary(std::move(gaps))};
+  return {share(busy),
+          share(kernel),
+          share(copy),
+          share(to_device),
+          share(to_host),
+          share(overlap),
+          at_once / static_cast<double>(end_ns - begin_ns),
+          share(both),
+          summary(std::move(gaps))};
 }
 
 Json to_json(const GpuUse& use) {
@@ -232,6 +241,7 @@ Json to_json(const GpuUse& use) {
           {"copy_to_device_share", use.to_device},
           {"copy_to_host_share", use.to_host},
           {"overlap_share", use.overlap},
+          {"mean_at_once", use.at_once},
           {"both_directions_share", use.both_directions},
           {"idle_gaps_ns",
            {{"count", use.gaps.count},

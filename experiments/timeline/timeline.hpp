@@ -30,6 +30,7 @@ struct GpuUse {
   double copy = 0;  ///< in any direction
   double to_device = 0, to_host = 0;
   double overlap = 0;          ///< with a kernel and a copy at once
+  double at_once = 0;          ///< how many kernels and copies were under way, on average
   double both_directions = 0;  ///< with copies to the device and to the host at once
   struct Gaps {
     std::uint64_t count = 0;

@@ -50,8 +50,8 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
 template <class F, class Group, class Marks>
 __device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
                            const Marks& marks) {
-  const auto in = [&](unsigned i) { return batch.in + std::size_t{i} * batch.in_stride; };
-  const auto out = [&](unsigned i) { return batch.out + std::size_t{i} * batch.out_stride; };
+  const auto in = [&](unsigned i) { return batch.in_at(i); };
+  const auto out = [&](unsigned i) { return batch.out_at(i); };
   if (granularity == Granularity::thread) {
     for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
       serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
@@ -81,15 +81,15 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
   if (at_once == 0) return serve_each(functor, team, batch, granularity, marks);
   for (unsigned first = 0; first < batch.count; first += at_once) {
     const unsigned n = min(at_once, batch.count - first);
-    std::byte* in = stage;
-    std::byte* out = stage + std::size_t{n} * batch.in_stride;
-    const std::byte* const far_in = batch.in + std::size_t{first} * batch.in_stride;
-    std::byte* const far_out = batch.out + std::size_t{first} * batch.out_stride;
-    copy_by(team, in, far_in, std::size_t{n} * batch.in_stride, far_in);
+    const BatchView far = batch.part(first, n);
+    BatchView near = far;
+    near.in = stage;
+    near.out = stage + std::size_t{n} * batch.in_stride;
+    copy_by(team, stage, far.in, far.in_begin(n), far.in);
     team.sync();
-    serve_each(functor, team, BatchView{in, out, batch.in_stride, batch.out_stride, n}, granularity, marks);
+    serve_each(functor, team, near, granularity, marks);
     team.sync();
-    copy_by(team, far_out, out, std::size_t{n} * batch.out_stride, far_out);
+    copy_by(team, far.out, near.out, far.out_begin(n), far.out);
     team.sync();  // the staging may be overwritten
   }
 }
@@ -100,11 +100,8 @@ __global__ void __launch_bounds__(1024)
   extern __shared__ uint4 stage[];
   __shared__ TeamScratch scratch;
   const unsigned first = blockIdx.x * per_block;
-  batch.in += std::size_t{first} * batch.in_stride;
-  batch.out += std::size_t{first} * batch.out_stride;
-  batch.count = min(per_block, batch.count - first);
-  serve_by(functor, Team(0, blockDim.x, &scratch), batch, Granularity::automatic, marks,
-           reinterpret_cast<std::byte*>(stage), staging);
+  serve_by(functor, Team(0, blockDim.x, &scratch), batch.part(first, min(per_block, batch.count - first)),
+           Granularity::automatic, marks, reinterpret_cast<std::byte*>(stage), staging);
 }
 
 }  // namespace feedrate

@@ -34,15 +34,13 @@ class KernelOf : public Base {
   void run_on_cpu(const BatchView& batch) const override {
     const Marks marks(batch.marks);
     for (std::uint32_t i = 0; i < batch.count; ++i) {
-      serve_message(functor_, OneThread{}, batch.in + std::size_t{i} * batch.in_stride, batch.in_stride,
-                    batch.out + std::size_t{i} * batch.out_stride, batch.out_stride, marks);
+      serve_message(functor_, OneThread{}, batch.in_at(i), batch.in_stride, batch.out_at(i), batch.out_stride, marks);
     }
   }
 #ifdef __CUDACC__
-  void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
+  void with_cuda_launch(const BatchView& batch, unsigned block, const UseCudaLaunch& use) const override {
     const Marks marks(batch.marks);
-    launch_batch(address_of(batch_kernel<F, Marks>), &functor_, &marks, batch, block,
-                 static_cast<cudaStream_t>(stream));
+    with_batch_launch(address_of(batch_kernel<F, Marks>), &functor_, &marks, batch, block, use);
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {
@@ -53,7 +51,9 @@ class KernelOf : public Base {
     return resident_blocks(resident_kernels(shape), shape);
   }
 #else
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("built without CUDA"); }
+  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {
+    throw Failure("built without CUDA");
+  }
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
     throw Failure("built without CUDA");
   }

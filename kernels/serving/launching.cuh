@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/device/cuda_check.hpp"
+#include "common/device/device.hpp"
 #include "kernels/serving/batch.cuh"
 #include "kernels/serving/resident.cuh"
 
@@ -20,8 +21,8 @@ const void* address_of(void (*kernel)(Arguments...)) {
 }
 
 /// `kernel`: a batch_kernel.
-inline void launch_batch(const void* kernel, const void* functor, const void* marks, BatchView batch, unsigned block,
-                         cudaStream_t stream) {
+inline void with_batch_launch(const void* kernel, const void* functor, const void* marks, BatchView batch,
+                              unsigned block, const UseCudaLaunch& use) {
   if (batch.count == 0) return;
   const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
   const unsigned warps = std::max(1u, block / 32);
@@ -31,7 +32,7 @@ inline void launch_batch(const void* kernel, const void* functor, const void* ma
   unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
   const unsigned grid = (batch.count + per_block - 1) / per_block;
   void* arguments[] = {const_cast<void*>(functor), &batch, const_cast<void*>(marks), &per_block, &staging};
-  check(cudaLaunchKernel(kernel, grid, block, arguments, staging, stream), "launching a workload's kernel");
+  use({kernel, grid, block, staging, arguments});
 }
 
 /// By form (kernels/serving/resident_limits.hpp).

@@ -34,7 +34,9 @@ class FunctionKernel final : public Kernel {
     }
     serving_ = before;
   }
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override { throw Failure("a Python function"); }
+  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {
+    throw Failure("a Python function");
+  }
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
     throw Failure("a Python function");
   }

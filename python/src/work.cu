@@ -27,9 +27,9 @@ class CompiledKernel final : public Kernel {
     if (library_ != nullptr) static_cast<void>(cudaLibraryUnload(library_));  // fails where the context has gone
   }
   void run_on_cpu(const BatchView&) const override { throw Failure("CUDA C++ on the CPU device"); }
-  void launch_on_cuda(const BatchView& batch, unsigned block, void* stream) const override {
+  void with_cuda_launch(const BatchView& batch, unsigned block, const UseCudaLaunch& use) const override {
     const NoMarks marks(batch.marks);
-    launch_batch(kernels()[0], work_.members.data(), &marks, batch, block, static_cast<cudaStream_t>(stream));
+    with_batch_launch(kernels()[0], work_.members.data(), &marks, batch, block, use);
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {

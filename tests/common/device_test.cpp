@@ -3,9 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "common/error.hpp"
 
 namespace feedrate::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(CpuDevice, FreshDeviceMemoryHoldsNothingOfAnEarlierRun) {
   const auto device = open_cpu_device();
@@ -15,6 +23,99 @@ TEST(CpuDevice, FreshDeviceMemoryHoldsNothingOfAnEarlierRun) {
     EXPECT_TRUE(std::all_of(begin, begin + memory.size(), [](std::byte b) { return b == std::byte{kPoison}; }));
     std::fill_n(memory.data(), memory.size(), std::byte{7});  // an answer
   }
+}
+
+/// Does what it is told, on the CPU.
+class Task final : public Kernel {
+ public:
+  explicit Task(std::function<void(const BatchView&)> body) : body_(std::move(body)) {}
+  void run_on_cpu(const BatchView& batch) const override { body_(batch); }
+  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
+  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
+  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
+
+ private:
+  std::function<void(const BatchView&)> body_;
+};
+
+TEST(CpuStream, WaitsForAnEventOfAnotherStreamAsItWasLastRecorded) {
+  const auto device = open_cpu_device();
+  std::atomic<int> step{0};
+  std::atomic<bool> go_on{false};
+  const Task slow([&](const BatchView&) {
+    while (!go_on) std::this_thread::sleep_for(1ms);
+    step = 1;
+  });
+  std::atomic<int> seen{-1};
+  const Task look([&](const BatchView&) { seen = step.load(); });
+  const auto event = device->event();
+  const auto first = device->stream(), second = device->stream();
+  EXPECT_TRUE(event->ready());  // it was never recorded: nobody waits for it
+  second->wait(*event);
+  second->synchronize();
+  first->launch(slow, {}, 0);
+  first->record(*event);
+  second->wait(*event);
+  second->launch(look, {}, 0);
+  EXPECT_FALSE(event->ready());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(seen, -1);
+  // A later recording of the event is not what the second stream waits for.
+  std::atomic<bool> end{false};
+  const Task endless([&](const BatchView&) {
+    while (!end) std::this_thread::sleep_for(1ms);
+  });
+  first->launch(endless, {}, 0);
+  first->record(*event);
+  go_on = true;
+  second->synchronize();
+  EXPECT_EQ(seen, 1);
+  EXPECT_FALSE(event->ready());
+  end = true;
+  first->synchronize();
+  EXPECT_TRUE(event->ready());
+}
+
+TEST(CpuStream, CopiesBatchesAndAllocatesInItsOrder) {
+  const auto device = open_cpu_device();
+  const auto stream = device->stream();
+  std::array<std::byte, 64> from{}, to{};
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i);
+  std::byte* const near = stream->allocate(64);
+  const std::array in{Copy{near + 32, from.data(), 32}, Copy{near, from.data() + 32, 32}};
+  const std::array out{Copy{to.data(), near, 64}};
+  stream->copy_batch(in, Direction::to_device);
+  stream->copy_batch(out, Direction::to_host);
+  stream->free(near);
+  stream->synchronize();
+  EXPECT_TRUE(std::equal(to.begin(), to.begin() + 32, from.begin() + 32));
+  EXPECT_TRUE(std::equal(to.begin() + 32, to.end(), from.begin()));
+}
+
+TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
+  const auto device = open_cpu_device();
+  const auto stream = device->stream();
+  std::vector<std::uint32_t> done;
+  const Task note([&](const BatchView& batch) { done.push_back(batch.count); });
+  const auto named = [](std::uint32_t name) { return BatchView{nullptr, nullptr, 0, 0, name}; };
+  const auto graph = device->graph();
+  const auto a = graph->launch(note, named(1), 0, {});
+  const auto b = graph->launch(note, named(2), 0, std::array{a});
+  const auto c = graph->launch(note, named(3), 0, {});
+  graph->launch(note, named(4), 0, std::array{b, c});
+  graph->launch(*stream);
+  stream->synchronize();
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4}));  // of what may come next the one that was added last
+  done.clear();
+  graph->launch(*stream);  // what is under way is not touched by what follows
+  graph->change(b, named(20));
+  graph->leave_out(c, true);
+  graph->launch(*stream);
+  graph->leave_out(c, false);
+  graph->launch(*stream);
+  stream->synchronize();
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4, 1, 20, 4, 3, 1, 20, 4}));
+  EXPECT_THROW(graph->launch(note, named(5), 0, {}), Failure);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "tests/support/cells.hpp"
 
+#include "tests/support/points.hpp"
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
-#include "tests/support/points.hpp"
 
 namespace feedrate::test {
 
@@ -21,7 +21,13 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   };
   const auto per_transfer = [&](const std::string& name, std::uint64_t n, auto&& change) {
     if (!transfers) return add(name, n, change);
+    const auto usable = open_device(device == "cuda" && cuda_unavailable().empty() ? "cuda" : "cpu");
     for (const auto& [transfer, entry] : Transfers::instance().entries()) {
+      if (entry.refuse && !entry.refuse(*usable).empty()) continue;
+      // A broker's batches are all alike to a transfer: of those that work as another does, one is enough with a
+      // server.
+      if (redis && transfer != "pageable" && transfer != "pinned" && transfer != "mapped" && transfer != "gather")
+        continue;
       add(name + "_" + transfer, n, [&, &transfer = transfer](Point& p) {
         change(p);
         p.transfer = transfer;
@@ -76,6 +82,37 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   add("block_32", messages / 4, [](Point& p) { p.block = 32; });
   add("block_1024", messages / 4, [](Point& p) { p.block = 1024; });
   if (transfers) {
+    for (const char* chain : {"copies", "mapped"}) {
+      add(std::string("graph_of_") + chain, messages / 2, [=](Point& p) {
+        p.transfer = "graph";
+        test::set(p, "chain", chain);
+        test::set(p, "coalesce", 5);
+        p.producers = 2;
+        p.batch = 7;
+      });
+    }
+    for (const char* pieces : {"call", "staging"}) {
+      add(std::string("batched_copy_by_") + pieces, messages / 2, [=](Point& p) {
+        p.transfer = "batched_copy";
+        test::set(p, "pieces", pieces);
+        test::set(p, "coalesce", 3);
+        p.producers = 2;
+        p.batch = 5;
+      });
+    }
+    for (const std::size_t payload : {0u, 3u, 1000u, 4099u}) {
+      add("gather_" + std::to_string(payload), messages / 4, [=](Point& p) {
+        p.transfer = "gather";
+        p.payload = payload;
+        p.producers = 2;
+        p.batch = 9;
+      });
+    }
+    add("batches_held_back", messages / 4, [](Point& p) {
+      p.batch = 16;
+      p.window = 40;
+      p.batch_timeout_us = 100;
+    });
     add("two_workers", messages, [](Point& p) {
       p.producers = 2;
       p.workers = 2;

@@ -242,7 +242,7 @@ class Slow : public Kernel {
     std::this_thread::sleep_for(20ms * batch.count);
     work_.run_on_cpu(batch);
   }
-  void launch_on_cuda(const BatchView&, unsigned, void*) const override {}
+  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
   unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 

@@ -43,6 +43,40 @@ struct Backwards final : Transfer {
   bool finishing = false;
 };
 
+/// Lets batches go three at a time, or when it is told that no further one is at hand.
+struct Coalescing final : Transfer {
+  bool submit(const Batch& batch) override {
+    if (held.size() == 3) return false;
+    held.push_back(batch);
+    if (held.size() == 3) groups.push_back(going = 3);
+    return true;
+  }
+  void flush() override {
+    if (going == 0 && !held.empty()) groups.push_back(going = held.size());
+  }
+  std::optional<Batch> poll() override {
+    if (going == 0) return std::nullopt;
+    --going;
+    const Batch first = held.front();
+    held.pop_front();
+    return first;
+  }
+  std::deque<Batch> held;
+  std::size_t going = 0;
+  std::vector<std::size_t> groups;
+};
+
+TEST(Worker, HasWhatIsHeldBackGoWhenNoBatchIsAtHand) {
+  Numbered broker(8, false);
+  Coalescing transfer;
+  Worker worker(broker, transfer);
+  std::stop_source stop;
+  stop.request_stop();
+  worker.run(stop.get_token(), {});
+  EXPECT_EQ(broker.completed, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(transfer.groups, (std::vector<std::size_t>{3, 3, 2}));
+}
+
 std::vector<std::uint64_t> order_of(bool any_order) {
   Numbered broker(9, any_order);
   Backwards transfer;

@@ -23,6 +23,7 @@ class HostPolled final : public Queue {
   void stop(bool drain) override { workers_.stop(drain); }
   void check() override { workers_.check(); }
   Cost cost() const override { return {.host_threads = workers_.size()}; }
+  Choices choices() const override { return workers_.choices(); }
 
  private:
   /// Worker `index` serves every workers-th ring, in turn.

@@ -35,17 +35,22 @@ class InFlight {
     Buffer in, out;  ///< device memory, where the transfer wants some
   };
 
-  /// `device_memory`: give each place buffers for a whole batch.
-  InFlight(const TransferConfig& config, bool device_memory) {
+  /// What each place has besides its stream: buffers for a whole batch in device memory, events for when copies end.
+  struct Needs {
+    bool buffers = false, copies = false;
+  };
+  InFlight(const TransferConfig& config, const Needs& needs) {
     const unsigned streams = axes().of(config.own).streams;
     for (unsigned s = 0; s < streams; ++s) streams_.push_back(config.device.stream());
     places_.resize(depth(config.own));
     for (std::size_t i = 0; i < places_.size(); ++i) {
       places_[i].stream = streams_[i % streams].get();
       places_[i].done = config.device.event();
-      if (!device_memory) continue;
-      places_[i].copied_in = config.device.event(true);
-      places_[i].copied_out = config.device.event(true);
+      if (needs.copies) {
+        places_[i].copied_in = config.device.event(true);
+        places_[i].copied_out = config.device.event(true);
+      }
+      if (!needs.buffers) continue;
       places_[i].in = config.device.allocate_device(config.most_messages * config.in_stride);
       places_[i].out = config.device.allocate_device(config.most_messages * config.out_stride);
     }
@@ -80,13 +85,6 @@ class InFlight {
   std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they wait for work that uses the places
   std::uint64_t begun_ = 0, ended_ = 0;
 };
-
-/// One worker thread queues a batch's work on a GPU no faster than so many launches a second.
-inline void limit_by_launches(const Bounded& bounded, Limits& limits) {
-  const auto launches = limits.floor("launch_per_second");
-  const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
-  limits.rate("batch*launch_per_second", launches ? std::optional(at_once * *launches) : std::nullopt);
-}
 
 inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
   return {in,

@@ -1,4 +1,4 @@
-#include "variants/transfer.hpp"
+#include "variants/transfers/floors.hpp"
 #include "variants/transfers/in_flight.hpp"
 
 namespace feedrate {
@@ -8,7 +8,7 @@ namespace {
 /// which counts for small ones; the SMs wait on the bus instead of the copy engines.
 class Mapped final : public Transfer {
  public:
-  explicit Mapped(const TransferConfig& config) : config_(config), in_flight_(config, false) {}
+  explicit Mapped(const TransferConfig& config) : config_(config), in_flight_(config, {}) {}
 
   bool submit(const Batch& batch) override {
     auto* place = in_flight_.free_place();
@@ -36,6 +36,13 @@ const TransferRegistration registered(
                      limits.bytes("sm_echo_bytes_per_second", bounded.slot());
                      limit_by_launches(bounded, limits);
                    },
+               .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
+                 const auto launches = floor_of(floors, "launch_per_second");
+                 const auto lone = floor_of(floors, "mapped_launch_sync_ns");
+                 const auto bus = bus_ns(bounded, floors, "sm_echo_bytes_per_second");
+                 if (!launches || !lone || !bus) return std::nullopt;
+                 return Effort{std::max(1e9 / *launches, *bus), *lone + *bus};
+               },
                .search = InFlight::search()});
 
 }  // namespace

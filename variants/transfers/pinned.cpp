@@ -1,4 +1,4 @@
-#include "variants/transfer.hpp"
+#include "variants/transfers/floors.hpp"
 #include "variants/transfers/in_flight.hpp"
 
 namespace feedrate {
@@ -8,7 +8,8 @@ namespace {
 /// one batch goes in while another is worked on and a third comes out.
 class Pinned final : public Transfer {
  public:
-  explicit Pinned(const TransferConfig& config) : config_(config), in_flight_(config, true) {}
+  explicit Pinned(const TransferConfig& config)
+      : config_(config), in_flight_(config, {.buffers = true, .copies = true}) {}
 
   bool submit(const Batch& batch) override {
     auto* place = in_flight_.free_place();
@@ -33,12 +34,8 @@ const TransferRegistration registered(
                .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Pinned>,
-               .limits =
-                   [](const Bounded& bounded, Limits& limits) {
-                     limits.time("copy_launch_copy_ns");
-                     limits.bytes("copy_engine_both_bytes_per_second", bounded.slot());
-                     limit_by_launches(bounded, limits);
-                   },
+               .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
+               .effort = [](const Bounded& bounded, const Floors& floors) { return effort_of_copies(bounded, floors); },
                .search = InFlight::search()});
 
 }  // namespace

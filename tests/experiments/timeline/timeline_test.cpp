@@ -60,6 +60,7 @@ TEST(GpuUse, CountsTimeOnceWhereWorkOverlaps) {
   const GpuUse use = use_of({work(Kind::kernel, 1100, 1400), work(Kind::kernel, 1200, 1300),
                              work(Kind::kernel, 1350, 1450), work(Kind::kernel, 1450, 1500)});
   EXPECT_DOUBLE_EQ(use.busy, 0.4);
+  EXPECT_DOUBLE_EQ(use.at_once, 0.55);
   EXPECT_DOUBLE_EQ(use.kernel, 0.4);
   EXPECT_EQ(use.copy, 0);
   EXPECT_EQ(use.overlap, 0);

@@ -65,6 +65,7 @@ class RedisQueue final : public Queue {
     if (workers_) workers_->check();
   }
   Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
+  Choices choices() const override { return workers_ ? workers_->choices() : Choices{}; }
 
  private:
   struct Part {

@@ -1,0 +1,347 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/nvtx_range.hpp"
+#include "experiments/machine/machine_monitor.hpp"
+#include "experiments/measure/session.hpp"
+#include "experiments/overlap/costs.hpp"
+#include "experiments/overlap/stage_times.hpp"
+#include "experiments/timeline/cell_timeline.hpp"
+#include "variants/overlap/strategy.hpp"
+
+/// How the stages of a pipeline are run so that they overlap. `experiments/overlap/README.md` tells the lesson.
+namespace feedrate::overlap {
+namespace {
+
+constexpr std::size_t kMostMemory = std::size_t{16} << 30;  // bytes of the device, and of pinned memory
+
+struct Options {
+  std::string pipeline = "chain", strategy = "ring", device = "auto";
+  std::size_t item_bytes = 1 << 20;
+  unsigned items = 64;
+  double cost_us = 50;
+  std::string balance = "even";
+  unsigned stage_blocks = 0;
+};
+
+template <class Registry>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Registry::instance().entries()) names.push_back(name);
+  return names;
+}
+
+const Axes<Options>& shared_axes() {
+  static const auto kAxes =
+      Axes<Options>()
+          .word("pipeline", &Options::pipeline, names_of<Pipelines>, "the stages that items go through")
+          .word("strategy", &Options::strategy, names_of<Strategies>, "how the stages are run and ordered")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
+          .number("item", &Options::item_bytes, {8, 256 << 20, 8, "item_bytes"}, "bytes in an item")
+          .number("items", &Options::items, {2, 4096}, "items in a run; a run begins and ends with nothing under way")
+          .number("cost-us", &Options::cost_us, {0, 100'000},
+                  "microseconds that a kernel takes for an item, on average")
+          .word("balance", &Options::balance, balances(), "how the cost is spread over the kernels")
+          .number("stage-blocks", &Options::stage_blocks, {0, 1024},
+                  "blocks of a stage's kernel; 0 = so many that all stages fit side by side, one block an SM");
+  return kAxes;
+}
+
+const PipelineEntry& pipeline_of(const Options& options) {
+  return Pipelines::instance().get("--pipeline", options.pipeline);
+}
+const StrategyEntry& strategy_of(const Options& options) {
+  return Strategies::instance().get("--strategy", options.strategy);
+}
+
+/// Of the members' axes those that this point's members have.
+Values own_values(const Options& options, const Values& values) {
+  Values own;
+  for (const auto* axes : {&pipeline_of(options).axes, &strategy_of(options).axes}) {
+    for (const Axis& axis : *axes) {
+      const auto given = values.find(axis.name);
+      own[axis.name] = given == values.end() ? axis.standard : given->second;
+    }
+  }
+  return own;
+}
+
+/// A run of the strategy and one of the control, interleaved, as often as the time allows.
+struct Runs {
+  Histogram strategy, serial;  ///< ns of a run
+  unsigned wrong = 0, verified = 0;
+  std::string first_wrong;
+  std::uint64_t began_ns = 0;
+};
+
+class Overlap final : public Experiment {
+ public:
+  explicit Overlap(Session& session) : session_(session), calibration_(session.device()) {}
+
+  Resolution resolve(const Values& values) override {
+    Options options = shared_axes().of(values);
+    options.device = session_.device().kind();
+    Resolution made;
+    made.values = own_values(options, values);
+    const PipelineShape shape = shape_of(options, made.values);
+    const bool kernels = std::ranges::any_of(shape.stages, [](const StagePlan& s) { return !is_copy(s.role); });
+    if (options.device == "cpu") {
+      options.stage_blocks = 0;
+      made.unused["stage-blocks"] = "with --device cuda, and a GPU";
+    } else if (kernels) {
+      options.stage_blocks = shape.blocks;
+    }
+    shared_axes().put(options, made.values);
+    made.impossible = why_impossible(options, made.values, shape);
+    return made;
+  }
+
+  Measurement measure(const Resolution& cell, const Repetition& repetition) override {
+    const Options options = shared_axes().of(cell.values);
+    Measurement measured;
+    measured.host_threads = 1;
+    const StrategyEntry& entry = strategy_of(options);
+    PipelineShape shape = shape_of(options, cell.values);
+    if (entry.resident_blocks) measured.sms = entry.resident_blocks(shape);
+    calibrate(options, shape);
+    const StageTimes stages = measure_stages(shape, session_.device(), options.items);
+    const std::vector<Device*> devices = devices_of(entry);
+    MachineMonitor monitor(session_.gpu());
+    const Runs runs = run_for(session_.settings().seconds, options, cell.values, shape, devices, repetition, measured);
+    measured.machine = monitor.stop();
+    measured.details["verified"] = {{"items", runs.verified}, {"wrong", runs.wrong}};
+    describe_stages(shape, stages, measured.details);
+    if (runs.wrong != 0) {
+      measured.judge(Status::failed, Cause::wrong_results,
+                     fmt::format("{} of {} items are wrong; {}", runs.wrong, runs.verified, runs.first_wrong));
+      return measured;
+    }
+    if (runs.strategy.samples() == 0) {
+      measured.judge(Status::invalid, Cause::no_results, "no run ended within the timed phase");
+      return measured;
+    }
+    add_figures(options, stages, runs, measured);
+    return measured;
+  }
+
+ private:
+  PipelineShape shape_of(const Options& options, const Values& own) const {
+    PipelineShape shape;
+    shape.stages = pipeline_of(options).stages(own);
+    shape.rounds.assign(shape.stages.size(), 1);
+    shape.words = options.item_bytes / sizeof(std::uint64_t);
+    shape.items = options.items;
+    shape.blocks = options.stage_blocks;
+    if (shape.blocks == 0) {
+      const auto stages = static_cast<unsigned>(shape.stages.size());
+      shape.blocks = session_.device().kind() == "cpu" ? 1 : std::max(1u, session_.device().info().processors / stages);
+    }
+    return shape;
+  }
+
+  std::string why_impossible(const Options& options, const Values& own, const PipelineShape& shape) {
+    const StrategyEntry& entry = strategy_of(options);
+    std::vector<Device*> devices;
+    try {
+      devices = devices_of(entry);
+    } catch (const BadInput&) {
+      return fmt::format("strategy {} needs {} GPUs; this machine has fewer", options.strategy, entry.devices);
+    }
+    if (entry.refuse) {
+      if (auto reason = entry.refuse(shape, devices); !reason.empty()) return reason;
+    }
+    const std::size_t buffers = entry.buffers(own, options.items) * (shape.stages.size() - 1) + 2 * shape.stages.size();
+    const std::size_t bytes = (buffers + 2 * std::size_t{options.items}) * item_bytes(shape.words);
+    if (bytes > kMostMemory) {
+      return fmt::format("{} buffers and {} items of {} bytes are more than the {} GiB allowed", buffers, options.items,
+                         options.item_bytes, kMostMemory >> 30);
+    }
+    return "";
+  }
+
+  /// The session's, and another where the strategy uses two. Throws BadInput where there is none.
+  std::vector<Device*> devices_of(const StrategyEntry& entry) {
+    if (entry.devices < 2) return {&session_.device()};
+    if (!other_) {
+      if (session_.device().kind() == "cpu") {
+        other_ = open_cpu_device();
+      } else {
+        const std::string taken = session_.device().info().pci_bus;
+        for (unsigned index = 0; !other_; ++index) {
+          auto found = open_device("cuda", index);
+          if (found->info().pci_bus != taken) other_ = std::move(found);
+        }
+        session_.device().use_in_this_thread();
+      }
+    }
+    return {&session_.device(), other_.get()};
+  }
+
+  void calibrate(const Options& options, PipelineShape& shape) {
+    std::vector<unsigned> kernels;
+    for (unsigned s = 0; s < shape.stages.size(); ++s) {
+      if (!is_copy(shape.stages[s].role)) kernels.push_back(s);
+    }
+    const std::vector<double> costs = spread_costs(options.balance, options.cost_us * 1e3, kernels.size());
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      shape.rounds[kernels[i]] =
+          calibration_.rounds(shape.stages[kernels[i]].role, shape.words, shape.blocks, costs[i]);
+    }
+  }
+
+  Runs run_for(double seconds, const Options& options, const Values& own, const PipelineShape& shape,
+               std::span<Device* const> devices, const Repetition& repetition, Measurement& measured) {
+    Pipeline pipeline(shape, *devices.front());
+    const auto strategy = strategy_of(options).make({pipeline, devices, options.items, own});
+    const auto serial =
+        Strategies::instance().get("--strategy", "serial").make({pipeline, devices.first(1), options.items});
+    const bool control = options.strategy == "serial";
+    Runs runs;
+    const auto run_once = [&](Strategy& what, Histogram* times) {
+      pipeline.begin(options.items);
+      const std::uint64_t begin = now_ns();
+      what.run(options.items);
+      const std::uint64_t end = now_ns();
+      if (times != nullptr) times->record(end - begin);
+      const Pipeline::Verdict verdict = pipeline.verify();
+      runs.verified += options.items;
+      if (verdict.wrong != 0 && runs.wrong == 0) runs.first_wrong = verdict.first;
+      runs.wrong += verdict.wrong;
+    };
+    {
+      const NvtxRange range("warm-up");
+      run_once(*strategy, nullptr);
+      run_once(*serial, nullptr);
+    }
+    const NvtxRange range("timed");
+    const Captured captured(session_);
+    if (repetition.timeline != nullptr)
+      measured.gpu_use = traced_run(pipeline, *strategy, options, own, *repetition.timeline);
+    const auto budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
+    runs.began_ns = now_ns();
+    // One run at least, however long it takes; who goes first alternates.
+    for (unsigned pair = 0; runs.wrong == 0 && !interrupted() && (pair == 0 || now_ns() - runs.began_ns < budget_ns);
+         ++pair) {
+      if (control || pair % 2 == 0) run_once(*strategy, &runs.strategy);
+      if (!control) run_once(*serial, &runs.serial);
+      if (!control && pair % 2 != 0) run_once(*strategy, &runs.strategy);
+    }
+    if (control) runs.serial = runs.strategy;
+    return runs;
+  }
+
+  /// One run of the strategy alone, with a timeline: how many stages the GPU's own records saw at work at once.
+  Json traced_run(Pipeline& pipeline, Strategy& strategy, const Options& options, const Values& own,
+                  CellTimeline& timeline) {
+    pipeline.begin(options.items);
+    timeline.begin();
+    const std::uint64_t begin = now_ns();
+    strategy.run(options.items);
+    const double seconds = static_cast<double>(now_ns() - begin) / 1e9;
+    return timeline.end({}, begin, seconds, {{"params", session_.kind().axes().params(own)}});
+  }
+
+  static void describe_stages(const PipelineShape& shape, const StageTimes& times, Json& details) {
+    Json stages = Json::array();
+    for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+      stages.push_back({{"name", shape.stages[s].name},
+                        {"rounds", is_copy(shape.stages[s].role) ? 0 : shape.rounds[s]},
+                        {"alone_ns", times.alone[s]},
+                        {"contended_ns", times.contended[s]}});
+    }
+    details["stages"] = std::move(stages);
+  }
+
+  static void add_figures(const Options& options, const StageTimes& stages, const Runs& runs, Measurement& measured) {
+    const auto run_ns = static_cast<double>(runs.strategy.quantile(0.5));
+    const auto serial_ns = static_cast<double>(runs.serial.quantile(0.5));
+    const double rate = options.items / run_ns * 1e9;
+    measured.histograms["run_ns"] = {runs.strategy, 1};
+    measured.numbers["items_per_second"] = rate;
+    measured.numbers["bytes_per_second"] = rate * static_cast<double>(options.item_bytes);
+    measured.numbers["speedup"] = serial_ns / run_ns;
+    measured.details["runs"] = runs.strategy.samples();
+    measured.details["serial_ns"] = {{"p50", serial_ns}, {"runs", runs.serial.samples()}};
+    if (!measured.gpu_use.is_null()) {
+      // The same by the stages' times: what a run takes in all, over how long it lasts.
+      const double work = std::accumulate(stages.contended.begin(), stages.contended.end(), 0.0) * options.items;
+      measured.details["at_once"] = {{"by_stage_times", work / run_ns},
+                                     {"by_activity", measured.gpu_use["mean_at_once"]}};
+    }
+    const double alone = ideal_ns(stages.alone, options.items), contended = ideal_ns(stages.contended, options.items);
+    measured.details["ideal_ns"] = {{"alone", alone}, {"contended", contended}};
+    // Of the time that overlapping could save at best, the share that it saves. Where that is next to nothing, a share
+    // of it says nothing.
+    const auto efficiency = [&](const std::string& figure, double ideal) {
+      constexpr double kLeastSaving = 0.1;
+      if (serial_ns - ideal < kLeastSaving * serial_ns) {
+        measured.details["no_saving"][figure] = (serial_ns - ideal) / serial_ns;
+      } else {
+        measured.numbers[figure] = (serial_ns - run_ns) / (serial_ns - ideal);
+      }
+    };
+    efficiency("overlap_efficiency", contended);
+    efficiency("overlap_efficiency_alone", alone);
+    const double slowest = *std::ranges::max_element(stages.alone);
+    measured.bounds["items_per_second"] = {"slowest_stage_alone", 1e9 / slowest, rate * slowest / 1e9};
+  }
+
+  Session& session_;
+  Calibration calibration_;
+  std::unique_ptr<Device> other_;
+};
+
+Json names_of(const std::vector<Axis>& axes) {
+  Json names = Json::array();
+  for (const Axis& axis : axes) names.push_back(axis.name);
+  return names;
+}
+
+Json members() {
+  Json pipelines = Json::array(), strategies = Json::array();
+  for (const auto& [name, entry] : Pipelines::instance().entries()) {
+    pipelines.push_back(
+        {{"name", name}, {"description", entry.description}, {"unavailable", ""}, {"axes", names_of(entry.axes)}});
+  }
+  for (const auto& [name, entry] : Strategies::instance().entries()) {
+    strategies.push_back({{"name", name},
+                          {"description", entry.description},
+                          {"unavailable", ""},
+                          {"devices", entry.devices},
+                          {"axes", names_of(entry.axes)}});
+  }
+  return {{"pipelines", pipelines}, {"strategies", strategies}};
+}
+
+const ExperimentRegistration registered(
+    "overlap",
+    {.description = "how the stages of a pipeline are run so that copies and kernels overlap",
+     .axes =
+         [] {
+           AxisTable table;
+           table.add("", shared_axes().list());
+           for (const auto& [name, entry] : Pipelines::instance().entries()) table.add(name, entry.axes);
+           for (const auto& [name, entry] : Strategies::instance().entries()) table.add(name, entry.axes);
+           return table;
+         },
+     .figures = {{"items_per_second", "items/s", Better::higher, false, true, "verified items, whole runs"},
+                 {"bytes_per_second", "B/s", Better::higher, false, false, "bytes of these items"},
+                 {"speedup", "", Better::higher, false, true, "time of a run with strategy serial / with this one"},
+                 {"overlap_efficiency", "", Better::higher, false, true,
+                  "(serial - run) / (serial - ideal), ideal by the stages' times beside each other"},
+                 {"overlap_efficiency_alone", "", Better::higher, false, false,
+                  "the same, ideal by the stages' times alone"},
+                 {"run_ns", "ns", Better::lower, true, true, "from the first call until all items are there"}},
+     .variant = {"strategy"},
+     .shown = {"pipeline", "item"},
+     .rate = "items_per_second",
+     .time = "run_ns",
+     .make = [](Session& session) { return std::make_unique<Overlap>(session); },
+     .members = members});
+
+}  // namespace
+}  // namespace feedrate::overlap

@@ -1,0 +1,114 @@
+#include "experiments/overlap/stage_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace feedrate::overlap {
+namespace {
+
+/// One stage with buffers of its own, which runs whether or not others do.
+class LoneStage {
+ public:
+  LoneStage(const Pipeline& pipeline, unsigned stage, Device& device)
+      : pipeline_(pipeline),
+        stage_(stage),
+        in_(device.allocate_device(pipeline.bytes())),
+        out_(device.allocate_device(pipeline.bytes())),
+        begun_(device.event(true)),
+        ended_(device.event(true)),
+        stream_(device.stream()) {}
+
+  void queue(unsigned items) {
+    const bool first = stage_ == 0, last = stage_ + 1 == pipeline_.stages();
+    stream_->record(*begun_);
+    for (unsigned item = 0; item < items; ++item) {
+      pipeline_.enqueue(*stream_, stage_, first ? pipeline_.source(item) : in_.data(),
+                        last ? pipeline_.result(item) : out_.data());
+    }
+    stream_->record(*ended_);
+  }
+  /// By the device's clock.
+  double wait_ns() {
+    stream_->synchronize();
+    return static_cast<double>(ended_->ready_ns() - begun_->ready_ns());
+  }
+
+ private:
+  const Pipeline& pipeline_;
+  unsigned stage_;
+  Buffer in_, out_;
+  std::unique_ptr<Event> begun_, ended_;
+  std::unique_ptr<Stream> stream_;  // last: it waits for work that uses all of the above
+};
+
+constexpr unsigned kReadings = 5;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned items) {
+  Pipeline pipeline(shape, device);
+  pipeline.begin(items);
+  std::vector<std::unique_ptr<LoneStage>> stages;
+  for (unsigned s = 0; s < pipeline.stages(); ++s) {
+    stages.push_back(std::make_unique<LoneStage>(pipeline, s, device));
+    stages.back()->queue(1);  // what the first launch loads
+    stages.back()->wait_ns();
+  }
+  std::vector<std::vector<double>> alone(stages.size()), contended(stages.size());
+  for (unsigned reading = 0; reading < kReadings; ++reading) {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      stages[s]->queue(items);
+      alone[s].push_back(stages[s]->wait_ns() / items);
+    }
+    for (const auto& stage : stages) stage->queue(items);
+    for (std::size_t s = 0; s < stages.size(); ++s) contended[s].push_back(stages[s]->wait_ns() / items);
+  }
+  StageTimes times;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    times.alone.push_back(median(alone[s]));
+    times.contended.push_back(median(contended[s]));
+  }
+  return times;
+}
+
+double ideal_ns(std::span<const double> stages, unsigned items) {
+  const double through = std::accumulate(stages.begin(), stages.end(), 0.0);
+  return through + (items - 1) * *std::max_element(stages.begin(), stages.end());
+}
+
+Calibration::Line Calibration::measure(const Key& key) {
+  const auto& [role, words, blocks] = key;
+  constexpr unsigned kItems = 8;
+  constexpr std::uint32_t kFew = 16, kMany = 272;
+  // A pipeline of the stage and of another that makes or takes its items; of that one only the place matters.
+  const bool first = role == StageRole::generate;
+  PipelineShape shape{
+      {{"a", first ? role : StageRole::generate}, {"b", first ? StageRole::reduce : role}}, {}, words, blocks, kItems};
+  const auto item_ns = [&](std::uint32_t rounds) {
+    shape.rounds = {first ? rounds : 1, first ? 1 : rounds};
+    if (role == StageRole::transform) {  // it must not be the last, whose result is no item
+      shape.stages = {{"a", StageRole::generate}, {"b", role}, {"c", StageRole::reduce}};
+      shape.rounds = {1, rounds, 1};
+    }
+    return measure_stages(shape, device_, kItems).alone[first ? 0 : 1];
+  };
+  const double few = item_ns(kFew), many = item_ns(kMany);
+  const double round_ns = std::max((many - few) / (kMany - kFew), 1e-3);
+  return {std::max(few - kFew * round_ns, 0.0), round_ns};
+}
+
+std::uint32_t Calibration::rounds(StageRole role, std::uint64_t words, unsigned blocks, double cost_ns) {
+  const Key key{role, words, blocks};
+  auto found = known_.find(key);
+  if (found == known_.end()) found = known_.emplace(key, measure(key)).first;
+  const Line& line = found->second;
+  return static_cast<std::uint32_t>(std::clamp(std::round((cost_ns - line.start_ns) / line.round_ns), 1.0, 1e9));
+}
+
+}  // namespace feedrate::overlap

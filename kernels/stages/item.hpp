@@ -1,0 +1,88 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "common/hash.hpp"
+#include "common/message/message.hpp"
+
+/// What the items of a pipeline hold. Each stage sends every 64-bit word through a map that is affine modulo 2^64, so
+/// the host knows an item's checksum from its id in a few operations, whatever its size; and a word of another item, of
+/// another stage, or one that a stage saw twice or not at all, changes it.
+namespace feedrate {
+
+/// Stands before an item's words, and travels with them from buffer to buffer.
+struct ItemHeader {
+  std::uint64_t id;
+  std::uint64_t sum;      ///< in a result: the checksum, to which each block adds its share
+  std::uint64_t arrived;  ///< in a result: how many have
+  std::uint64_t unused[5];
+};
+static_assert(sizeof(ItemHeader) == 64);
+
+/// Word w of item `id` is `item_base(id) + w * kItemStep` before its first stage.
+inline constexpr std::uint64_t kItemStep = 0x9E37'79B9'7F4A'7C15ull;
+inline constexpr std::uint64_t kStageFactor = 0x5851'F42D'4C95'7F2Dull;  // Knuth's MMIX multiplier
+
+/// splitmix64's finalizer, as common/hash.hpp has it, for device code.
+FEEDRATE_HD constexpr std::uint64_t item_base(std::uint64_t id) {
+  std::uint64_t x = id + 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+static_assert(item_base(12345) == mix64(12345));
+
+FEEDRATE_HD constexpr std::uint64_t stage_term(unsigned stage) { return 2 * std::uint64_t{stage} + 1; }
+
+/// A stage's work on one word.
+FEEDRATE_HD constexpr std::uint64_t through_stage(std::uint64_t word, unsigned stage, std::uint32_t rounds) {
+  const std::uint64_t term = stage_term(stage);
+  for (std::uint32_t i = 0; i < rounds; ++i) word = word * kStageFactor + term;
+  return word;
+}
+
+/// The weight of word w in a checksum: words that change places change it.
+FEEDRATE_HD constexpr std::uint64_t weight_of(std::uint64_t w) { return 2 * w + 1; }
+
+/// x -> factor * x + term, modulo 2^64.
+struct Affine {
+  std::uint64_t factor = 1, term = 0;
+
+  constexpr std::uint64_t operator()(std::uint64_t x) const { return factor * x + term; }
+  /// First this, then `next`.
+  constexpr Affine then(const Affine& next) const { return {factor * next.factor, next.factor * term + next.term}; }
+  constexpr Affine times(std::uint64_t n) const {
+    Affine power, square = *this;
+    for (; n != 0; n >>= 1, square = square.then(square)) {
+      if ((n & 1) != 0) power = power.then(square);
+    }
+    return power;
+  }
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+/// The same work as through_stage, in closed form.
+constexpr Affine stage_map(unsigned stage, std::uint32_t rounds) {
+  return Affine{kStageFactor, stage_term(stage)}.times(rounds);
+}
+
+/// The checksum of items of so many words, by their ids.
+class ItemSums {
+ public:
+  /// `map`: all stages, one after the other.
+  ItemSums(std::uint64_t words, const Affine& map) : map_(map) {
+    for (std::uint64_t w = 0; w < words; ++w) {
+      weights_ += weight_of(w);
+      steps_ += w * weight_of(w);
+    }
+  }
+  std::uint64_t operator()(std::uint64_t id) const {
+    return map_(item_base(id)) * weights_ + map_.factor * kItemStep * steps_;
+  }
+
+ private:
+  Affine map_;
+  std::uint64_t weights_ = 0, steps_ = 0;
+};
+
+}  // namespace feedrate

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/clock.hpp"
+#include "experiments/feeding/flow.hpp"
+#include "kernels/workload.hpp"
+
+namespace feedrate::test {
+namespace {
+
+constexpr std::size_t kPayload = 64, kSlots = 1024;
+
+/// Has room for everything, and notes how many messages each publish sends. `results`: how many are collected whenever
+/// the sender has nothing to send.
+class NotingQueue final : public Queue {
+ public:
+  explicit NotingQueue(std::uint64_t results = 0) : results_(results) {}
+  std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(*this); }
+  std::unique_ptr<Collector> collector(unsigned) override { return nullptr; }
+  void start() override {}
+  void stop(bool) override {}
+  Cost cost() const override { return {}; }
+
+  std::vector<std::size_t> published;
+  Flow* flow = nullptr;
+
+ private:
+  struct In final : Producer {
+    explicit In(NotingQueue& queue) : queue(queue), slots(kSlots * stride_of(kPayload)) {}
+    Messages reserve(std::size_t n) override { return {slots.data(), stride_of(kPayload), std::min(n, kSlots)}; }
+    void publish(std::size_t n) override { queue.published.push_back(n); }
+    void progress() override {
+      if (queue.results_ == 0) return;
+      const std::uint64_t received = std::min(queue.flow->received + queue.results_, queue.flow->sent.load());
+      queue.flow->received = received;
+      queue.flow->lowest_missing = received;
+    }
+    NotingQueue& queue;
+    std::vector<std::byte> slots;
+  };
+  std::uint64_t results_;
+};
+
+class BatchTimeout : public testing::Test {
+ protected:
+  BatchTimeout() {
+    point.payload = kPayload;
+    point.batch = 16;
+    point.window = 64;
+  }
+  std::vector<std::size_t> closed(std::uint64_t timeout_us, std::uint64_t messages) {
+    point.batch_timeout_us = timeout_us;
+    NotingQueue queue(5);
+    Flow flow(0, point, queue);
+    queue.flow = &flow;
+    send_closed(flow, {point, *workload, 1, true}, {.messages = messages}, stop);
+    return queue.published;
+  }
+  /// One message every `apart_us`.
+  std::vector<std::size_t> open(std::uint64_t timeout_us, std::uint64_t apart_us, std::size_t messages) {
+    point.batch_timeout_us = timeout_us;
+    point.window = 1024;
+    NotingQueue queue;
+    Flow flow(0, point, queue);
+    queue.flow = &flow;
+    Schedule schedule;
+    for (std::size_t i = 0; i < messages; ++i) schedule.due_ns.push_back(i * apart_us * 1000);
+    flow.begin(&schedule);
+    flow.start = now_ns();
+    const std::uint64_t began = now_ns();
+    send_open(flow, {point, *workload, 1, true}, {.schedule = &schedule}, stop);
+    took_ns = now_ns() - began;
+    own_lag_ns = flow.own_lag.quantile(0.5);
+    lag_ns = flow.send_lag.quantile(0.5);
+    return queue.published;
+  }
+
+  Point point;
+  std::atomic<bool> stop{false};
+  std::uint64_t took_ns = 0, own_lag_ns = 0, lag_ns = 0;
+  std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
+};
+
+TEST_F(BatchTimeout, OfAClosedLoadHoldsBackWhatIsNotFull) {
+  const auto at_once = closed(0, 160);
+  EXPECT_TRUE(std::ranges::any_of(at_once, [](std::size_t n) { return n < 16; }));
+  EXPECT_EQ(closed(10'000'000, 160), std::vector<std::size_t>(10, 16));
+  EXPECT_EQ(closed(10'000'000, 40), (std::vector<std::size_t>{16, 16, 8})) << "the last messages wait for no others";
+}
+
+TEST_F(BatchTimeout, OfAnOpenLoadLetsBatchesFill) {
+  EXPECT_EQ(open(10'000'000, 200, 40), (std::vector<std::size_t>{16, 16, 8}));
+  // The messages were late as they should be, and the generator is not to blame for that.
+  EXPECT_GT(lag_ns, 500'000);
+  EXPECT_LT(own_lag_ns, lag_ns / 2);
+}
+
+TEST_F(BatchTimeout, OfAnOpenLoadEndsByTheAgeOfTheFirstMessage) {
+  const auto published = open(3'000, 1'000, 60);
+  EXPECT_GE(published.size(), 6u);
+  EXPECT_LE(*std::ranges::max_element(published), 16u);
+  EXPECT_GE(published.front(), 3u);
+}
+
+}  // namespace
+}  // namespace feedrate::test

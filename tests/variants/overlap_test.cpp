@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+
+#include "tests/support/strategies.hpp"
+
+namespace feedrate::test {
+namespace {
+
+class CpuStrategy : public testing::TestWithParam<StrategyCase> {
+ protected:
+  std::unique_ptr<Device> device = open_cpu_device(), other = open_cpu_device();
+};
+
+TEST_P(CpuStrategy, BringsEveryItemThroughEveryStageOnce) { expect_right(GetParam(), *device, *other); }
+
+INSTANTIATE_TEST_SUITE_P(All, CpuStrategy, testing::ValuesIn(strategy_cases()), strategy_case_name);
+
+class CpuStrategyWithout : public testing::TestWithParam<std::string> {};
+
+// Each wait is needed: without it, something else comes out. Under ThreadSanitizer that is the race that it looks for.
+TEST_P(CpuStrategyWithout, AnyOfItsWaitsIsCorrupted) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a planted race is a race";
+#endif
+  const auto device = open_cpu_device(), other = open_cpu_device();
+  expect_corrupted_without_waits(GetParam(), *device, *other);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, CpuStrategyWithout, testing::ValuesIn(strategies_with_waits()),
+                         [](const auto& info) { return info.param; });
+
+TEST(ItemSums, AreThoseOfTheWordsOneByOne) {
+  constexpr std::uint64_t kWords = 37;
+  const std::vector<std::uint32_t> rounds{3, 1, 1000};
+  Affine map;
+  for (unsigned s = 0; s < rounds.size(); ++s) map = map.then(stage_map(s, rounds[s]));
+  const ItemSums sums(kWords, map);
+  for (const std::uint64_t id : {0ull, 1ull, 123456789ull}) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t w = 0; w < kWords; ++w) {
+      std::uint64_t word = item_base(id) + w * kItemStep;
+      for (unsigned s = 0; s < rounds.size(); ++s) word = through_stage(word, s, rounds[s]);
+      sum += word * weight_of(w);
+    }
+    EXPECT_EQ(sums(id), sum);
+  }
+}
+
+TEST(Pipeline, FindsAWordThatIsNotItsOwn) {
+  const auto device = open_cpu_device();
+  Pipeline pipeline({Pipelines::instance().get("--pipeline", "copy_process_copy").stages({}), {1, 1, 1}, 64, 1, 3},
+                    *device);
+  const auto serial = Strategies::instance().get("--strategy", "serial").make({pipeline, std::array{device.get()}, 3});
+  pipeline.begin(3);
+  serial->run(3);
+  EXPECT_EQ(pipeline.verify().wrong, 0u);
+  auto* const words = reinterpret_cast<std::uint64_t*>(pipeline.result(1) + sizeof(ItemHeader));
+  std::swap(words[5], words[6]);
+  const Pipeline::Verdict verdict = pipeline.verify();
+  EXPECT_EQ(verdict.wrong, 1u);
+  EXPECT_TRUE(verdict.first.starts_with("item 1 has id 1 and checksum")) << verdict.first;
+  std::swap(words[5], words[6]);
+  // A result of the run before is none of this one.
+  pipeline.begin(3);
+  EXPECT_EQ(pipeline.verify().wrong, 3u);
+}
+
+}  // namespace
+}  // namespace feedrate::test

@@ -1,0 +1,15 @@
+#include "variants/overlap/pipeline.hpp"
+
+namespace feedrate {
+namespace {
+
+const PipelineRegistration registered(
+    "copy_process_copy", {.description = "items come from pinned memory, a kernel works on them, results go back there",
+                          .stages = [](const Values&) {
+                            return std::vector<StagePlan>{{"copy in", StageRole::copy_in},
+                                                          {"process", StageRole::transform},
+                                                          {"copy out", StageRole::copy_out}};
+                          }});
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,18 @@
+#include "variants/overlap/one_stream.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Programmatic dependent launch saves the time between two kernels, not that of their work.
+const StrategyRegistration registered(
+    "pdl", {.description = "all stages on one stream by programmatic dependent launch: saves the gaps between kernels",
+            .waits = {kEarly},
+            .buffers = [](const Values&, unsigned) { return 1u; },
+            .refuse = [](const PipelineShape&, std::span<Device* const> devices) -> std::string {
+              if (devices.front()->launches_early()) return "";
+              return "strategy pdl needs a GPU of compute capability 9.0 or later";
+            },
+            .make = make_strategy<OneStreamForAll<true>>});
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,13 @@
+#include "variants/overlap/one_stream.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Nothing overlaps. The control that all others are compared with.
+const StrategyRegistration registered("serial",
+                                      {.description = "all stages on one stream, one buffer: nothing overlaps",
+                                       .buffers = [](const Values&, unsigned) { return 1u; },
+                                       .make = make_strategy<OneStreamForAll<false>>});
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,48 @@
+#pragma once
+#include "common/nvtx_range.hpp"
+#include "variants/overlap/buffers.hpp"
+
+namespace feedrate {
+
+/// Stages on streams, ordered by events: a stage waits until its input is ready, and until the buffer that it writes is
+/// free, that is read by the next stage. No other thing is waited for, and never by the host.
+class StagesOnStreams : public Strategy {
+ public:
+  /// Stage s goes to stream s modulo `streams`.
+  StagesOnStreams(const StrategyConfig& config, unsigned streams, unsigned slots)
+      : pipeline_(config.pipeline),
+        buffers_(config, slots),
+        ready_(config.device(), config.pipeline.stages(), slots),
+        read_(config.device(), config.pipeline.stages(), slots),
+        waits_for_ready_(config.waits_for(kReady)),
+        waits_for_free_(config.waits_for(kFree)) {
+    for (unsigned i = 0; i < streams; ++i) streams_.push_back(config.device().stream());
+  }
+
+  void run(unsigned items) override {
+    const unsigned stages = pipeline_.stages();
+    for (unsigned item = 0; item < items; ++item) {
+      for (unsigned s = 0; s < stages; ++s) {
+        const NvtxRange range(pipeline_.stage(s).name);
+        Stream& stream = *streams_[s % streams_.size()];
+        const bool first = s == 0, last = s + 1 == stages;
+        if (!first && waits_for_ready_) stream.wait(ready_.of(s - 1, item));
+        // The next stage has read what lay there. In the first round nobody has: then nothing is waited for.
+        if (!last && waits_for_free_ && item >= buffers_.slots()) stream.wait(read_.of(s, item));
+        pipeline_.enqueue(stream, s, buffers_.in(s, item), buffers_.out(s, item));
+        if (!last) stream.record(ready_.of(s, item));
+        if (!first) stream.record(read_.of(s - 1, item));
+      }
+    }
+    for (const auto& stream : streams_) stream->synchronize();
+  }
+
+ private:
+  const Pipeline& pipeline_;
+  Buffers buffers_;
+  BufferEvents ready_, read_;  // of the buffer behind a stage
+  bool waits_for_ready_, waits_for_free_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // last: they wait for work that uses the buffers
+};
+
+}  // namespace feedrate

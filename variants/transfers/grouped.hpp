@@ -1,0 +1,102 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "variants/transfer.hpp"
+#include "variants/transfers/in_flight.hpp"
+
+namespace feedrate {
+
+/// Batches that go to the device together. A group is filled by `submit` and launched when it is full, or by `flush`;
+/// each stream has one group under way or being filled. Batches come back in the order of submitting.
+///
+/// `Derived` has `add(Group&, const Batch&)`, which takes in the group's next batch, and `launch(Group&)`, which queues
+/// all of it on the group's stream. `Own` is what it keeps with a group.
+template <class Derived, class Own>
+class Grouped : public Transfer {
+ public:
+  struct Options {
+    unsigned streams = 4, coalesce = 8;
+  };
+  static const Axes<Options>& axes() {
+    static const auto kAxes =
+        Axes<Options>()
+            .number("streams", &Options::streams, {1, 128}, "device streams per worker")
+            .number("coalesce", &Options::coalesce, {1, 256}, "most batches that go to the device together");
+    return kAxes;
+  }
+  static unsigned depth(const Values& own) {
+    const Options options = axes().of(own);
+    return options.streams * options.coalesce;
+  }
+  /// What a search for the best settings tries.
+  static std::vector<AxisValues> search() {
+    return {{"streams", {"1", "2", "4", "8"}},
+            {"coalesce", {"1", "4", "16", "64"}},
+            {"block", {"128", "256", "512", "1024"}}};
+  }
+
+  bool submit(const Batch& batch) override {
+    if (begun_ - ended_ == groups_.size()) return false;
+    Group& group = groups_[begun_ % groups_.size()];
+    static_cast<Derived*>(this)->add(group, batch);
+    group.batches.push_back(batch);
+    if (group.batches.size() == options_.coalesce) flush();
+    return true;
+  }
+  void flush() override {
+    if (begun_ - ended_ == groups_.size()) return;
+    Group& group = groups_[begun_ % groups_.size()];
+    if (group.batches.empty()) return;
+    static_cast<Derived*>(this)->launch(group);
+    group.stream->record(*group.done);
+    ++begun_;
+  }
+  std::optional<Batch> poll() override {
+    if (ended_ == begun_) return std::nullopt;
+    Group& oldest = groups_[ended_ % groups_.size()];
+    if (oldest.returned == 0) {
+      if (!oldest.done->ready()) return std::nullopt;
+      static_cast<Derived*>(this)->finish(oldest);
+    }
+    const Batch batch = oldest.batches[oldest.returned++];
+    if (oldest.returned == oldest.batches.size()) {
+      oldest.batches.clear();
+      oldest.returned = 0;
+      ++ended_;
+    }
+    return batch;
+  }
+
+ protected:
+  struct Group {
+    std::unique_ptr<Event> done;
+    std::vector<Batch> batches;
+    std::size_t returned = 0;  ///< of the batches, once it is done
+    Own own;
+    std::unique_ptr<Stream> stream;  // destroyed first: it waits for work that uses all else
+  };
+
+  explicit Grouped(const TransferConfig& config) : config_(config), options_(axes().of(config.own)) {
+    groups_.resize(options_.streams);
+    for (Group& group : groups_) {
+      group.stream = config.device.stream();
+      group.done = config.device.event();
+      group.batches.reserve(options_.coalesce);
+    }
+  }
+  /// The group's work is done, and nothing of it was given back yet.
+  void finish(Group&) {}
+  /// The most messages in a group.
+  std::size_t most_messages() const { return options_.coalesce * config_.most_messages; }
+
+  TransferConfig config_;
+  Options options_;
+  std::vector<Group> groups_;
+
+ private:
+  std::uint64_t begun_ = 0, ended_ = 0;  // groups
+};
+
+}  // namespace feedrate
