@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "common/device/device.hpp"
 #include "common/error.hpp"
+#include "tests/support/device_around.hpp"
 
 namespace feedrate::test {
 
@@ -17,102 +17,54 @@ struct Faults {
   }
 };
 
-/// The CPU device, some of whose calls fail as a GPU's can.
-class FaultyDevice final : public Device {
+/// A device some of whose calls fail as a GPU's can.
+class FaultyDevice final : public DeviceAround {
  public:
-  explicit FaultyDevice(std::shared_ptr<Faults> faults) : faults_(std::move(faults)), device_(open_cpu_device()) {}
+  explicit FaultyDevice(std::shared_ptr<Faults> faults) : faults_(std::move(faults)) {}
 
-  std::string_view kind() const override { return device_->kind(); }
-  DeviceInfo info() const override { return device_->info(); }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override {
     Faults::pass(faults_->allocation, "cudaHostAlloc");
-    return device_->allocate_host(bytes, memory);
+    return DeviceAround::allocate_host(bytes, memory);
   }
   Buffer allocate_device(std::size_t bytes) override {
     Faults::pass(faults_->allocation, "cudaMalloc");
-    return device_->allocate_device(bytes);
+    return DeviceAround::allocate_device(bytes);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<FaultyStream>(*faults_, device_->stream()); }
-  std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<FaultyGraph>(*faults_, device_->graph()); }
-  bool launches_early() const override { return device_->launches_early(); }
-  bool copies_in_batches() const override { return device_->copies_in_batches(); }
-  std::string reach_peer(Device& other) override { return device_->reach_peer(other); }
-  ClockReading read_clock() override { return device_->read_clock(); }
-  unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
-    return device_->most_lanes(kernel, shape);
-  }
-  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
-                                           const ResidentShape& shape) override {
-    return device_->start_resident(kernel, lanes, shape);
-  }
 
  private:
-  class FaultyStream final : public Stream {
-   public:
-    FaultyStream(Faults& faults, std::unique_ptr<Stream> stream) : faults_(faults), stream_(std::move(stream)) {}
+  struct FaultyStream final : StreamAround {
+    FaultyStream(Faults& faults, std::unique_ptr<Stream> stream) : StreamAround(std::move(stream)), faults(faults) {}
     void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
-      Faults::pass(faults_.copy, "cudaMemcpyAsync");
-      stream_->copy_to_device(device, host, bytes);
+      Faults::pass(faults.copy, "cudaMemcpyAsync");
+      StreamAround::copy_to_device(device, host, bytes);
     }
     void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) override {
-      Faults::pass(faults_.copy, "cudaMemcpyAsync");
-      stream_->copy_to_host(host, device, bytes);
+      Faults::pass(faults.copy, "cudaMemcpyAsync");
+      StreamAround::copy_to_host(host, device, bytes);
     }
     void copy_batch(std::span<const Copy> copies, Direction direction) override {
-      Faults::pass(faults_.copy, "cudaMemcpyBatchAsync");
-      stream_->copy_batch(copies, direction);
-    }
-    void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
-      Faults::pass(faults_.copy, "cudaMemcpyAsync");
-      stream_->copy_to_peer(to, from, bytes);
-    }
-    void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-      stream_->launch(kernel, batch, block);
+      Faults::pass(faults.copy, "cudaMemcpyBatchAsync");
+      StreamAround::copy_batch(copies, direction);
     }
     std::byte* allocate(std::size_t bytes) override {
-      Faults::pass(faults_.allocation, "cudaMallocAsync");
-      return stream_->allocate(bytes);
+      Faults::pass(faults.allocation, "cudaMallocAsync");
+      return StreamAround::allocate(bytes);
     }
-    void free(std::byte* data) override { stream_->free(data); }
-    void write_word(std::uint64_t* device, std::uint64_t value) override { stream_->write_word(device, value); }
-    void record(Event& event) override { stream_->record(event); }
-    void wait(Event& event) override { stream_->wait(event); }
-    void synchronize() override { stream_->synchronize(); }
-    Stream& inner() { return *stream_; }
-
-   private:
-    Faults& faults_;
-    std::unique_ptr<Stream> stream_;
+    Faults& faults;
   };
-
-  class FaultyGraph final : public Graph {
-   public:
-    FaultyGraph(Faults& faults, std::unique_ptr<Graph> graph) : faults_(faults), graph_(std::move(graph)) {}
-    Node copy_to_device(const Copy& copy, std::span<const Node> after) override {
-      return graph_->copy_to_device(copy, after);
-    }
-    Node copy_to_host(const Copy& copy, std::span<const Node> after) override {
-      return graph_->copy_to_host(copy, after);
-    }
-    Node launch(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
-      return graph_->launch(kernel, batch, block, after);
-    }
-    void change(Node node, const Copy& copy) override { graph_->change(node, copy); }
-    void change(Node node, const BatchView& batch) override { graph_->change(node, batch); }
-    void leave_out(Node node, bool left_out) override { graph_->leave_out(node, left_out); }
+  struct FaultyGraph final : GraphAround {
+    FaultyGraph(Faults& faults, std::unique_ptr<Graph> graph) : GraphAround(std::move(graph)), faults(faults) {}
+    using GraphAround::launch;
     void launch(Stream& stream) override {
-      Faults::pass(faults_.copy, "cudaGraphLaunch");  // its copies begin here
-      graph_->launch(dynamic_cast<FaultyStream&>(stream).inner());
+      Faults::pass(faults.copy, "cudaGraphLaunch");  // its copies begin here
+      GraphAround::launch(stream);
     }
-
-   private:
-    Faults& faults_;
-    std::unique_ptr<Graph> graph_;
+    Faults& faults;
   };
 
   std::shared_ptr<Faults> faults_;
-  std::unique_ptr<Device> device_;
 };
 
 }  // namespace feedrate::test

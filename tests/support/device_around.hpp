@@ -1,0 +1,88 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/device/device.hpp"
+
+/// A device, its streams and its graphs around others that do the work: tests change a call here and there.
+namespace feedrate::test {
+
+class StreamAround : public Stream {
+ public:
+  explicit StreamAround(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
+    stream_->copy_to_device(device, host, bytes);
+  }
+  void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) override {
+    stream_->copy_to_host(host, device, bytes);
+  }
+  void copy_batch(std::span<const Copy> copies, Direction direction) override {
+    stream_->copy_batch(copies, direction);
+  }
+  void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    stream_->copy_to_peer(to, from, bytes);
+  }
+  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
+    stream_->launch(kernel, batch, block);
+  }
+  std::byte* allocate(std::size_t bytes) override { return stream_->allocate(bytes); }
+  void free(std::byte* data) override { stream_->free(data); }
+  void write_word(std::uint64_t* device, std::uint64_t value) override { stream_->write_word(device, value); }
+  void record(Event& event) override { stream_->record(event); }
+  void wait(Event& event) override { stream_->wait(event); }
+  void synchronize() override { stream_->synchronize(); }
+  Stream& inner() { return *stream_; }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+
+class GraphAround : public Graph {
+ public:
+  explicit GraphAround(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  Node copy_to_device(const Copy& copy, std::span<const Node> after) override {
+    return graph_->copy_to_device(copy, after);
+  }
+  Node copy_to_host(const Copy& copy, std::span<const Node> after) override {
+    return graph_->copy_to_host(copy, after);
+  }
+  Node launch(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
+    return graph_->launch(kernel, batch, block, after);
+  }
+  void change(Node node, const Copy& copy) override { graph_->change(node, copy); }
+  void change(Node node, const BatchView& batch) override { graph_->change(node, batch); }
+  void leave_out(Node node, bool left_out) override { graph_->leave_out(node, left_out); }
+  void launch(Stream& stream) override { graph_->launch(dynamic_cast<StreamAround&>(stream).inner()); }
+
+ private:
+  std::unique_ptr<Graph> graph_;
+};
+
+/// Around the CPU device.
+class DeviceAround : public Device {
+ public:
+  std::string_view kind() const override { return device_->kind(); }
+  DeviceInfo info() const override { return device_->info(); }
+  Buffer allocate_host(std::size_t bytes, HostMemory memory) override { return device_->allocate_host(bytes, memory); }
+  Buffer allocate_device(std::size_t bytes) override { return device_->allocate_device(bytes); }
+  std::unique_ptr<Stream> stream() override { return std::make_unique<StreamAround>(device_->stream()); }
+  std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }
+  std::unique_ptr<Graph> graph() override { return std::make_unique<GraphAround>(device_->graph()); }
+  bool launches_early() const override { return device_->launches_early(); }
+  bool copies_in_batches() const override { return device_->copies_in_batches(); }
+  std::string reach_peer(Device& other) override { return device_->reach_peer(other); }
+  ClockReading read_clock() override { return device_->read_clock(); }
+  unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
+    return device_->most_lanes(kernel, shape);
+  }
+  std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
+                                           const ResidentShape& shape) override {
+    return device_->start_resident(kernel, lanes, shape);
+  }
+
+ protected:
+  std::unique_ptr<Device> device_ = open_cpu_device();
+};
+
+}  // namespace feedrate::test
