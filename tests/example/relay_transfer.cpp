@@ -20,9 +20,9 @@ class Relay final : public Transfer {
   explicit Relay(const TransferConfig& config)
       : config_(config),
         copies_(own_axes().of(config.own).copies),
-        stream_(config.device.stream()),
         in_(config.device.allocate_device(config.most_messages * config.in_stride)),
-        out_(config.device.allocate_device(config.most_messages * config.out_stride)) {}
+        out_(config.device.allocate_device(config.most_messages * config.out_stride)),
+        stream_(config.device.stream()) {}
   bool submit(const Batch& batch) override {
     if (finished_) return false;
     for (unsigned i = 0; i < copies_; ++i) {
@@ -39,9 +39,9 @@ class Relay final : public Transfer {
  private:
   TransferConfig config_;
   unsigned copies_;
-  std::unique_ptr<Stream> stream_;
   Buffer in_, out_;
   std::optional<Batch> finished_;
+  std::unique_ptr<Stream> stream_;  // last: after a failed call it may still work on the buffers
 };
 
 const TransferRegistration registered("relay", {.description = "example: copies a batch several times",

@@ -53,3 +53,20 @@ def test_a_workload_with_an_option_is_one_file():
         pytest.skip("not a git checkout")
     known = {name for name in naming("flops-per-byte") if name.startswith(("common", "kernels", "variants", "experim"))}
     assert known == {"kernels/workloads/fma_chain.cu"}
+
+
+@pytest.mark.parametrize(
+    ("word", "file"),
+    [
+        ("two_stream", "variants/overlap/strategies/two_stream.cpp"),
+        ("copy_process_copy", "variants/overlap/pipelines/copy_process_copy.cpp"),
+        ("stream_ordered", "variants/transfers/stream_ordered.cpp"),
+    ],
+)
+def test_a_member_of_overlap_or_a_transfer_is_one_file(word, file):
+    """Sources alone: specs and pages name members, of course."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    sources = (".cpp", ".hpp", ".cu", ".cuh", ".py")
+    known = {name for name in naming(word) if name.endswith(sources) and not name.startswith("tests")}
+    assert known == {file}

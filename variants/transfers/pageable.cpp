@@ -10,11 +10,11 @@ class Pageable final : public Transfer {
  public:
   explicit Pageable(const TransferConfig& config)
       : config_(config),
-        stream_(config.device.stream()),
         copied_in_(config.device.event(true)),
         copied_out_(config.device.event(true)),
         in_(config.device.allocate_device(config.most_messages * config.in_stride)),
-        out_(config.device.allocate_device(config.most_messages * config.out_stride)) {}
+        out_(config.device.allocate_device(config.most_messages * config.out_stride)),
+        stream_(config.device.stream()) {}
 
   bool submit(const Batch& batch) override {
     if (finished_) return false;
@@ -35,10 +35,10 @@ class Pageable final : public Transfer {
 
  private:
   TransferConfig config_;
-  std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> copied_in_, copied_out_;
   Buffer in_, out_;
   std::optional<Batch> finished_;
+  std::unique_ptr<Stream> stream_;  // last: after a failed call it may still work on the buffers
 };
 
 const TransferRegistration registered(
