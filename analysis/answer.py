@@ -8,14 +8,13 @@ import pandas as pd
 from . import quoted, stability, stats, tables, units
 from .catalogue import Experiment
 from .document import Block, Heading, Table, Text
-from .load import LIMITED, Results
+from .load import Results
 
 TITLE = "The answer"
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
 NOTE = (
     f"{quoted.NOTE} Each variant stands with its best settings. Ratio: how many times better the best is. No clear "
-    "difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator was "
-    "the limit."
+    "difference: the two intervals overlap, or a single repetition has none."
 )
 
 
@@ -64,15 +63,10 @@ def table(results: Results, questions: Sequence[Question]) -> Table | None:
 
 
 def usable(results: Results) -> pd.DataFrame:
-    """The contestants' points of the main workload, those that the load generator limited among them."""
-    cells = results.cells
-    limited = (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
-    counted = cells.assign(status=cells["status"].mask(limited, "ok"))[cells["variant"].isin(results.contest)]
-    measured = stats.points(replace(results, cells=counted))
-    if measured.empty:
-        return measured
-    measured["limited"] = [bool(limited[members].any()) for members in measured["members"]]
-    return measured[measured["work"] == stats.main_work(measured)]
+    """The contestants' points of the main workload."""
+    cells = results.cells[results.cells["variant"].isin(results.contest)]
+    measured = stats.points(replace(results, cells=cells))
+    return measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
 
 
 def _row(results: Results, question: Question, measured: pd.DataFrame, shown: list[str]) -> list[str] | None:
@@ -95,8 +89,7 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
 
 def _said(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
     """Who, and its figure."""
-    bound = ("at least " if question.larger_is_better else "at most ") if point["limited"] else ""
-    figure = bound + quoted.figure(question.formatter, point, question.metric)
+    figure = quoted.figure(question.formatter, point, question.metric, question.larger_is_better)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     where = tables.place(results, point, shown)
     return [f"{point['variant']}\n{where}".strip(), f"{figure}{alone}{stability.mark(point, question.stable_if)}"]

@@ -21,8 +21,9 @@ def blocks(results: Results) -> list[Block]:
 
 
 def _flagged(cells: pd.DataFrame) -> list[str]:
-    told = flags.legend(cells)
-    return [f"Marked rows are in every median, interval and range: {told}"] if told else []
+    told, limited = flags.legend(cells), flags.limited_said(cells)
+    marked = [f"Marked rows are in every median, interval and range: {told}"] if told else []
+    return [*marked, *([limited] if limited else [])]
 
 
 def _tries(seconds: list[float]) -> list[str]:

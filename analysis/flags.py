@@ -10,12 +10,13 @@ from .catalogue import Experiment
 LATE, UNSTEADY, ABOVE_FLOOR = TOLD = ("late_generator", "unsteady", "above_floor")
 DISTURBED = "disturbed"  # no row tells this itself: its point does
 CODES = (*TOLD, DISTURBED)
+LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
 ABOVE = 1.05  # of a floor: a rate beyond it is more than noise, so the floor was measured too low or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_FLOOR: "§", DISTURBED: "¶"}
 SAID = {
     LATE: "with a late load generator, whose own lag is in the response times",
     UNSTEADY: "unsteady: their rate still changed at the end of the warm-up",
-    ABOVE_FLOOR: f"with a rate above {ABOVE:g} × its floor",
+    ABOVE_FLOOR: f"with a figure more than {100 * (ABOVE - 1):.0f} % better than its floor",
     DISTURBED: "on a machine that was disturbed in every repetition of the point",
 }
 
@@ -51,8 +52,31 @@ def mark(point) -> str:
     return f" {marks}" if marks else ""
 
 
+def limited(cells: pd.DataFrame) -> pd.Series:
+    """Which cells say how much there is at least, for the load generator was the limit. They are the fast ones: a median
+    without them is of the slow ones."""
+    return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
+
+
+def counting(cells: pd.DataFrame) -> pd.Series:
+    """Which cells figures are made of: those that are ok, those that the load generator limited, and the disturbed ones
+    of points that have no other."""
+    return (cells["status"] == "ok") | limited(cells) | having(cells, DISTURBED)
+
+
 def legend(cells: pd.DataFrame) -> str:
     """What the marks mean, with the number of rows; empty where no row that counts has one."""
-    ok = cells[cells["status"].isin(["ok", "unsustainable"]) | having(cells, DISTURBED)]
-    found = counts(ok["flags"])
-    return " ".join(f"{MARKS[code]} {count} of {len(ok)} rows {SAID[code]}." for code, count in found.items())
+    some = cells[counting(cells) | (cells["status"] == "unsustainable")]
+    found = counts(some["flags"])
+    return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {SAID[code]}." for code, count in found.items())
+
+
+def limited_said(cells: pd.DataFrame) -> str:
+    """How many rows the load generator limited, and what that makes of a figure; empty where it limited none."""
+    bound, some = int(limited(cells).sum()), int(counting(cells).sum())
+    if not bound:
+        return ""
+    return (
+        f"Of {bound} of {some} rows the load generator was the limit, not the queue: they count, and a figure with one of "
+        "them is “at least” (≥), a time “at most” (≤)."
+    )

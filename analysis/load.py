@@ -17,7 +17,6 @@ NAN = float("nan")
 COST = ("host_threads", "spinning_threads", "sms")
 MACHINE = ("own_cores", "power_w")
 FEEDING = "feeding"
-LIMITED = "driver_bound"  # the cause of a row that says how much there is at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +48,8 @@ class Results:
 
     @cached_property
     def counted(self) -> pd.DataFrame:
-        """The cells that figures are made of: those that are ok, and the disturbed ones of points that have no other.
-        A verdict on a change takes the ok ones alone."""
-        return self.cells[(self.cells["status"] == "ok") | flags.having(self.cells, flags.DISTURBED)]
+        """The cells that figures are made of. A verdict on a change takes the ok ones alone."""
+        return self.cells[flags.counting(self.cells)]
 
     @cached_property
     def closed(self) -> "Results":
@@ -125,6 +123,11 @@ def _results(
         [_capacity(path, row, axes, experiment) for path, row in searches],
         columns=list(_capacity(Path(), _NOTHING, axes, experiment)),  # known even where there was no search
     )
+    last = _last_floors(mine)
+    frame["floors"] = [
+        first | last.get((directory, row[RUN].get("id"), device), {})
+        for (_, row), first, directory, device in zip(cells, frame["floors"], frame["directory"], frame["device"])
+    ]
     frame["flags"] = _with_disturbed(frame, ["directory", "machine", *axes])
     doubted = frame.pop("doubt")
     for reason, some in doubted[doubted != ""].groupby(doubted):
@@ -185,10 +188,21 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     return flat | section.columns(row)
 
 
+def _last_floors(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
+    """By directory, run and device the floors as the run's floor rows have them. A run row has what was known when the
+    run began; where floors were read again, their last row counts."""
+    found: dict[tuple[str, str | None, str], dict[str, float]] = {}
+    for path, row in mine:
+        if row["kind"] == "floor" and row["status"] == "ok" and "value" in row["floor"]:
+            key = (str(path), row[RUN].get("id"), row.get("device", ""))
+            found.setdefault(key, {})[row["floor"]["name"]] = row["floor"]["value"]
+    return found
+
+
 def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
     """The cells' flags, with one more for the disturbed cells of points that have no other result. A machine that is
     never quiet would hide its best variants, and rank the others first, if such cells were left out."""
-    result = cells["status"].isin(["ok", "unsustainable"]) | (cells["cause"] == LIMITED)
+    result = cells["status"].isin(["ok", "unsustainable"]) | flags.limited(cells)
     lacking = ~result.groupby([cells[key] for key in keys], dropna=False).transform("any")
     disturbed = lacking & (cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED)
     told = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]

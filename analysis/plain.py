@@ -59,7 +59,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table:
 def _figure(results: Results, point: dict, figure, percentile: str) -> str:
     metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
     column = metric.column
-    told = quoted.figure(formatter, point, column, flags.CODES)
+    told = quoted.figure(formatter, point, column, figure.higher, flags.CODES)
     ratio, floor = point[f"{figure.name}_ratio"], point[f"{figure.name}_floor"]
     if floor and percentile in ("", "p50"):
         share = units.percent(ratio) + " of" if figure.higher else units.ratio(ratio) + " ×"

@@ -3,7 +3,7 @@ section's."""
 
 from pathlib import Path
 
-from . import answer, conduct, plain, sections, stability, stats, tables
+from . import answer, conduct, flags, plain, sections, stability, stats, tables
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, evidence, to_html, to_markdown
 from .figures import Rendered, files, render
 from .files import write_all
@@ -127,12 +127,10 @@ def _not_ok(results: Results) -> list[Block]:
     table: Table = tables.not_ok(results)
     if not table.rows:
         return [Text("None: every cell is ok.")]
-    where = "These are in no figure and no headline above"
-    where += (
-        ", but for the rates that a queue or the generator did not keep up with."
-        if results.cells["open"].any()
-        else "."
-    )
+    but = ["the rates that a queue or the generator did not keep up with"] if results.cells["open"].any() else []
+    but += ["those that the load generator limited, which count as “at least”"] if flags.limited(results.cells).any() else []
+    but += ["those marked ¶"] if flags.having(results.cells, flags.DISTURBED).any() else []
+    where = "These are in no figure and no headline above" + (f", but for {', and '.join(but)}." if but else ".")
     return [Text(where, "note"), table]
 
 

@@ -25,21 +25,23 @@ def numbers(results: Results) -> list[str]:
 def points(results: Results) -> pd.DataFrame:
     """One line a point of the sweep: over its rows that count the median of each metric, its range as `<metric>_least`
     and `<metric>_greatest`, and of the figures the median's 95 % interval as `<metric>_low` and `<metric>_high`.
-    `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of.
+    `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of;
+    `limited` says whether the load generator limited any of them, so that a figure is a bound.
     """
     return _points(results).copy()
 
 
 @lru_cache(maxsize=8)  # a report has a dozen parts that ask for the same points
 def _points(results: Results) -> pd.DataFrame:
-    valid = results.counted.assign(row=lambda cells: cells.index)
+    valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))
     names = groups[[*(f"{figure}_floor" for figure in results.experiment.figures), "delivery"]].first()
     members = groups["row"].agg(list).rename("members")
     warned = groups["flags"].agg(flags.counts)
-    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned], axis=1)
+    bound = groups["limited"].any()
+    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned, bound], axis=1)
     every = results.cells.groupby(keys, sort=False, dropna=False)
     found = judged(results.experiment, found, ends(every)).reset_index()
     settings = equal_settings(results, found)
@@ -113,9 +115,30 @@ def apart(results: Results) -> Between:
 
 
 def explained(results: Results) -> list[str]:
-    """What stands below a table of points: what their intervals hold, and what their marks mean."""
-    legend = flags.legend(results.cells)
-    return [apart_said(results), *([legend] if legend else [])]
+    """What stands below a table of points: what their intervals hold, what their marks mean, and what is in none."""
+    cells = results.cells
+    said = [apart_said(results), flags.legend(cells), flags.limited_said(cells), left_out(cells)]
+    return [one for one in said if one]
+
+
+_WHY = {
+    "disturbed": "disturbed",
+    "driver_unknown": "of unknown limit of the load generator",
+    "no_results": "without results",
+    "wrong_results": "with wrong results",
+    "interrupted": "interrupted",
+    "hung": "hung",
+}
+
+
+def left_out(cells: pd.DataFrame) -> str:
+    """What no figure is made of, counted by why; empty where that is nothing."""
+    bad = cells[~flags.counting(cells) & (cells["status"] != "unsustainable")]
+    if bad.empty:
+        return ""
+    why = bad["cause"].map(_WHY).fillna(bad["status"]).value_counts()
+    parts = ", ".join(f"{count} {word}" for word, count in why.items())
+    return f"Of {len(cells)} rows {len(bad)} are not used: {parts}."
 
 
 def apart_said(results: Results) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .. import stability, stats, units
+from .. import quoted, stability, stats, units
 from ..document import Block, Heading, Link, Table, Text
 from ..load import Results
 from . import capacity, open_load
@@ -87,7 +87,8 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: se
             some = choices.setdefault((task, f"p99 ≤ {units.tick(units.nanoseconds)(bound)}"), [])
             kept = group[(group["p99"] <= bound) & group["variant"].isin(contest)]
             for _, point in stats.best(kept, "variant", rate).iterrows():
-                said = f"{units.messages_per_second(point[rate])}\np99 {units.nanoseconds(point['p99'])}"
+                said = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
+                said += f"\np99 {units.nanoseconds(point['p99'])}"
                 # A rate that was asked for is no figure of the queue's.
                 said += stability.mark(point, "throughput", "p99") if rate != "rate" else stability.mark(point, "p99")
                 row = results.cells.loc[point["members"][0]]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from .. import stability, stats, units
+from .. import quoted, stability, stats, units
 from ..document import Block, Heading, Table, Text
 from ..load import Results
 from . import open_load
@@ -39,7 +39,9 @@ def _table(peaks: pd.DataFrame, rate: str, what: str) -> Table:
     rows = [
         [
             point["variant"],
-            units.messages_per_second(point[rate]) + (stability.mark(point, "throughput") if rate != "rate" else ""),
+            quoted.bound(point, True)
+            + units.messages_per_second(point[rate])
+            + (stability.mark(point, "throughput") if rate != "rate" else ""),
             units.size(point["payload_bytes"]),
             *cost_cells(point),
         ]

@@ -54,7 +54,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 
 def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
     def said(point, metric, formatter) -> str:
-        value = quoted.figure(formatter, point, metric)
+        value = quoted.figure(formatter, point, metric, True)
         return f"{value}\n{place(results, point, shown)}".strip() + stability.mark(point, "throughput")
 
     return [
@@ -68,16 +68,17 @@ def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[st
 
 def _of_floor(point: pd.Series) -> str:
     ratio, floor = point["messages_per_second_ratio"], point["messages_per_second_floor"]
-    return f"{units.percent(ratio)}\n{units.words(floor)}".strip()
+    bound = quoted.bound(point, True) if floor else ""
+    return f"{bound}{units.percent(ratio)}\n{units.words(floor)}".strip()
 
 
 def _alone(point: pd.Series | None) -> list[str]:
     if point is None:
         return [units.NOTHING] * 4
-    p50 = quoted.figure(units.nanoseconds, point, "p50")
+    p50 = quoted.figure(units.nanoseconds, point, "p50", False)
     return [
         f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
-        units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
+        quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
         units.nanoseconds(point["p999"]),
         f"{units.ratio(point['latency_ns_ratio'])}\n{units.words(point['latency_ns_floor'])}".strip(),
     ]

@@ -144,7 +144,7 @@ def latencies(point: pd.Series) -> list[str]:
 
 
 def _latency(point: pd.Series, name: str) -> str:
-    said = quoted.figure(units.nanoseconds, point, name) + stability.mark(point, name)
+    said = quoted.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
     without = f"{name}_{WITHOUT_LAG}"
     shorter = point[without] < 0.95 * point[name] or point[f"{without}_greatest"] < 0.95 * point[f"{name}_greatest"]
     if not shorter:
@@ -155,5 +155,5 @@ def _latency(point: pd.Series, name: str) -> str:
 
 
 def _there(point: pd.Series) -> list[str]:
-    back = quoted.figure(units.messages_per_second, point, "messages_per_second")
+    back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
     return [back + stability.mark(point, "throughput"), point["reason"]]

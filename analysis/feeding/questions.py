@@ -9,8 +9,8 @@ from ..load import Results
 
 NOTE = (
     f"{quoted.NOTE} Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No "
-    "clear difference: the two intervals overlap, or a single repetition has none. At least, at most: the load generator "
-    "was the limit, not the queue. The null queue delivers nothing and does not compete."
+    "clear difference: the two intervals overlap, or a single repetition has none. The null queue delivers nothing and "
+    "does not compete."
 )
 OWN = {"messages_per_second", "bytes_per_second", "latency_ns"}  # the figures that the questions are about
 

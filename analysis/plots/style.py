@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from .. import units
+from .. import quoted, units
 
 MARGIN = 0.1  # inches around a figure
 NARROW = 5.0  # inches: on a phone's screen of 420 px the text keeps its size
@@ -91,6 +91,15 @@ def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> 
     }
     at = [[point[place]] if isinstance(place, str) else [place] for place in (x, y)]
     axes.errorbar(*at, **ends, fmt="none", color=colour, elinewidth=1, capsize=2.5)
+
+
+def at_least(axes: Axes, points, x: str, y: str, colour: str, larger: bool = True) -> None:
+    """A sign beside the points that are only bounds."""
+    for _, point in points.iterrows():
+        sign = quoted.sign(point, larger)
+        if sign:
+            place = (point[x], point[y])
+            axes.annotate(sign, place, (0, 8), textcoords="offset points", ha="center", color=colour, fontsize=10)
 
 
 def value_axis(axes: Axes, values, formatter, label: str) -> None:

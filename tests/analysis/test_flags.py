@@ -61,7 +61,7 @@ def test_a_point_counts_its_rows_by_flag(tmp_path):
 @pytest.mark.parametrize("code, mark, said", [
     ("late_generator", "†", "with a late load generator"),
     ("unsteady", "‡", "unsteady"),
-    ("above_floor", "§", "with a rate above 1.05 × its floor"),
+    ("above_floor", "§", "with a figure more than 5 % better than its floor"),
 ])  # fmt: skip
 def test_a_report_marks_and_counts(tmp_path, code, mark, said):
     some = [rows.cell(rows.params(), repetition) for repetition in range(3)]

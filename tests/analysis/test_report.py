@@ -10,6 +10,7 @@ import rows
 from analysis.__main__ import main
 from analysis.load import load
 from analysis.feeding.choose import knee, lone
+from analysis.feeding.plots import draw_all
 from analysis.stats import best, points
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -102,6 +103,43 @@ def test_every_cell_that_is_not_ok_is_told_with_its_reason(reported):
     assert re.search(r"\| invalid \|.*\(and 4 like it, with other numbers\) \| null", text)
     skipped = next(line for line in text.splitlines() if line.startswith("| skipped"))
     assert "| 5 |" in skipped and "64 B, 1 KiB, 16 KiB, 256 KiB, 1 MiB" in skipped
+
+
+def mixed() -> list[dict]:
+    """One point: a slow repetition that is ok, and two fast ones that the load generator limited."""
+    some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
+    for row, rate in zip(some, (2e6, 6e6, 7e6)):
+        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * 64}
+    limited = [rows.spoilt(row, "driver_bound", "driver-bound: 97 % of what the driver alone reaches") for row in some[1:]]
+    return [some[0], *limited]
+
+
+def test_a_driver_bound_repetition_is_in_every_table_as_at_least(tmp_path):
+    text = report(with_rows(tmp_path, *mixed()))
+    peak, alone = (text.partition(f"## {title}")[2] for title in ("Headline", "Every point"))
+    assert "| at least 6.00 M msg/s (" in peak.partition("##")[0] and "at least 384 MB/s" in peak.partition("##")[0]
+    assert "at least 6.00 M msg/s (" in alone.partition("##")[0] and "| at most " in alone.partition("##")[0]
+    assert "2.00 M msg/s" not in text
+    assert "Of 2 of 3 rows the load generator was the limit, not the queue" in text
+    assert "but for those that the load generator limited" in text
+
+
+def test_a_driver_bound_point_has_a_sign_in_the_figures(tmp_path):
+    wide = rows.cell(rows.params(payload_bytes=1024), speed=0.1)
+    results = load([with_rows(tmp_path, *mixed(), wide)])
+    drawn = {drawing.name: drawing for drawing in draw_all(results)}
+    for name in ("headline", "throughput"):
+        texts = [text.get_text() for panel in drawn[name].figure.axes for text in panel.texts]
+        assert any(text.startswith("≥") for text in texts), name
+        assert "the load generator was the limit" in drawn[name].caption
+
+
+def test_what_no_figure_is_made_of_is_counted_below_the_headline(tmp_path):
+    lost = rows.spoilt(rows.cell(rows.params(window=8)), "no_results", "no result came back in time")
+    quiet, loud = rows.cell(rows.params()), rows.spoilt(rows.cell(rows.params(), 5), "disturbed", "disturbed: a neighbour")
+    text = report(with_rows(tmp_path, quiet, loud, lost, *mixed()[1:]))
+    peak = text.partition("## Headline")[2].partition("##")[0]
+    assert "Of 5 rows 2 are not used: 1 disturbed, 1 without results." in peak
 
 
 def test_a_variant_without_an_ok_cell_stays_in_the_headline(tmp_path):

@@ -74,6 +74,15 @@ def test_compressed_rows_that_are_cut_off_are_read_as_far_as_they_go(tmp_path, e
     assert any("cut off or damaged" in note for note in results.notes)
 
 
+def test_floors_that_were_read_again_are_those_of_their_last_row(tmp_path):
+    """The run's row has what was known when it began."""
+    here = rows.cell(rows.params())
+    first, last = rows.floor("word_round_trip_ns", 1800.0), rows.floor("word_round_trip_ns", 1700.0)
+    other = rows.floor("word_round_trip_ns", 900.0, device="cpu") | {"id": "other"}
+    results = load([with_rows(tmp_path, first, other, here, last)])
+    assert list(results.cells["floors"]) == [rows.FLOORS | {"word_round_trip_ns": 1700.0}]
+
+
 def test_rows_have_their_runs_floors_settings_and_environment(tmp_path):
     here, there = rows.cell(rows.params()), rows.cell(rows.params(window=1))
     rows.rerun(here, where=rows.environment(revision="aaaa"), floors={"launch_sync_ns": 1.0})

@@ -46,8 +46,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
 
 
 def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
-    """The variant's fullest table, and which of its cells (block, streams) are unstable: block x streams (or
-    lanes) with everything else equal; of equals the fastest."""
+    """The variant's fullest table, and which of its cells (block, streams) the load generator limited and which are
+    unstable: block x streams (or lanes) with everything else equal; of equals the fastest."""
     for across in [axis for axis in ACROSS if axis in axes]:
         others = [axis for axis in axes if axis not in ("block", across)]
         tables = []
@@ -56,12 +56,14 @@ def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
                 table = group.pivot(index="block", columns=across, values="messages_per_second")
                 shaky = group[["throughput" in names for names in group["unstable"]]]
                 unstable = set(zip(shaky["block"], shaky[across]))
+                bound = group[group["limited"]]
+                limited = set(zip(bound["block"], bound[across]))
                 found = dict(zip(others, fixed)) | {"work": group["work"].iloc[0]}
-                tables.append((table.notna().sum().sum(), table.max().max(), table, unstable, found))
+                tables.append((table.notna().sum().sum(), table.max().max(), table, limited, unstable, found))
         if tables:
-            *_, table, unstable, fixed = max(tables, key=lambda found: found[:2])
+            *_, table, limited, unstable, fixed = max(tables, key=lambda found: found[:2])
             context = f"{fixed['work']}, {units.size(fixed['payload_bytes'])}, window {fixed['window']:g}"
-            return variant, across, table, context, unstable
+            return variant, across, table, context, limited, unstable
     return None
 
 
@@ -70,7 +72,7 @@ def ink(share: float) -> str:
     return ON_BRIGHT if share > 0.55 else ON_DIM
 
 
-def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str, unstable: set) -> None:
+def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str, limited: set, unstable: set) -> None:
     share = table / table.max().max()
     axes.imshow(share, cmap=matplotlib.colormaps["cividis"], vmin=0, vmax=1, aspect="auto", origin="lower")
     for row in range(len(table.index)):
@@ -79,11 +81,12 @@ def _panel(axes, variant: str, across: str, table: pd.DataFrame, context: str, u
             if pd.isna(value):
                 continue
             best = share.iloc[row, column] == 1
-            mark = "\nunstable" if (table.index[row], table.columns[column]) in unstable else ""
+            place = (table.index[row], table.columns[column])
+            sign, mark = "≥" if place in limited else "", "\nunstable" if place in unstable else ""
             axes.text(
                 column,
                 row,
-                units.number(value) + mark,
+                sign + units.number(value) + mark,
                 ha="center",
                 va="center",
                 fontsize=9.5,

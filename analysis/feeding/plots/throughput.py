@@ -5,7 +5,7 @@ import pandas as pd
 
 from ... import stats, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, log_axis, value_axis
+from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, value_axis
 from .styles import Styles
 
 NAME, TITLE = "throughput", "Throughput against payload"
@@ -61,6 +61,7 @@ def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
             elinewidth=1,
             **styles.line(variant),
         )
+        at_least(axes, line, "payload_bytes", metric, styles.line(variant)["color"])
 
 
 def _binding_floors(results: Results) -> dict[str, float]:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ... import units
+from ... import quoted, units
 from ...document import NEWLINE, Table
 from ..details import NAMES
 from . import points as ring
 
 RATE = ("messages_per_second", units.messages_per_second, "")
+RATES = (RATE[0], "bytes_per_second")
 P50, P99 = ("p50", units.nanoseconds, " p50"), ("p99", units.nanoseconds, " p99")
 
 
@@ -89,13 +90,17 @@ def _common(ladder: pd.DataFrame, axis: str) -> dict:
 
 
 def _series(ladder: pd.DataFrame, axis: str, values: list, metric: str, formatter, suffix: str) -> str:
-    at = {point[axis]: point[metric] for _, point in ladder.iterrows()}
-    return series(formatter, [at.get(value) for value in values]) + suffix
+    at = {point[axis]: said(formatter, point, metric) for _, point in ladder.iterrows()}
+    return series([at.get(value, units.NOTHING) for value in values]) + suffix
 
 
-def series(formatter, numbers: list) -> str:
+def said(formatter, point, metric: str) -> str:
+    """'226 M msg/s', and '≥226 M msg/s' where the load generator was the limit."""
+    return quoted.sign(point, metric in RATES) + formatter(point[metric])
+
+
+def series(texts: list[str]) -> str:
     """'174 / 226 / — M msg/s': the unit once where all share it."""
-    texts = [formatter(number) for number in numbers]
     endings = {text.partition(" ")[2] for text in texts if text != units.NOTHING}
     if len(endings) != 1:
         return " / ".join(texts)
@@ -112,7 +117,7 @@ def _slots(points: pd.DataFrame) -> list[str] | None:
         for _, point in at[(at["slots"] == "auto") & (at["granularity"] == "auto")].iterrows():
             automatic.setdefault(ring.used(point, "slots"), []).append(units.size(payload))
         if all(point is not None for point in best):
-            told = series(units.bytes_per_second, [point["bytes_per_second"] for point in best])
+            told = series([said(units.bytes_per_second, point, "bytes_per_second") for point in best])
             measured.append(f"{units.size(payload)}: {told}")
     if not measured:
         return None

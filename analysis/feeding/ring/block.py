@@ -1,7 +1,7 @@
 """README's block about the ring."""
 
 from ...document import markdown_table
-from ...load import STATUSES, Results
+from ...load import Results
 from ...report import told
 from ...stats import explained
 from . import compared, peaks
@@ -20,7 +20,7 @@ def ring_text(results: Results) -> str:
             parts += [title, markdown_table(table)]
     if points.empty or ring.of_ring(points).empty:
         parts.append("No row of gpu_ring is ok.")
-    return told(results, [*parts, " ".join([NOTE, *explained(results.closed), left_out(results)])])
+    return told(results, [*parts, " ".join([NOTE, *explained(results.closed)])])
 
 
 NOTE = (
@@ -29,17 +29,3 @@ NOTE = (
     "As many host threads collect as produce. Bytes are payload bytes one way; “of its floor” counts all that crosses "
     "the bus, “of both copy engines” the payload alone, beside copies both ways at once."
 )
-
-
-def left_out(results: Results) -> str:
-    """What is not ok, counted: a figure is never made of it."""
-    bad = results.cells[results.cells["status"] != "ok"]
-    bound = (bad["cause"] == "driver_bound") & (bad["status"] == "invalid")
-    of_ring = int((bad.loc[bound, "queue"] == "gpu_ring").sum())
-    other = bad.loc[~bound, "status"].value_counts()
-    parts = [f"{bound.sum()} driver-bound ({of_ring} of gpu_ring)"] if bound.any() else []
-    parts += [f"{other[status]} {status}" for status in STATUSES[1:] if status in other]
-    total = len(results.cells)
-    if not parts:
-        return f"All {total} rows are ok."
-    return f"Of {total} rows {len(bad)} are not ok and not used: {', '.join(parts)}."

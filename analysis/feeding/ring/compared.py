@@ -35,21 +35,26 @@ def _line(at: pd.DataFrame, queue: str) -> list[str]:
     for _, _, regime, metric, formatter, largest in SIDES:
         mine = regime(at[at["queue"] == queue])
         point, own = ring.best(mine, metric, largest), ring.best(regime(ring.of_ring(at)), metric, largest)
-        cells += [best_said(mine, point, metric, formatter), _ratio(own, point, metric, largest)]
+        cells += [best_said(mine, point, metric, formatter, largest), _ratio(own, point, metric, largest)]
     return cells
 
 
-def best_said(candidates: pd.DataFrame, point, metric: str, formatter, leave_out=("payload_bytes",)) -> str:
+def best_said(
+    candidates: pd.DataFrame, point, metric: str, formatter, largest: bool, leave_out=("payload_bytes",)
+) -> str:
     """The value with its interval; below it the point, and of how many it is the best."""
     if point is None:
         return units.NOTHING
-    value = quoted.figure(formatter, point, metric)
+    value = quoted.figure(formatter, point, metric, largest)
     where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
-    fewer = f", {point['repetitions']} of {point['ran']} repetitions ok" if point["repetitions"] < point["ran"] else ""
+    fewer = f", {point['repetitions']} of {point['ran']} repetitions count" if point["repetitions"] < point["ran"] else ""
     return "\n".join(part for part in (value, where, f"best of {len(candidates)}{fewer}") if part)
 
 
 def _ratio(own, other, metric: str, largest: bool) -> str:
     if own is None or other is None or own["queue"] == other["queue"]:
         return units.NOTHING
-    return units.ratio(own[metric] / other[metric] if largest else other[metric] / own[metric])
+    if own["limited"] and other["limited"]:
+        return "not known"
+    bound = "at least " if own["limited"] else "at most " if other["limited"] else ""
+    return bound + units.ratio(own[metric] / other[metric] if largest else other[metric] / own[metric])

@@ -26,9 +26,10 @@ def write_ring(directory: str, out: str | None, note: str | None, check: bool) -
 
 
 def axes_text(results: Results, note: Path, figures: str | None) -> str:
-    table = axes.table(ring.read(results))
-    parts = []
-    parts += [markdown_table(table), NOTE] if table else [NOTHING]
+    points = ring.read(results)
+    table = axes.table(points)
+    how = f"{NOTE} {BOUNDS}" if len(points) and points["limited"].any() else NOTE
+    parts = [markdown_table(table), how] if table else [NOTHING]
     pictures = [(title, Path(figures) / f"{name}.png") for name, title in plots.NAMES.items()] if figures else []
     shown = [(title, picture) for title, picture in pictures if picture.is_file()]
     return "\n\n".join([told(results, parts), *links(note, shown)])
@@ -39,3 +40,4 @@ NOTE = (
     "Medians over repetitions. A line holds points that are equal in all but the axis; of several such groups the one "
     "of most values, then the best. Values left to the queue are given as it chose them."
 )
+BOUNDS = "≥, ≤ (at least, at most): the load generator was the limit of some repetition, not the ring."

@@ -2,12 +2,11 @@
 
 import pandas as pd
 
-from ... import units
+from ... import quoted, units
 from ...document import Table, markdown_table
 from ...load import Results
 from ...report import told
 from . import points as ring
-from .block import left_out
 from ...stats import explained
 from .compared import best_said
 
@@ -21,7 +20,7 @@ SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
 def pair_text(results: Results) -> str:
     found = table(ring.read(results))
     said = markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok."
-    return told(results, [said, " ".join([NOTE, *explained(results.closed), left_out(results)])])
+    return told(results, [said, " ".join([NOTE, *explained(results.closed)])])
 
 
 def table(points: pd.DataFrame) -> Table | None:
@@ -35,11 +34,13 @@ def table(points: pd.DataFrame) -> Table | None:
             continue
         own, alone = (ring.best(some, "messages_per_second") for some in (of_ring, null))
         said = [
-            best_said(some, point, "messages_per_second", units.messages_per_second, (*SHARED, "producers"))
+            best_said(some, point, "messages_per_second", units.messages_per_second, True, (*SHARED, "producers"))
             for some, point in ((of_ring, own), (null, alone))
         ]
-        share = None if alone is None else own["messages_per_second"] / alone["messages_per_second"]
+        share = units.NOTHING
+        if alone is not None:
+            share = quoted.bound(own, True) + units.percent(own["messages_per_second"] / alone["messages_per_second"])
         payload, window, batch = shared
-        rows.append([units.size(payload), str(batch), str(window), *said, units.percent(share)])
+        rows.append([units.size(payload), str(batch), str(window), *said, share])
     columns = ["payload", "batch", "window", "gpu_ring", "null (driver alone)", "ring / null"]
     return Table(columns, rows, {1, 2, 3, 4, 5}) if rows else None

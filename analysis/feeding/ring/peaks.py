@@ -10,6 +10,7 @@ from .compared import best_said
 COPIES = "copy_engine_both_bytes_per_second"
 COPIES_FROM = 4096  # bytes of payload: below, no copy engine is near its limit
 LONE_MOST = 4096
+HEADED = ("payload_bytes", "producers", "slots")  # have columns of their own
 LONE_FLOORS = {
     "word_round_trip_ns": "floor: a word there and back",
     "lone_message_ns": "floor: 64 B there and back",
@@ -37,22 +38,22 @@ def by_payload(points: pd.DataFrame) -> Table | None:
 
 
 def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: bool) -> list[str]:
-    floor = f"{units.percent(point['messages_per_second_ratio'])}\n{units.words(point['messages_per_second_floor'])}".strip()
+    bound = quoted.bound(point, True)
+    share = units.percent(point["messages_per_second_ratio"])
+    floor = units.words(point["messages_per_second_floor"])
     line = [
         units.size(point["payload_bytes"]),
         units.number(point["host_threads"]),
         units.NOTHING if slots in ring.UNSET else slots,  # rows from before the queue told what it chose
-        best_said(
-            candidates, point, "messages_per_second", units.messages_per_second, ("payload_bytes", "producers", "slots")
-        ),
-        units.bytes_per_second(point["bytes_per_second"]),
-        floor,
+        best_said(candidates, point, "messages_per_second", units.messages_per_second, True, HEADED),
+        bound + units.bytes_per_second(point["bytes_per_second"]),
+        f"{bound if floor else ''}{share}\n{floor}".strip(),
     ]
     if not with_copies:
         return line
     limit = point["floors"].get(COPIES)
     near = limit and point["payload_bytes"] >= COPIES_FROM
-    return [*line, units.percent(point["bytes_per_second"] / limit) if near else units.NOTHING]
+    return [*line, bound + units.percent(point["bytes_per_second"] / limit) if near else units.NOTHING]
 
 
 def alone(points: pd.DataFrame) -> Table | None:
@@ -65,8 +66,8 @@ def alone(points: pd.DataFrame) -> Table | None:
         at = found[found["payload_bytes"] == payload]
         point = ring.best(at, "p50", largest=False)
         if point is not None:
-            p99 = quoted.figure(units.nanoseconds, point, "p99")
-            rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds), p99])
+            p99 = quoted.figure(units.nanoseconds, point, "p99", False)
+            rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds, False), p99])
             rows[-1] += [units.nanoseconds(point["floors"].get(name)) for name in floors]
     columns = ["payload", "p50", "p99", *floors.values()]
     return Table(columns, rows, set(range(1, len(columns)))) if rows else None

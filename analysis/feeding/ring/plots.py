@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ... import units
+from ... import quoted, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, log_axis, looks, mark_cpu, new_figure, shared_legend, value_axis
+from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure, shared_legend, value_axis
 from . import axes as tables
 from . import points as ring
 
@@ -94,6 +94,7 @@ def _lines(panel, entries, axis: str, metric: str, formatter, label: str) -> Non
 def _line(panel, points: pd.DataFrame, axis: str, metric: str, **style) -> None:
     at, error = points[metric].to_numpy(), _error(points, metric)
     panel.errorbar(points[axis].to_numpy(), at, yerr=error, capsize=2, elinewidth=1, **style)
+    at_least(panel, points, axis, metric, style["color"], metric in tables.RATES)
 
 
 def _error(points: pd.DataFrame, metric: str) -> list:
@@ -109,7 +110,7 @@ def _bars(panel, entries, axis: str, metric: str, formatter, label: str) -> None
         at = [values.index(value) + (place - (len(entries) - 1) / 2) * width for value in ladder[axis]]
         error = _error(ladder, metric)
         bars = panel.bar(at, ladder[metric], width * 0.92, color=colour, label=text, yerr=error, ecolor="#333333")
-        panel.bar_label(bars, [formatter(value) for value in ladder[metric]], fontsize=8, padding=2)
+        panel.bar_label(bars, [tables.said(formatter, point, metric) for _, point in ladder.iterrows()], fontsize=8, padding=2)
     panel.set_xticks(range(len(values)), [value.replace("_", " ") for value in values])
     panel.grid(axis="x", visible=False)
     panel.margins(y=0.15)

@@ -30,8 +30,8 @@ TOLD = (
 
 
 def read(results: Results) -> pd.DataFrame:
-    """The ok points of the main workload and device, with what the queue chose, the floors of the
-    same run, and how many repetitions ran."""
+    """The points that count of the main workload and device, with what the queue chose, the floors of
+    the same run, and how many repetitions ran."""
     if results.cells["machine"].nunique() > 1:
         raise BadInput(
             "DIR", ", ".join(map(str, results.directories)), "holds rows of several machines", "rows of one machine"
