@@ -1,12 +1,13 @@
 """Whether a short search finds what a long sweep found: `quick` against `feeding`, variant by variant."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
 import pandas as pd
 
-from .. import units
+from .. import flags, quoted, units
 from ..answer import usable
 from ..document import Table, markdown_table
 from ..files import say
@@ -23,13 +24,14 @@ class Measure:
     metric: str
     formatter: object
     largest: bool  # more is better
+    payload: Callable[[set[int]], int]  # which of the payloads that both have
     lone: bool = False
 
 
 MEASURES = (
-    Measure("peak messages", "messages_per_second", units.messages_per_second, True),
-    Measure("peak bytes", "bytes_per_second", units.bytes_per_second, True),
-    Measure("lone p50", "p50", units.nanoseconds, False, lone=True),
+    Measure("peak messages", "messages_per_second", units.messages_per_second, True, min),
+    Measure("peak bytes", "bytes_per_second", units.bytes_per_second, True, max),
+    Measure("lone p50", "p50", units.nanoseconds, False, min, lone=True),
 )
 
 
@@ -46,19 +48,28 @@ def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
     return max(code, rewrite(page, "--page", "ranks", lambda: ranks_text(quick, feeding, problems), check, source))
 
 
-def best(measure: Measure, results: Results) -> pd.Series:
-    """By variant, of the medians over repetitions."""
-    points = usable(results.closed)
-    if measure.lone:
-        points = points[(points["window"] == 1) & (points["producers"] == 1)]
-        points = points[points["payload_bytes"] == points["payload_bytes"].min()]
-    by_variant = points.groupby("variant")[measure.metric]
-    return by_variant.max() if measure.largest else by_variant.min()
+def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:
+    """The payload, and of each of the results the best point of each variant with that payload, by variant. A rate with
+    one payload says nothing of that with another, so only a payload that all of them have will do."""
+    every = [_chosen(measure, usable(results.closed)) for results in several]
+    shared = set.intersection(*(set(points["payload_bytes"]) for points in every))
+    payload = measure.payload(shared) if shared else 0
+    found = []
+    for points in every:
+        ranked = points[points["payload_bytes"] == payload].dropna(subset=[measure.metric])
+        ranked = ranked.sort_values(measure.metric, ascending=not measure.largest, kind="stable")
+        found.append(ranked.drop_duplicates("variant").set_index("variant"))
+    return payload, found
+
+
+def _chosen(measure: Measure, points: pd.DataFrame) -> pd.DataFrame:
+    return points[(points["window"] == 1) & (points["producers"] == 1)] if measure.lone else points
 
 
 def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[str]:
     """Pairs of variants that the sweep tells apart and the search ranks the other way, and peaks that it missed."""
-    found, swept = best(measure, quick), best(measure, feeding)
+    _, points = best(measure, quick, feeding)
+    found, swept = (some[measure.metric] for some in points)
     shared = [variant for variant in swept.index if variant in found.index]
     problems = [f"{measure.said}: {variant} was not searched" for variant in swept.index if variant not in found.index]
     for better, worse in permutations(shared, 2):
@@ -75,17 +86,17 @@ def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[st
 
 def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
     columns = ["queue + transfer"]
-    for measure in MEASURES:
-        columns += [f"{measure.said}, sweep", "search", "search / sweep"]
-    values = [(measure, best(measure, quick), best(measure, feeding)) for measure in MEASURES]
-    variants = values[0][2].sort_values(ascending=False).index
+    values = [(measure, *best(measure, quick, feeding)) for measure in MEASURES]
+    for measure, payload, _ in values:
+        columns += [f"{measure.said}, {units.size(payload)}, sweep", "search", "search / sweep"]
+    variants = values[0][2][1].index
     rows = []
     for variant in variants:
         row = [variant]
-        for measure, found, swept in values:
-            figures = [swept.get(variant), found.get(variant)]
-            row += [units.NOTHING if pd.isna(figure) else measure.formatter(figure) for figure in figures]
-            row.append(units.NOTHING if any(map(pd.isna, figures)) else f"{figures[1] / figures[0]:.2f}")
+        for measure, _, (found, swept) in values:
+            points = [some.loc[variant] if variant in some.index else None for some in (swept, found)]
+            row += [units.NOTHING if point is None else _said(measure, point) for point in points]
+            row.append(units.NOTHING if any(point is None for point in points) else _share(measure, *points))
         rows.append(row)
     verdict = (
         f"Every pair of variants that the sweep puts {APART} × apart or more is ranked alike by the search, and each peak "
@@ -94,4 +105,25 @@ def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
         else "Not as they should be: " + "; ".join(problems) + "."
     )
     where = f"Search: {quick.directories[0]}; sweep: {feeding.directories[0]}. Medians over repetitions."
-    return "\n\n".join([markdown_table(Table(columns, rows, set(range(1, len(columns))))), verdict, where])
+    marks = [_marks(name, results) for name, results in (("search", quick), ("sweep", feeding))]
+    note = " ".join([where, *(said for said in marks if said)])
+    return "\n\n".join([markdown_table(Table(columns, rows, set(range(1, len(columns))))), verdict, note])
+
+
+def _said(measure: Measure, point: pd.Series) -> str:
+    return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
+
+
+def _share(measure: Measure, swept: pd.Series, found: pd.Series) -> str:
+    """Search / sweep."""
+    if swept["limited"] and found["limited"]:
+        return "not known"
+    bound = quoted.bound(found, measure.largest) or quoted.bound(swept, not measure.largest)
+    return f"{bound}{found[measure.metric] / swept[measure.metric]:.2f}"
+
+
+def _marks(name: str, results: Results) -> str:
+    """What the marks mean, and how many rows of these results have them."""
+    cells = results.closed.cells
+    told = " ".join(one for one in (flags.legend(cells), flags.limited_said(cells)) if one)
+    return f"Of the {name}: {told}" if told else ""
