@@ -10,7 +10,7 @@ from .files import write_all
 from .load import Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
-from .feeding import advice, open_load, prices, questions, tails
+from .feeding import advice, capacity, open_load, prices, questions, tails
 from .feeding.headline import headline
 from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
 from .feeding.plots import prices as drawn_prices
@@ -102,7 +102,10 @@ def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
     advised = [
         markdown(without_links(block) if isinstance(block, Table) else block) for block in advice.blocks(results)[1:]
     ]
-    return told(results, [*advised, *_pictures(directory, readme, figures, (capacities,))])
+    found = capacity.best_settings(capacity.answers(results))
+    tries = capacity.evidence(found, results.cells)
+    parts = [*advised, *([markdown_table(tries), capacity.evidence_note(found, results.cells)] if tries else [])]
+    return told(results, [*parts, *_pictures(directory, readme, figures, (capacities,))])
 
 
 def _prices_block(directory: str, readme: Path, figures: str | None) -> str:

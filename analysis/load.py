@@ -234,6 +234,7 @@ def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experimen
         "high": found.get("high") or float("inf"),
         "limit": found.get("limit", ""),
         "probes": [one["id"] for one in found.get("probes", ())],
+        "rates": found.get("rates", []),
     }
 
 

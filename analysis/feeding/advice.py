@@ -51,7 +51,8 @@ def blocks(results: Results) -> list[Block]:
 def _note(made_of: str) -> str:
     return (
         f"Made of {made_of}. The highest rate wins; the runner-up is the best of another queue. Cost is that at the "
-        "rate; “cores used” are CPU seconds a second of the benchmark's own process."
+        "rate, the median over its repetitions or tries; “cores used” are CPU seconds a second of the benchmark's own "
+        "process."
     )
 
 

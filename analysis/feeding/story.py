@@ -52,7 +52,10 @@ def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
     found += [(offered, Text(open_load.note(results), "note"))] if len(loads) else []
     if limits := tails.table(results, loads):
         found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
-    return [*found, *([(capacities, capacity.table(searched))] if len(searched) else [])]
+    found += [(capacities, capacity.table(searched))] if len(searched) else []
+    if len(searched) and (tries := capacity.evidence(searched, results.cells)):
+        found += [(capacities, tries), (capacities, Text(capacity.evidence_note(searched, results.cells), "note"))]
+    return found
 
 
 def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:

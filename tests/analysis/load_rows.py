@@ -62,9 +62,10 @@ def late(coordinates: dict, repetition: int = 0) -> dict:
 
 
 def capacity(
-    coordinates: dict, low: int, high: int, slo: str = "p99:1ms", repetition: int = 0, probes: list[dict] = ()
+    coordinates: dict, low: int, high: int, slo: str = "p99:1ms", repetition: int = 0, probes: list[dict] = (),
+    rates: list[dict] = (),
 ) -> dict:
-    """One search's answer. `probes`: the rows that it measured."""
+    """One search's answer. `probes`: the rows that it measured; `rates`: what the tries of each rate came to."""
     percentile, time = slo.split(":")
     scale = {"us": 1e3, "ms": 1e6}[time.lstrip("0123456789")]
     why = "p99 2.22 ms"
@@ -93,8 +94,9 @@ def capacity(
                 }
                 for row in probes
             ],
-        },
-    }
+        }
+        | ({"rates": list(rates)} if rates else {}),
+    }  # fmt: skip
 
 
 def sweep(repetitions: int = 3, queues=("gpu_ring", "host_polled", "redis_list"), payloads=(64,)) -> list[dict]:

@@ -97,6 +97,56 @@ def test_what_a_capacity_costs_is_that_of_its_highest_rate_kept(tmp_path):
     assert capacity.spent(capacity.answers(results).iloc[0], results.cells)["own_cores"] == 2.0
 
 
+def test_what_a_capacity_costs_is_the_median_of_the_tries_at_that_rate(tmp_path):
+    probes = [load_rows.cell(POINT | {"rate": 2000}, repetition) for repetition in range(4)]
+    probes[3] = rows.spoilt(probes[3], "disturbed", "disturbed: threads shared cores")
+    for row, watts in zip(probes, (139.0, 136.0, 132.0, 500.0)):
+        row["machine"]["gpu"]["power_w"] = watts
+    answer = load_rows.capacity(POINT, 2000, 4000, probes=probes)
+    results = load([with_rows(tmp_path, *probes, answer)])
+    spent = capacity.spent(capacity.answers(results).iloc[0], results.cells)
+    assert spent["power_w"] == 136.0 and spent["delivery"] == "exactly once in process"
+    assert "| 136 W |" in report(tmp_path / "some").partition("## Which should I use?")[2].partition("##")[0]
+
+
+def test_what_the_ends_of_an_interval_rest_on_is_told(tmp_path):
+    """Two tries made the upper end; afterwards the bound was kept there, and at a higher rate, too."""
+    def tries(rate, count, p99=1e5, without=None):
+        found = [load_rows.cell(POINT | {"rate": rate}, repetition) for repetition in range(count)]
+        for row in found:
+            row["figures"]["latency_ns"]["p99"] = p99
+            row["details"]["load"]["without_own_lag_ns"] = {"p50": 1e4, "p99": without or p99}
+        return found
+
+    low, high, higher, highest = tries(1000, 3), tries(2000, 4, 1.2e6, 0.9e6), tries(3000, 1), tries(4000, 1, 2e6)
+    high[0]["flags"] = ["late_generator", "unsteady"]
+    high[3] = rows.spoilt(high[3], "disturbed", "disturbed: threads shared cores")
+    probes = [*low, *high, *higher, *highest]
+    rates = [{"rate": 500, "part": 0, "tries": 1, "kept": 1, "verdict": "open"}]
+    rates += [{"rate": 1000, "part": 0, "tries": 3, "kept": 3, "verdict": "sustained"}]
+    rates += [{"rate": 2000, "part": 0, "tries": 2, "kept": 0, "verdict": "not sustained"}]
+    rates += [{"rate": 2000, "part": 1, "tries": 1, "kept": 1, "verdict": "open"}]
+    rates += [{"rate": 3000, "part": 1, "tries": 1, "kept": 1, "verdict": "open"}]
+    rates += [{"rate": 4000, "part": 1, "tries": 1, "kept": 0, "verdict": "open"}]
+    answer = load_rows.capacity(POINT, 1000, 2000, probes=probes, rates=rates)
+    results = load([with_rows(tmp_path, *probes, answer)])
+    found = capacity.answers(results)
+    assert [row[3:] for row in capacity.evidence(found, results.cells).rows] == [
+        ["1.00 k msg/s", "3 of 3: sustained", "3 of 3", "0", "0", "0"],
+        ["2.00 k msg/s", "0 of 2: not sustained\nagain 1 of 1: open", "3 of 3", "1", "1", "1"],
+        ["3.00 k msg/s", "again 1 of 1: open", "1 of 1", "0", "0", "0"],
+    ]
+    assert "1 of 9 tries were disturbed and count neither way: gpu_ring 1 of 9." in capacity.evidence_note(
+        found, results.cells
+    )
+    assert "again 1 of 1: open" in report(tmp_path / "some")
+
+
+def test_an_answer_that_tells_no_rates_has_no_such_table(tmp_path):
+    results = searched(tmp_path, (1000, 1200))
+    assert capacity.evidence(capacity.answers(results), results.cells) is None
+
+
 @pytest.mark.parametrize(
     "command",
     [
