@@ -23,8 +23,8 @@ _ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "p
 
 def points(results: Results) -> pd.DataFrame:
     """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
-    interval. `generator`: the rows whose generator was late. `kept`: it was sustained, and so was every lower rate of
-    its curve."""
+    interval. `generator`: the rows whose generator was late. `missed`: the rows that were not sustained. `kept`: it was
+    sustained, and so was every lower rate of its curve."""
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     cells = cells[cells["status"].isin(["ok", "unsustainable"])]
     if cells.empty:
@@ -41,6 +41,7 @@ def points(results: Results) -> pd.DataFrame:
         flags=groups["flags"].agg(flags.counts),
         members=groups["row"].agg(list),
         reason=cells[cells["beyond"]].groupby(["curve", "near"])["reason"].first(),
+        missed=groups["beyond"].sum(),
         state=np.where(groups["beyond"].any(), UNSUSTAINABLE, SUSTAINED),
     )  # fmt: skip
     found = stability.judged(results.experiment, found, stats.ends(groups)).reset_index()
@@ -156,4 +157,5 @@ def _latency(point: pd.Series, name: str) -> str:
 
 def _there(point: pd.Series) -> list[str]:
     back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
-    return [back + stability.mark(point, "throughput"), point["reason"]]
+    some = f"in {point['missed']} of {point['repetitions']} repetitions: " if point["missed"] < point["repetitions"] else ""
+    return [back + stability.mark(point, "throughput"), some + point["reason"]]

@@ -86,6 +86,20 @@ def test_one_repetition_that_did_not_keep_up_makes_a_rate_unsustainable(tmp_path
     assert point["state"] == open_load.UNSUSTAINABLE and point["reason"] == "the backlog grew" and not point["kept"]
 
 
+def test_a_rate_that_some_repetitions_sustained_says_how_many_did_not(tmp_path):
+    """"Why" is of those that did not; the others kept up."""
+    point = load_rows.params("gpu_ring", 100_000)
+    some = [load_rows.cell(point, repetition) for repetition in range(2)]
+    some[0] = rows.spoilt(some[0], "backlog", "the backlog grew", "unsustainable")
+    beyond = [rows.spoilt(row | {"params": point | {"rate": 900_000}}, "backlog", "it grew", "unsustainable") for row in some]
+    for number, row in enumerate(beyond):
+        row["id"], row["details"] = f"beyond-{number}", row["details"] | {"load": row["details"]["load"] | {"due_per_second": 9e5}}
+    (line,) = open_load.saturation(open_load.curves(open_load.points(read(tmp_path, *some)))).rows
+    assert line[5] == "100 k msg/s" and line[7] == "in 1 of 2 repetitions: the backlog grew"
+    (line,) = open_load.saturation(open_load.curves(open_load.points(read(tmp_path / "all", *beyond)))).rows
+    assert line[7] == "it grew"
+
+
 def test_a_late_repetition_is_in_the_median_and_in_the_range(tmp_path):
     """What was published once: 28.4 µs (27.7–29.0), where the third repetition, whose generator was late, had 56.2."""
     some = [load_rows.cell(load_rows.params(), repetition) for repetition in range(2)] + [
