@@ -10,10 +10,12 @@ from .files import write_all
 from .load import Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
-from .feeding import advice, capacity, open_load, prices, questions, tails
+from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
 from .feeding.headline import headline
 from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
 from .feeding.plots import prices as drawn_prices
+from .feeding.plots import timeouts as drawn_timeouts
+from .feeding.plots import transfers as drawn_transfers
 from .feeding.ring.block import ring_text
 from .feeding.ring.pair import pair_text
 from .feeding.story import headline_note
@@ -47,9 +49,7 @@ def update_readme(directory: str, readme: str, block: str, figures: str | None, 
 def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -> list[str]:
     """Links to those of the figures that were exported."""
     folder = Path(figures or directory)
-    pictures = [
-        (figure.TITLE, folder / f"{figure.NAME}.png") for figure in drawn if (folder / f"{figure.NAME}.png").is_file()
-    ]
+    pictures = _exported(folder, readme, drawn)
     if not pictures:
         raise BadInput(
             "--figures",
@@ -57,7 +57,12 @@ def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -
             "holds no figure",
             f"a folder that `python -m analysis figures {directory} --out {folder}` has filled",
         )
-    return links(readme, pictures)
+    return pictures
+
+
+def _exported(folder: Path, readme: Path, drawn: tuple) -> list[str]:
+    files = [(figure.TITLE, folder / f"{figure.NAME}.png") for figure in drawn]
+    return links(readme, [(title, file) for title, file in files if file.is_file()])
 
 
 def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
@@ -117,6 +122,27 @@ def _prices_block(directory: str, readme: Path, figures: str | None) -> str:
     return told(results, [*told_of, *_pictures(directory, readme, figures, (drawn_prices,))])
 
 
+def _transfers_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    lacks = "holds no two transfers that searches measured at one payload and batch"
+    parts = _of(transfers.text(results), directory, lacks, "rows of `transfers`")
+    return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_transfers,))])
+
+
+def _timeout_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    lacks = "holds no open load with two values of batch-timeout"
+    parts = _of(timeouts.text(results), directory, lacks, "rows of `transfers`")
+    return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_timeouts,))])
+
+
+def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
+    """A block's text, which there must be."""
+    if not parts:
+        raise BadInput("DIR", directory, lacks, allowed)
+    return parts
+
+
 BLOCKS = {
     "best": _best_block,
     "points": _points_block,
@@ -127,4 +153,6 @@ BLOCKS = {
     "load": _load_block,
     "capacity": _capacity_block,
     "prices": _prices_block,
+    "transfers": _transfers_block,
+    "batch_timeout": _timeout_block,
 }

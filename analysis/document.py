@@ -9,7 +9,7 @@ PHONE = 700  # px; on narrower screens a figure is shown in its narrow shape
 ROOM = {"short": 16, "plain": 24}  # the most characters of a line in a cell that takes so much room
 LONGEST = 60  # and of a value that is no prose yet
 NEWLINE = "\n"  # in a table's cell: a line break in either rendering
-FLAGS = ("unstable", "no clear difference", "not told apart")  # how a line begins that warns of the figure above it
+FLAGS = ("unstable", "no clear difference", "not told apart", "unclear")  # how a line begins that warns of the figure above it
 STYLE = f"""
 :root{{color-scheme:light;--text:#111;--paper:#fff;--soft:#444;--softer:#555;--line:#ddd;--rule:#888;--head:#f5f5f5;
 --warned:#fdf1e8;--missing:#f4f4f4;--shade:#999999;--flag:#a33f00;--link:#00508c}}

@@ -58,3 +58,10 @@ def ends(
         effective = np.where(estimated > 0, total**2 / estimated, np.inf)
     reach = np.where(np.isfinite(total), student.ppf((1 + CONFIDENCE) / 2, effective) * np.sqrt(total), np.nan)
     return medians * np.exp(-reach), medians * np.exp(reach), apart
+
+
+def ratio(point, base, metric: str) -> tuple[float, float, float]:
+    """Of two medians, with the interval that their two give on a scale of logarithms."""
+    share = point[metric] / base[metric]
+    half = np.hypot(*(np.log(one[f"{metric}_high"] / one[f"{metric}_low"]) / 2 for one in (point, base)))
+    return share, share * np.exp(-half), share * np.exp(half)

@@ -34,6 +34,7 @@ class Results:
     runs: list[dict]  # the distinct run settings
     axes: list[str]
     notes: list[str]  # what was not as it should be in the files
+    tried: list[dict]  # the params of these tries
 
     @property
     def devices(self) -> list[str]:
@@ -142,6 +143,7 @@ def _results(
         _distinct(row[RUN]["settings"] for _, row in cells if row[RUN].get("settings")),
         axes,
         notes,
+        [row["params"] for row in tries],
     )
 
 

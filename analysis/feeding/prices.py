@@ -5,6 +5,7 @@ import pandas as pd
 
 from .. import flags, quoted, stats, units
 from ..document import Table
+from ..interval import ratio
 from ..load import Results
 
 AGAINST = "redis_list"
@@ -49,7 +50,7 @@ def prices(results: Results) -> pd.DataFrame:
                 continue
             base = best.loc[AGAINST]
             for line, point in best.iterrows():
-                share, low, high = _ratio(point, base, metric) if line != AGAINST else (1.0, np.nan, np.nan)
+                share, low, high = ratio(point, base, metric) if line != AGAINST else (1.0, np.nan, np.nan)
                 found.append(
                     {"line": line, "delivery": _promise(line, point), "payload": payload, "measure": measure}
                     | {"point": point, "share": share, "share_low": low, "share_high": high}
@@ -59,13 +60,6 @@ def prices(results: Results) -> pd.DataFrame:
 
 def _promise(line: str, point: pd.Series) -> str:
     return "effectively once, of results" if line != point["queue"] else point["delivery"]
-
-
-def _ratio(point: pd.Series, base: pd.Series, metric: str) -> tuple[float, float, float]:
-    """Of two medians, with the interval that their two give on a scale of logarithms."""
-    ratio = point[metric] / base[metric]
-    half = np.hypot(*(np.log(one[f"{metric}_high"] / one[f"{metric}_low"]) / 2 for one in (point, base)))
-    return ratio, ratio * np.exp(-half), ratio * np.exp(half)
 
 
 def table(found: pd.DataFrame) -> Table:

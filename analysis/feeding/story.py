@@ -9,10 +9,12 @@ from ..document import Block, Heading, Text
 from ..figures import Rendered
 from ..load import Results
 from ..report import picture
-from . import advice, capacity, choose, costs, open_load, tails
+from . import advice, capacity, choose, costs, open_load, tails, timeouts, transfers
 from .details import COUNTS, WRONG
 from .headline import headline
 from .plots import capacities, offered
+from .plots import timeouts as drawn_timeouts
+from .plots import transfers as drawn_transfers
 
 
 def warnings(results: Results) -> list[str]:
@@ -52,6 +54,10 @@ def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
     found += [(offered, Text(open_load.note(results), "note"))] if len(loads) else []
     if limits := tails.table(results, loads):
         found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
+    if best := transfers.places(results):
+        found += [(drawn_transfers, Text(transfers.NOTE, "note")), (drawn_transfers, transfers.table(results, best))]
+    if len(held := timeouts.lines(results)):
+        found += [(drawn_timeouts, Text(timeouts.NOTE, "note")), (drawn_timeouts, timeouts.table(results, held))]
     found += [(capacities, capacity.table(searched))] if len(searched) else []
     if len(searched) and (tries := capacity.evidence(searched, results.cells)):
         found += [(capacities, tries), (capacities, Text(capacity.evidence_note(searched, results.cells), "note"))]

@@ -1,0 +1,78 @@
+"""Response time and throughput against how long a batch is held back."""
+
+from itertools import cycle
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from ... import units
+from ...load import Results
+from ...plots.style import Drawing, log_axis
+from .. import open_load, timeouts
+from .styles import OTHER_QUEUES, Styles
+
+NAME, TITLE = "batch_timeout", "Batches held back: latency and throughput against the timeout"
+SIDES = (("p50", "response time, p50"), ("p99", "response time, p99"), ("messages_per_second", "came back, of what was due"))
+RATES = (("o", "-"), ("s", "--"), ("^", ":"), ("D", "-."), ("v", (0, (5, 1, 1, 1, 1, 1))))  # marker and line, the least first
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    found = timeouts.lines(results)
+    if found.empty:
+        return None
+    tasks = list(found["task"].unique())
+    looks = dict(zip(sorted(found["rate"].unique()), cycle(RATES)))
+    colours = _colours(found, styles)
+    figure, panels = styles.figure(13, 0.6 + 4.1 * len(tasks), rows=len(tasks), columns=len(SIDES))
+    for row, task in enumerate(tasks):
+        chosen = found[found["task"] == task]
+        steps = sorted(chosen[timeouts.AXIS].unique())
+        for axes, (metric, label) in zip(panels[len(SIDES) * row :], SIDES):
+            for line in timeouts.in_order(chosen):
+                first = line.iloc[0]
+                _line(axes, line, steps, metric, colours[first["variant"]], *looks[first["rate"]])
+            if metric in open_load.TIMES:
+                axes.set_yscale("log")
+                log_axis(axes.yaxis, units.nanoseconds)
+            else:
+                axes.set_ylim(bottom=0)
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: units.percent(share) if share else "0"))
+            # Places, not a scale: 0 has none on a logarithmic one.
+            axes.set_xticks(range(len(steps)), [f"{step:g}" for step in steps])
+            axes.set(xlabel="batch held back for (µs)", ylabel=label)
+            axes.set_title(task, loc="left")
+    styles.legend(figure, panels)
+    return Drawing(NAME, TITLE, CAPTION, figure)
+
+
+CAPTION = (
+    "Open loads: response time from when a message was due, so the time that a producer holds a batch back is in it. "
+    "Median of the repetitions, whiskers its 95 % interval. A line is one queue and transfer at one rate. Hollow: the "
+    "rate was not sustained, and the latency there only says how long the phase was."
+)
+
+
+def _colours(found: pd.DataFrame, styles: Styles) -> dict[str, str]:
+    """Each variant's own where it is free: two transfers of a queue share it, and here lines tell rates apart."""
+    taken: dict[str, str] = {}
+    for variant in found.sort_values("rank")["variant"].unique():
+        own = styles.line(variant)["color"]
+        spare = (colour for colour, _ in OTHER_QUEUES if colour not in taken.values())
+        taken[variant] = own if own not in taken.values() else next(spare, own)
+    return taken
+
+
+def _line(axes: Axes, line: pd.DataFrame, steps: list, metric: str, colour: str, marker: str, dash) -> None:
+    places = [steps.index(step) for step in line[timeouts.AXIS]]
+    whole = 1 if metric in open_load.TIMES else line["rate"].to_numpy()  # lines of all rates in one panel
+    values, low, high = (line[name].to_numpy() / whole for name in (metric, f"{metric}_low", f"{metric}_high"))
+    axes.errorbar(
+        places, values, yerr=[values - low, high - values], fmt="none", color=colour, elinewidth=1, capsize=2, alpha=0.6
+    )
+    label = f"{line['variant'].iloc[0]}, {units.tick(units.messages_per_second)(line['rate'].iloc[0])} due"
+    axes.plot(places, values, linestyle=dash, linewidth=1.5, color=colour)
+    axes.plot([], [], linestyle=dash, marker=marker, color=colour, label=label)  # whatever states there are
+    for place, value, state in zip(places, values, line["state"]):
+        face = colour if state == open_load.SUSTAINED else "white"
+        axes.plot([place], [value], marker, color=colour, markerfacecolor=face)

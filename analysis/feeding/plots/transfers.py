@@ -1,0 +1,95 @@
+"""Which transfer is best for a payload and batch: a grid of winners, coloured by their names, with how far the next one
+is behind."""
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from ... import units
+from ...load import Results
+from ...plots.style import Drawing
+from .. import transfers
+from .styles import Styles
+
+NAME, TITLE = "transfers", "The best transfer by payload and batch"
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, which a dark screen exchanges
+# A cell's colour and that of its text. The name stands in the cell, so the colours only help to see regions.
+COLOURS = {
+    "pinned": ("#0072B2", ON_DIM),
+    "mapped": ("#E69F00", ON_BRIGHT),
+    "double_buffer": ("#56B4E9", ON_BRIGHT),
+    "ring_buffer": ("#009E73", ON_BRIGHT),
+    "graph": ("#D55E00", ON_BRIGHT),
+    "batched_copy": ("#CC79A7", ON_BRIGHT),
+    "gather": ("#F0E442", ON_BRIGHT),
+    "bulk_async": ("#8A7F00", ON_BRIGHT),
+    "stream_ordered": ("#999999", ON_BRIGHT),
+}
+OTHER = ("#7F7F7F", ON_BRIGHT)
+LONGEST = 15  # characters of a line that fits a cell on a phone
+
+
+def draw(results: Results, styles: Styles) -> Drawing | None:
+    found = transfers.places(results)
+    if not found:
+        return None
+    queues = list(dict.fromkeys(place.queue for place in found))
+    payloads = sorted({place.payload for place in found})
+    batches = sorted({place.batch for place in found})
+    shape = (1.4 + 2.1 * len(batches)) * len(queues), 1 + 1.15 * len(payloads)
+    figure, panels = styles.figure(*shape, columns=len(queues))
+    for axes, queue in zip(panels, queues):
+        for place in found:
+            if place.queue == queue:
+                _cell(axes, batches.index(place.batch), payloads.index(place.payload), place)
+        axes.set_xlim(-0.5, len(batches) - 0.5)
+        axes.set_ylim(-0.5, len(payloads) - 0.5)
+        axes.set_xticks(range(len(batches)), [f"{batch:g}" for batch in batches])
+        axes.set_yticks(range(len(payloads)), [units.size(payload) for payload in payloads])
+        axes.set(xlabel="batch (messages)", ylabel="payload")
+        axes.set_title(queue, loc="left")
+        axes.grid(visible=False)
+    return Drawing(NAME, TITLE, _caption(found), figure)
+
+
+def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
+    colour, ink = COLOURS.get(place.best["transfer"], OTHER)
+    axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=colour, edgecolor="none"))
+    lines = said(place)
+    axes.text(column, row, "\n".join(["", *lines[1:]]), ha="center", va="center", fontsize=8.5, color=ink)
+    above = 0.6 * 8.5 * 1.2 * (len(lines) - 1)  # points from the middle of all lines to that of the first one
+    axes.annotate(
+        lines[0], (column, row), (0, above), textcoords="offset points", ha="center", va="center", fontsize=9.5,
+        fontweight="bold", color=ink,
+    )  # fmt: skip
+
+
+def said(place: transfers.Place) -> list[str]:
+    """What stands in a cell, line by line."""
+    best, second = place.best, place.second
+    lines = [best["transfer"], ("≥ " if best["limited"] else "") + units.messages_per_second(best[transfers.METRIC])]
+    if "throughput" in best["unstable"]:
+        lines.append("unstable")
+    if second is None:
+        lines.append("alone")
+    else:
+        times = f"{units.ratio(best[transfers.METRIC] / second[transfers.METRIC])} ×" if place.clear else "unclear:"
+        line = f"{times} {second['transfer']}"
+        lines += [line] if len(line) <= LONGEST else [times, second["transfer"]]
+    if place.auto is not None:
+        lines.append(f"auto {units.ratio(place.auto[transfers.METRIC] / best[transfers.METRIC])}")
+    return lines
+
+
+def _caption(found: list[transfers.Place]) -> str:
+    told = (
+        "In each cell the transfer of most verified messages a second, each with the settings that a search found there, "
+        "measured afresh (medians). Below its rate: how many times faster it is than the next transfer; unclear: their "
+        "95 % intervals overlap. No cell: not measured."
+    )
+    if any(place.best["limited"] for place in found):
+        told += " ≥: the load generator was the limit."
+    if any(place.auto is not None for place in found):
+        told += " auto: the rate of the transfer that the machine's floors chose, over the best one's."
+    if any("throughput" in place.best["unstable"] for place in found):
+        told += " Unstable: the repetitions differ by 1.5 times or more."
+    return told

@@ -1,0 +1,187 @@
+"""The best transfer for each payload and batch: each transfer at the settings that a search found for it there, the
+best beside the next one and beside what `auto` chose."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .. import answer, interval, quoted, stability, stats, tables, units
+from ..document import Table, markdown_table
+from ..load import Results
+
+AUTO = "auto"
+METRIC = "messages_per_second"
+PLACE = ("queue", "payload_bytes", "batch")
+SETTINGS = ("window", "producers", "workers")
+NOTE = (
+    f"{quoted.NOTE} Each transfer stands with the settings that a search found for this payload and batch, measured "
+    "afresh. Ratio: how many times faster the best is, its interval from those of both. Unclear: the two intervals "
+    "overlap, or a single repetition has none. At least: the load generator was the limit, not the transfer. auto "
+    "chooses by the machine's floors; its rate is set against the best one's and competes with none. Bytes are payload "
+    "bytes one way."
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One payload and batch of a queue: its transfers' points, the best first."""
+
+    queue: str
+    payload: int
+    batch: int
+    ranked: list[pd.Series]
+    auto: pd.Series | None
+    chosen: str  # by `auto`; empty where no row tells
+
+    @property
+    def best(self) -> pd.Series:
+        return self.ranked[0]
+
+    @property
+    def second(self) -> pd.Series | None:
+        return self.ranked[1] if len(self.ranked) > 1 else None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the best is told apart from the next one."""
+        return self.second is not None and above(self.best, self.second)
+
+
+def above(first: pd.Series, second: pd.Series) -> bool:
+    """Never, where an interval is missing, or where the second's rate is only known to be so high at least."""
+    return bool(first[f"{METRIC}_low"] > second[f"{METRIC}_high"]) and not second["limited"]
+
+
+def places(results: Results) -> list[Place]:
+    """In the order of queues, payloads and batches. Nothing where no two transfers compete anywhere."""
+    points = _found(results)
+    if points.empty:
+        return []
+    several = []
+    for (queue, payload, batch), some in points.groupby(list(PLACE)):
+        ranked = some.sort_values(METRIC, ascending=False, kind="stable").drop_duplicates("transfer")
+        own = [point for _, point in ranked[ranked["transfer"] == AUTO].iterrows()]
+        rest = [point for _, point in ranked[ranked["transfer"] != AUTO].iterrows()]
+        if rest:
+            auto = own[0] if own else None
+            several.append(Place(queue, payload, batch, rest, auto, "" if auto is None else _chosen(results, auto)))
+    return several if any(place.second is not None for place in several) else []
+
+
+def _found(results: Results) -> pd.DataFrame:
+    """The points that searches found, of those searches that had their batch given: what `quick` finds for a payload
+    has a batch of its own for each transfer, so it says nothing of a batch."""
+    settings = _settings(results)
+    if not settings:
+        return pd.DataFrame()
+    cells = results.closed.cells
+    fresh = cells[[_key(results, cell) in settings for cell in cells.to_dict("records")]]
+    measured: dict[tuple, set] = {}
+    for queue, transfer, payload, batch in zip(*(fresh[axis] for axis in ("queue", "transfer", *PLACE[1:]))):
+        measured.setdefault((queue, transfer, payload), set()).add(batch)
+    tried: dict[tuple, set] = {}
+    for one in results.tried:
+        tried.setdefault((one["queue"], one["transfer"], one["payload_bytes"]), set()).add(one["batch"])
+    given = {variant for variant, batches in tried.items() if batches <= measured.get(variant, set())}
+    points = answer.usable(results.closed)
+    if points.empty:
+        return points
+    kept = [
+        point["transfer"] != "none"
+        and (point["queue"], point["transfer"], point["payload_bytes"]) in given
+        and _key(results, point) in settings
+        for point in points.to_dict("records")
+    ]
+    return points[kept].dropna(subset=[METRIC])
+
+
+def _settings(results: Results) -> set[tuple]:
+    experiment = results.experiment
+    return {
+        tuple(one[axis] if axis in one else experiment.missing(axis, one) for axis in results.axes)
+        for one in results.tried
+    }
+
+
+def _key(results: Results, point: dict) -> tuple:
+    return tuple(point[axis] for axis in results.axes)
+
+
+def _chosen(results: Results, auto: pd.Series) -> str:
+    """Which transfer `auto` took; of repetitions that took different ones, all."""
+    told = [one.get("transfer", "") for one in results.cells.loc[auto["members"], "chosen"]]
+    return " or ".join(dict.fromkeys(one for one in told if one))
+
+
+def table(results: Results, found: list[Place]) -> Table:
+    """A line a payload and batch."""
+    queues = len({place.queue for place in found}) > 1
+    rows = [
+        [
+            *([place.queue] if queues else []),
+            units.size(place.payload),
+            units.number(place.batch),
+            _who(results, place.best),
+            rate(place.best),
+            bound(place.best) + quoted.figure(units.bytes_per_second, place.best, "bytes_per_second"),
+            *_next(results, place),
+            *_auto(place),
+        ]
+        for place in found
+    ]
+    first = [*(["queue"] if queues else []), "payload", "batch"]
+    columns = [*first, "best transfer", "messages", "bytes", "runner-up", "its messages", "ratio"]
+    columns += ["auto chose", "auto / best"]
+    at = len(first)
+    return Table(columns, rows, {at - 2, at - 1, at + 1, at + 2, at + 4, at + 5, at + 7})
+
+
+def _who(results: Results, point: pd.Series) -> str:
+    """A transfer with its settings: those that every search varies, and its own axes."""
+    known = results.experiment.axes
+    own = [axis for axis in results.axes if axis in known and point["transfer"] in known[axis].owners]
+    shown = [*SETTINGS, *(axis for axis in own if axis not in SETTINGS)]
+    return f"{point['transfer']}\n{tables.place(results, point, shown)}".strip()
+
+
+def bound(point: pd.Series) -> str:
+    return "at least " if point["limited"] else ""
+
+
+def rate(point: pd.Series) -> str:
+    said = bound(point) + quoted.figure(units.messages_per_second, point, METRIC)
+    alone = "\none repetition" if point["repetitions"] == 1 else ""
+    return f"{said}{alone}{stability.mark(point, 'throughput')}"
+
+
+def _next(results: Results, place: Place) -> list[str]:
+    second = place.second
+    if second is None:
+        return ["nothing else was measured", units.NOTHING, units.NOTHING]
+    doubt = "" if place.clear else "\nunclear"
+    return [_who(results, second), rate(second), _share(place.best, second) + doubt]
+
+
+def _auto(place: Place) -> list[str]:
+    if place.auto is None:
+        return [units.NOTHING, units.NOTHING]
+    return [place.chosen or units.NOTHING, _share(place.auto, place.best) + stability.mark(place.auto, "throughput")]
+
+
+def _share(one: pd.Series, other: pd.Series) -> str:
+    """The ratio of their rates. Where the load generator limited one of them, the ratio is only bounded; where it
+    limited both, nothing is known of it."""
+    if one["limited"] and other["limited"]:
+        return units.NOTHING
+    bounded = "at least " if one["limited"] else "at most " if other["limited"] else ""
+    return bounded + units.spread(units.ratio, *interval.ratio(one, other, METRIC))
+
+
+def note(results: Results) -> str:
+    return " ".join([NOTE, *stats.explained(results.closed)])
+
+
+def text(results: Results) -> list[str]:
+    """The block's parts, but for its pictures; nothing where there are no such rows."""
+    found = places(results)
+    return [markdown_table(table(results, found)), note(results)] if found else []
