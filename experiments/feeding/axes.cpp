@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/threads.hpp"
+#include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/mix.hpp"
-#include "experiments/feeding/schedule.hpp"
 #include "experiments/feeding/trace_file.hpp"
 #include "kernels/payload/stamped.hpp"
 #include "variants/queue.hpp"

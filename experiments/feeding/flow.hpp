@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/counts.hpp"
-#include "experiments/feeding/schedule.hpp"
 #include "experiments/feeding/stage_times.hpp"
 #include "experiments/feeding/tracker.hpp"
 #include "experiments/measure/histogram.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/feeding/schedule.hpp"
+#include "experiments/feeding/arrivals.hpp"
 
 namespace feedrate {
 

@@ -1,4 +1,4 @@
-#include "experiments/feeding/schedule.hpp"
+#include "experiments/feeding/arrivals.hpp"
 
 #include <gtest/gtest.h>
 
