@@ -2,31 +2,37 @@
 
 from pathlib import Path
 
-from . import answer, plain, stats
+from . import answer, plain, sections, stats
 from .document import Table, markdown, markdown_table, without_links
 from .errors import BadInput
 from .figures import links, pngs
 from .files import write_all
-from .load import Results, load, load_all
+from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
 from .feeding.headline import headline
-from .feeding.plots import ALL, capacities, draw_all, load_stages, offered
+from .feeding.plots import ALL, capacities, load_stages, offered
 from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
 from .feeding.plots import transfers as drawn_transfers
 from .feeding.ring.block import ring_text
 from .feeding.ring.pair import pair_text
 from .feeding.story import headline_note
+from .overlap import plots as drawn_overlap
+from .overlap import story as overlap
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
-    """Writes the PNGs and headline.md; returns their paths."""
-    results = load([directory])
-    target = Path(out)
-    headline = {target / "headline.md": headline_text(results) + "\n"}
-    return write_all(pngs(draw_all(results), target) | headline)
+    """Writes the PNGs of every experiment, and of feeding headline.md; returns their paths."""
+    target, contents = Path(out), {}
+    for name, results in load_all([directory]).items():
+        contents |= pngs(sections.of(name).draw(results), target)
+        if name == FEEDING:
+            contents[target / "headline.md"] = headline_text(results) + "\n"
+    if not contents:
+        raise BadInput("DIR", directory, "holds rows of no experiment with figures", "rows of feeding or overlap")
+    return write_all(contents)
 
 
 def headline_text(results: Results) -> str:
@@ -75,9 +81,11 @@ def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
 
 
 def _best_block(directory: str, readme: Path, figures: str | None) -> str:
-    """The best variant of each headline figure, of the folder's first experiment."""
-    results = next(iter(load_all([directory]).values()))
-    return told(results, [markdown(block) for block in answer.blocks(results, answer.general(results.experiment))[1:]])
+    """The best variant by each of its questions, or of each headline figure, of the folder's first experiment."""
+    name, results = next(iter(load_all([directory]).items()))
+    own = sections.of(name).answer
+    found = own(results) if own else answer.blocks(results, answer.general(results.experiment))
+    return told(results, [markdown(block) for block in found[1:]])
 
 
 def _points_block(directory: str, readme: Path, figures: str | None) -> str:
@@ -136,6 +144,12 @@ def _timeout_block(directory: str, readme: Path, figures: str | None) -> str:
     return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_timeouts,))])
 
 
+def _strategies_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory], experiment="overlap")
+    parts = _of(overlap.text(results), directory, "holds no row of overlap that counts", "rows of `overlap`")
+    return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn_overlap.ALL)])
+
+
 def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
     """A block's text, which there must be."""
     if not parts:
@@ -155,4 +169,5 @@ BLOCKS = {
     "prices": _prices_block,
     "transfers": _transfers_block,
     "batch_timeout": _timeout_block,
+    "strategies": _strategies_block,
 }

@@ -144,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--out", metavar="PATH", required=True, help="the JSON file, or the logs' directory, to write")
 
-    figures = commands.add_parser("figures", help="write only the PNGs, and the headline table as headline.md")
+    figures = commands.add_parser("figures", help="write only the PNGs, and of feeding the headline table as headline.md")
     figures.add_argument("directory", metavar="DIR", help="a directory that holds rows.jsonl")
     figures.add_argument("--out", metavar="DIR", required=True, help="where to write")
 
@@ -160,7 +160,7 @@ def parser() -> argparse.ArgumentParser:
         help="which block, between <!-- BLOCK:begin --> and <!-- BLOCK:end -->: the best of each figure and every "
         "point (of any experiment); of feeding what is best for which messages, the figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
         "saturation, which queue keeps which bound, what delivery guarantees cost, which transfer "
-        "is best for which payload and batch, or what holding batches back does",
+        "is best for which payload and batch, what holding batches back does; of overlap what each strategy makes of a pipeline",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")

@@ -3,7 +3,7 @@
 On logarithms: the median's, with Student's t and the moderated variance of the point's repetitions. What other methods
 cover, by simulation (tests/analysis/test_interval.py): the percentile bootstrap of two to five repetitions 50 to 95 %,
 a point's own t 95 % with ends three times as far apart where there are two; this one 93 to 98 %, and of the noisiest
-fifth of the points 77 to 94 %.
+fifth of the points 77 to 94 %. Figures that may be 0 or less have no logarithms: theirs are taken on the values.
 
 Repetitions of one point understate what a point's figure varies by: two points of equal settings that one run measured
 apart may differ more. Where a run holds such points, their variance is part of every interval of the run.
@@ -44,10 +44,12 @@ def between(means: np.ndarray, variances: np.ndarray, groups: np.ndarray) -> Bet
 
 
 def ends(
-    medians: np.ndarray, means: np.ndarray, variances: np.ndarray, counts: np.ndarray, groups: np.ndarray, rounded: bool
-) -> tuple[np.ndarray, np.ndarray, Between]:
+    medians: np.ndarray, means: np.ndarray, variances: np.ndarray, counts: np.ndarray, groups: np.ndarray, rounded: bool,
+    linear: bool = False,
+) -> tuple[np.ndarray, np.ndarray, Between]:  # fmt: skip
     """Both ends for each point, and what its settings measured apart add. `means`, `variances`: of the repetitions'
-    logarithms; `counts`: of the repetitions; `rounded`: to a histogram's buckets. NaN of a single repetition."""
+    logarithms, or with `linear` of the values; `counts`: of the repetitions; `rounded`: to a histogram's buckets. NaN of
+    a single repetition."""
     moderated, freedom = moderate(np.asarray(variances, float), np.asarray(counts, float) - 1)
     share = np.array([OF_MEDIAN.get(int(count), np.pi / 2) for count in counts]) / np.maximum(counts, 1)
     apart = between(np.asarray(means, float), moderated / np.maximum(counts, 1), groups)
@@ -57,6 +59,8 @@ def ends(
         estimated = own**2 / freedom + (apart.variance**2 / apart.freedom if apart.freedom else 0)
         effective = np.where(estimated > 0, total**2 / estimated, np.inf)
     reach = np.where(np.isfinite(total), student.ppf((1 + CONFIDENCE) / 2, effective) * np.sqrt(total), np.nan)
+    if linear:
+        return medians - reach, medians + reach, apart
     return medians * np.exp(-reach), medians * np.exp(reach), apart
 
 

@@ -1,6 +1,6 @@
 """Repetitions into points with intervals, points into the ones worth naming, and an interval over points."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -45,7 +45,8 @@ def _points(results: Results) -> pd.DataFrame:
     every = results.cells.groupby(keys, sort=False, dropna=False)
     found = judged(results.experiment, found, ends(every)).reset_index()
     settings = equal_settings(results, found)
-    return with_intervals(found, valid, results.experiment.columns, settings, rounded(results))
+    linear = sections.of(results.experiment.name).linear
+    return with_intervals(found, valid, results.experiment.columns, settings, rounded(results), linear)
 
 
 def ranges(groups, columns: Sequence[str]) -> pd.DataFrame:
@@ -56,10 +57,11 @@ def ranges(groups, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def with_intervals(
-    found: pd.DataFrame, cells: pd.DataFrame, columns: Iterable[str], settings: np.ndarray, rounded: set[str]
-) -> pd.DataFrame:
+    found: pd.DataFrame, cells: pd.DataFrame, columns: Iterable[str], settings: np.ndarray, rounded: set[str],
+    linear: Collection[str] = (),
+) -> pd.DataFrame:  # fmt: skip
     """`found` with `<column>_low` and `<column>_high`. `settings`: equal numbers where points have equal ones;
-    `rounded`: the columns of percentiles."""
+    `rounded`: the columns of percentiles; `linear`: those whose noise adds, and does not multiply."""
     if found.empty:
         return found.assign(**{f"{column}_{end}": [] for column in columns for end in ("low", "high")})
     owner = {row: place for place, members in enumerate(found["members"]) for row in members}
@@ -68,13 +70,14 @@ def with_intervals(
     added = {}
     for column in columns:
         values = cells[column].astype(float)
-        logs = np.log(values.where((values > 0) & np.isfinite(values)))
-        some = logs.groupby(places).agg(["mean", "var", "count"]).reindex(range(len(found)))
+        adds = column in linear
+        usable = values.where(np.isfinite(values) & (adds | (values > 0)))
+        some = (usable if adds else np.log(usable)).groupby(places).agg(["mean", "var", "count"]).reindex(range(len(found)))
         whole = some["count"].to_numpy() == found["repetitions"].to_numpy()  # else some value has no logarithm
         variances = some["var"].where(whole).to_numpy()
         low, high, _ = interval.ends(
             found[column].to_numpy(float), some["mean"].to_numpy(), variances, some["count"].to_numpy(), settings,
-            column in rounded,
+            column in rounded, adds,
         )  # fmt: skip
         added |= {f"{column}_low": low, f"{column}_high": high}
     return pd.concat([found, pd.DataFrame(added, index=found.index)], axis=1)

@@ -115,7 +115,8 @@ def spread(formatter, value, low, high) -> str:
     unit = text.partition(" ")[2]
     if unit and all(end.partition(" ")[2] == unit for end in ends):
         ends = [end.partition(" ")[0] for end in ends]
-    return f"{text} ({ends[0]}–{ends[1]})"
+    dash = " to " if any(end.startswith("-") for end in ends) else "–"
+    return f"{text} ({ends[0]}{dash}{ends[1]})"
 
 
 def plus_minus(formatter, value, half) -> str:

@@ -19,6 +19,8 @@ class Section:
     columns: Callable[[dict], dict] = lambda row: {}
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None
+    # The figures that may be 0 or less: their intervals are not taken on logarithms.
+    linear: tuple[str, ...] = ()
     # Comparing. By figure the percentiles that are judged ('' of a number), where not those that every experiment has.
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Words. `names`: of axes whose own name says too little; `said`: how an axis is said with its value.

@@ -46,3 +46,7 @@ def test_spread_says_the_unit_once():
 def test_words_drop_the_unit():
     assert units.words("copy_engine_h2d_bytes_per_second") == "copy engine h2d"
     assert units.words("launch_sync_ns") == "launch sync"
+
+
+def test_a_range_with_a_negative_end_has_no_dash():
+    assert units.spread(units.ratio, 0.02, -0.1, 0.14) == "0.0200 (-0.100 to 0.140)"

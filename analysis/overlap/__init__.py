@@ -1,0 +1,1 @@
+"""What the report says of the experiment `overlap`: how much of the possible overlap each strategy reaches."""

@@ -1,0 +1,29 @@
+"""What a cell of `overlap` tells besides its figures: its stages, and where there is nothing to save."""
+
+from .. import units
+
+LINEAR = ("overlap_efficiency", "overlap_efficiency_alone")
+COMPARED = {"overlap_efficiency": ()}  # a ratio of two efficiencies says nothing where they may be 0; the speedup is judged
+SAID = {
+    "stages": lambda value: f"{value:g} stages",
+    "items": lambda value: f"{value:g} items",
+    "cost_us": lambda value: f"{value:g} µs a kernel",
+    "stage_blocks": lambda value: f"{value:g} blocks a stage",
+    "balance": lambda value: f"cost {value}" if value == "even" else f"cost by {value}",
+}
+
+
+def columns(row: dict) -> dict:
+    details = row.get("details") or {}
+    return {"stages_told": details.get("stages") or [], "no_saving": details.get("no_saving") or {}}
+
+
+def doubt(row: dict) -> tuple[str, str] | None:
+    if (row.get("details") or {}).get("verified", {}).get("wrong", 0):
+        return "wrong_results", "items were wrong"
+    return None
+
+
+def size_and_cost(item_bytes: float, cost_us: float) -> str:
+    """A step of the axis of item sizes, along which the cost grows."""
+    return f"{units.size(item_bytes)}\n{cost_us:g} µs"

@@ -1,0 +1,62 @@
+"""How much of the possible overlap each strategy reaches, a panel a pipeline."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ... import tables
+from ...load import Results
+from ...plots.style import Drawing
+from .. import points as overlap
+from .. import strategies
+from .styles import EDGE, LEAST, clipped, look, panels, reach
+
+NAME, TITLE = "overlap_strategies", "Overlap efficiency by strategy"
+# Which column, how far from the line's middle, and whether the mark is filled.
+KINDS = ((overlap.EFFICIENCY, 0.13, True), (overlap.ALONE, -0.13, False))
+
+
+def draw(results: Results, narrow: bool) -> Drawing | None:
+    measured = overlap.read(results)
+    names = overlap.pipelines(measured)
+    if not names:
+        return None
+    shared = {name: overlap.compared(results, measured[measured["pipeline"] == name]) for name in names}
+    most = max(len(points) for points in shared.values())
+    figure, axes = panels(len(names), 4.6, 1.4 + 0.5 * most, narrow)
+    for one, (name, points) in zip(axes, shared.items()):
+        _panel(one, results, points)
+        one.set_ylim(most - 0.4, -0.6)
+        told = [axis for axis in overlap.setting_axes(results) if axis not in ("device", "items", "stage_blocks")]
+        one.set_title(f"{name}\n{tables.place(results, points.iloc[0], told)}", loc="left", fontsize=10.5)
+    return Drawing(NAME, TITLE, CAPTION, figure)
+
+
+CAPTION = (
+    "Of the time that overlapping could save, the share that is saved: 0 is serial, 1 all of it (lines). Filled: what "
+    "could be saved is taken from the stages' times beside each other, hollow: from their times alone. Medians of the "
+    "repetitions; lines through the marks: the 95 % interval. Strategies "
+    f"with a depth have the standard one. What lies below {LEAST:g} is drawn there, with its value."
+)
+
+
+def _panel(axes: Axes, results: Results, points: pd.DataFrame) -> None:
+    for place, (_, point) in enumerate(points.iterrows()):
+        colour, marker = look(point["strategy"])
+        for column, shift, filled in KINDS:
+            value, y = point[column], place - shift  # upside down: the first strategy stands above
+            if value != value:
+                if strategies.nothing_to_save(results, point, column)[1]:
+                    axes.annotate("nothing to save", (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8)
+                continue
+            axes.plot(clipped(reach(point, column)), [y, y], color=colour, linewidth=1)
+            face = {} if filled or marker == "x" else {"markerfacecolor": "white"}
+            at = clipped([value])
+            axes.plot(at, [y], marker=marker if value >= LEAST else "<", color=colour, **face)
+            if filled or value < LEAST:
+                axes.annotate(f"{value:.2f}", (at[0], y), (0, 4), textcoords="offset points", ha="center", fontsize=8)
+    for edge in (0, 1):
+        axes.axvline(edge, color=EDGE, linewidth=0.9, zorder=1)
+    axes.set_xlim(min(-0.1, axes.get_xlim()[0]), max(1.15, axes.get_xlim()[1]))
+    axes.set_yticks(range(len(points)), points["variant"])
+    axes.set_xlabel("overlap efficiency")
+    axes.grid(axis="y", visible=False)

@@ -1,0 +1,46 @@
+"""The look of each strategy, the same in every figure: a colour and a marker."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...plots.style import NARROW, STACKED, new_figure
+
+LOOKS = {
+    "serial": ("#7F7F7F", "x"),
+    "two_stream": ("#CC79A7", "D"),
+    "ping_pong": ("#E69F00", "v"),
+    "ring": ("#D55E00", "o"),
+    "graph": ("#0072B2", "s"),
+    "pdl": ("#56B4E9", "P"),
+    "persistent": ("#009E73", "^"),
+    "peer_copy": ("#8A7F00", "h"),
+    "peer_load": ("#000000", "*"),
+}
+OTHER = ("#999999", "p")
+EDGE = "#555555"  # the lines of no overlap and of all of it
+LEAST = -0.5  # what is below is drawn here, with its value: a strategy that loses much would squeeze all the others
+
+
+def look(strategy: str) -> tuple[str, str]:
+    return LOOKS.get(strategy, OTHER)
+
+
+def panels(count: int, width: float, height: float, narrow: bool, **options) -> tuple[Figure, list[Axes]]:
+    """Panels beside each other, or on a phone below each other; size of one in inches."""
+    if not narrow:
+        return new_figure(width * count, height, columns=count, **options)
+    figure, axes = new_figure(NARROW, height * count * STACKED, rows=count)
+    figure.set_layout_engine("tight")
+    return figure, axes
+
+
+def reach(point: pd.Series, column: str) -> tuple[float, float]:
+    """The ends of the interval, or of the range where there is none: not every repetition had something to save."""
+    low, high = (point[f"{column}_{end}"] for end in ("low", "high"))
+    return (low, high) if low == low else (point[f"{column}_least"], point[f"{column}_greatest"])
+
+
+def clipped(values) -> np.ndarray:
+    return np.maximum(np.asarray(values, float), LEAST)

@@ -1,0 +1,102 @@
+"""A table a pipeline: what each strategy makes of the same stages."""
+
+import numpy as np
+import pandas as pd
+
+from .. import quoted, stability, stats, tables, units
+from ..document import Block, Heading, Table, Text
+from ..load import Results
+from . import points as overlap
+
+COLUMNS = [
+    "strategy", "items a second", "speedup", "overlap efficiency", "by stages alone", "stages, alone", "beside each other",
+]  # fmt: skip
+NOTE = (
+    f"{quoted.NOTE} A strategy with axes of its own (depth) stands with their standard values. Speedup: the time of a "
+    "run of serial over that of a run of the strategy, by turns. Overlap efficiency: of the time that overlapping could "
+    "save, the share that the strategy saves; what could be saved is taken from the stages' times beside each other, in "
+    "the next column from their times alone; where overlapping could save less than a tenth of serial's time, there is no "
+    "efficiency. Stages: the time of an item in each, medians of the rows."
+)
+
+
+def blocks(results: Results) -> list[Block]:
+    """Nothing where no row counts."""
+    measured = overlap.read(results)
+    found: list[Block] = []
+    for pipeline in overlap.pipelines(measured):
+        some = measured[measured["pipeline"] == pipeline]
+        found += [Heading(f"Pipeline {pipeline}"), Text(_where(results, some)), table(results, pipeline, some)]
+    return [*found, Text(" ".join([NOTE, *stats.explained(results)]), "note")] if found else []
+
+
+def _where(results: Results, some: pd.DataFrame) -> str:
+    """The setting that the strategies share, in words."""
+    first = overlap.compared(results, some).iloc[0]
+    return f"All with {tables.place(results, first, _told(results))}, unless a line says otherwise."
+
+
+def _told(results: Results) -> list[str]:
+    return [axis for axis in overlap.setting_axes(results) if axis != "device"]
+
+
+def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
+    """A line a strategy. One that was not measured at the setting of the others has a line for each that it was
+    measured at; one that could not run says why."""
+    shared = overlap.compared(results, some)
+    rest = overlap.standard(results, some[~some["strategy"].isin(shared["strategy"])])
+    rows = [[point["variant"], *_figures(results, point)] for _, point in shared.iterrows()]
+    rows += [
+        [f"{point['variant']}\n{tables.place(results, point, _told(results))}", *_figures(results, point)]
+        for _, point in rest.iterrows()
+    ]
+    cells = results.cells[(results.cells["pipeline"] == pipeline) & ~results.cells["strategy"].isin(some["strategy"])]
+    for variant, without in sorted(cells.groupby("variant"), key=lambda one: overlap.place(one[1]["strategy"].iloc[0])):
+        first = without.iloc[0]
+        rows.append([variant, f"{first['status']}: {first['reason']}", *[units.NOTHING] * (len(COLUMNS) - 2)])
+    return Table(COLUMNS, rows, set(range(1, len(COLUMNS))))
+
+
+def _figures(results: Results, point: pd.Series) -> list[str]:
+    rate = results.experiment.rate
+    items = quoted.figure(results.experiment.formatter(rate), point, rate) + stability.mark(point, "throughput")
+    speedup = ratio(point, "speedup")
+    shares = [efficiency(results, point, column) for column in (overlap.EFFICIENCY, overlap.ALONE)]
+    times = stage_times(results, point)
+    alone, beside = ("\n".join(f"{name} {units.nanoseconds(one[kind])}" for name, one in times.items()) for kind in (0, 1))
+    return [items, speedup, *shares, alone or units.NOTHING, beside or units.NOTHING]
+
+
+def efficiency(results: Results, point: pd.Series, column: str) -> str:
+    """With its interval, and in how many repetitions there was something to save, where it was not in all."""
+    saved, without = nothing_to_save(results, point, column)
+    if point[column] != point[column]:
+        return units.NOTHING if saved is None else f"{units.NOTHING}\n{_most(saved)} to save"
+    some = f"\nin {point['repetitions'] - without} of {point['repetitions']} repetitions" if without else ""
+    return ratio(point, column) + some
+
+
+def ratio(point: pd.Series, column: str) -> str:
+    """What is the same by its definition, as those of serial are, has no interval."""
+    if point["strategy"] == "serial" and point[f"{column}_least"] == point[f"{column}_greatest"]:
+        return f"{point[column]:g}"
+    return quoted.figure(units.ratio, point, column)
+
+
+def _most(saved: float) -> str:
+    return units.percent(saved) if saved > 0 else "nothing"
+
+
+def nothing_to_save(results: Results, point: pd.Series, column: str) -> tuple[float | None, int]:
+    """The share of serial's time that overlapping could save, where rows say that it is too little, and how many do."""
+    told = [one[column] for one in results.cells.loc[point["members"], "no_saving"] if column in one]
+    return (float(np.median(told)) if told else None), len(told)
+
+
+def stage_times(results: Results, point: pd.Series) -> dict[str, tuple[float, float]]:
+    """The stages' times (ns an item), alone and beside each other, medians of the point's rows."""
+    told = pd.DataFrame([stage for row in results.cells.loc[point["members"], "stages_told"] for stage in row])
+    if told.empty:
+        return {}
+    medians = told.groupby("name", sort=False)[["alone_ns", "contended_ns"]].median()
+    return {name: (one.alone_ns, one.contended_ns) for name, one in zip(medians.index, medians.itertuples())}
