@@ -49,7 +49,7 @@ def table(results: Results, found: pd.DataFrame) -> Table:
     rows = []
     for line in in_order(found):
         for _, point in line.iterrows():
-            back = quoted.figure(units.messages_per_second, point, "messages_per_second")
+            back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
             rows.append(
                 [
                     point["task"],

@@ -16,7 +16,7 @@ SETTINGS = ("window", "producers", "workers")
 NOTE = (
     f"{quoted.NOTE} Each transfer stands with the settings that a search found for this payload and batch, measured "
     "afresh. Ratio: how many times faster the best is, its interval from those of both. Unclear: the two intervals "
-    "overlap, or a single repetition has none. At least: the load generator was the limit, not the transfer. auto "
+    "overlap, or a single repetition has none. auto "
     "chooses by the machine's floors; its rate is set against the best one's and competes with none. Bytes are payload "
     "bytes one way."
 )
@@ -123,7 +123,7 @@ def table(results: Results, found: list[Place]) -> Table:
             units.number(place.batch),
             _who(results, place.best),
             rate(place.best),
-            bound(place.best) + quoted.figure(units.bytes_per_second, place.best, "bytes_per_second"),
+            quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True),
             *_next(results, place),
             *_auto(place),
         ]
@@ -144,12 +144,8 @@ def _who(results: Results, point: pd.Series) -> str:
     return f"{point['transfer']}\n{tables.place(results, point, shown)}".strip()
 
 
-def bound(point: pd.Series) -> str:
-    return "at least " if point["limited"] else ""
-
-
 def rate(point: pd.Series) -> str:
-    said = bound(point) + quoted.figure(units.messages_per_second, point, METRIC)
+    said = quoted.figure(units.messages_per_second, point, METRIC, True)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     return f"{said}{alone}{stability.mark(point, 'throughput')}"
 

@@ -59,7 +59,7 @@ def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
 
 def _figures(results: Results, point: pd.Series) -> list[str]:
     rate = results.experiment.rate
-    items = quoted.figure(results.experiment.formatter(rate), point, rate) + stability.mark(point, "throughput")
+    items = quoted.figure(results.experiment.formatter(rate), point, rate, True) + stability.mark(point, "throughput")
     speedup = ratio(point, "speedup")
     shares = [efficiency(results, point, column) for column in (overlap.EFFICIENCY, overlap.ALONE)]
     times = stage_times(results, point)
@@ -80,7 +80,7 @@ def ratio(point: pd.Series, column: str) -> str:
     """What is the same by its definition, as those of serial are, has no interval."""
     if point["strategy"] == "serial" and point[f"{column}_least"] == point[f"{column}_greatest"]:
         return f"{point[column]:g}"
-    return quoted.figure(units.ratio, point, column)
+    return quoted.figure(units.ratio, point, column, True)
 
 
 def _most(saved: float) -> str:

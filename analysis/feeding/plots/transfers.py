@@ -4,7 +4,7 @@ is behind."""
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from ... import units
+from ... import quoted, units
 from ...load import Results
 from ...plots.style import Drawing
 from .. import transfers
@@ -66,7 +66,7 @@ def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
 def said(place: transfers.Place) -> list[str]:
     """What stands in a cell, line by line."""
     best, second = place.best, place.second
-    lines = [best["transfer"], ("≥ " if best["limited"] else "") + units.messages_per_second(best[transfers.METRIC])]
+    lines = [best["transfer"], quoted.sign(best, True) + units.messages_per_second(best[transfers.METRIC])]
     if "throughput" in best["unstable"]:
         lines.append("unstable")
     if second is None:
@@ -86,8 +86,6 @@ def _caption(found: list[transfers.Place]) -> str:
         "measured afresh (medians). Below its rate: how many times faster it is than the next transfer; unclear: their "
         "95 % intervals overlap. No cell: not measured."
     )
-    if any(place.best["limited"] for place in found):
-        told += " ≥: the load generator was the limit."
     if any(place.auto is not None for place in found):
         told += " auto: the rate of the transfer that the machine's floors chose, over the best one's."
     if any("throughput" in place.best["unstable"] for place in found):
