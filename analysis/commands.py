@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|needs …`."""
 
 import argparse
 import sys
@@ -16,6 +16,7 @@ from .feeding.ring.note import write_ring
 from .files import say
 from .gate import GRAMMAR, parse_margin
 from .report import write_report
+from .timeline import write_timeline
 from .verdict import RUN_NOISE
 
 
@@ -165,6 +166,21 @@ def parser() -> argparse.ArgumentParser:
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")
 
+    timeline = commands.add_parser(
+        "timeline",
+        help="draw what ran on the GPU, of several traces above each other",
+        description="Draws the GPU's tracks of timelines that `feedrate run --trace` wrote, one above the other with one "
+        "time axis and one scale, as one SVG file that is light or dark as the reader's system is.",
+    )
+    timeline.add_argument("traces", nargs="+", metavar="TRACE.json", help="a timeline; drawn in this order")
+    timeline.add_argument("--out", metavar="FILE.svg", required=True, help="the file to write")
+    timeline.add_argument(
+        "--milliseconds",
+        metavar="N",
+        type=float,
+        help="only so much of each, from the first work on the GPU on (default: all)",
+    )
+
     ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
     ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
     ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
@@ -232,6 +248,8 @@ def _run(options: argparse.Namespace) -> int:
             return update_readme(options.directory, options.readme, options.block, options.figures, options.check)
         case "ranks":
             return write_ranks(options.found, options.swept, options.page, options.check)
+        case "timeline":
+            say(str(write_timeline(options.traces, options.out, options.milliseconds)))
         case "ring":
             return write_ring(options.directory, options.out, options.note, options.check)
     return 0

@@ -1,0 +1,145 @@
+"""Timelines that `feedrate run --trace` wrote, read for a drawing: what ran on the GPU's tracks, and by whom it was asked
+for."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import BadInput
+
+ALLOWED = "a timeline that `feedrate run --trace` wrote on a GPU"
+# Ranges that name a part of the measurement and not what was launched.
+PHASES = {"warm-up", "timed"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel or copy; times in microseconds since the first work of its trace."""
+
+    label: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Track:
+    """What one stream's kernels, or its copies, did; in order of time. What overlaps there has a further track, without a
+    name: a graph's branches may share the stream that it was launched into."""
+
+    name: str
+    work: list[Work]
+
+
+@dataclass(frozen=True)
+class Trace:
+    title: str
+    tracks: list[Track]
+    length: float  # microseconds, from the first work to the end of the last, also where a window shows less
+
+
+def read(file: str) -> Trace:
+    """Throws BadInput for what is no trace of ours, and for one without work of a GPU."""
+    path = Path(file)
+    if not path.is_file():
+        raise BadInput("TRACE", file, "no such file", ALLOWED)
+    try:
+        document = json.loads(path.read_bytes())
+        events, other = document["traceEvents"], document.get("otherData") or {}
+        gpu = _process(events, "GPU")
+        tracks = _tracks(events, gpu)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput("TRACE", file, f"is no timeline ({type(error).__name__}: {error})", ALLOWED) from error
+    if not tracks:
+        raise BadInput("TRACE", file, "holds no work of a GPU", ALLOWED)
+    return Trace(_title(other.get("params") or {}, path), tracks, max(one.end for some in tracks for one in some.work))
+
+
+def window(trace: Trace, microseconds: float) -> Trace:
+    """Only what begins within so long after the first work, cut off at the window's end. Tracks stay, even empty ones."""
+    tracks = [
+        Track(
+            track.name,
+            [Work(one.label, one.begin, min(one.end, microseconds)) for one in track.work if one.begin < microseconds],
+        )
+        for track in trace.tracks
+    ]
+    return Trace(trace.title, tracks, trace.length)
+
+
+def _title(params: dict, path: Path) -> str:
+    """The strategy and what it is set to; of another experiment the file's name."""
+    if "strategy" not in params:
+        return path.stem
+    depth = f", depth {params['depth']:g}" if params.get("depth") else ""
+    return f"{params['strategy']}{depth}"
+
+
+def _process(events: list[dict], name: str) -> int | None:
+    named = (one for one in events if one["ph"] == "M" and one["name"] == "process_name")
+    return next((one["pid"] for one in named if one["args"]["name"] == name), None)
+
+
+def _tracks(events: list[dict], gpu: int | None) -> list[Track]:
+    """In the order of their numbers, which are those of the streams: kernels before copies."""
+    complete = [one for one in events if one["ph"] == "X"]
+    mine = [one for one in complete if one["pid"] == gpu]
+    if not mine:
+        return []
+    names = {
+        one["tid"]: one["args"]["name"]
+        for one in events
+        if one["ph"] == "M" and one["name"] == "thread_name" and one["pid"] == gpu
+    }
+    asked = _asked([one for one in complete if one["pid"] != gpu])
+    first = min(one["ts"] for one in mine)
+    tracks: dict[int, list[Work]] = {}
+    for one in sorted(mine, key=lambda event: (event["tid"], event["ts"])):
+        own = short(one["name"]) if one.get("cat") == "kernel" else one["name"]
+        label = asked.get((one.get("args") or {}).get("correlation")) or own
+        begin = one["ts"] - first
+        tracks.setdefault(one["tid"], []).append(Work(label, begin, begin + one["dur"]))
+    return [track for number, work in tracks.items() for track in _apart(names.get(number, f"track {number}"), work)]
+
+
+def _apart(name: str, work: list[Work]) -> list[Track]:
+    lanes: list[list[Work]] = []
+    for one in work:
+        free = next((lane for lane in lanes if lane[-1].end <= one.begin), None)
+        if free is None:
+            lanes.append([one])
+        else:
+            free.append(one)
+    return [Track(name if place == 0 else "", lane) for place, lane in enumerate(lanes)]
+
+
+def short(name: str) -> str:
+    """A kernel without its namespaces, arguments and template parameters."""
+    bare, depth = "", 0
+    for letter in name.replace("(anonymous namespace)", ""):
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0 and letter not in ">)":
+            bare += letter
+    return bare.strip().split("::")[-1].split(" ")[-1] or name
+
+
+def _asked(host: Iterable[dict]) -> dict[int, str]:
+    """By correlation the name of the innermost range around the call that launched: a pipeline's stages are launches of
+    the same kernel, and only their ranges have their names."""
+    found: dict[int, str] = {}
+    threads: dict[int, list[dict]] = {}
+    for one in host:
+        threads.setdefault(one["tid"], []).append(one)
+    for events in threads.values():
+        # Of those that begin together the longer one is around the other, and a range is around a call.
+        events.sort(key=lambda one: (one["ts"], -one["dur"], one.get("cat") != "range"))
+        around: list[dict] = []
+        for one in events:
+            around = [outer for outer in around if outer["ts"] + outer["dur"] >= one["ts"] + one["dur"]]
+            if one.get("cat") == "range":
+                around.append(one)
+            elif around and around[-1]["name"] not in PHASES:
+                # A runtime's call and the driver's within it share a correlation: the outer one is met first.
+                found.setdefault((one.get("args") or {}).get("correlation", 0), around[-1]["name"])
+    found.pop(0, None)
+    return found
