@@ -18,12 +18,14 @@ constexpr unsigned kLooksATime = 256;
 class Patience {
  public:
   explicit Patience(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
-  void wait() {
+  /// Whether it gave the core away. Others may have used it for milliseconds then.
+  bool wait() {
     if (idle_ < spins_) {
       ++idle_;
-    } else {
-      std::this_thread::yield();
+      return false;
     }
+    std::this_thread::yield();
+    return true;
   }
   void reset() { idle_ = 0; }
 
@@ -222,16 +224,15 @@ bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
   static const bool few = few_cores();
   Patience patience(few);
   for (unsigned looks = 1; !ticket.arrived.load(std::memory_order_acquire); ++looks) {
-    if (!stopped_.load(std::memory_order_relaxed) && collect(ticket.lane) != 0) continue;
-    if (looks % kLooksATime == 0) {
-      if (std::chrono::steady_clock::now() >= until) {
-        check();
-        return ticket.arrived.load(std::memory_order_acquire);
-      }
+    const bool found = !stopped_.load(std::memory_order_relaxed) && collect(ticket.lane) != 0;
+    const bool gave_away = !found && patience.wait();
+    if (!gave_away && looks % kLooksATime != 0) continue;
+    if (std::chrono::steady_clock::now() >= until) {
+      check();
+      break;
     }
-    patience.wait();
   }
-  return true;
+  return ticket.arrived.load(std::memory_order_acquire);
 }
 
 void Calls::collect() {

@@ -240,25 +240,39 @@ def test_a_function_may_keep_its_messages():
 
 
 def test_control_c_ends_a_wait_within_100_ms():
-    found = run_python("""
-        import feedrate, os, signal, threading, time
-        def work(messages, lengths):
-            time.sleep(2)
-            return messages
-        ring = feedrate.Ring(work, message_bytes=16)
-        def interrupt():
-            global sent
-            sent = time.monotonic()
-            os.kill(os.getpid(), signal.SIGINT)
-        for wait in (lambda: ring.call(b"x"), lambda: ring.poll(1).__enter__()):
-            threading.Timer(0.3, interrupt).start()
-            try:
-                wait()
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent)
-    """)
-    delays = [float(line) for line in found.stdout.split()]
-    assert len(delays) == 2 and max(delays) < 0.1, found
+    """Where others want the cores, too: who gives its core away gets it back milliseconds later. The median of five
+    interrupts, as any single one may meet a machine that stands still."""
+    cores = set(sorted(os.sched_getaffinity(0))[:2])
+    busy = f"import os\nos.sched_setaffinity(0, {cores})\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2 * len(cores))]
+    try:
+        found = run_python(f"""
+            import feedrate, os, signal, statistics, threading, time
+            os.sched_setaffinity(0, {cores})
+            def work(messages, lengths):
+                time.sleep(2)
+                return messages
+            ring = feedrate.Ring(work, message_bytes=16)
+            def interrupt():
+                global sent
+                sent = time.monotonic()
+                os.kill(os.getpid(), signal.SIGINT)
+            for wait in (lambda: ring.call(b"x"), lambda: ring.poll(1).__enter__()):
+                delays = []
+                for _ in range(5):
+                    threading.Timer(0.2, interrupt).start()
+                    try:
+                        wait()
+                    except KeyboardInterrupt:
+                        delays.append(time.monotonic() - sent)
+                print(statistics.median(delays), delays)
+        """)
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    medians = [float(line.split()[0]) for line in found.stdout.splitlines()]
+    assert len(medians) == 2 and max(medians) < 0.1, found
 
 
 # --- many at a time, in place
