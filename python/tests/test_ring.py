@@ -320,6 +320,33 @@ def test_a_second_close_waits_for_the_first_one():
     assert ring.closed and future.result(timeout=1)[:1] == b"x"
 
 
+def test_a_second_close_waits_for_the_courier():
+    """Which has results in its hands when the ring itself is closed already."""
+    serve, holding, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def work(messages, lengths):
+        assert serve.wait(10)
+        return messages
+
+    ring = feedrate.Ring(work, message_bytes=64, device="cpu")
+    ring.submit(b"x").add_done_callback(lambda _: (holding.set(), go_on.wait(10)))
+    serve.set()
+    assert holding.wait(10)
+    future = ring.submit(b"y")
+    first = threading.Thread(target=ring.close)
+    first.start()
+    while not ring.closed:
+        time.sleep(0.001)
+    second = threading.Thread(target=ring.close)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive() and not future.done()
+    go_on.set()
+    second.join()
+    assert future.done()
+    first.join()
+
+
 def test_slots_are_records_side_by_side(ring):
     with ring.reserve(8) as messages:
         n = len(messages)
