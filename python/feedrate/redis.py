@@ -395,20 +395,23 @@ def serve(
         former = [(one, signal.signal(one, lambda *_: ending.set())) for one in (signal.SIGTERM, signal.SIGINT)]
     client = _redis.Redis.from_url(url)
     names = _Names(prefix, queue)
-    source: _List | _Stream = (_List if queue == "redis_list" else _Stream)(client, names, batch, lease)
+    kind: type[_List] | type[_Stream] = _List if queue == "redis_list" else _Stream
+    source: _List | _Stream | None = kind(client, names, batch, lease)
     answered = 0
     try:
         while not ending.is_set():
             try:
+                if source is None:
+                    source = kind(client, names, batch, lease)
                 elements = source.take()
                 if elements:
                     answered += _answer(client, names, source, elements, function)
             except (_redis.ConnectionError, _redis.TimeoutError):
                 ending.wait(0.2)  # the server may come back; what a stream had given out is claimed again
             except _redis.ResponseError as error:
-                if "NOGROUP" not in str(error):
+                if not any(word in str(error) for word in ("NOGROUP", "UNBLOCKED")):
                     raise
-                source = _Stream(client, names, batch, lease)  # the server came back without its data
+                source = None  # the stream went, at the latest while this waited for it: it gets its group anew
     finally:
         for one, handler in former:
             signal.signal(one, handler)

@@ -14,6 +14,8 @@ import pytest
 import redis
 from conftest import start_redis
 
+LONG = 60  # seconds: no test asks how soon a worker answers, which on a busy machine may begin with seconds of nothing
+
 
 async def until(condition, seconds=10):
     """Lets the loop turn until it holds."""
@@ -236,6 +238,31 @@ def test_a_python_worker_outlives_its_server(tmp_path):
     server.kill()
     server.wait()
     assert counts == [2]
+
+
+def test_a_python_worker_outlives_its_stream_and_a_server_that_dies_then(redis_url, monkeypatch):
+    """The stream goes while the worker waits for it, and the server before the group is made anew."""
+    prefix, stop, counts, tries = "groups", threading.Event(), [], []
+    create = redis.Redis.xgroup_create
+
+    def dies_at_the_second(*arguments, **options):
+        tries.append(arguments)
+        if len(tries) == 2:
+            raise redis.ConnectionError("it is gone again")
+        return create(*arguments, **options)
+
+    monkeypatch.setattr(redis.Redis, "xgroup_create", dies_at_the_second)
+    worker = threading.Thread(
+        target=lambda: counts.append(fr.serve("redis_stream", list, url=redis_url, prefix=prefix, stop=stop))
+    )
+    worker.start()
+    with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
+        assert client.call(b"well", timeout=LONG) == b"well"
+        redis.Redis.from_url(redis_url).delete(f"{prefix}:tasks")  # and the group with it
+        assert client.call(b"well", timeout=LONG) == b"well"
+    stop.set()
+    worker.join(10)
+    assert counts == [2] and len(tries) == 3
 
 
 def test_results_that_were_read_leave_the_stream(redis_url):
