@@ -22,12 +22,15 @@ TEXT
 passed=0 failed=0 skipped=0
 notes=()     # what was left out, and why
 failures=()
+endings=()   # the last lines of what failed tests said, for whoever sees only the end of a log
 results=$FEEDRATE_ROOT/build/test-results
 
-# Prints, from ctest's JUnit file: `count PASSED FAILED SKIPPED`, then `fail NAME` and `skip NUMBER REASON` lines.
+# Prints, from ctest's JUnit file: `count PASSED FAILED SKIPPED`, then `fail NAME`, `said TEXT` (the last lines of what
+# failed tests said) and `skip NUMBER REASON` lines.
 read_results() {
   "$FEEDRATE_PYTHON" - "$1" <<'PYTHON'
 import collections, re, sys, xml.etree.ElementTree as xml
+LINES, TESTS = 30, 10   # of a test, and of how many, so that a broken machine does not fill the log
 passed, failed, reasons = 0, [], collections.Counter()
 for case in xml.parse(sys.argv[1]).getroot().iter("testcase"):
     skipped = case.find("skipped")
@@ -39,10 +42,15 @@ for case in xml.parse(sys.argv[1]).getroot().iter("testcase"):
         said = re.search(r": Skipped\n+(.+)", case.findtext("system-out") or "")
         reasons[said[1].strip() if said else message or "disabled"] += 1
     else:   # "not run" for any other reason, such as an executable that was not built, is a failure too
-        failed.append(f'{case.get("name")} {message}'.strip())
+        said = (case.findtext("system-out") or "").rstrip().splitlines()
+        failed.append((f'{case.get("name")} {message}'.strip(), said[-LINES:]))
 print("count", passed, len(failed), sum(reasons.values()))
-for name in failed:
+for name, _ in failed:
     print("fail", name)
+for name, said in [one for one in failed if one[1]][:TESTS]:
+    print("said", f"-- the end of what {name} said:")
+    for line in said:
+        print("said |", line)
 for reason, number in reasons.most_common():
     print("skip", number, reason)
 PYTHON
@@ -68,6 +76,7 @@ run_ctest() {
         if ((p + f + s == 0)); then notes+=("$name: no test matched"); fi
         ;;
       fail) failures+=("$name: $rest") ;;
+      said) endings+=("$rest") ;;
       skip) notes+=("$name: ${rest%% *} skipped: ${rest#* }") ;;
     esac
   done < <(read_results "$junit")
@@ -118,6 +127,7 @@ summary() {
   printf '\n== summary\n'
   printf '%s\n' "$@"
   ((${#notes[@]} == 0)) || printf '%s\n' "${notes[@]}"
+  ((${#endings[@]} == 0)) || printf '%s\n' "${endings[@]}"
   ((${#failures[@]} == 0)) || printf 'FAILED %s\n' "${failures[@]}"
   printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 }

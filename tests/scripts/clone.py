@@ -40,11 +40,13 @@ echo '-- feedrate-bundle.tar.gz: 40 MiB; CUDA architectures: 80-real 90' | grep 
 exit 0
 """
 
+# Leaves the results $CASES (one test that passed, unless it is set).
 CTEST = """#!/usr/bin/env bash
 while (($#)); do
-  [[ $1 != --output-junit ]] || echo '<testsuites><testsuite><testcase name="a" status="run"/></testsuite></testsuites>' >"$2"
+  [[ $1 != --output-junit ]] || echo "<testsuite>${CASES:-<testcase name='a' status='run'/>}</testsuite>" >"$2"
   shift
 done
+exit "${CTEST_EXIT:-0}"
 """
 
 # Finds the headers in $HEADERS (all, unless it is set) and those in the folder after -I.

@@ -359,3 +359,20 @@ def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
 def test_the_tests_say_how_long_they_take(clone):
     assert "about 28 minutes on two cores" in clone.run(TESTS, "--help").stdout
     assert "about 28 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
+
+
+def test_what_a_failed_test_said_last_stands_near_the_end_of_the_log(clone):
+    """A log that is cut to its end names the failing test within a suite, which ctest has as one test."""
+    said = "\n".join([*(f"line {n}" for n in range(1000)), "  &lt;indented&gt;", "FAILED test_it.py::test_this", ""])
+    ran = clone.run(TESTS, CTEST_EXIT="8", CASES=(
+        f"<testcase name='suite' status='fail'><failure message='Failed'/><system-out>{said}</system-out></testcase>"
+        "<testcase name='silent' status='fail'/>"
+        "<testcase name='good' status='run'><system-out>nobody asks</system-out></testcase>"
+    ))  # fmt: skip
+    assert ran.returncode == 1
+    end = ran.stdout.partition("== summary")[2].splitlines()
+    assert "FAILED cpu, redis, python: suite" in end and end[-1] == "2 passed, 4 failed, 0 skipped"
+    begin = end.index("-- the end of what suite said:")
+    assert end[begin + 1] == "| line 972", "30 lines of it"
+    assert end[begin + 29 : begin + 31] == ["|   <indented>", "| FAILED test_it.py::test_this"]
+    assert "nobody asks" not in ran.stdout and "-- the end of what silent said:" not in end
