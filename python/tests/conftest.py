@@ -3,12 +3,16 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import redis
+
+# A script's background jobs ignore Ctrl-C, and all that they start inherits that: the tests send it to their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start_redis(socket: Path) -> subprocess.Popen[bytes]:

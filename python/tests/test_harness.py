@@ -86,8 +86,9 @@ def test_a_child_does_not_outlive_its_call():
     until = time.monotonic() + 30
     while not children and time.monotonic() < until:
         time.sleep(0.1)
-        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent.pid)], capture_output=True, text=True)
-        children = [int(pid) for pid in listed.stdout.split()]
+        listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(parent.pid)], capture_output=True, text=True)
+        # Before it has become the executable, the parent does not know it yet.
+        children = [int(line.split()[0]) for line in listed.stdout.splitlines() if line.endswith(" feedrate")]
     time.sleep(0.5)
     parent.send_signal(signal.SIGINT)
     parent.wait(30)

@@ -62,10 +62,10 @@ def served(request, redis_url):
 def test_a_worker_in_c_plus_plus_answers(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
-        assert client.call(b"\0\0\0\0") == b"\1\0\0\0"
+        assert client.call(b"\0\0\0\0", timeout=LONG) == b"\1\0\0\0"
         ids = client.submit_many([n.to_bytes(4, "little") for n in range(500)])
         assert len(set(ids)) == 500
-        found = client.results(ids[::-1])
+        found = client.results(ids[::-1], timeout=LONG)
         assert [int.from_bytes(one, "little") for one in found] == [n + 1 for n in range(500)][::-1]
 
 
@@ -74,7 +74,7 @@ def test_many_coroutines_wait_for_a_worker(worker, redis_url):
 
     async def main():
         async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix) as client:
-            return await asyncio.gather(*(client.call(n.to_bytes(4, "little")) for n in range(300)))
+            return await asyncio.gather(*(client.call(n.to_bytes(4, "little"), timeout=LONG) for n in range(300)))
 
     assert [int.from_bytes(one, "little") for one in asyncio.run(main())] == list(range(1, 301))
 
@@ -83,7 +83,7 @@ def test_the_workers_faults_are_named(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         with pytest.raises(feedrate.MessageFailed, match="too_long"):
-            client.call(bytes(1000))
+            client.call(bytes(1000), timeout=LONG)
         with pytest.raises(feedrate.MessageFailed, match="expired"):
             client.result(client.submit(b"late", deadline=time.time() - 1))
 
@@ -98,7 +98,7 @@ def test_a_python_function_serves(served, redis_url):
         with pytest.raises(feedrate.MessageFailed, match="expired"):
             client.result(client.submit(b"late", deadline=time.time() - 1))
         assert client.call(b"well") == b"WELL"
-        client.results(client.submit_many([b"n"] * 200))
+        client.results(client.submit_many([b"n"] * 200), timeout=LONG)
     assert max(batches) <= 16
 
 
@@ -135,10 +135,13 @@ def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
     async def main():
         async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix, reply_list=6) as client:
             vain = asyncio.create_task(client.result(6 << 48 | 1, timeout=30))
-            begin = time.monotonic()
-            with pytest.raises(TimeoutError):
-                await client.result(6 << 48 | 2, timeout=0.05)
-            assert time.monotonic() - begin < 0.4
+            waited = []  # the best of three: a busy machine delays now one, now another
+            for _ in range(3):
+                begin = time.monotonic()
+                with pytest.raises(TimeoutError):
+                    await client.result(6 << 48 | 2, timeout=0.05)
+                waited.append(time.monotonic() - begin)
+            assert min(waited) < 0.4, waited
             number = client._replies.number()
             gone = asyncio.create_task(client.result(number))
             await until(lambda: number in client._waiting)
@@ -179,7 +182,7 @@ def test_what_is_no_task_harms_nobody(served, redis_url):
         else:
             server.lpush(f"{prefix}:tasks", junk)
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
-        assert client.call(b"well", timeout=5) == b"WELL"
+        assert client.call(b"well", timeout=LONG) == b"WELL"
 
 
 def test_a_client_in_c_plus_plus_is_served(served, redis_url):
@@ -212,7 +215,7 @@ def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
             )
         )
         thread.start()
-        assert client.results(ids, timeout=10) == [b"one", b"two"]
+        assert client.results(ids, timeout=LONG) == [b"one", b"two"]
         stop.set()
         thread.join(10)
     server = redis.Redis.from_url(redis_url)
@@ -229,7 +232,7 @@ def test_a_python_worker_outlives_its_server(tmp_path):
     worker.start()
     for _ in range(2):
         with fr.Client(f"unix://{socket}", queue="redis_stream", prefix="p") as client:
-            assert client.call(b"well", timeout=10) == b"well"
+            assert client.call(b"well", timeout=LONG) == b"well"
         server.kill()
         server.wait()
         server = start_redis(socket)

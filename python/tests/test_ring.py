@@ -182,7 +182,8 @@ def slow():
         go.wait(30)
         return messages
 
-    with feedrate.Ring(work, message_bytes=16, lanes=1, capacity=16) as one:
+    # It stays where it is: while it leaves for a moment, no message finds room, and after it some do.
+    with feedrate.Ring(work, message_bytes=16, lanes=1, capacity=16, longest_stay=3600) as one:
         one.go = go
         yield one
         go.set()
@@ -622,7 +623,8 @@ def test_closing_ends_those_who_wait(slow):
     waiter = threading.Thread(target=wait)
     waiter.start()
     time.sleep(0.1)
-    threading.Timer(0.3, slow.go.set).start()  # the work itself must come back
+    # The work itself must come back; before it does there is no room, which the waiter could take.
+    threading.Thread(target=lambda: (waiter.join(10), slow.go.set())).start()
     slow.close(drain=False)
     waiter.join(10)
     assert not waiter.is_alive() and len(ended) == 1
