@@ -137,10 +137,12 @@ TEST_P(AtLeastOnceTest, TheServerIsKilledAndComesBack) {
     std::this_thread::sleep_for(Seconds(0.4));
     ledger.stop_sending();
     const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
-    // Nothing is lost with everysec either: the system has what the dead process wrote. Only a power cut takes a
-    // second.
-    judge(fsync == std::string("always") ? "server killed, AOF always" : "server killed, AOF everysec", ledger.tally(),
-          recovery);
+    // With everysec a server holds back what it would write while an fsync is under way (aof.c: for up to two seconds),
+    // and says all the same that it has it. On a quiet machine nothing is lost; on a busy one the kill comes in between.
+    const bool always = fsync == std::string("always");
+    const Ledger::Tally tally = ledger.tally();
+    judge(always ? "server killed, AOF always" : "server killed, AOF everysec", tally, recovery,
+          always ? 0 : tally.sent / 20);
     EXPECT_FALSE(one->ended()) << one->err();
     EXPECT_FALSE(two->ended()) << two->err();
   }
