@@ -53,8 +53,8 @@ def mark(point) -> str:
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """Which cells say how much there is at least, for the load generator was the limit. They are the fast ones: a median
-    without them is of the slow ones."""
+    """Which cells say how much there is at least, for the load generator was the limit. They are the fast ones: a
+    median without them is of the slow ones."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 
@@ -77,6 +77,6 @@ def limited_said(cells: pd.DataFrame) -> str:
     if not bound:
         return ""
     return (
-        f"Of {bound} of {some} rows the load generator was the limit, not the queue: they count, and a figure with one of "
-        "them is “at least” (≥), a time “at most” (≤)."
+        f"Of {bound} of {some} rows the load generator was the limit, not the queue: they count, and a figure with one "
+        "of them is “at least” (≥), a time “at most” (≤)."
     )

@@ -128,8 +128,10 @@ def _not_ok(results: Results) -> list[Block]:
     if not table.rows:
         return [Text("None: every cell is ok.")]
     but = ["the rates that a queue or the generator did not keep up with"] if results.cells["open"].any() else []
-    but += ["those that the load generator limited, which count as “at least”"] if flags.limited(results.cells).any() else []
-    but += ["those marked ¶"] if flags.having(results.cells, flags.DISTURBED).any() else []
+    if flags.limited(results.cells).any():
+        but.append("those that the load generator limited, which count as “at least”")
+    if flags.having(results.cells, flags.DISTURBED).any():
+        but.append("those marked ¶")
     where = "These are in no figure and no headline above" + (f", but for {', and '.join(but)}." if but else ".")
     return [Text(where, "note"), table]
 

@@ -105,8 +105,8 @@ def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
             kept = any(one["kept"] for one in parts)
             if line["low"] <= rate <= line["high"] or (rate > line["high"] and kept):
                 rows.append([*_asked(line), *_came_to(line, parts, tries[tries["rate"] == rate])])
-    columns = ["task", "bound", "queue + transfer", "rate", "tries that kept the bound", "kept it without the generator's lag"]
-    columns += ["with a late generator", "unsteady", "disturbed, not counted"]
+    columns = ["task", "bound", "queue + transfer", "rate", "tries that kept the bound"]
+    columns += ["kept it without the generator's lag", "with a late generator", "unsteady", "disturbed, not counted"]
     return Table(columns, rows, {3, 5, 6, 7, 8}) if rows else None
 
 
@@ -133,8 +133,8 @@ def _came_to(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[st
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
     """How to read that table, and how many tries count neither way."""
     note = (
-        "The tries of each rate from the lower end of an answer to its upper end, and of higher rates where a try kept the "
-        "bound. “Again”: when all searches had ended, the boundaries were judged afresh. Open: not judged."
+        "The tries of each rate from the lower end of an answer to its upper end, and of higher rates where a try kept "
+        "the bound. “Again”: when all searches had ended, the boundaries were judged afresh. Open: not judged."
     )
     mine = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
     lost = [(name, int((tries["cause"] == flags.DISTURBED).sum()), len(tries)) for name, tries in mine]

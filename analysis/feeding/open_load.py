@@ -157,5 +157,6 @@ def _latency(point: pd.Series, name: str) -> str:
 
 def _there(point: pd.Series) -> list[str]:
     back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
-    some = f"in {point['missed']} of {point['repetitions']} repetitions: " if point["missed"] < point["repetitions"] else ""
+    missed, every = point["missed"], point["repetitions"]
+    some = f"in {missed} of {every} repetitions: " if missed < every else ""
     return [back + stability.mark(point, "throughput"), some + point["reason"]]

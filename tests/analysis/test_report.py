@@ -110,8 +110,8 @@ def mixed() -> list[dict]:
     some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
     for row, rate in zip(some, (2e6, 6e6, 7e6)):
         row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * 64}
-    limited = [rows.spoilt(row, "driver_bound", "driver-bound: 97 % of what the driver alone reaches") for row in some[1:]]
-    return [some[0], *limited]
+    why = "driver-bound: 97 % of what the driver alone reaches"
+    return [some[0], *(rows.spoilt(row, "driver_bound", why) for row in some[1:])]
 
 
 def test_a_driver_bound_repetition_is_in_every_table_as_at_least(tmp_path):
@@ -136,7 +136,8 @@ def test_a_driver_bound_point_has_a_sign_in_the_figures(tmp_path):
 
 def test_what_no_figure_is_made_of_is_counted_below_the_headline(tmp_path):
     lost = rows.spoilt(rows.cell(rows.params(window=8)), "no_results", "no result came back in time")
-    quiet, loud = rows.cell(rows.params()), rows.spoilt(rows.cell(rows.params(), 5), "disturbed", "disturbed: a neighbour")
+    quiet, loud = rows.cell(rows.params()), rows.cell(rows.params(), 5)
+    loud = rows.spoilt(loud, "disturbed", "disturbed: a neighbour")
     text = report(with_rows(tmp_path, quiet, loud, lost, *mixed()[1:]))
     peak = text.partition("## Headline")[2].partition("##")[0]
     assert "Of 5 rows 2 are not used: 1 disturbed, 1 without results." in peak

@@ -115,8 +115,8 @@ def text(folders: list[str]) -> str:
     table = markdown_table(Table(columns, [line for found, _ in every for line in found], set(range(2, len(columns)))))
     notes = "\n".join(f"- {one}" for _, said in every for one in said)
     return (
-        f"{table}\n\n{notes}\n\nFASTER and SLOWER: by 2 % or more, SAME: within ±5 %. A pair counts where both of its rows "
-        "are ok: those that the load generator limited are in none."
+        f"{table}\n\n{notes}\n\nFASTER and SLOWER: by 2 % or more, SAME: within ±5 %. A pair counts where both of its "
+        "rows are ok: those that the load generator limited are in none."
     )
 
 

@@ -47,7 +47,8 @@ def best_said(
         return units.NOTHING
     value = quoted.figure(formatter, point, metric, largest)
     where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
-    fewer = f", {point['repetitions']} of {point['ran']} repetitions count" if point["repetitions"] < point["ran"] else ""
+    count, ran = point["repetitions"], point["ran"]
+    fewer = f", {count} of {ran} repetitions count" if count < ran else ""
     return "\n".join(part for part in (value, where, f"best of {len(candidates)}{fewer}") if part)
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 
 from ... import quoted, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure, shared_legend, value_axis
+from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
+from ...plots.style import shared_legend, value_axis
 from . import axes as tables
 from . import points as ring
 
@@ -110,7 +111,8 @@ def _bars(panel, entries, axis: str, metric: str, formatter, label: str) -> None
         at = [values.index(value) + (place - (len(entries) - 1) / 2) * width for value in ladder[axis]]
         error = _error(ladder, metric)
         bars = panel.bar(at, ladder[metric], width * 0.92, color=colour, label=text, yerr=error, ecolor="#333333")
-        panel.bar_label(bars, [tables.said(formatter, point, metric) for _, point in ladder.iterrows()], fontsize=8, padding=2)
+        labels = [tables.said(formatter, point, metric) for _, point in ladder.iterrows()]
+        panel.bar_label(bars, labels, fontsize=8, padding=2)
     panel.set_xticks(range(len(values)), [value.replace("_", " ") for value in values])
     panel.grid(axis="x", visible=False)
     panel.margins(y=0.15)
