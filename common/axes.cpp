@@ -80,4 +80,18 @@ Axis text_axis(std::string name, std::string standard, std::function<void(const 
   return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
 }
 
+Values values_on(const std::vector<Axis>& axes, const Values& given) {
+  Values values;
+  for (const Axis& axis : axes) {
+    const auto found = given.find(axis.name);
+    values[axis.name] = found == given.end() ? axis.standard : found->second;
+  }
+  return values;
+}
+
+std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more) {
+  axes.insert(axes.end(), more.begin(), more.end());
+  return axes;
+}
+
 }  // namespace feedrate

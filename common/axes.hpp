@@ -44,6 +44,10 @@ struct Axis {
   bool free_text = false;                                ///< values are neither names nor numbers; may have commas
 };
 
+/// Of each of these axes the value that is given, else its standard value.
+Values values_on(const std::vector<Axis>&, const Values& given);
+std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more);
+
 /// How numbers are limited, and an axis named.
 struct Limited {
   double least = 0, most = 0;

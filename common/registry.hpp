@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/error.hpp"
 
@@ -27,6 +28,11 @@ class Registry {
     if (!doubles_.empty()) throw BadInput("two files register a " + axis + " of one name; rename one: " + doubles_);
   }
   const std::map<std::string, Entry>& entries() const { return entries_; }
+  std::vector<std::string> list() const {
+    std::vector<std::string> all;
+    for (const auto& [name, entry] : entries_) all.push_back(name);
+    return all;
+  }
   std::string names() const {
     std::string all;
     for (const auto& [name, entry] : entries_) all += (all.empty() ? "" : ", ") + name;

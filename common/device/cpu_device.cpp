@@ -140,10 +140,9 @@ class CpuStream final : public Stream {
 /// node lacks shows.
 class CpuGraph final : public Graph {
  public:
-  Node copy_to_device(const Copy& copy, std::span<const Node> after) override { return add({.copy = copy}, after); }
-  Node copy_to_host(const Copy& copy, std::span<const Node> after) override { return add({.copy = copy}, after); }
-  Node launch(const Kernel& kernel, const BatchView& batch, unsigned, std::span<const Node> after) override {
-    return add({.kernel = &kernel, .batch = batch}, after);
+  Node add(const Copy& copy, Direction, std::span<const Node> after) override { return keep({.copy = copy}, after); }
+  Node add(const Kernel& kernel, const BatchView& batch, unsigned, std::span<const Node> after) override {
+    return keep({.kernel = &kernel, .batch = batch}, after);
   }
   void change(Node node, const Copy& copy) override { nodes_.at(node).copy = copy; }
   void change(Node node, const BatchView& batch) override { nodes_.at(node).batch = batch; }
@@ -172,7 +171,7 @@ class CpuGraph final : public Graph {
     BatchView batch = {};
     bool left_out = false;
   };
-  Node add(const Work& work, std::span<const Node> after) {
+  Node keep(const Work& work, std::span<const Node> after) {
     if (!order_.empty()) throw Failure("a graph that is in use takes no further node");
     nodes_.push_back(work);
     next_.emplace_back();

@@ -39,13 +39,17 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Whether the driver at hand knows cudaMemcpyBatchAsync; `in_build`: whether this build does.
-bool copies_in_batches(bool in_build) {
+/// Whether this build knows cudaMemcpyBatchAsync, in the form that it has from CUDA 13 on, and the driver at hand, too.
+bool has_batched_copies() {
+#if CUDART_VERSION >= 13000
   static const bool known = [] {
     int version = 0;
     return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12080;
   }();
-  return in_build && known;
+  return known;
+#else
+  return false;
+#endif
 }
 
 /// From the driver, because the runtime has no such call.
@@ -77,7 +81,7 @@ class CudaStream final : public Stream {
   }
   void copy_batch(std::span<const Copy> copies, Direction direction) override {
 #if CUDART_VERSION >= 13000
-    if (copies_in_batches(true)) {
+    if (has_batched_copies()) {
       to_.clear(), from_.clear(), bytes_.clear();
       for (const Copy& copy : copies) {
         to_.push_back(copy.to);
@@ -160,13 +164,16 @@ class CudaGraph final : public Graph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  Node copy_to_device(const Copy& copy, std::span<const Node> after) override {
-    return add_copy(copy, cudaMemcpyHostToDevice, after);
+  Node add(const Copy& copy, Direction direction, std::span<const Node> after) override {
+    const auto before = handles(after);
+    const auto kind = direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    Work work{.copy = copy, .kind = kind};
+    check(cudaGraphAddMemcpyNode1D(&work.node, graph_, before.data(), before.size(), copy.to, copy.from, copy.bytes,
+                                   kind),
+          "cudaGraphAddMemcpyNode1D");
+    return keep(work);
   }
-  Node copy_to_host(const Copy& copy, std::span<const Node> after) override {
-    return add_copy(copy, cudaMemcpyDeviceToHost, after);
-  }
-  Node launch(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
+  Node add(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
     const auto before = handles(after);
     Work work{.kernel = &kernel, .batch = batch, .block = block};
     kernel.with_cuda_launch(batch, block, [&](const CudaLaunch& launch) {
@@ -174,7 +181,7 @@ class CudaGraph final : public Graph {
       check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
             "cudaGraphAddKernelNode");
     });
-    return add(work);
+    return keep(work);
   }
   void change(Node node, const Copy& copy) override {
     Work& work = nodes_.at(node);
@@ -227,18 +234,10 @@ class CudaGraph final : public Graph {
     for (const Node node : nodes) found.push_back(nodes_.at(node).node);
     return found;
   }
-  Node add(const Work& work) {
+  Node keep(const Work& work) {
     if (ready_ != nullptr) throw Failure("a graph that is in use takes no further node");
     nodes_.push_back(work);
     return nodes_.size() - 1;
-  }
-  Node add_copy(const Copy& copy, cudaMemcpyKind kind, std::span<const Node> after) {
-    const auto before = handles(after);
-    Work work{.copy = copy, .kind = kind};
-    check(cudaGraphAddMemcpyNode1D(&work.node, graph_, before.data(), before.size(), copy.to, copy.from, copy.bytes,
-                                   kind),
-          "cudaGraphAddMemcpyNode1D");
-    return add(work);
   }
   cudaGraphExec_t ready() {
     if (ready_ == nullptr) check(cudaGraphInstantiate(&ready_, graph_, 0), "cudaGraphInstantiate");
@@ -321,7 +320,7 @@ class CudaDevice final : public Device {
     check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_), "cudaDeviceGetAttribute");
     return major >= 9;
   }
-  bool copies_in_batches() const override { return feedrate::copies_in_batches(CUDART_VERSION >= 13000); }
+  bool copies_in_batches() const override { return has_batched_copies(); }
   std::string reach_peer(Device& other) override {
     const auto* const peer = dynamic_cast<const CudaDevice*>(&other);
     if (peer == nullptr) return "a GPU's kernels don't read another device's memory";

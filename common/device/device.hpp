@@ -9,6 +9,7 @@
 
 #include "common/device/clock_map.hpp"
 #include "common/device/work.hpp"
+#include "common/error.hpp"
 #include "common/export.hpp"
 #include "common/ring/lane.hpp"
 
@@ -38,6 +39,15 @@ class Kernel {
   virtual void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape&, void* stream) const = 0;
   /// How many blocks of the resident form run at once on this GPU; 0 on machines without.
   virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
+};
+
+/// A kernel without a resident form on a GPU.
+class LaunchedKernel : public Kernel {
+ public:
+  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const final {
+    throw Failure("this kernel has no resident form");
+  }
+  unsigned resident_blocks_that_fit(const ResidentShape&) const final { return 0; }
 };
 
 enum class HostMemory { pageable, pinned };  ///< pinned memory is mapped too: the device may use its address
@@ -110,9 +120,8 @@ class Graph {
  public:
   using Node = std::size_t;
   virtual ~Graph() = default;
-  virtual Node copy_to_device(const Copy&, std::span<const Node> after) = 0;
-  virtual Node copy_to_host(const Copy&, std::span<const Node> after) = 0;
-  virtual Node launch(const Kernel&, const BatchView&, unsigned block, std::span<const Node> after) = 0;
+  virtual Node add(const Copy&, Direction, std::span<const Node> after) = 0;
+  virtual Node add(const Kernel&, const BatchView&, unsigned block, std::span<const Node> after) = 0;
   virtual void change(Node, const Copy&) = 0;
   virtual void change(Node, const BatchView&) = 0;
   /// A node that is left out takes no time; those behind it still wait for those before it.

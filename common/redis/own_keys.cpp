@@ -36,8 +36,7 @@ OwnKeys::OwnKeys(const RedisSettings& settings, std::vector<std::string> keys, K
   if (whose == Keys::of_this_run) {
     owner_key_ = settings.own_prefix + ":owner";
     claim();
-    remove();
-    connection_.command({"SET", owner_key_, owner(), "PX", kLifetimeMs});
+    remove(keys_);
   } else {
     for (const std::string& key : keys_) {
       if (connection_.command({"EXISTS", key})->integer == 0) continue;
@@ -52,7 +51,9 @@ OwnKeys::OwnKeys(const RedisSettings& settings, std::vector<std::string> keys, K
 OwnKeys::~OwnKeys() {
   try {
     while (connection_.unanswered() != 0) connection_.read();
-    remove();
+    std::vector<std::string> all = keys_;
+    if (!owner_key_.empty()) all.push_back(owner_key_);
+    remove(all);
   } catch (const Failure&) {  // the server is gone or hangs: what failed the cell already says so
   }
 }
@@ -73,11 +74,11 @@ void OwnKeys::keep() {
   connection_.flush();
 }
 
-void OwnKeys::remove() {
+void OwnKeys::remove(const std::vector<std::string>& keys) {
+  if (keys.empty()) return;
   std::vector<std::string_view> command{"DEL"};
-  command.insert(command.end(), keys_.begin(), keys_.end());
-  if (!owner_key_.empty()) command.push_back(owner_key_);
-  if (command.size() > 1) connection_.command(command);
+  command.insert(command.end(), keys.begin(), keys.end());
+  connection_.command(command);
 }
 
 }  // namespace feedrate::redis

@@ -36,12 +36,12 @@ class OwnKeys {
 
  private:
   void claim();
-  void remove();
+  void remove(const std::vector<std::string>& keys);
 
   Connection connection_;
   bool shared_;
   std::vector<std::string> keys_;
-  std::string owner_key_;  // says whose the keys are; empty among others
+  std::string owner_key_;  // says whose the keys are, before there are any; empty among others
   std::uint64_t kept_ns_ = 0;
 };
 

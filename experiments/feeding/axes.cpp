@@ -15,15 +15,8 @@
 namespace feedrate {
 namespace {
 
-template <class Registry>
-std::vector<std::string> names_of() {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : Registry::instance().entries()) names.push_back(name);
-  return names;
-}
-
 std::vector<std::string> transfers_and_none() {
-  auto names = names_of<Transfers>();
+  auto names = Transfers::instance().list();
   names.emplace_back(kNoTransfer);
   return names;
 }
@@ -31,10 +24,14 @@ std::vector<std::string> transfers_and_none() {
 Axes<Point> make_axes() {
   constexpr double kMostMicroseconds = 3'600'000'000;
   Axes<Point> axes;
-  axes.word("queue", &Point::queue, names_of<Queues>, "carries messages to the device and results back")
+  axes.word(
+          "queue", &Point::queue, [] { return Queues::instance().list(); },
+          "carries messages to the device and results back")
       .word("transfer", &Point::transfer, transfers_and_none,
             "moves batches to the device and back, for queues that don't do it themselves")
-      .word("workload", &Point::workload, names_of<Workloads>, "what the device does with a message")
+      .word(
+          "workload", &Point::workload, [] { return Workloads::instance().list(); },
+          "what the device does with a message")
       .word("device", &Point::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
       .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "bytes in a message")
       .number("batch", &Point::batch, {1, 1 << 20}, "most messages handed on at once")
@@ -77,17 +74,11 @@ unsigned producers_that_fit(const QueueEntry& queue) {
 
 /// Of the members' axes those that this point's members have, each with a value.
 Values own_values(const Point& point, const QueueEntry& queue) {
-  Values own;
-  const auto add = [&](const std::vector<Axis>& axes) {
-    for (const Axis& axis : axes) {
-      const auto given = point.own.find(axis.name);
-      own[axis.name] = given == point.own.end() ? axis.standard : given->second;
-    }
-  };
-  add(queue.axes);
-  if (point.transfer != kNoTransfer) add(Transfers::instance().get("--transfer", point.transfer).axes);
-  add(Workloads::instance().get("--workload", point.workload).axes);
-  return own;
+  std::vector<Axis> axes = joined(queue.axes, Workloads::instance().get("--workload", point.workload).axes);
+  if (point.transfer != kNoTransfer) {
+    axes = joined(std::move(axes), Transfers::instance().get("--transfer", point.transfer).axes);
+  }
+  return values_on(axes, point.own);
 }
 
 void normalise(Resolved& made, const QueueEntry& queue) {

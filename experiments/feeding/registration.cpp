@@ -8,12 +8,6 @@
 namespace feedrate {
 namespace {
 
-Json names_of(const std::vector<Axis>& axes) {
-  Json names = Json::array();
-  for (const Axis& axis : axes) names.push_back(axis.name);
-  return names;
-}
-
 Json members() {
   const bool have_redis = !redis::find_redis_server().empty();
   Json queues = Json::array(), transfers = Json::array(), workloads = Json::array();

@@ -10,15 +10,13 @@ namespace feedrate::launch {
 namespace {
 
 /// On the CPU device a launch hands a function to the stream's thread.
-class NullKernel final : public Kernel {
+class NullKernel final : public LaunchedKernel {
  public:
   explicit NullKernel(bool counted) : counted_(counted) {}
   void run_on_cpu(const BatchView&) const override {
     if (counted_) count_.fetch_add(1, std::memory_order_relaxed);
   }
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
   std::uint64_t count() const { return count_.load(); }
 
  private:

@@ -74,4 +74,10 @@ bool is_none(const Value& value) {
   return text != nullptr ? *text == "none" : number_of(value) == 0;
 }
 
+Json names_of(const std::vector<Axis>& axes) {
+  Json names = Json::array();
+  for (const Axis& axis : axes) names.push_back(axis.name);
+  return names;
+}
+
 }  // namespace feedrate

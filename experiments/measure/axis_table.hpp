@@ -34,6 +34,8 @@ class AxisTable {
 };
 
 Json to_json(const Value&);
+/// Their names, as a member's `axes` in the catalogue.
+Json names_of(const std::vector<Axis>&);
 /// Whether the value says that the axis does not apply: 0 or "none".
 bool is_none(const Value&);
 

@@ -28,18 +28,15 @@ struct Options {
   unsigned stage_blocks = 0;
 };
 
-template <class Registry>
-std::vector<std::string> names_of() {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : Registry::instance().entries()) names.push_back(name);
-  return names;
-}
-
 const Axes<Options>& shared_axes() {
   static const auto kAxes =
       Axes<Options>()
-          .word("pipeline", &Options::pipeline, names_of<Pipelines>, "the stages that items go through")
-          .word("strategy", &Options::strategy, names_of<Strategies>, "how the stages are run and ordered")
+          .word(
+              "pipeline", &Options::pipeline, [] { return Pipelines::instance().list(); },
+              "the stages that items go through")
+          .word(
+              "strategy", &Options::strategy, [] { return Strategies::instance().list(); },
+              "how the stages are run and ordered")
           .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
           .number("item", &Options::item_bytes, {8, 256 << 20, 8, "item_bytes"}, "bytes in an item")
           .number("items", &Options::items, {2, 4096}, "items in a run; a run begins and ends with nothing under way")
@@ -60,14 +57,25 @@ const StrategyEntry& strategy_of(const Options& options) {
 
 /// Of the members' axes those that this point's members have.
 Values own_values(const Options& options, const Values& values) {
-  Values own;
-  for (const auto* axes : {&pipeline_of(options).axes, &strategy_of(options).axes}) {
-    for (const Axis& axis : *axes) {
-      const auto given = values.find(axis.name);
-      own[axis.name] = given == values.end() ? axis.standard : given->second;
-    }
-  }
-  return own;
+  return values_on(joined(pipeline_of(options).axes, strategy_of(options).axes), values);
+}
+
+constexpr auto kPeerFloor = "peer_copy_bytes_per_second";
+
+/// What bounds items that cross from one device to the other.
+void add_peer_floor(FloorList& floors, const std::vector<Device*>& devices) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  floors.add(kPeerFloor, "bytes/s", "64 MiB copies from one device's memory to another's", [&] {
+    devices[1]->use_in_this_thread();
+    const Buffer to = devices[1]->allocate_device(kBytes);
+    devices[0]->use_in_this_thread();
+    const Buffer from = devices[0]->allocate_device(kBytes);
+    const auto stream = devices[0]->stream();
+    return static_cast<double>(kBytes) * per_second(kReadingSeconds, [&] {
+             stream->copy_to_peer(to.data(), from.data(), kBytes);
+             stream->synchronize();
+           });
+  });
 }
 
 /// A run of the strategy and one of the control, interleaved, as often as the time allows.
@@ -75,12 +83,45 @@ struct Runs {
   Histogram strategy, serial;  ///< ns of a run
   unsigned wrong = 0, verified = 0;
   std::string first_wrong;
-  std::uint64_t began_ns = 0;
+};
+
+/// The session's device, and another of its kind for strategies that use two.
+class Devices {
+ public:
+  explicit Devices(Device& first) : first_(first) {}
+  /// Throws BadInput where there are fewer.
+  std::vector<Device*> of(const StrategyEntry& strategy) {
+    if (strategy.devices < 2) return {&first_};
+    if (!second_) second_ = first_.kind() == "cpu" ? open_cpu_device() : another_gpu();
+    return {&first_, second_.get()};
+  }
+  /// Why a strategy can't run a pipeline here; empty when it can.
+  std::string refuse(const std::string& name, const PipelineShape& shape) {
+    const StrategyEntry& strategy = Strategies::instance().get("--strategy", name);
+    try {
+      const auto devices = of(strategy);
+      return strategy.refuse ? strategy.refuse(shape, devices) : "";
+    } catch (const BadInput&) {
+      return fmt::format("strategy {} needs {} GPUs; this machine has fewer", name, strategy.devices);
+    }
+  }
+
+ private:
+  std::unique_ptr<Device> another_gpu() {
+    const std::string taken = first_.info().pci_bus;
+    std::unique_ptr<Device> found;
+    for (unsigned index = 0; !found || found->info().pci_bus == taken; ++index) found = open_device("cuda", index);
+    first_.use_in_this_thread();
+    return found;
+  }
+
+  Device& first_;
+  std::unique_ptr<Device> second_;
 };
 
 class Overlap final : public Experiment {
  public:
-  explicit Overlap(Session& session) : session_(session), calibration_(session.device()) {}
+  explicit Overlap(Session& session) : session_(session), devices_(session.device()), calibration_(session.device()) {}
 
   Resolution resolve(const Values& values) override {
     Options options = shared_axes().of(values);
@@ -88,16 +129,23 @@ class Overlap final : public Experiment {
     Resolution made;
     made.values = own_values(options, values);
     const PipelineShape shape = shape_of(options, made.values);
-    const bool kernels = std::ranges::any_of(shape.stages, [](const StagePlan& s) { return !is_copy(s.role); });
+    options.stage_blocks = shape.blocks;
     if (options.device == "cpu") {
       options.stage_blocks = 0;
       made.unused["stage-blocks"] = "with --device cuda, and a GPU";
-    } else if (kernels) {
-      options.stage_blocks = shape.blocks;
     }
     shared_axes().put(options, made.values);
     made.impossible = why_impossible(options, made.values, shape);
     return made;
+  }
+
+  void add_floors(FloorList& floors, std::span<const Resolution> points) override {
+    const auto crosses = [](const Resolution& point) {
+      return point.impossible.empty() && strategy_of(shared_axes().of(point.values)).devices > 1;
+    };
+    const auto found = std::ranges::find_if(points, crosses);
+    if (found == points.end()) return;
+    add_peer_floor(floors, devices_.of(strategy_of(shared_axes().of(found->values))));
   }
 
   Measurement measure(const Resolution& cell, const Repetition& repetition) override {
@@ -106,10 +154,11 @@ class Overlap final : public Experiment {
     measured.host_threads = 1;
     const StrategyEntry& entry = strategy_of(options);
     PipelineShape shape = shape_of(options, cell.values);
-    if (entry.resident_blocks) measured.sms = entry.resident_blocks(shape);
+    if (entry.resident_blocks && options.device != "cpu") measured.sms = entry.resident_blocks(shape);
+    session_.device().use_in_this_thread();  // a cell that broke off may have left another
     calibrate(options, shape);
     const StageTimes stages = measure_stages(shape, session_.device(), options.items);
-    const std::vector<Device*> devices = devices_of(entry);
+    const std::vector<Device*> devices = devices_.of(entry);
     MachineMonitor monitor(session_.gpu());
     const Runs runs = run_for(session_.settings().seconds, options, cell.values, shape, devices, repetition, measured);
     measured.machine = monitor.stop();
@@ -125,6 +174,10 @@ class Overlap final : public Experiment {
       return measured;
     }
     add_figures(options, stages, runs, measured);
+    if (const auto peer = session_.floors().find(kPeerFloor); entry.devices > 1 && peer != session_.floors().end()) {
+      const double rate = measured.numbers["bytes_per_second"];
+      measured.bounds["bytes_per_second"] = {kPeerFloor, peer->second, rate / peer->second};
+    }
     return measured;
   }
 
@@ -144,41 +197,15 @@ class Overlap final : public Experiment {
   }
 
   std::string why_impossible(const Options& options, const Values& own, const PipelineShape& shape) {
-    const StrategyEntry& entry = strategy_of(options);
-    std::vector<Device*> devices;
-    try {
-      devices = devices_of(entry);
-    } catch (const BadInput&) {
-      return fmt::format("strategy {} needs {} GPUs; this machine has fewer", options.strategy, entry.devices);
-    }
-    if (entry.refuse) {
-      if (auto reason = entry.refuse(shape, devices); !reason.empty()) return reason;
-    }
-    const std::size_t buffers = entry.buffers(own, options.items) * (shape.stages.size() - 1) + 2 * shape.stages.size();
+    if (auto reason = devices_.refuse(options.strategy, shape); !reason.empty()) return reason;
+    const std::size_t between = strategy_of(options).buffers(own);
+    const std::size_t buffers = between * (shape.stages.size() - 1) + 2 * shape.stages.size();
     const std::size_t bytes = (buffers + 2 * std::size_t{options.items}) * item_bytes(shape.words);
     if (bytes > kMostMemory) {
       return fmt::format("{} buffers and {} items of {} bytes are more than the {} GiB allowed", buffers, options.items,
                          options.item_bytes, kMostMemory >> 30);
     }
     return "";
-  }
-
-  /// The session's, and another where the strategy uses two. Throws BadInput where there is none.
-  std::vector<Device*> devices_of(const StrategyEntry& entry) {
-    if (entry.devices < 2) return {&session_.device()};
-    if (!other_) {
-      if (session_.device().kind() == "cpu") {
-        other_ = open_cpu_device();
-      } else {
-        const std::string taken = session_.device().info().pci_bus;
-        for (unsigned index = 0; !other_; ++index) {
-          auto found = open_device("cuda", index);
-          if (found->info().pci_bus != taken) other_ = std::move(found);
-        }
-        session_.device().use_in_this_thread();
-      }
-    }
-    return {&session_.device(), other_.get()};
   }
 
   void calibrate(const Options& options, PipelineShape& shape) {
@@ -222,9 +249,9 @@ class Overlap final : public Experiment {
     if (repetition.timeline != nullptr)
       measured.gpu_use = traced_run(pipeline, *strategy, options, own, *repetition.timeline);
     const auto budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
-    runs.began_ns = now_ns();
+    const std::uint64_t began_ns = now_ns();
     // One run at least, however long it takes; who goes first alternates.
-    for (unsigned pair = 0; runs.wrong == 0 && !interrupted() && (pair == 0 || now_ns() - runs.began_ns < budget_ns);
+    for (unsigned pair = 0; runs.wrong == 0 && !interrupted() && (pair == 0 || now_ns() - began_ns < budget_ns);
          ++pair) {
       if (control || pair % 2 == 0) run_once(*strategy, &runs.strategy);
       if (!control) run_once(*serial, &runs.serial);
@@ -291,15 +318,9 @@ class Overlap final : public Experiment {
   }
 
   Session& session_;
+  Devices devices_;
   Calibration calibration_;
-  std::unique_ptr<Device> other_;
 };
-
-Json names_of(const std::vector<Axis>& axes) {
-  Json names = Json::array();
-  for (const Axis& axis : axes) names.push_back(axis.name);
-  return names;
-}
 
 Json members() {
   Json pipelines = Json::array(), strategies = Json::array();
@@ -307,10 +328,15 @@ Json members() {
     pipelines.push_back(
         {{"name", name}, {"description", entry.description}, {"unavailable", ""}, {"axes", names_of(entry.axes)}});
   }
+  const auto device = open_device("auto");
+  Devices devices(*device);
+  // What every strategy could run: kernels alone.
+  const PipelineShape kernels{Pipelines::instance().get("--pipeline", "producer_consumer").stages({}), {1, 1}, 1};
   for (const auto& [name, entry] : Strategies::instance().entries()) {
     strategies.push_back({{"name", name},
                           {"description", entry.description},
-                          {"unavailable", ""},
+                          // A second GPU is not opened just to list what could use it.
+                          {"unavailable", entry.devices == 1 ? devices.refuse(name, kernels) : ""},
                           {"devices", entry.devices},
                           {"axes", names_of(entry.axes)}});
   }
@@ -341,7 +367,8 @@ const ExperimentRegistration registered(
      .rate = "items_per_second",
      .time = "run_ns",
      .make = [](Session& session) { return std::make_unique<Overlap>(session); },
-     .members = members});
+     .members = members,
+     .name_floors = [](FloorList& floors) { add_peer_floor(floors, {}); }});
 
 }  // namespace
 }  // namespace feedrate::overlap

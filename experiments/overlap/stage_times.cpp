@@ -19,15 +19,13 @@ class LoneStage {
         ended_(device.event(true)),
         stream_(device.stream()) {}
 
-  void queue(unsigned items) {
+  void begin() { stream_->record(*begun_); }
+  void queue(unsigned item) {
     const bool first = stage_ == 0, last = stage_ + 1 == pipeline_.stages();
-    stream_->record(*begun_);
-    for (unsigned item = 0; item < items; ++item) {
-      pipeline_.enqueue(*stream_, stage_, first ? pipeline_.source(item) : in_.data(),
-                        last ? pipeline_.result(item) : out_.data());
-    }
-    stream_->record(*ended_);
+    pipeline_.enqueue(*stream_, stage_, first ? pipeline_.source(item) : in_.data(),
+                      last ? pipeline_.result(item) : out_.data());
   }
+  void end() { stream_->record(*ended_); }
   /// By the device's clock.
   double wait_ns() {
     stream_->synchronize();
@@ -42,6 +40,19 @@ class LoneStage {
   std::unique_ptr<Stream> stream_;  // last: it waits for work that uses all of the above
 };
 
+/// Nanoseconds of an item in each of these stages, which all work at once: they are queued item by item, so that none
+/// is far ahead of the others.
+std::vector<double> item_ns(std::span<LoneStage* const> stages, unsigned items) {
+  for (LoneStage* const stage : stages) stage->begin();
+  for (unsigned item = 0; item < items; ++item) {
+    for (LoneStage* const stage : stages) stage->queue(item);
+  }
+  for (LoneStage* const stage : stages) stage->end();
+  std::vector<double> times;
+  for (LoneStage* const stage : stages) times.push_back(stage->wait_ns() / items);
+  return times;
+}
+
 constexpr unsigned kReadings = 5;
 
 double median(std::vector<double> values) {
@@ -54,20 +65,20 @@ double median(std::vector<double> values) {
 StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned items) {
   Pipeline pipeline(shape, device);
   pipeline.begin(items);
-  std::vector<std::unique_ptr<LoneStage>> stages;
+  std::vector<std::unique_ptr<LoneStage>> owned;
+  std::vector<LoneStage*> stages;
   for (unsigned s = 0; s < pipeline.stages(); ++s) {
-    stages.push_back(std::make_unique<LoneStage>(pipeline, s, device));
-    stages.back()->queue(1);  // what the first launch loads
-    stages.back()->wait_ns();
+    owned.push_back(std::make_unique<LoneStage>(pipeline, s, device));
+    stages.push_back(owned.back().get());
   }
+  item_ns(stages, 1);  // what the first launches load
   std::vector<std::vector<double>> alone(stages.size()), contended(stages.size());
   for (unsigned reading = 0; reading < kReadings; ++reading) {
+    const std::vector<double> together = item_ns(stages, items);
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      stages[s]->queue(items);
-      alone[s].push_back(stages[s]->wait_ns() / items);
+      alone[s].push_back(item_ns(std::span(&stages[s], 1), items).front());
+      contended[s].push_back(together[s]);
     }
-    for (const auto& stage : stages) stage->queue(items);
-    for (std::size_t s = 0; s < stages.size(); ++s) contended[s].push_back(stages[s]->wait_ns() / items);
   }
   StageTimes times;
   for (std::size_t s = 0; s < stages.size(); ++s) {

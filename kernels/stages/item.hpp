@@ -23,14 +23,7 @@ static_assert(sizeof(ItemHeader) == 64);
 inline constexpr std::uint64_t kItemStep = 0x9E37'79B9'7F4A'7C15ull;
 inline constexpr std::uint64_t kStageFactor = 0x5851'F42D'4C95'7F2Dull;  // Knuth's MMIX multiplier
 
-/// splitmix64's finalizer, as common/hash.hpp has it, for device code.
-FEEDRATE_HD constexpr std::uint64_t item_base(std::uint64_t id) {
-  std::uint64_t x = id + 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-static_assert(item_base(12345) == mix64(12345));
+FEEDRATE_HD constexpr std::uint64_t item_base(std::uint64_t id) { return mix64(id); }
 
 FEEDRATE_HD constexpr std::uint64_t stage_term(unsigned stage) { return 2 * std::uint64_t{stage} + 1; }
 

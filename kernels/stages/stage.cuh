@@ -42,6 +42,13 @@ inline FEEDRATE_HD ItemHeader header_after(const StageWork& work, const std::byt
   return {id, 0, 0, {}};
 }
 
+/// A stage's whole work on an item, by one thread of the host.
+inline void work_alone(const StageWork& work, const std::byte* in, std::byte* out) {
+  ItemHeader header = header_after(work, in);
+  header.sum = work_on_words(work, in, out, 0, 1);
+  *reinterpret_cast<ItemHeader*>(out) = header;
+}
+
 #ifdef __CUDACC__
 /// A block's share of the work, when `blocks` of them share it, this being number `block`. `partial`: shared memory for
 /// a word of each warp. Ends with all threads of the block together.

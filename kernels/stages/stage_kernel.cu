@@ -21,16 +21,11 @@ __global__ void __launch_bounds__(kStageThreads)
 }
 #endif
 
-class StageKernel final : public Kernel {
+class StageKernel final : public LaunchedKernel {
  public:
   StageKernel(const StageWork& work, unsigned blocks, bool waits) : work_(work), blocks_(blocks), waits_(waits) {}
 
-  void run_on_cpu(const BatchView& batch) const override {
-    const std::uint64_t sum = work_on_words(work_, batch.in, batch.out, 0, 1);
-    ItemHeader header = header_after(work_, batch.in);
-    header.sum = sum;
-    *reinterpret_cast<ItemHeader*>(batch.out) = header;
-  }
+  void run_on_cpu(const BatchView& batch) const override { work_alone(work_, batch.in, batch.out); }
   void with_cuda_launch(const BatchView& batch, unsigned /*block*/, const UseCudaLaunch& use) const override {
 #ifdef __CUDACC__
     StageWork work = work_;
@@ -45,10 +40,6 @@ class StageKernel final : public Kernel {
     throw Failure("built without CUDA");
 #endif
   }
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-    throw Failure("a stage has no resident form");
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 
  private:
   StageWork work_;

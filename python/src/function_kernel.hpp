@@ -10,7 +10,7 @@ namespace nb = nanobind;
 using Bytes2 = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
 
 /// A Python function on batches, for the CPU device: function(messages, results), rows of a header and a payload each.
-class FunctionKernel final : public Kernel {
+class FunctionKernel final : public LaunchedKernel {
  public:
   explicit FunctionKernel(nb::object function) : function_(std::move(function)) {}
   ~FunctionKernel() override {
@@ -37,10 +37,6 @@ class FunctionKernel final : public Kernel {
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {
     throw Failure("a Python function");
   }
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-    throw Failure("a Python function");
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 
   /// Whether this thread is in the function now.
   bool serves_here() const { return serving_ == this; }

@@ -26,13 +26,11 @@ TEST(CpuDevice, FreshDeviceMemoryHoldsNothingOfAnEarlierRun) {
 }
 
 /// Does what it is told, on the CPU.
-class Task final : public Kernel {
+class Task final : public LaunchedKernel {
  public:
   explicit Task(std::function<void(const BatchView&)> body) : body_(std::move(body)) {}
   void run_on_cpu(const BatchView& batch) const override { body_(batch); }
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 
  private:
   std::function<void(const BatchView&)> body_;
@@ -99,10 +97,10 @@ TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
   const Task note([&](const BatchView& batch) { done.push_back(batch.count); });
   const auto named = [](std::uint32_t name) { return BatchView{nullptr, nullptr, 0, 0, name}; };
   const auto graph = device->graph();
-  const auto a = graph->launch(note, named(1), 0, {});
-  const auto b = graph->launch(note, named(2), 0, std::array{a});
-  const auto c = graph->launch(note, named(3), 0, {});
-  graph->launch(note, named(4), 0, std::array{b, c});
+  const auto a = graph->add(note, named(1), 0, {});
+  const auto b = graph->add(note, named(2), 0, std::array{a});
+  const auto c = graph->add(note, named(3), 0, {});
+  graph->add(note, named(4), 0, std::array{b, c});
   graph->launch(*stream);
   stream->synchronize();
   EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4}));  // of what may come next the one that was added last
@@ -115,7 +113,7 @@ TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
   graph->launch(*stream);
   stream->synchronize();
   EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4, 1, 20, 4, 3, 1, 20, 4}));
-  EXPECT_THROW(graph->launch(note, named(5), 0, {}), Failure);
+  EXPECT_THROW(graph->add(note, named(5), 0, {}), Failure);
 }
 
 }  // namespace

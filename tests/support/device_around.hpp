@@ -41,14 +41,11 @@ class StreamAround : public Stream {
 class GraphAround : public Graph {
  public:
   explicit GraphAround(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
-  Node copy_to_device(const Copy& copy, std::span<const Node> after) override {
-    return graph_->copy_to_device(copy, after);
+  Node add(const Copy& copy, Direction direction, std::span<const Node> after) override {
+    return graph_->add(copy, direction, after);
   }
-  Node copy_to_host(const Copy& copy, std::span<const Node> after) override {
-    return graph_->copy_to_host(copy, after);
-  }
-  Node launch(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
-    return graph_->launch(kernel, batch, block, after);
+  Node add(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
+    return graph_->add(kernel, batch, block, after);
   }
   void change(Node node, const Copy& copy) override { graph_->change(node, copy); }
   void change(Node node, const BatchView& batch) override { graph_->change(node, batch); }

@@ -56,7 +56,6 @@ class FaultyDevice final : public DeviceAround {
   };
   struct FaultyGraph final : GraphAround {
     FaultyGraph(Faults& faults, std::unique_ptr<Graph> graph) : GraphAround(std::move(graph)), faults(faults) {}
-    using GraphAround::launch;
     void launch(Stream& stream) override {
       Faults::pass(faults.copy, "cudaGraphLaunch");  // its copies begin here
       GraphAround::launch(stream);

@@ -235,7 +235,7 @@ TEST_P(EveryRing, DrainServesAllThatWasPublished) {
 }
 
 /// A workload that takes its time, so that a stop finds messages unserved.
-class Slow : public Kernel {
+class Slow : public LaunchedKernel {
  public:
   explicit Slow(const Kernel& work) : work_(work) {}
   void run_on_cpu(const BatchView& batch) const override {
@@ -243,8 +243,6 @@ class Slow : public Kernel {
     work_.run_on_cpu(batch);
   }
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 
  private:
   const Kernel& work_;

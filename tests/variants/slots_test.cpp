@@ -17,12 +17,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kPayload = 64, kStride = stride_of(kPayload), kMessages = 4;
 
-class Sleep final : public Kernel {
+class Sleep final : public LaunchedKernel {
  public:
   void run_on_cpu(const BatchView&) const override { std::this_thread::sleep_for(2ms); }
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {}
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 };
 
 /// Takes its time for each piece of work.

@@ -89,10 +89,8 @@ class StagesOnPeers final : public Strategy {
 
 /// Why the two can't hand items on; empty when they can.
 inline std::string refuse_peers(const PipelineShape& shape, std::span<Device* const> devices) {
-  if (devices.size() < 2) return "needs two GPUs; this machine has one";
   for (const StagePlan& stage : shape.stages) {
-    if (is_copy(stage.role))
-      return "runs kernels on two GPUs; pipeline stages that copy from or to the host stay on one";
+    if (is_copy(stage.role)) return "strategies of two GPUs run kernels only; this pipeline copies from or to the host";
   }
   if (auto reason = devices[0]->reach_peer(*devices[1]); !reason.empty()) return reason;
   return devices[1]->reach_peer(*devices[0]);

@@ -90,11 +90,11 @@ Graph::Node Pipeline::add(Graph& graph, unsigned s, const std::byte* in, std::by
                           std::span<const Graph::Node> after) const {
   switch (stage(s).role) {
     case StageRole::copy_in:
-      return graph.copy_to_device({out, in, bytes()}, after);
+      return graph.add({out, in, bytes()}, Direction::to_device, after);
     case StageRole::copy_out:
-      return graph.copy_to_host({out, in, bytes()}, after);
+      return graph.add({out, in, bytes()}, Direction::to_host, after);
     default:
-      return graph.launch(*kernels_[s], {in, out, 0, 0, 1}, 0, after);
+      return graph.add(*kernels_[s], {in, out, 0, 0, 1}, 0, after);
   }
 }
 

@@ -36,10 +36,10 @@ struct StrategyEntry {
   std::string description;
   std::vector<Axis> axes = {};  ///< of its own
   unsigned devices = 1;         ///< that it uses
-  /// Which orders it keeps by waiting: a pipeline is corrupted without any of them.
+  /// The orders that it keeps by waiting. Items are corrupted when one of these waits is left out.
   std::vector<std::string> waits = {};
-  /// Buffers for items in device memory between two stages, so that memory can be reckoned with.
-  std::function<unsigned(const Values& own, unsigned items)> buffers;
+  /// How many buffers for items it has between two stages: what it needs of the device's memory.
+  std::function<unsigned(const Values& own)> buffers;
   /// Why it can't run this pipeline on these devices; empty when it can.
   std::function<std::string(const PipelineShape&, std::span<Device* const>)> refuse = {};
   std::function<std::unique_ptr<Strategy>(const StrategyConfig&)> make;

@@ -4,8 +4,8 @@
 
 namespace feedrate {
 
-/// Stages on streams, ordered by events: a stage waits until its input is ready, and until the buffer that it writes is
-/// free, that is read by the next stage. No other thing is waited for, and never by the host.
+/// Stages on streams, ordered by events. A stage waits until its input is ready, and until the next stage has read what
+/// lies in the buffer that it will write. The host waits only for the end of a run.
 class StagesOnStreams : public Strategy {
  public:
   /// Stage s goes to stream s modulo `streams`.

@@ -13,7 +13,7 @@ struct Chosen {
   std::string why;
 };
 
-/// What `each` of the transfers that can be here takes for a batch, by the floors.
+/// Nanoseconds that each transfer that is possible here takes for a batch, by the floors.
 std::map<std::string, double> times_of(const Bounded& bounded, const Floors& floors, bool lone, Device& device) {
   std::map<std::string, double> times;
   for (const auto& [name, entry] : Transfers::instance().entries()) {
@@ -67,7 +67,7 @@ class Auto final : public Transfer {
   std::unique_ptr<Transfer> made_;
 };
 
-/// Whichever is chosen, with the standard values of its own axes, has no more under way than the deepest of all.
+/// The one that will be chosen has its own axes at their standard values, and no more batches under way than this.
 unsigned most_depth() {
   unsigned most = 1;
   for (const auto& [name, entry] : Transfers::instance().entries()) {

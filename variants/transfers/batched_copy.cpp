@@ -62,7 +62,7 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
     } else {
       stream.copy_batch(own.copies_in, Direction::to_device);
     }
-    stream.launch(config_.workload, all_of(group), config_.block);
+    stream.launch(config_.workload, all_of(group, own.messages, own.in, own.out), config_.block);
     if (staged_) {
       stream.copy_to_host(own.staging_out.data(), own.out.data(), own.messages * config_.out_stride);
     } else {
@@ -82,29 +82,14 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
   }
 
  private:
-  BatchView all_of(const Group& group) const {
-    Batch all = group.batches.front();
-    all.in.count = all.out.count = group.own.messages;
-    for (const Batch& batch : group.batches) {
-      if (batch.timed) all.marks = batch.marks;
-    }
-    return view(group.own.in.data(), group.own.out.data(), all);
-  }
-
   bool staged_;
 };
-
-std::vector<Axis> batched_axes() {
-  std::vector<Axis> all = BatchedCopy::axes().list();
-  for (const Axis& axis : BatchedCopy::piece_axes().list()) all.push_back(axis);
-  return all;
-}
 
 const TransferRegistration registered(
     "batched_copy",
     {.description = "a group's batches come and go by one batched copy each way, with one kernel between",
      .memory = HostMemory::pinned,
-     .axes = batched_axes(),
+     .axes = joined(BatchedCopy::axes().list(), BatchedCopy::piece_axes().list()),
      .depth = BatchedCopy::depth,
      .make = make_transfer<BatchedCopy>,
      .limits =

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std:
 #endif
 
 /// A copy of `count` times `in_stride` bytes as a kernel.
-class BulkCopy final : public Kernel {
+class BulkCopy final : public LaunchedKernel {
  public:
   explicit BulkCopy(unsigned blocks) : blocks_(blocks) {
 #ifdef __CUDACC__
@@ -90,10 +90,6 @@ class BulkCopy final : public Kernel {
     throw Failure("built without CUDA");
 #endif
   }
-  void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-    throw Failure("a copy has no resident form");
-  }
-  unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
 
  private:
   [[maybe_unused]] unsigned blocks_;
@@ -141,18 +137,12 @@ std::string why_not(Device& device) {
   return "";
 }
 
-std::vector<Axis> bulk_axes() {
-  std::vector<Axis> all = InFlight::axes().list();
-  for (const Axis& axis : block_axes().list()) all.push_back(axis);
-  return all;
-}
-
 const TransferRegistration registered(
     "bulk_async",
     {.description = "SMs pull batches from pinned memory and push results by bulk asynchronous copies, without copy "
                     "engines",
      .memory = HostMemory::pinned,
-     .axes = bulk_axes(),
+     .axes = joined(InFlight::axes().list(), block_axes().list()),
      .depth = InFlight::depth,
      .make = make_transfer<BulkAsync>,
      .limits =

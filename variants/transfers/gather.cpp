@@ -51,12 +51,7 @@ class Gather final : public Grouped<Gather, Gathered> {
     const std::size_t message_bytes = own.in_offsets.back() * kUnit, table_bytes = entries * sizeof(std::uint32_t);
     std::memcpy(own.host_in.data() + message_bytes, own.in_offsets.data(), table_bytes);
     std::memcpy(own.host_in.data() + message_bytes + table_bytes, own.out_offsets.data(), table_bytes);
-    Batch all = group.batches.front();
-    all.in.count = all.out.count = messages;
-    for (const Batch& batch : group.batches) {
-      if (batch.timed) all.marks = batch.marks;
-    }
-    BatchView gathered = view(own.in.data(), own.out.data(), all);
+    BatchView gathered = all_of(group, messages, own.in, own.out);
     gathered.in_offsets = reinterpret_cast<const std::uint32_t*>(own.in.data() + message_bytes);
     gathered.out_offsets = gathered.in_offsets + entries;
     Stream& stream = *group.stream;

@@ -66,14 +66,15 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
     own.graph = config_.device.graph();
     for (auto& chain : own.chains) {
       if (mapped_) {
-        chain.work = own.graph->launch(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block, {});
+        chain.work = own.graph->add(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block, {});
         continue;
       }
       const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.out.count * batch.out.stride;
-      chain.copy_in = own.graph->copy_to_device({chain.in.data(), batch.in.base, in_bytes}, {});
-      chain.work = own.graph->launch(config_.workload, view(chain.in.data(), chain.out.data(), batch), config_.block,
-                                     std::array{chain.copy_in});
-      chain.copy_out = own.graph->copy_to_host({batch.out.base, chain.out.data(), out_bytes}, std::array{chain.work});
+      chain.copy_in = own.graph->add({chain.in.data(), batch.in.base, in_bytes}, Direction::to_device, {});
+      chain.work = own.graph->add(config_.workload, view(chain.in.data(), chain.out.data(), batch), config_.block,
+                                  std::array{chain.copy_in});
+      chain.copy_out =
+          own.graph->add({batch.out.base, chain.out.data(), out_bytes}, Direction::to_host, std::array{chain.work});
     }
   }
   void leave_out(GraphOfChains& own, const GraphOfChains::Chain& chain, bool left_out) {
@@ -87,12 +88,6 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
 };
 
 bool is_mapped(const Values& own) { return GraphTransfer::chain_axes().of(own).chain == "mapped"; }
-
-std::vector<Axis> graph_axes() {
-  std::vector<Axis> all = GraphTransfer::axes().list();
-  for (const Axis& axis : GraphTransfer::chain_axes().list()) all.push_back(axis);
-  return all;
-}
 
 std::vector<AxisValues> graph_search() {
   std::vector<AxisValues> all = GraphTransfer::search();
@@ -114,17 +109,19 @@ void limit_graph(const Bounded& bounded, Limits& limits) {
 std::optional<Effort> effort_of_graph(const Bounded& bounded, const Floors& floors) {
   const bool mapped = is_mapped(bounded.point.own);
   const auto chains = floor_of(floors, mapped ? "graph_kernels_per_second" : "graph_chains_per_second");
-  const auto launch = floor_of(floors, "graph_launch_sync_ns");
+  const auto empty = floor_of(floors, "launch_sync_ns"), graph = floor_of(floors, "graph_launch_sync_ns");
+  const auto lone = floor_of(floors, mapped ? "mapped_launch_sync_ns" : "copy_launch_copy_ns");
   const auto bus = bus_ns(bounded, floors, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
-  if (!chains || !launch || !bus) return std::nullopt;
-  return Effort{std::max(1e9 / *chains, *bus), *launch + 2 * *bus};
+  if (!chains || !empty || !graph || !lone || !bus) return std::nullopt;
+  // What the same takes in a stream, less what a graph's launch saves of a kernel's.
+  return Effort{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
 }
 
 const TransferRegistration registered(
     "graph",
     {.description = "a graph of a group's batches, a chain each, side by side; made once, its addresses changed",
      .memory = HostMemory::pinned,
-     .axes = graph_axes(),
+     .axes = joined(GraphTransfer::axes().list(), GraphTransfer::chain_axes().list()),
      .depth = GraphTransfer::depth,
      .make = make_transfer<GraphTransfer>,
      .limits = limit_graph,

@@ -88,6 +88,15 @@ class Grouped : public Transfer {
   }
   /// The group's work is done, and nothing of it was given back yet.
   void finish(Group&) {}
+  /// A group's messages in one pair of buffers, as one kernel takes them.
+  BatchView all_of(const Group& group, std::size_t messages, const Buffer& in, const Buffer& out) const {
+    Batch all = group.batches.front();
+    all.in.count = all.out.count = messages;
+    for (const Batch& batch : group.batches) {
+      if (batch.timed) all.marks = batch.marks;
+    }
+    return view(in.data(), out.data(), all);
+  }
   /// The most messages in a group.
   std::size_t most_messages() const { return options_.coalesce * config_.most_messages; }
 

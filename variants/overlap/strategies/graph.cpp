@@ -55,7 +55,7 @@ const StrategyRegistration registered("graph",
                                       {.description = "the orders of a ring as one graph of all items, made once",
                                        .axes = depth_axes().list(),
                                        .waits = {kReady, kFree},
-                                       .buffers = [](const Values& own, unsigned) { return depth_of(own); },
+                                       .buffers = [](const Values& own) { return depth_of(own); },
                                        .make = make_strategy<GraphOfItems>});
 
 }  // namespace

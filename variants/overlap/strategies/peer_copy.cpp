@@ -8,7 +8,7 @@ const StrategyRegistration registered(
                   .axes = depth_axes().list(),
                   .devices = 2,
                   .waits = {kReady, kFree},
-                  .buffers = [](const Values& own, unsigned) { return 2 * depth_of(own); },
+                  .buffers = [](const Values& own) { return 2 * depth_of(own); },
                   .refuse = refuse_peers,
                   .make = make_strategy<StagesOnPeers<true>>});
 

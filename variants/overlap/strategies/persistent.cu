@@ -116,11 +116,7 @@ void run_on_threads(const PersistentPlan& plan) {
       for (unsigned item = 0; item < plan.items; ++item) {
         if (!first && plan.waits_for_ready) await_above(s - 1, item);
         if (!last && plan.waits_for_free && item >= plan.slots) await_above(s + 1, item - plan.slots);
-        const StageWork& work = plan.work[s];
-        const std::uint64_t sum = work_on_words(work, plan.in(s, item), plan.out(s, item), 0, 1);
-        ItemHeader header = header_after(work, plan.in(s, item));
-        header.sum = sum;
-        *reinterpret_cast<ItemHeader*>(plan.out(s, item)) = header;
+        work_alone(plan.work[s], plan.in(s, item), plan.out(s, item));
         done[s].store(item + 1, std::memory_order_release);
       }
     });
@@ -172,7 +168,7 @@ class Persistent final : public Strategy {
 
  private:
   /// The plan as a kernel to be launched.
-  struct PlanKernel final : Kernel {
+  struct PlanKernel final : LaunchedKernel {
     explicit PlanKernel(PersistentPlan& plan) : plan(plan) {}
     void run_on_cpu(const BatchView&) const override { run_on_threads(plan); }
     void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch& use) const override {
@@ -184,10 +180,6 @@ class Persistent final : public Strategy {
       throw Failure("built without CUDA");
 #endif
     }
-    void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const override {
-      throw Failure("the persistent stages serve no lanes");
-    }
-    unsigned resident_blocks_that_fit(const ResidentShape&) const override { return 0; }
     PersistentPlan& plan;
   };
 
@@ -226,7 +218,7 @@ const StrategyRegistration registered(
     {.description = "stages as resident blocks that hand items on by flags in the GPU's memory",
      .axes = depth_axes().list(),
      .waits = {kReady, kFree},
-     .buffers = [](const Values& own, unsigned) { return depth_of(own); },
+     .buffers = [](const Values& own) { return depth_of(own); },
      .refuse = refuse,
      .make = make_strategy<Persistent>,
      .resident_blocks =

@@ -7,7 +7,7 @@ namespace {
 const StrategyRegistration registered("ping_pong",
                                       {.description = "a stream for each stage, two buffers between every two of them",
                                        .waits = {kReady, kFree},
-                                       .buffers = [](const Values&, unsigned) { return 2u; },
+                                       .buffers = [](const Values&) { return 2u; },
                                        .make =
                                            [](const StrategyConfig& config) {
                                              return std::make_unique<StagesOnStreams>(config, config.pipeline.stages(),

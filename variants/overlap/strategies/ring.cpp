@@ -8,7 +8,7 @@ const StrategyRegistration registered(
     "ring", {.description = "a stream for each stage, as many buffers as wanted between every two of them",
              .axes = depth_axes().list(),
              .waits = {kReady, kFree},
-             .buffers = [](const Values& own, unsigned) { return depth_of(own); },
+             .buffers = [](const Values& own) { return depth_of(own); },
              .make =
                  [](const StrategyConfig& config) {
                    return std::make_unique<StagesOnStreams>(config, config.pipeline.stages(), depth_of(config.own));

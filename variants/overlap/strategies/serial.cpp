@@ -6,7 +6,7 @@ namespace {
 /// Nothing overlaps. The control that all others are compared with.
 const StrategyRegistration registered("serial",
                                       {.description = "all stages on one stream, one buffer: nothing overlaps",
-                                       .buffers = [](const Values&, unsigned) { return 1u; },
+                                       .buffers = [](const Values&) { return 1u; },
                                        .make = make_strategy<OneStreamForAll<false>>});
 
 }  // namespace

@@ -9,7 +9,7 @@ const StrategyRegistration registered(
     "two_stream",
     {.description = "stages by turns on two streams, events for each item, one buffer: still no overlap",
      .waits = {kReady, kFree},
-     .buffers = [](const Values&, unsigned) { return 1u; },
+     .buffers = [](const Values&) { return 1u; },
      .make = [](const StrategyConfig& config) { return std::make_unique<StagesOnStreams>(config, 2, 1); }});
 
 }  // namespace

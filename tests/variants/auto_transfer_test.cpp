@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include "kernels/workload.hpp"
+#include "variants/transfer.hpp"
+
+namespace feedrate::test {
+namespace {
+
+/// Floors as one machine's GPU has them; on the CPU device, so that transfers which need the hardware do not compete.
+const Floors kFloors{{"launch_per_second", 350e3},
+                     {"launch_sync_ns", 7400},
+                     {"graph_launch_sync_ns", 5600},
+                     {"mapped_launch_sync_ns", 8700},
+                     {"copy_launch_copy_ns", 10900},
+                     {"copy_queued_ns", 2400},
+                     {"copy_engine_both_bytes_per_second", 50e9},
+                     {"sm_echo_bytes_per_second", 42e9},
+                     {"graph_kernels_per_second", 1.4e6},
+                     {"graph_chains_per_second", 280e3},
+                     {"host_copy_bytes_per_second", 9e9}};
+
+class AutoTransfer : public testing::Test {
+ protected:
+  Choices chosen(std::size_t payload, std::size_t batch, std::size_t window, const Floors& floors = kFloors) {
+    Point point;
+    point.transfer = "auto";
+    point.payload = payload;
+    point.batch = batch;
+    point.window = window;
+    const std::size_t stride = stride_of(payload);
+    const auto& entry = Transfers::instance().get("--transfer", "auto");
+    const auto made = entry.make({*device, *workload, batch, stride, stride, 32, {}, floors, &point});
+    return made->choices();
+  }
+  std::unique_ptr<Device> device = open_cpu_device();
+  std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
+};
+
+TEST_F(AutoTransfer, TakesTheOneThatTheFloorsMakeFastest) {
+  EXPECT_EQ(chosen(64, 1, 1)["transfer"], "mapped");  // alone: it copies nothing
+  // One behind the other, a call for each bounds small batches: whoever makes one call for several is ahead.
+  const std::string small = chosen(64, 16, 1024)["transfer"];
+  EXPECT_TRUE(small == "batched_copy" || small == "gather") << small;
+  // Of large ones the bus is the bound, and the copy engines are faster there than SMs.
+  const std::string large = chosen(1 << 20, 16, 256)["transfer"];
+  EXPECT_TRUE(large == "pinned" || large == "batched_copy" || large == "graph") << large;
+}
+
+TEST_F(AutoTransfer, SaysWhy) {
+  const std::string why = chosen(64, 1, 1)["transfer-why"];
+  EXPECT_TRUE(why.starts_with("by the floors 8.70")) << why;
+  for (const char* other : {"pinned", "graph", "gather", "batched_copy"}) EXPECT_NE(why.find(other), why.npos) << why;
+}
+
+TEST_F(AutoTransfer, OfACopyInAGraphKnowsThatItCopies) {
+  // A graph saves of a launch what an empty one does; the two copies are in it all the same.
+  const std::string why = chosen(64, 1, 1)["transfer-why"];
+  EXPECT_NE(why.find("graph 9.1"), why.npos) << why;
+}
+
+TEST_F(AutoTransfer, IsPinnedWhereNoFloorIsKnown) {
+  EXPECT_EQ(chosen(64, 16, 1024, {})["transfer"], "pinned");
+  EXPECT_EQ(chosen(64, 16, 1024, {})["transfer-why"], "no floors of a GPU were measured here");
+}
+
+}  // namespace
+}  // namespace feedrate::test
