@@ -27,6 +27,7 @@ endif()
 if(FEEDRATE_FMT_COMPILED)
   add_library(feedrate_fmt STATIC cmake/fmt_library.cpp)
   target_include_directories(feedrate_fmt SYSTEM PUBLIC ${fmt_headers})
+  set_target_properties(feedrate_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)  # it goes into the Python module, too
   if(FEEDRATE_SANITIZER)
     target_compile_options(feedrate_fmt PRIVATE -fsanitize=${FEEDRATE_SANITIZER} -fno-omit-frame-pointer -O1 -g1)
   endif()

@@ -52,8 +52,8 @@ void print_markdown(const Json& axes, const std::string& experiment) {
       values = "text";
     }
     const Json& standard = axis["default"];
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", axis["name"].get<std::string>(), owners.empty() ? "all" : owners, values,
-               standard.is_string() ? "`" + standard.get<std::string>() + "`" : standard.dump(),
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", axis["name"].get<std::string>(), owners.empty() ? "all" : owners,
+               values, standard.is_string() ? "`" + standard.get<std::string>() + "`" : standard.dump(),
                axis["description"].get<std::string>());
   }
 }

@@ -15,7 +15,9 @@
 #include "experiments/machine/nvml.hpp"
 #include "experiments/service/log.hpp"
 #include "experiments/service/metrics.hpp"
+#include "experiments/service/stop_on_signal.hpp"
 #include "experiments/service/supervise.hpp"
+#include "experiments/service/worker_source.hpp"
 #include "variants/queues/redis/ends.hpp"
 #include "variants/worker.hpp"
 
@@ -71,14 +73,10 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   const auto transfer = Transfers::instance().get("--transfer", config.point.transfer).make(transfer_config(config));
   config.metrics->connected = true;
   Worker worker(*broker, *transfer);
-  std::stop_source stop, abandon;
-  // Signal handlers may not request a stop themselves; this thread hands it on.
-  const std::jthread watcher([&](const std::stop_token& ended) {
-    while (!ended.stop_requested() && !interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    stop.request_stop();
-  });
+  const StopOnSignal signals;
+  std::stop_source abandon;
   try {
-    worker.run(stop.get_token(), abandon.get_token());
+    worker.run(signals.token(), abandon.get_token());
   } catch (...) {
     served += worker.served();
     throw;
@@ -163,12 +161,13 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   QueueConfig config{resolution.point, session->device(), *workload, redis, false};
   WorkerMetrics metrics;
   config.metrics = &metrics;
+  std::optional<WorkerSource> source;
   std::optional<MetricsEndpoint> endpoint;
   if (!options.metrics.empty()) {
-    endpoint.emplace(options.metrics,
-                     MetricsEndpoint::Watched{metrics, config.redis, redis_queue::partitions_of(resolution.point),
-                                              nvml_source(session->device().info().pci_bus), options.name,
-                                              config.redis.delivery.lease_seconds});
+    source.emplace(WorkerSource::Watched{metrics, config.redis, redis_queue::partitions_of(resolution.point),
+                                         nvml_source(session->device().info().pci_bus),
+                                         config.redis.delivery.lease_seconds});
+    endpoint.emplace(options.metrics, MetricsEndpoint::Label{"worker", options.name}, *source);
   }
   const unsigned partitions = redis_queue::partitions_of(resolution.point);
   const std::string from = partitions == 1 ? config.redis.prefix + ":tasks"

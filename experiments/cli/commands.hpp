@@ -20,6 +20,7 @@ void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& a
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_dlq(CLI::App& app, Action& action);
+void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_validate(CLI::App& app, Action& action);
 
 }  // namespace feedrate

@@ -39,6 +39,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::add_ab(app, action, arguments);
   feedrate::add_worker(app, action, arguments);
   feedrate::add_dlq(app, action);
+  feedrate::add_store(app, action, arguments);
   feedrate::add_validate(app, action);
   feedrate::refuse_unknown_variables(app);
   try {

@@ -1,27 +1,31 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "common/redis/settings.hpp"
-#include "experiments/machine/gpu_sample.hpp"
 #include "experiments/service/metrics_module.hpp"
-#include "variants/worker_metrics.hpp"
 
 namespace feedrate {
 
-/// A worker's metrics and health over HTTP: GET /metrics in Prometheus' text format, GET /healthz with 200 or 503.
+/// What a service tells of itself. Asked from threads of the endpoint, one at a time; must not throw.
+class MetricsSource {
+ public:
+  using Add = std::function<void(const FeedrateMetric&)>;
+  virtual ~MetricsSource() = default;
+  virtual void collect(const Add&) = 0;
+  /// Empty while all is well.
+  virtual std::string why_unhealthy() const = 0;
+};
+
+/// A service's metrics and health over HTTP: GET /metrics in Prometheus' text format, GET /healthz with 200 or 503.
 class MetricsEndpoint {
  public:
-  struct Watched {
-    const WorkerMetrics& metrics;
-    RedisSettings redis;
-    unsigned partitions;
-    GpuSource gpu;  ///< empty without a GPU
-    std::string worker;
-    double lease_seconds;  ///< a worker that did not look for work for so long is not healthy
+  struct Label {  ///< of all metrics
+    const char* name;
+    std::string value;
   };
   /// Throws BadInput naming `--metrics` where nothing can be served at the address, or the module is missing.
-  MetricsEndpoint(const std::string& address, Watched);
+  MetricsEndpoint(const std::string& address, const Label&, MetricsSource&);
   ~MetricsEndpoint();
   MetricsEndpoint(const MetricsEndpoint&) = delete;
   MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;

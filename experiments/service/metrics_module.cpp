@@ -22,12 +22,12 @@ void respond(mg_connection* connection, int code, const char* text, const char* 
   mg_write(connection, body.data(), body.size());
 }
 
-MetricFamily family_of(const FeedrateMetric& metric, const char* worker) {
+MetricFamily family_of(const FeedrateMetric& metric, const prometheus::ClientMetric::Label& label) {
   MetricFamily family;
   family.name = metric.name;
   family.help = metric.help;
   ClientMetric client;
-  client.label.push_back({"worker", worker});
+  client.label.push_back(label);
   switch (metric.kind) {
     case kFeedrateCounter:
       family.type = prometheus::MetricType::Counter;
@@ -57,7 +57,7 @@ class Server {
  public:
   Server(const std::string& address, const FeedrateMetricsSource& source)
       : source_(source),
-        worker_(source.worker),
+        label_{source.label, source.value},
         server_(std::vector<std::string>{"listening_ports", address, "num_threads", "2"}) {
     server_.addHandler("/metrics", metrics_);
     server_.addHandler("/healthz", health_);
@@ -69,15 +69,15 @@ class Server {
     bool handleGet(CivetServer*, mg_connection* connection) override {
       struct To {
         std::vector<MetricFamily> families;
-        const char* worker;
-      } to{{}, server.worker_.c_str()};
+        const prometheus::ClientMetric::Label& label;
+      } to{{}, server.label_};
       {
         const std::lock_guard lock(server.mutex_);
         server.source_.collect(
             server.source_.self,
             [](void* to, const FeedrateMetric* metric) {
               auto& all = *static_cast<To*>(to);
-              all.families.push_back(family_of(*metric, all.worker));
+              all.families.push_back(family_of(*metric, all.label));
             },
             &to);
       }
@@ -100,7 +100,7 @@ class Server {
   };
 
   FeedrateMetricsSource source_;
-  std::string worker_;
+  prometheus::ClientMetric::Label label_;
   std::mutex mutex_;
   Metrics metrics_{*this};
   Health health_{*this};

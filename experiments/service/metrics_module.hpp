@@ -24,7 +24,8 @@ struct FeedrateMetricsSource {
   void (*collect)(void* self, void (*add)(void* to, const FeedrateMetric*), void* to);
   /// 0 and a reason, or 1.
   int (*healthy)(void* self, char* reason, std::size_t size);
-  const char* worker;  ///< a label of all metrics
+  const char* label;  ///< of all metrics
+  const char* value;
 };
 
 /// Serves GET /metrics and GET /healthz at `address` ("9090", "127.0.0.1:9090"). Null, and a reason, when it can't.

@@ -24,8 +24,8 @@ constexpr double kFirstPause = 0.1, kLongestPause = 10;
 constexpr double kLongEnough = 30;  // a child that lived so long begins with the first pause again
 constexpr auto kLook = std::chrono::milliseconds(10);
 
-/// This process's command line in front of the `own` words that it knows: the dynamic loader's, where that was started to
-/// start this executable, as bundles do on a host with an older C library.
+/// This process's command line in front of the `own` words that it knows: the dynamic loader's, where that was started
+/// to start this executable, as bundles do on a host with an older C library.
 std::vector<std::string> launcher_words(std::size_t own) {
   std::vector<std::string> all;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);

@@ -19,7 +19,7 @@ from .errors import CompileError, Error, MessageFailed, RingClosed, ViewExpired
 from .harness import compare, executable, floors, load, report, run, sweep
 from .kernels import Kernel, kernel
 from .ring import Ring
-from .tensors import TensorRing
+from .tensor_ring import TensorRing
 from .views import FAULTS, Answers, Messages
 
 __version__ = _core.version

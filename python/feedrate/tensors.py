@@ -1,171 +1,293 @@
-"""Tensors through a ring by their addresses: nothing is copied over the bus but where they lie."""
+"""Tensors by name, in memory that all processes of a machine share and that outlives its makers.
+
+A daemon owns the memory: ``feedrate store serve``. ::
+
+    store = feedrate.tensors.connect("/tmp/store.sock")
+    weights = store.put("weights", array)              # in this process
+    weights = store.wait("weights", timeout=5)         # in another: the same memory
+    array = weights.numpy()                            # without a copy; torch.from_dlpack(weights) likewise
+
+A lease on a tensor lives as long as the `Tensor` and all arrays made of it.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import struct
-from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, Literal, TypeVar
+import builtins
+import json
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from . import _core
-from .kernels import Kernel
-from .ring import Ring
+from .errors import StoreError, StoreFull, StoreLimit, StoreUnreachable, TensorExists, TensorNotFound
 
-_CPU, _CUDA, _PINNED, _MANAGED = 1, 2, 3, 13  # DLPack's device types
-Tensor = TypeVar("Tensor")
+# Names of NumPy, ml_dtypes and PyTorch; the store's own are allowed, too.
+_DTYPES = {
+    "float16": "f16",
+    "half": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float": "f32",
+    "float64": "f64",
+    "double": "f64",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+_NO_NUMPY = {"bf16", "e4m3", "e5m2"}
 
 
-class TensorRing:
-    """A ring whose messages are tensors in the memory of its device, handed over by address.
+def _dtype_name(dtype: Any) -> str:
+    """The store's name of a dtype of NumPy's or PyTorch's, or of its name."""
+    if isinstance(dtype, str):
+        name = dtype
+    elif str(dtype).startswith("torch."):
+        name = str(dtype).removeprefix("torch.")
+    else:
+        name = np.dtype(dtype).name
+    return _DTYPES.get(name, name)
 
-    The work reads a tensor where it lies, and writes the result to another one, or in place. On a GPU that is device
-    memory (or pinned host memory), by DLPack from PyTorch, CuPy, JAX and others; on the CPU device, arrays.
+
+def standard_socket() -> str:
+    """Where a user's own store listens when nobody says otherwise.
+
+    Raises
+    ------
+    ValueError
+        The system gives this user no folder of its own (``$XDG_RUNTIME_DIR``).
+    """
+    socket = os.environ.get("FEEDRATE_SOCKET")
+    if socket:
+        return socket
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    if not folder:
+        raise ValueError("socket: '' is not possible; allowed: a path (there is no $XDG_RUNTIME_DIR for a standard one)")
+    return folder + "/feedrate-store.sock"
+
+
+class Tensor:
+    """A lease on a tensor: while it lives, or an array made of it, the memory stays, whoever deletes the name."""
+
+    def __init__(self, held: _core.StoreTensor) -> None:
+        self._held = held
+
+    @property
+    def name(self) -> str:
+        return self._held.name
+
+    @property
+    def generation(self) -> int:
+        """Tells it from a later tensor of its name."""
+        return self._held.generation
+
+    @property
+    def dtype(self) -> str:
+        """The store's name of the elements' type: ``"f32"``, ``"bf16"`` and so on."""
+        return self._held.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._held.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """In elements; None: row by row."""
+        return tuple(self._held.strides) or None
+
+    @property
+    def nbytes(self) -> int:
+        return self._held.bytes
+
+    @property
+    def deleted(self) -> bool:
+        """Whether its name was deleted; the memory stays."""
+        return self._held.deleted
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nobody shall write any more."""
+        return self._held.sealed
+
+    @property
+    def version(self) -> int:
+        """Of what was published last; 0: nothing yet, all is zero."""
+        return self._held.version
+
+    def publish(self) -> None:
+        """Says that what was written is whole: the next version. One writer at a time."""
+        self._held.publish()
+
+    def wait_for(self, version: int, timeout: float) -> bool:
+        """Waits for that version or a later one; False when none comes within `timeout` seconds."""
+        return self._held.wait_for(version, timeout)
+
+    def numpy(self) -> NDArray[Any]:
+        """The elements as an array, without a copy. Raises ValueError for dtypes that NumPy does not have."""
+        if self.dtype in _NO_NUMPY:
+            raise ValueError(f"dtype: '{self.dtype}' is not possible; allowed: NumPy's; torch.from_dlpack takes it")
+        return self._held.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError("another dtype needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return self._held.dlpack()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU
+
+    def next_half(self) -> NDArray[Any]:
+        """Of a tensor whose first dimension is 2: where the next version is written; `publish` ends it.
+
+        Readers of the last version look at the other half.
+        """
+        half: NDArray[Any] = self.numpy()[self._held.begin_half()]
+        return half
+
+    def read_half(self) -> tuple[int, NDArray[Any]]:
+        """The last version's number and a copy of it, whole whatever is written meanwhile."""
+        copy = np.empty(self.shape[1:], self.numpy().dtype)
+        version = self._held.read_half(copy.reshape(-1).view(np.uint8))
+        return version, copy
+
+    def __repr__(self) -> str:
+        return f"<feedrate.tensors.Tensor '{self.name}' {self.dtype}{list(self.shape)} generation {self.generation}>"
+
+
+class Store:
+    """A connection to a store. Any thread; of one process: a child made by fork connects by itself.
 
     Parameters
     ----------
-    work : str or Kernel
-        ``"echo"``, which copies, or a work function in CUDA C++ (`feedrate.kernel`), on a GPU.
-    lanes : int
-        Tensors that are worked on at once, by a block of the GPU's grid each.
-    capacity : int
-        Tensors that a lane holds.
-    device, idle, park_after, longest_stay
-        As for `feedrate.Ring`.
+    socket : str, optional
+        Where the store listens; default: ``$FEEDRATE_SOCKET``, else in ``$XDG_RUNTIME_DIR``.
+    patience : float
+        Seconds that an answer may take.
 
-    Notes
-    -----
-    A tensor must be contiguous, and its address and its size in bytes multiples of 16, as the work handles pieces of 16
-    bytes. What its owner has queued on its current stream is done before the ring sees it: the call waits for that.
-    Whatever is queued after the result has come sees the result. Until then, leave both tensors alone.
+    Raises
+    ------
+    StoreUnreachable
+        No store answers there.
     """
 
-    def __init__(
+    def __init__(self, socket: str | os.PathLike[str] | None = None, patience: float = 10.0) -> None:
+        self.socket = os.fspath(socket) if socket is not None else standard_socket()
+        self._store = _core.Store(self.socket, patience)
+
+    def create(
         self,
-        work: str | Kernel = "echo",
+        name: str,
+        shape: int | tuple[int, ...] | builtins.list[int],
+        dtype: Any = "float32",
         *,
-        lanes: int = 4,
-        capacity: int = 256,
-        device: str = "auto",
-        idle: Literal["park", "spin", "backoff"] = "park",
-        park_after: float = 0.01,
-        longest_stay: float = 1.0,
-    ) -> None:
-        if not isinstance(work, (str, Kernel)):
-            raise TypeError(f"work: a {type(work).__name__} is not possible; allowed: 'echo', a feedrate.kernel")
-        self._ring = Ring(
-            work, message_bytes=32, result_bytes=8, lanes=lanes, capacity=capacity, device=device, idle=idle,
-            park_after=park_after, longest_stay=longest_stay, _by_address=True,
-        )  # fmt: skip
-        self._abandoned: list[tuple[Any, Any]] = []
-        self._types = (_CUDA, _PINNED, _MANAGED) if self._ring.device == "cuda" else (_CPU,)
-
-    @property
-    def device(self) -> str:
-        """``"cuda"`` or ``"cpu"``."""
-        return self._ring.device
-
-    def call(self, tensor: Tensor, out: Tensor | None = None, *, timeout: float | None = None) -> Tensor:
-        """Works on a tensor and waits for the result.
+        strides: tuple[int, ...] = (),
+        pin: bool = False,
+        evict: bool = False,
+        ttl: float | None = None,
+    ) -> Tensor:
+        """A new tensor, all zero.
 
         Parameters
         ----------
-        tensor : array with DLPack
-        out : the same, optional
-            Where the result goes; without it, to `tensor` itself.
-        timeout : float, optional
-            Seconds; None waits for ever. A tensor whose time is over is still worked on, and kept until the ring ends.
-
-        Returns
-        -------
-        array
-            `out`, or `tensor`.
+        dtype
+            Of NumPy's or PyTorch's, or a name, the store's own too.
+        strides
+            In elements; none: row by row.
+        pin
+            It is never evicted.
+        evict
+            Where there is no room, others are evicted that nobody holds or pinned.
+        ttl
+            Seconds after which its name is deleted.
 
         Raises
         ------
-        MessageFailed
-            The work did not take it: ``bad_length``, or ``too_long`` for what has room in `out`.
-        TimeoutError
-            The result has not come in time.
+        TensorExists, StoreFull, StoreLimit, ValueError
         """
+        lengths = [shape] if isinstance(shape, int) else builtins.list(shape)
+        return Tensor(self._store.create(name, _dtype_name(dtype), lengths, builtins.list(strides), pin, evict, ttl))
+
+    def put(self, name: str, array: Any, **how: Any) -> Tensor:
+        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published. As `create`."""
+        source = np.asarray(array)
+        made = self.create(name, source.shape, source.dtype, **how)
         try:
-            self._ring.call(self._message(tensor, out), timeout=timeout)
-        except (TimeoutError, KeyboardInterrupt):
-            self._abandoned.append((tensor, out))
+            np.copyto(made.numpy(), source)
+        except BaseException:
+            self.delete(name, made.generation)
             raise
-        return tensor if out is None else out
+        made.publish()
+        return made
 
-    def submit(self, tensor: Tensor, out: Tensor | None = None) -> Future[Tensor]:
-        """As `call`, without waiting for the result: it comes in a future. Waits while the ring is full."""
-        given: Future[Tensor] = Future()
-        given.set_running_or_notify_cancel()
+    def get(self, name: str) -> Tensor:
+        """The tensor that has the name. Raises TensorNotFound."""
+        return Tensor(self._store.get(name))
 
-        def came(answer: Future[bytes]) -> None:
-            error = answer.exception()
-            if error is None:
-                given.set_result(tensor if out is None else out)
-            else:
-                given.set_exception(error)
+    def wait(self, name: str, timeout: float) -> Tensor:
+        """The same, once there is one. Raises TimeoutError after `timeout` seconds."""
+        return Tensor(self._store.wait(name, timeout))
 
-        self._ring.submit(self._message(tensor, out)).add_done_callback(came)
-        return given
+    def delete(self, name: str, generation: int = 0) -> None:
+        """Deletes the name; who holds the tensor keeps it. `generation`: only if it is still that one's."""
+        self._store.delete(name, generation)
 
-    async def acall(self, tensor: Tensor, out: Tensor | None = None) -> Tensor:
-        """As `call`, for asyncio. Cancelling it does not stop the work."""
-        future = self._ring.acall(self._message(tensor, out))
-        used = (tensor, out)
-        future.add_done_callback(lambda _: used and None)  # which keeps them until then
-        await asyncio.shield(future)
-        return tensor if out is None else out
+    def list(self) -> builtins.list[dict[str, Any]]:
+        """All that have a name: ``name``, ``dtype``, ``shape``, ``bytes``, ``generation``, ``leases``, ``pinned`` …"""
+        return self._store.list()
 
-    def parked(self, *, timeout: float = 10.0) -> AbstractContextManager[None]:
-        """As `Ring.parked`."""
-        return self._ring.parked(timeout=timeout)
+    def stat(self, name: str) -> dict[str, Any]:
+        """The same of one tensor. Raises TensorNotFound."""
+        return self._store.stat(name)
 
-    def stats(self) -> dict[str, int]:
-        """As `Ring.stats`."""
-        return self._ring.stats()
+    def status(self) -> dict[str, Any]:
+        """What the store says of itself: device, memory, tensors, leases, clients."""
+        answer: dict[str, Any] = json.loads(self._store.ask('{"op":"status"}'))
+        del answer["ok"]
+        return answer
 
-    def close(self, *, drain: bool = True, timeout: float = 10.0) -> None:
-        """As `Ring.close`."""
-        self._ring.close(drain=drain, timeout=timeout)
+    def pin(self, name: str, pinned: bool = True) -> None:
+        """Never evicts it; or again, when it is its turn."""
+        self._store.pin(name, pinned)
 
-    def __enter__(self) -> TensorRing:
-        return self
+    def seal(self, name: str) -> None:
+        """Nobody shall write any more: a rule among those who keep to it, not a lock."""
+        self._store.seal(name)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(drain=kind is None)
+    def evict(self, nbytes: int = 0) -> int:
+        """Deletes what nobody holds or pinned, least recently used first, until so many bytes are freed; 0: all of it."""
+        return self._store.evict(nbytes)
 
-    def __repr__(self) -> str:
-        return f"<feedrate.TensorRing, {'closed' if self._ring.closed else self.device}>"
 
-    def _message(self, tensor: Any, out: Any) -> bytes:
-        here, there = self._place("tensor", tensor), None
-        if out is not None:
-            there = self._place("out", out)
-        self._ring._core.ordered()
-        return struct.pack("<4Q", *here, *(there or here))
+def connect(socket: str | os.PathLike[str] | None = None, patience: float = 10.0) -> Store:
+    """A connection to the store that listens at `socket`; see `Store`."""
+    return Store(socket, patience)
 
-    def _place(self, name: str, tensor: Any) -> tuple[int, int]:
-        """Address and bytes, after the owner was asked to order the tensor for the ring."""
-        exchange: Callable[..., Any] | None = getattr(tensor, "__dlpack__", None)
-        if exchange is None:
-            raise TypeError(f"{name}: a {type(tensor).__name__} is not possible; allowed: arrays with DLPack")
-        kind = int(tensor.__dlpack_device__()[0])
-        if kind not in self._types:
-            wanted = "the GPU's memory, or pinned" if self._ring.device == "cuda" else "the host's memory"
-            raise ValueError(f"{name}: DLPack's device type {kind} is not possible; allowed: {wanted}")
-        capsule = exchange(stream=self._ring._core.stream()) if kind in (_CUDA, _MANAGED) else exchange()
-        try:
-            address, size, _, _ = _core.address(capsule)
-        except TypeError:
-            raise ValueError(f"{name}: an array that is not contiguous is not possible") from None
-        if address % 16 or size % 16:
-            raise ValueError(
-                f"{name}: {size} bytes at the address {address:#x} are not possible; allowed: multiples of 16 for both"
-            )
-        return address, size
+
+__all__ = [
+    "Store",
+    "StoreError",
+    "StoreFull",
+    "StoreLimit",
+    "StoreUnreachable",
+    "Tensor",
+    "TensorExists",
+    "TensorNotFound",
+    "connect",
+    "standard_socket",
+]

@@ -10,6 +10,7 @@
 #include "generated/revision.hpp"
 #include "interpreter.hpp"
 #include "parts.hpp"
+#include "store.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -448,6 +449,7 @@ NB_MODULE(_core, m) {
       },
       nb::arg("array").noconvert());
   m.def("launch", &launch, "work"_a, "device"_a, "index"_a, "messages"_a, "result_bytes"_a);
+  bind_store(m);
   PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(+[](PyObject* self, visitproc visit, void* arg) {
                                 Py_VISIT(Py_TYPE(self));
                                 if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Ring>(self)->function().ptr());

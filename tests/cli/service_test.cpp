@@ -1,49 +1,16 @@
 // A worker as a service: metrics, health, log, restarts.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
+#include "tests/cli/metrics.hpp"
 #include "tests/cli/task_format.hpp"
 
 namespace feedrate::cli_test {
 namespace {
-
-/// The answer to GET, head and body; empty when nobody answers.
-std::string get(int port, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  std::string answer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-    send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-    char buffer[4096];
-    for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;)
-      answer.append(buffer, static_cast<std::size_t>(n));
-  }
-  close(fd);
-  return answer;
-}
-
-/// The value of a metric, whatever its labels; -1 when there is none.
-double value_of(const std::string& metrics, const std::string& name) {
-  std::istringstream lines(metrics);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name + "{")) return std::stod(line.substr(line.rfind(' ') + 1));
-  }
-  return -1;
-}
 
 class ServiceTest : public testing::Test {
  protected:
   void SetUp() override {
     FEEDRATE_NEEDS_REDIS();
     server_.emplace();
-    if (!fs::exists(fs::path(executable()).parent_path() / "feedrate_metrics.so")) {
-      GTEST_SKIP() << "built without prometheus-cpp";
-    }
+    if (!serves_metrics()) GTEST_SKIP() << "built without prometheus-cpp";
   }
   std::unique_ptr<Process> start(const Words& more) {
     Words words{"worker",   "--queue", "redis_reliable", "--device", "cpu",     "--redis", server_->url(),

@@ -1,21 +1,32 @@
 #!/usr/bin/env bash
-# Fuzzes the parser of foreign messages with libFuzzer under AddressSanitizer; needs clang. New inputs that reach new code
-# join the corpus: tests/fuzz/run.sh [SECONDS], default 600.
+# Fuzzes a parser of foreign bytes with libFuzzer under AddressSanitizer; needs clang. It begins with the corpus here; new
+# inputs that reach new code are kept in build/fuzz: tests/fuzz/run.sh [SECONDS [TARGET]], default 600 of tasks. Targets:
+# tasks (elements of Redis queues), requests (to a tensor store), npy (array files).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-seconds=${1:-600}
+seconds=${1:-600} target=${2:-tasks}
 if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
   echo "SECONDS: '$seconds' is not possible; allowed: a whole number above 0" >&2
   exit 2
 fi
+tensors=$root/variants/tensors
+case $target in
+  tasks) sources=() ;;
+  requests) sources=("$tensors"/{arena,board,memfd_memory,protocol,requests,table,tensor}.cpp) ;;
+  npy) sources=("$root/experiments/cli/npy.cpp" "$tensors/tensor.cpp") ;;
+  *)
+    echo "TARGET: '$target' is not possible; allowed: tasks, requests, npy" >&2
+    exit 2
+    ;;
+esac
 compiler=$(command -v clang++ || command -v clang++-14 || true)
 if [[ -z $compiler ]]; then
   echo "needs clang++ (Debian's package clang)" >&2
   exit 2
 fi
-mkdir -p "$root/build/fuzz"
+mkdir -p "$root/build/fuzz/$target"
 "$compiler" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I "$root" \
-  -I "$root/.deps/usr/include" -DFMT_HEADER_ONLY=1 -DSPDLOG_FMT_EXTERNAL "$root/tests/fuzz/tasks_fuzz.cpp" \
-  -o "$root/build/fuzz/tasks_fuzz"
-exec "$root/build/fuzz/tasks_fuzz" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \
-  "$root/tests/fuzz/corpus/tasks"
+  -I "$root/.deps/usr/include" -DFMT_HEADER_ONLY=1 -DSPDLOG_FMT_EXTERNAL "$root/tests/fuzz/${target}_fuzz.cpp" \
+  "${sources[@]}" -o "$root/build/fuzz/${target}_fuzz"
+exec "$root/build/fuzz/${target}_fuzz" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \
+  "$root/build/fuzz/$target" "$root/tests/fuzz/corpus/$target"

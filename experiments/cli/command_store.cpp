@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/npy.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/json.hpp"
+#include "experiments/service/store.hpp"
+#include "feedrate/tensors.hpp"
+#include "variants/tensors/protocol.hpp"
+
+namespace feedrate {
+namespace {
+
+using tensors::Store;
+using tensors::Tensor;
+
+struct ClientOptions {
+  std::string socket;
+  std::string name, file, dtype;
+  std::vector<std::string> names;
+  double ttl = 0;
+  std::string bytes = "0";
+  bool json = false, pinned = false, replace = false, evict = false, off = false;
+};
+
+/// Where a user's own daemon listens, when nobody says otherwise; empty where the system gives users no folder that is
+/// theirs alone.
+std::string standard_socket() {
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  return folder != nullptr && *folder != '\0' ? std::string(folder) + "/feedrate-store.sock" : "";
+}
+
+std::string socket_of(const std::string& asked) {
+  const std::string path = asked.empty() ? standard_socket() : asked;
+  if (path.empty()) throw BadInput("--socket", "", "a path (there is no $XDG_RUNTIME_DIR for a standard one)");
+  return path;
+}
+
+Store store_of(const ClientOptions& options) {
+  try {
+    return Store(socket_of(options.socket));
+  } catch (const tensors::Unreachable& failure) {
+    throw BadInput(fmt::format("--socket: {}", failure.what()));
+  }
+}
+
+void print(const tensors::Description& about, bool json) {
+  if (json) {
+    std::cout << tensors::to_json(about).dump() << "\n";
+    return;
+  }
+  fmt::print("{:<32} {:<5} {:<20} {:>12} {:>7}  {}{}\n", about.name, tensors::name_of(about.layout.dtype),
+             fmt::format("[{}]", fmt::join(about.layout.shape, ",")), about.bytes, about.leases,
+             about.pinned ? "pinned " : "", about.sealed ? "sealed" : "");
+}
+
+int list(const ClientOptions& options) {
+  const auto all = store_of(options).list();
+  if (!options.json) fmt::print("{:<32} {:<5} {:<20} {:>12} {:>7}\n", "name", "dtype", "shape", "bytes", "leases");
+  for (const auto& about : all) print(about, options.json);
+  return 0;
+}
+
+int stat(const ClientOptions& options) {
+  print(store_of(options).stat(options.name), true);
+  return 0;
+}
+
+int status(const ClientOptions& options) {
+  std::cout << Json::parse(store_of(options).ask(R"({"op":"status"})")).dump(2) << "\n";
+  return 0;
+}
+
+/// The elements row by row, whatever the tensor's strides.
+std::string elements_of(const Tensor& tensor) {
+  const auto& [dtype, shape, strides] = tensor.layout();
+  const auto* const data = static_cast<const char*>(tensor.data());
+  if (strides.empty() || tensor.bytes() == 0) return {data, tensor.bytes()};
+  const std::size_t size = tensors::size_of(dtype);
+  std::string all;
+  std::vector<std::int64_t> at(shape.size(), 0);
+  while (true) {
+    std::int64_t element = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) element += at[i] * strides[i];
+    all.append(data + static_cast<std::size_t>(element) * size, size);
+    std::size_t i = at.size();
+    while (i != 0 && ++at[i - 1] == shape[i - 1]) at[--i] = 0;
+    if (i == 0) return all;
+  }
+}
+
+int get(const ClientOptions& options) {
+  Store store = store_of(options);
+  const Tensor tensor = store.get(options.name);
+  std::ofstream file(options.file, std::ios::binary);
+  file << npy_header(tensor.layout().dtype, tensor.layout().shape) << elements_of(tensor);
+  if (!file.flush()) throw BadInput("FILE", options.file, "a path that can be written");
+  return 0;
+}
+
+int put(const ClientOptions& options) {
+  std::ifstream file(options.file, std::ios::binary | std::ios::ate);
+  if (!file) throw BadInput("FILE", options.file, "a file that can be read");
+  const auto size = static_cast<std::size_t>(file.tellg());
+  constexpr std::size_t kMostHead = 8192;
+  std::vector<std::byte> head(std::min(size, kMostHead));
+  file.seekg(0).read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
+  const NpyHeader header = read_npy_header(head, options.dtype);
+  const std::size_t bytes = tensors::bytes_of(header.layout);
+  if (size - header.data_at < bytes) {
+    throw BadInput("FILE", options.file, fmt::format("{} bytes of elements; it has {}", bytes, size - header.data_at));
+  }
+  Store store = store_of(options);
+  if (options.replace) {
+    try {
+      store.remove(options.name);
+    } catch (const tensors::NotFound&) {  // then there is nothing to replace
+    }
+  }
+  tensors::CreateOptions how{.pinned = options.pinned, .evict = options.evict, .ttl_seconds = {}};
+  if (options.ttl > 0) how.ttl_seconds = options.ttl;
+  Tensor tensor = store.create(options.name, header.layout, how);
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(header.data_at));
+  if (bytes != 0 && !file.read(static_cast<char*>(tensor.data()), static_cast<std::streamsize>(bytes))) {
+    store.remove(options.name, tensor.generation());
+    throw Failure(fmt::format("{} can't be read to its end", options.file));
+  }
+  tensor.publish();
+  return 0;
+}
+
+int remove(const ClientOptions& options) {
+  Store store = store_of(options);
+  for (const std::string& name : options.names) store.remove(name);
+  return 0;
+}
+
+int pin(const ClientOptions& options) {
+  store_of(options).pin(options.name, !options.off);
+  return 0;
+}
+
+int collect(const ClientOptions& options) {
+  const std::uint64_t bytes = parse_count("--bytes", options.bytes);
+  fmt::print("{} bytes freed\n", store_of(options).evict(bytes));
+  return 0;
+}
+
+void add_service(CLI::App& app, StoreServiceOptions& options) {
+  add_option(app, "socket", options.socket, "where clients connect; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
+  add_option(app, "group", options.group, "a group whose members may connect, beside the store's user and root");
+  add_option(app, "device", options.device, "whose memory it is: cpu");
+  add_option(app, "memory", options.memory, "bytes that the store may have");
+  add_option(app, "quota", options.quota, "bytes of tensors that one client may have created; 0: all");
+  add_option(app, "most-tensors", options.most_tensors, "tensors")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
+  add_option(app, "most-leases", options.most_leases, "leases of a client")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
+  add_option(app, "most-connections", options.most_connections, "connections")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
+  add_option(app, "redis", options.redis,
+             "redis://… or unix:///…: a server that mirrors what there is; none: no mirror");
+  add_option(app, "prefix", options.prefix,
+             "of the mirror's keys, one store's alone; default: feedrate:store:HOST:DEVICE");
+  add_option(app, "list", options.list, "a list on that server where requests come; empty: none are taken");
+  add_option(app, "metrics", options.metrics,
+             "[HOST:]PORT: serve /metrics for Prometheus and /healthz there; a port alone listens on every interface");
+  add_option(app, "log", options.log, "how its log on stderr is written: text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag("--supervise", options.supervise, "start the store again whenever it dies");
+}
+
+/// What a store refuses is the caller's to change: exit code 2, as for other input.
+template <class Run>
+int refusing(const Run& run) {
+  try {
+    return run();
+  } catch (const tensors::Unreachable&) {
+    throw;
+  } catch (const tensors::StoreError& refused) {
+    throw BadInput(refused.what());
+  }
+}
+
+}  // namespace
+
+void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  CLI::App* store = app.add_subcommand("store", "tensors by name, shared between processes");
+  store->require_subcommand(1);
+  auto serve = std::make_shared<StoreServiceOptions>();
+  auto options = std::make_shared<ClientOptions>();
+  const auto command = [&](const char* name, const char* help, int (*run)(const ClientOptions&)) {
+    CLI::App* made = store->add_subcommand(name, help);
+    add_option(*made, "socket", options->socket,
+               "where the store listens; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
+    made->callback(
+        [options, &action, run] { action = [options, run] { return refusing([&] { return run(*options); }); }; });
+    return made;
+  };
+  const auto of_one = [&](CLI::App* made) { made->add_option("NAME", options->name, "the tensor's")->required(); };
+
+  CLI::App* served = store->add_subcommand("serve", "own a device's tensors until SIGTERM");
+  add_service(*served, *serve);
+  served->callback([serve, &action, &arguments] {
+    action = [serve, &arguments] {
+      serve->socket = socket_of(serve->socket);
+      return serve_store(*serve, arguments);
+    };
+  });
+  command("list", "all tensors that have a name", list)->add_flag("--json", options->json, "a JSON object a line");
+  of_one(command("stat", "what the store knows of a tensor, as JSON", stat));
+  command("status", "what the store says of itself, as JSON", status);
+  CLI::App* got = command("get", "write a tensor to a .npy file", get);
+  of_one(got);
+  got->add_option("FILE", options->file, "where it is written")->required();
+  CLI::App* made = command("put", "make a tensor of a .npy file", put);
+  of_one(made);
+  made->add_option("FILE", options->file, "what is read")->required();
+  add_option(*made, "dtype", options->dtype, "what the elements are, where the file does not say: bf16, e4m3, e5m2");
+  add_option(*made, "ttl", options->ttl, "seconds after which the name is deleted; 0: never")
+      ->check(CLI::Range(0.0, 1e9));
+  made->add_flag("--pin", options->pinned, "never evicted");
+  made->add_flag("--evict", options->evict, "evict others where there is no room");
+  made->add_flag("--replace", options->replace, "delete what has the name");
+  CLI::App* removed = command("rm", "delete names; who holds such a tensor keeps it", remove);
+  removed->add_option("NAME", options->names, "the tensors'")->required();
+  CLI::App* pinned = command("pin", "never evict a tensor", pin);
+  of_one(pinned);
+  pinned->add_flag("--off", options->off, "evict it again, when it is its turn");
+  add_option(*command("gc", "delete what nobody holds and nobody pinned, least recently used first", collect), "bytes",
+             options->bytes, "until so many are free of tensors; 0: all of it");
+}
+
+}  // namespace feedrate

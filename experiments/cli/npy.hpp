@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "variants/tensors/tensor.hpp"
+
+namespace feedrate {
+
+/// An array as NumPy's files have it (numpy.lib.format, versions 1.0 to 3.0), of elements in this machine's byte order.
+/// bf16, e4m3 and e5m2, which NumPy has no names for, are written as ml_dtypes has them: |V2 and |V1.
+struct NpyHeader {
+  tensors::Layout layout;   ///< Fortran's order has strides
+  std::size_t data_at = 0;  ///< bytes in front of the elements
+};
+
+/// Throws BadInput that says what of `bytes`, which begin a file, is wrong. `dtype`: what the elements are, where the
+/// file does not say; empty: it must.
+NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype);
+/// What a file of an array begins with, whose elements lie row by row.
+std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);
+
+}  // namespace feedrate

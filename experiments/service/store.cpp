@@ -1,0 +1,98 @@
+#include "experiments/service/store.hpp"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "experiments/service/log.hpp"
+#include "experiments/service/metrics.hpp"
+#include "experiments/service/stop_on_signal.hpp"
+#include "experiments/service/store_source.hpp"
+#include "experiments/service/supervise.hpp"
+#include "variants/tensors/daemon.hpp"
+#include "variants/tensors/mirror.hpp"
+
+namespace feedrate {
+namespace {
+
+using namespace tensors;
+
+std::string node_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+gid_t group_of(const std::string& name) {
+  const group* const found = getgrnam(name.c_str());
+  if (found == nullptr) throw BadInput("--group", name, "a group of this machine");
+  return found->gr_gid;
+}
+
+/// A descriptor a chunk, and two a connection: the system's standard limit may be below what was asked for.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::unique_ptr<ChunkMemory> memory_of(const std::string& device) {
+  if (device == "cpu") return memfd_memory();
+  throw BadInput("--device", device, "cpu");
+}
+
+std::vector<std::string> child_of(std::vector<std::string> words) {
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
+  words.emplace_back("--supervise=false");
+  return words;
+}
+
+}  // namespace
+
+int serve_store(const StoreServiceOptions& options, const std::vector<std::string>& arguments) {
+  if (options.log == "json") log_as_json();
+  if (options.supervise) return supervise(arguments, child_of(arguments));
+  DaemonOptions how{.socket = options.socket};
+  if (!options.group.empty()) how.group = group_of(options.group);
+  how.memory = parse_count("--memory", options.memory);
+  if (how.memory == 0) throw BadInput("--memory", options.memory, "bytes, more than 0");
+  if (const std::uint64_t quota = parse_count("--quota", options.quota); quota != 0) how.limits.bytes_of_client = quota;
+  how.limits.tensors = options.most_tensors;
+  how.limits.leases_of_client = options.most_leases;
+  how.connections = options.most_connections;
+  how.device = options.device;
+  how.node = node_name();
+  raise_descriptor_limit();
+
+  const auto memory = memory_of(options.device);
+  Daemon daemon(*memory, how);
+  std::optional<Mirror> mirror;
+  std::optional<ListControl> list;
+  if (!options.redis.empty()) {
+    const std::string prefix =
+        options.prefix.empty() ? fmt::format("feedrate:store:{}:{}", how.node, how.device) : options.prefix;
+    const MirrorOptions mirrored{options.redis, prefix, options.list};
+    mirror.emplace(mirrored, daemon);
+    if (!options.list.empty()) list.emplace(mirrored, daemon);
+  }
+  StoreSource source(daemon);
+  std::optional<MetricsEndpoint> endpoint;
+  if (!options.metrics.empty())
+    endpoint.emplace(options.metrics, MetricsEndpoint::Label{"store", options.socket}, source);
+  spdlog::info("store: {} of {} at {}", options.memory, options.device, options.socket);
+  const StopOnSignal signals;
+  daemon.run(signals.token());
+  spdlog::info("store: ended; what processes map stays theirs");
+  return 0;
+}
+
+}  // namespace feedrate

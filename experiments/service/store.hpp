@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace feedrate {
+
+/// Of `feedrate store serve`.
+struct StoreServiceOptions {
+  std::string socket, group;
+  std::string device = "cpu";
+  std::string memory = "1Gi", quota = "0";
+  std::size_t most_tensors = 1'000'000, most_leases = 1'000'000, most_connections = 1024;
+  std::string redis, prefix, list = "tensor_lifecycle";
+  std::string metrics, log = "text";
+  bool supervise = false;
+};
+
+/// Serves until SIGINT or SIGTERM. Returns the exit code. Throws BadInput, Failure.
+int serve_store(const StoreServiceOptions&, const std::vector<std::string>& arguments);
+
+}  // namespace feedrate

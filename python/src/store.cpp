@@ -1,0 +1,253 @@
+#include "store.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <feedrate/tensors.hpp>
+
+#include "interpreter.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace feedrate::python {
+namespace {
+
+using namespace tensors;
+using namespace std::chrono_literals;
+using Seconds = std::chrono::duration<double>;
+
+constexpr auto kSlice = 20ms;  // after so long a wait looks for Ctrl-C
+
+/// Waits in slices, without the interpreter; `done` is asked for each slice. False when the time is over.
+template <class Done>
+bool wait_in_slices(double timeout, const Done& done) {
+  const auto deadline = std::chrono::steady_clock::now() + Seconds(std::min(timeout, 1e9));
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now());
+    const auto slice = std::clamp<std::chrono::nanoseconds>(left, 0ns, kSlice);
+    {
+      const Unlocked unlocked;
+      if (done(slice)) return true;
+    }
+    if (left <= kSlice) return false;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+/// As DLPack has it (dlpack.h, version 1.1).
+nb::dlpack::dtype dlpack_type(Dtype dtype) {
+  enum Code : std::uint8_t {
+    integer = 0,
+    unsigned_integer = 1,
+    real = 2,
+    bfloat = 4,
+    complex = 5,
+    boolean = 6,
+    e4m3fn = 10,
+    e5m2 = 12
+  };
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
+  const auto with = [bits](Code code) { return nb::dlpack::dtype{code, bits, 1}; };
+  switch (dtype) {
+    case Dtype::f16:
+    case Dtype::f32:
+    case Dtype::f64:
+      return with(real);
+    case Dtype::bf16:
+      return with(bfloat);
+    case Dtype::i8:
+    case Dtype::i16:
+    case Dtype::i32:
+    case Dtype::i64:
+      return with(integer);
+    case Dtype::u8:
+    case Dtype::u16:
+    case Dtype::u32:
+    case Dtype::u64:
+      return with(unsigned_integer);
+    case Dtype::boolean:
+      return with(boolean);
+    case Dtype::e4m3:
+      return with(e4m3fn);
+    case Dtype::e5m2:
+      return with(e5m2);
+    case Dtype::c64:
+    case Dtype::c128:
+      break;
+  }
+  return with(complex);
+}
+
+/// A tensor's own memory: an array of NumPy's, or a capsule of DLPack's. It holds a lease as long as it lives.
+template <class... Framework>
+nb::ndarray<Framework...> array_of(const Tensor& tensor) {
+  const Layout& layout = tensor.layout();
+  const std::vector<std::size_t> shape(layout.shape.begin(), layout.shape.end());
+  nb::capsule lease(new Tensor(tensor), [](void* held) noexcept { delete static_cast<Tensor*>(held); });
+  return nb::ndarray<Framework...>(tensor.data(), shape.size(), shape.data(), lease,
+                                   layout.strides.empty() ? nullptr : layout.strides.data(), dlpack_type(layout.dtype),
+                                   nb::device::cpu::value, 0);
+}
+
+nb::dict dict_of(const Description& about) {
+  nb::dict made;
+  made["name"] = about.name;
+  made["dtype"] = std::string(name_of(about.layout.dtype));
+  made["shape"] = nb::tuple(nb::cast(about.layout.shape));
+  made["bytes"] = about.bytes;
+  made["generation"] = about.generation;
+  made["leases"] = about.leases;
+  made["pinned"] = about.pinned;
+  made["sealed"] = about.sealed;
+  made["created"] = 1e-3 * static_cast<double>(about.created_ms);
+  made["expires"] = about.expires_ms == 0 ? nb::none() : nb::cast(1e-3 * static_cast<double>(about.expires_ms));
+  return made;
+}
+
+}  // namespace
+
+void bind_store(nb::module_& m) {
+  // Tried before the one for Failure, whose kind these are.
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const StoreError& error) {
+      const nb::object kind = nb::module_::import_("feedrate.errors").attr("of_store")(error.code);
+      PyErr_SetString(kind.ptr(), error.what());
+    }
+  });
+  nb::class_<Tensor>(m, "StoreTensor")
+      .def_prop_ro("name", &Tensor::name)
+      .def_prop_ro("generation", &Tensor::generation)
+      .def_prop_ro("dtype", [](const Tensor& tensor) { return std::string(name_of(tensor.layout().dtype)); })
+      .def_prop_ro("shape", [](const Tensor& tensor) { return tensor.layout().shape; })
+      .def_prop_ro("strides", [](const Tensor& tensor) { return tensor.layout().strides; })
+      .def_prop_ro("bytes", &Tensor::bytes)
+      .def_prop_ro("deleted", &Tensor::deleted)
+      .def_prop_ro("sealed", &Tensor::sealed)
+      .def_prop_ro("version", &Tensor::version)
+      .def("publish", &Tensor::publish)
+      .def(
+          "wait_for",
+          [](const Tensor& tensor, std::uint64_t version, double timeout) {
+            return wait_in_slices(timeout, [&](auto slice) { return tensor.wait_for(version, slice); });
+          },
+          "version"_a, "timeout"_a)
+      .def("numpy", &array_of<nb::numpy>)
+      .def("dlpack", &array_of<>)
+      .def("begin_half",
+           [](Tensor& tensor) {
+             tensor.begin_half();
+             return (tensor.version() + 1) % 2;
+           })
+      .def(
+          "read_half",
+          [](const Tensor& tensor, nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig> to) {
+            const Unlocked unlocked;
+            return tensor.read_half(std::as_writable_bytes(std::span(to.data(), to.size())));
+          },
+          "to"_a);
+  nb::class_<Store>(m, "Store")
+      .def(
+          "__init__",
+          [](Store* made, const std::string& socket, double patience) {
+            const Unlocked unlocked;
+            new (made) Store(socket, {std::chrono::ceil<std::chrono::milliseconds>(Seconds(patience))});
+          },
+          "socket"_a, "patience"_a)
+      .def(
+          "create",
+          [](Store& store, const std::string& name, const std::string& dtype, const std::vector<std::int64_t>& shape,
+             const std::vector<std::int64_t>& strides, bool pin, bool evict, std::optional<double> ttl) {
+            const Layout layout{dtype_of(dtype), shape, strides};
+            const Unlocked unlocked;
+            return store.create(name, layout, {pin, evict, ttl});
+          },
+          "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none())
+      .def(
+          "get",
+          [](Store& store, const std::string& name) {
+            const Unlocked unlocked;
+            return store.get(name);
+          },
+          "name"_a)
+      .def(
+          "wait",
+          [](Store& store, const std::string& name, double timeout) {
+            std::optional<Tensor> found;
+            wait_in_slices(timeout, [&](auto slice) {
+              try {
+                found = store.wait(name, slice);
+              } catch (const TimedOut&) {
+              }
+              return found.has_value();
+            });
+            if (!found) throw TimedOut("no tensor '" + name + "' came");
+            return *found;
+          },
+          "name"_a, "timeout"_a)
+      .def(
+          "delete",
+          [](Store& store, const std::string& name, std::uint64_t generation) {
+            const Unlocked unlocked;
+            store.remove(name, generation);
+          },
+          "name"_a, "generation"_a)
+      .def("list",
+           [](Store& store) {
+             std::vector<Description> all;
+             {
+               const Unlocked unlocked;
+               all = store.list();
+             }
+             nb::list made;
+             for (const Description& about : all) made.append(dict_of(about));
+             return made;
+           })
+      .def(
+          "stat",
+          [](Store& store, const std::string& name) {
+            Description about;
+            {
+              const Unlocked unlocked;
+              about = store.stat(name);
+            }
+            return dict_of(about);
+          },
+          "name"_a)
+      .def(
+          "pin",
+          [](Store& store, const std::string& name, bool pinned) {
+            const Unlocked unlocked;
+            store.pin(name, pinned);
+          },
+          "name"_a, "pinned"_a)
+      .def(
+          "seal",
+          [](Store& store, const std::string& name) {
+            const Unlocked unlocked;
+            store.seal(name);
+          },
+          "name"_a)
+      .def(
+          "evict",
+          [](Store& store, std::size_t bytes) {
+            const Unlocked unlocked;
+            return store.evict(bytes);
+          },
+          "bytes"_a)
+      .def(
+          "ask",
+          [](Store& store, const std::string& request) {
+            const Unlocked unlocked;
+            return store.ask(request);
+          },
+          "request"_a);
+}
+
+}  // namespace feedrate::python

@@ -1,0 +1,210 @@
+"""The tensor store from Python: memory shared by processes, leases, versions, errors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import feedrate
+from feedrate import tensors
+
+CHILD = """
+import sys, time
+import numpy as np
+from feedrate import tensors
+store = tensors.connect(sys.argv[1])
+{work}
+"""
+
+
+@pytest.fixture
+def socket(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("s", numbered=True) / "s")
+    with subprocess.Popen(
+        [feedrate.executable(), "store", "serve", "--socket", path, "--memory", "256Mi"], stderr=subprocess.PIPE
+    ) as daemon:
+        assert b" at " in daemon.stderr.readline()
+        yield path
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(20) == 0
+
+
+@pytest.fixture
+def store(socket):
+    return tensors.connect(socket)
+
+
+def child(socket, work):
+    return subprocess.Popen([sys.executable, "-c", CHILD.format(work=work), socket])
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_another_process_sees_the_same_memory(socket, store):
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    made = store.put("x", array)
+    assert made.version == 1
+    work = "t = store.wait('x', 10); assert t.numpy()[2, 3] == 11; t.numpy()[0, 0] = 7; t.publish()"
+    process = child(socket, work)
+    assert made.wait_for(2, 20)
+    assert made.numpy()[0, 0] == 7
+    assert process.wait(20) == 0
+
+
+def test_a_view_holds_the_lease(store):
+    array = store.put("x", np.ones(3_000_000)).numpy()
+    assert store.stat("x")["leases"] == 1
+    part = array[10:20]
+    del array
+    store.delete("x")
+    assert store.status()["deleted"] == 1
+    part[:] = 5
+    del part
+    until(lambda: store.status()["deleted"] == 0)
+
+
+def test_dlpack_and_numpy_share_the_memory(store):
+    made = store.create("x", (2, 3), np.int16)
+    view = np.from_dlpack(made)  # NumPy takes a capsule of DLPack's as one to read
+    made.numpy()[1, 2] = 9
+    assert view[1, 2] == np.asarray(made)[1, 2] == 9
+    assert made.numpy().dtype == np.int16
+    strided = store.create("s", (2, 3), "int32", strides=(1, 2))
+    assert strided.numpy().strides == (4, 8)
+    scalar = store.put("scalar", 2.5)
+    assert scalar.shape == () and scalar.numpy()[()] == 2.5
+    assert store.create("none", (0, 4)).numpy().shape == (0, 4)
+
+
+def test_torch_writes_into_the_store(store):
+    torch = pytest.importorskip("torch")
+    made = store.create("x", (4,), torch.bfloat16)
+    torch.from_dlpack(made).fill_(3)
+    assert torch.from_dlpack(store.get("x"))[3] == 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint64", "float64", "complex64", "int8", "float16"])
+def test_every_dtype_of_numpys_goes_in_and_out(store, dtype):
+    array = (np.arange(10) % 2).astype(dtype)
+    np.testing.assert_array_equal(store.put("x", array).numpy(), array)
+    assert store.get("x").numpy().dtype == array.dtype
+
+
+def test_errors_say_which_tensor_and_why(store):
+    with pytest.raises(tensors.TensorNotFound, match="no tensor 'x'"):
+        store.get("x")
+    with pytest.raises(KeyError):
+        store.delete("x")
+    store.create("x", 10)
+    with pytest.raises(tensors.TensorExists, match="'x' exists"):
+        store.create("x", 10)
+    with pytest.raises(MemoryError, match="1073741824 bytes are more than"):
+        store.create("y", 1 << 28)
+    with pytest.raises(TimeoutError, match="no tensor 'y' came"):
+        store.wait("y", 0.05)
+    with pytest.raises(ValueError, match="dtype: 'strange'"):
+        store.create("y", 1, "strange")
+    with pytest.raises(ValueError, match="shape: '-1'"):
+        store.create("y", -1)
+    with pytest.raises(ValueError, match="'bf16' is not possible"):
+        store.create("y", 1, "bfloat16").numpy()
+    with pytest.raises(feedrate.Error):
+        tensors.connect("/nowhere/s")
+
+
+def test_a_put_that_fails_leaves_no_tensor(store, monkeypatch):
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "copyto", fails)
+    with pytest.raises(KeyboardInterrupt):
+        store.put("x", np.ones(3))
+    assert store.list() == []
+
+
+def test_names_expire_and_are_evicted(store):
+    store.create("short", 10, ttl=0.05)
+    store.create("pinned", 10, pin=True)
+    store.create("idle", 10)
+    until(lambda: [about["name"] for about in store.list()] == ["idle", "pinned"])
+    assert store.evict() == 256
+    assert [about["name"] for about in store.list()] == ["pinned"]
+    store.pin("pinned", False)
+    store.evict()
+    assert store.list() == []
+
+
+def test_reads_of_halves_are_whole(socket, store):
+    made = store.create("x", (2, 5000), np.int64)
+    work = "t = store.get('x')\nfor i in range(1, 500):\n    t.next_half()[:] = i\n    t.publish()"
+    process = child(socket, work)
+    version = 0
+    while version < 499:
+        version, copy = made.read_half()
+        assert (copy == version).all()
+    assert process.wait(20) == 0
+    store.seal("x")
+    assert made.sealed
+    with pytest.raises(ValueError, match="not sealed"):
+        made.next_half()
+
+
+def test_a_killed_process_holds_nothing(socket, store):
+    store.create("x", 10)
+    process = child(socket, "t = store.get('x'); time.sleep(60)")
+    until(lambda: store.stat("x")["leases"] == 1)
+    process.kill()
+    process.wait()
+    until(lambda: store.stat("x")["leases"] == 0)
+
+
+def test_a_fork_must_connect_by_itself(socket, store):
+    held = store.create("x", 10)
+    reader, writer = multiprocessing.Pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            store.get("x")
+            writer.send("taken")
+        except feedrate.Error as error:
+            again = tensors.connect(socket).get("x")
+            writer.send(f"{error} {again.name}")
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert "before a fork" in reader.recv()
+    assert store.stat("x")["leases"] == 1
+    assert held.numpy().size == 10
+
+
+def test_ctrl_c_ends_a_wait(socket):
+    work = """
+import _thread, threading
+threading.Timer(0.2, _thread.interrupt_main).start()
+try:
+    store.wait("never", 60)
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+    assert child(socket, work).wait(30) == 3
+
+
+def test_the_standard_socket(monkeypatch):
+    monkeypatch.delenv("FEEDRATE_SOCKET", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
+    assert tensors.standard_socket() == "/run/me/feedrate-store.sock"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    with pytest.raises(ValueError, match="socket"):
+        tensors.standard_socket()

@@ -1,0 +1,226 @@
+// A store under load from processes that are killed, as the daemon and the Redis server are: no read is torn or of
+// another tensor, references go with their process within a second, no memory is lost.
+//   FEEDRATE_STORE_KILLS=200 FEEDRATE_STORE_SECONDS=600 FEEDRATE_STORE_CLIENTS=8 test_cli --gtest_filter='StoreSoak*'
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "feedrate/tensors.hpp"
+#include "tests/cli/feedrate_process.hpp"
+#include "variants/tensors/protocol.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+using tensors::Dtype;
+using tensors::Store;
+using tensors::Tensor;
+
+unsigned setting(const char* name, unsigned otherwise) {
+  return static_cast<unsigned>(std::stoul(from_environment(name, std::to_string(otherwise).c_str())));
+}
+
+/// What all processes count together.
+struct Counts {
+  std::atomic<std::uint64_t> made{0}, read{0}, deleted{0}, full{0}, wrong{0};
+};
+
+/// A tensor's words say which tensor they belong to, and are written once.
+std::uint64_t mark_of(std::uint64_t generation) { return generation * 0x9E37'79B9'7F4A'7C15ull | 1; }
+
+void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& counts) {
+  const std::string name = "t" + std::to_string(random() % 24);
+  switch (random() % 8) {
+    case 0:
+    case 1:
+    case 2: {
+      const std::int64_t words = std::int64_t{1} << (random() % 14 + 6);
+      Tensor made = store.create(name, {Dtype::u64, {words}, {}}, {.evict = random() % 2 == 0});
+      auto* const data = static_cast<std::uint64_t*>(made.data());
+      if (std::any_of(data, data + words, [](std::uint64_t word) { return word != 0; })) ++counts.wrong;
+      std::fill(data, data + words, mark_of(made.generation()));
+      made.publish();
+      ++counts.made;
+      held.push_back(made);
+      break;
+    }
+    case 3:
+      store.remove(name);
+      ++counts.deleted;
+      break;
+    default:
+      held.push_back(store.get(name));
+  }
+  for (const Tensor& tensor : held) {
+    if (tensor.version() == 0) continue;  // its maker has not written it, or was killed meanwhile
+    const auto* const data = static_cast<const std::uint64_t*>(tensor.data());
+    const std::uint64_t mark = mark_of(tensor.generation());
+    if (!std::all_of(data, data + tensor.bytes() / 8, [mark](std::uint64_t word) { return word == mark; }))
+      ++counts.wrong;
+    ++counts.read;
+  }
+  if (held.size() > 4) held.erase(held.begin(), held.begin() + 1 + static_cast<std::ptrdiff_t>(random() % held.size()));
+}
+
+/// Until it is killed. A daemon that is gone comes back.
+[[noreturn]] void work(const std::string& socket, unsigned seed, Counts& counts) {
+  std::mt19937 random(seed);
+  std::vector<Tensor> held;
+  std::optional<Store> store;
+  while (true) {
+    try {
+      if (!store) store.emplace(socket);
+      act(*store, random, held, counts);
+    } catch (const tensors::Unreachable&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } catch (const tensors::OutOfMemory&) {
+      ++counts.full;
+      held.clear();
+    } catch (const tensors::StoreError&) {  // another had the name, or it is gone
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "client: %s\n", error.what());
+      ++counts.wrong;
+      _exit(1);
+    }
+  }
+}
+
+class StoreSoak : public testing::Test {
+ protected:
+  ~StoreSoak() override {
+    for (const pid_t child : clients_) end(child);
+  }
+  void start_daemon(Words more = {}) {
+    Words words{"store", "serve", "--socket", socket(), "--memory", "16Mi"};
+    words.insert(words.end(), more.begin(), more.end());
+    daemon_ = place_.start(words);
+    ASSERT_TRUE(await([&] { return daemon_->err().find(" at " + socket()) != std::string::npos; })) << daemon_->err();
+  }
+  void start_clients() {
+    while (clients_.size() < setting("FEEDRATE_STORE_CLIENTS", 4)) {
+      const pid_t child = fork();
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        work(socket(), seed_, *counts_);
+      }
+      ++seed_;
+      clients_.push_back(child);
+    }
+  }
+  static void end(pid_t child) {
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  void end_clients() {
+    for (const pid_t child : std::exchange(clients_, {})) end(child);
+  }
+  Json status(Store& store) { return Json::parse(store.ask(R"({"op":"status"})")); }
+  std::string socket() const { return place_ / "s"; }
+
+  Workplace place_;
+  std::unique_ptr<Process> daemon_;
+  std::vector<pid_t> clients_;
+  unsigned seed_ = 1;
+  // Shared with the clients.
+  void* const shared_ = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Counts* const counts_ = new (shared_) Counts;
+};
+
+TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
+  start_daemon();
+  start_clients();
+  Store store(socket());
+  std::mt19937 random(7);
+  const unsigned kills = setting("FEEDRATE_STORE_KILLS", 20);
+  std::vector<double> until_known;
+  for (unsigned i = 0; i < kills; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+    std::swap(clients_[random() % clients_.size()], clients_.back());
+    const std::uint64_t before = status(store).at("clients");
+    const auto killed = std::chrono::steady_clock::now();
+    end(clients_.back());
+    clients_.pop_back();
+    ASSERT_TRUE(await([&] { return status(store).at("clients") < before; }));
+    until_known.push_back(Seconds(std::chrono::steady_clock::now() - killed).count());
+    start_clients();
+    // A client that has not connected yet can't be counted.
+    ASSERT_TRUE(await([&] { return status(store).at("clients") == clients_.size() + 1; }));
+  }
+  std::ranges::sort(until_known);
+  EXPECT_LT(until_known[until_known.size() * 9 / 10], 1) << "of ten at most one may wait for a busy machine's cores";
+  // Then for a while undisturbed: memory is flat.
+  const auto until = std::chrono::steady_clock::now() + Seconds(setting("FEEDRATE_STORE_SECONDS", 1));
+  while (std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_LE(status(store).at("chunk_bytes"), 16 << 20);
+  }
+  end_clients();
+  ASSERT_TRUE(await([&] { return status(store).at("clients") == 1; }));
+  Json found = status(store);
+  EXPECT_EQ(found.at("leases"), 0) << found;
+  EXPECT_EQ(found.at("deleted"), 0) << found;
+  store.evict();
+  found = status(store);
+  EXPECT_EQ(found.at("tensor_bytes"), 0) << found;
+  EXPECT_LE(found.at("chunks"), 1) << found;
+  EXPECT_EQ(counts_->wrong, 0u);
+  EXPECT_GT(counts_->made, 0u);
+  EXPECT_GT(counts_->read, 0u);
+  std::printf("made %lu, read %lu, deleted %lu, out of memory %lu; a death is known after %.1f ms at most\n",
+              counts_->made.load(), counts_->read.load(), counts_->deleted.load(), counts_->full.load(),
+              1e3 * until_known.back());
+}
+
+TEST_F(StoreSoak, TheDaemonIsKilledAtAnyTime) {
+  std::mt19937 random(9);
+  const unsigned kills = setting("FEEDRATE_STORE_KILLS", 20) / 10 + 1;
+  start_daemon();
+  start_clients();
+  for (unsigned i = 0; i < kills; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 100));
+    daemon_->signal(SIGKILL);
+    daemon_->wait();
+    const std::uint64_t made = counts_->made;
+    start_daemon();
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients go on with the new one";
+  }
+  for (const pid_t child : clients_) EXPECT_EQ(::kill(child, 0), 0);
+  end_clients();
+  EXPECT_EQ(counts_->wrong, 0u);
+}
+
+TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
+  FEEDRATE_NEEDS_REDIS();
+  RedisServer server;
+  start_daemon({"--redis", server.url(), "--prefix", "p"});
+  start_clients();
+  std::mt19937 random(11);
+  for (unsigned i = 0; i < setting("FEEDRATE_STORE_KILLS", 20) / 10 + 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 100));
+    const std::uint64_t made = counts_->made;
+    server.process().signal(SIGKILL);
+    server.process().wait();
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "nobody waits for it";
+    server.kill_and_start();
+  }
+  end_clients();
+  Store store(socket());
+  const auto same = [&] {
+    const auto all = store.list();
+    if (server.integer({"SCARD", "p:tensors"}) != static_cast<long long>(all.size())) return false;
+    return std::ranges::all_of(all, [&](const auto& about) {
+      const Reply found = server.command({"HMGET", "p:tensor:" + about.name, "generation", "refcount"});
+      return found->elements == 2 && found->element[0]->str != nullptr &&
+             found->element[0]->str == std::to_string(about.generation) &&
+             found->element[1]->str == std::to_string(about.leases);
+    });
+  };
+  EXPECT_TRUE(await(same)) << "the mirror is the table's again";
+  EXPECT_EQ(counts_->wrong, 0u);
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,289 @@
+// `feedrate store`: files in and out, the mirror in Redis, requests by its list, and what is left when somebody is
+// killed.
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "feedrate/tensors.hpp"
+#include "tests/cli/metrics.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+using tensors::Dtype;
+using tensors::Store;
+using tensors::Tensor;
+using namespace std::chrono_literals;
+
+class StoreCommand : public testing::Test {
+ protected:
+  std::unique_ptr<Process> serve(Words more = {}) {
+    Words words{"store", "serve", "--socket", socket(), "--memory", "256Mi"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto process = place_.start(words);
+    EXPECT_TRUE(await([&] { return process->ended() || process->err().find(" at " + socket()) != std::string::npos; }))
+        << process->err();
+    return process;
+  }
+  Outcome store(const std::string& command, Words more = {}) {
+    more.insert(more.begin(), {"store", command, "--socket", socket()});
+    return place_.run(more);
+  }
+  std::string socket() const { return place_ / "s"; }
+
+  Workplace place_;
+};
+
+TEST_F(StoreCommand, FilesGoInAndOut) {
+  const auto daemon = serve();
+  const std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }                                                   "
+      "\n";
+  std::string file = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header;
+  for (int i = 0; i < 6; ++i) {
+    const auto value = static_cast<float>(i);
+    file.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const std::string in = place_.write("in.npy", file);
+  Outcome outcome = store("put", {"weights", in, "--pin"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  outcome = store("stat", {"weights"});
+  const Json about = Json::parse(outcome.out);
+  EXPECT_EQ(about.at("shape"), Json({2, 3}));
+  EXPECT_EQ(about.at("dtype"), "f32");
+  EXPECT_TRUE(about.at("pinned"));
+  EXPECT_EQ(store("get", {"weights", place_ / "out.npy"}).code, 0);
+  const std::string out = read_text(place_ / "out.npy");
+  EXPECT_EQ(out.substr(out.size() - 24), file.substr(file.size() - 24));
+  EXPECT_NE(out.find("'shape': (2, 3), }"), out.npos);
+  EXPECT_EQ(out.find('\n') % 64, 63u) << "elements begin at a multiple of 64, as NumPy has it";
+
+  outcome = store("put", {"weights", in});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("'weights' exists"), outcome.err.npos) << outcome.err;
+  EXPECT_EQ(store("put", {"weights", in, "--replace"}).code, 0);
+  outcome = store("list", {"--json"});
+  EXPECT_EQ(Json::parse(outcome.out).at("name"), "weights");
+  EXPECT_EQ(store("gc").out, "256 bytes freed\n");
+  EXPECT_EQ(store("list", {"--json"}).out, "");
+  outcome = store("rm", {"weights"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("no tensor 'weights'"), outcome.err.npos) << outcome.err;
+}
+
+TEST_F(StoreCommand, FilesThatAreNoneAreRefused) {
+  const auto daemon = serve();
+  const auto file = [&](const std::string& header, const std::string& data = std::string(64, 'x')) {
+    return place_.write("in.npy", std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 0xFF) +
+                                      static_cast<char>(header.size() >> 8) + header + data);
+  };
+  const auto refused = [&](const std::string& path, const std::string& says, Words more = {}) {
+    more.insert(more.begin(), {"x", path});
+    const Outcome outcome = store("put", more);
+    EXPECT_EQ(outcome.code, 2) << path;
+    EXPECT_NE(outcome.err.find(says), outcome.err.npos) << outcome.err;
+  };
+  refused(place_ / "none.npy", "a file that can be read");
+  refused(place_.write("in.npy", "hello"), "as NumPy writes it");
+  refused(file("{'descr': '<f4', 'fortran_order': False, }"), "without descr, fortran_order and shape");
+  refused(file("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }"), "--dtype says");
+  refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (2"), "header without ')'");
+  refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }"), "0 and more");
+  refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (200,), }"), "800 bytes of elements; it has 64");
+  refused(file("{'descr': '|V2', 'fortran_order': False, 'shape': (2,), }"), "which can't be f32", {"--dtype", "f32"});
+  const Outcome outcome =
+      store("put", {"x", file("{'descr': '|V2', 'fortran_order': True, 'shape': (2, 3), }"), "--dtype", "bf16"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(store("stat", {"x"}).out).at("strides"), Json({1, 2})) << "Fortran's order";
+}
+
+TEST_F(StoreCommand, SaysWhatIsWrong) {
+  Outcome outcome = store("list");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("no store answers at " + socket()), outcome.err.npos) << outcome.err;
+  EXPECT_NE(place_.run({"store", "list"}).err.find("--socket"), std::string::npos);
+  outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "gpu"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--device: 'gpu'"), outcome.err.npos) << outcome.err;
+  outcome = place_.run({"store", "serve", "--socket", socket(), "--group", "nobody's group"});
+  EXPECT_NE(outcome.err.find("a group of this machine"), outcome.err.npos) << outcome.err;
+  outcome = place_.run({"store", "serve", "--socket", place_.write("file", "x")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(read_text(place_ / "file"), "x") << "a file is no dead daemon's socket";
+  const auto daemon = serve();
+  outcome = place_.run({"store", "serve", "--socket", socket()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("no other daemon listens"), outcome.err.npos) << outcome.err;
+}
+
+TEST_F(StoreCommand, ASignalEndsItCleanly) {
+  const auto daemon = serve({"--log", "json"});
+  Store store(socket());
+  const Tensor held = store.create("x", {Dtype::u8, {100}, {}});
+  daemon->signal(SIGTERM);
+  EXPECT_EQ(daemon->wait(), 0);
+  EXPECT_FALSE(fs::exists(socket()));
+  static_cast<char*>(held.data())[99] = 1;
+  for (const Json& line : rows_of(daemon->err())) EXPECT_EQ(line.at("level"), "info") << line;
+}
+
+TEST_F(StoreCommand, KilledItHarmsNobodyAndSupervisedComesBack) {
+  const auto daemon = serve({"--supervise"});
+  for (int round = 0; round < 3; ++round) {
+    Store store(socket());
+    Tensor held = store.create("x", {Dtype::u32, {1 << 21}, {}});
+    auto* const words = static_cast<std::uint32_t*>(held.data());
+    words[0] = 0xABCD;
+    for (const pid_t one : processes_naming(socket())) {
+      if (one != daemon->id()) ::kill(one, SIGKILL);
+    }
+    EXPECT_EQ(words[0], 0xABCDu);
+    words[(1 << 21) - 1] = 1;
+    ASSERT_TRUE(await([&] {
+      try {
+        store.get("x");
+        return false;
+      } catch (const tensors::NotFound&) {
+        return true;  // the new daemon, which has none
+      } catch (const tensors::Unreachable&) {
+        return false;
+      }
+    }));
+    EXPECT_EQ(words[0], 0xABCDu);
+  }
+  daemon->signal(SIGTERM);
+  EXPECT_EQ(daemon->wait(), 0);
+}
+
+class StoreWithRedis : public StoreCommand {
+ protected:
+  void SetUp() override {
+    FEEDRATE_NEEDS_REDIS();
+    server_.emplace();
+  }
+  std::unique_ptr<Process> serve_mirrored(Words more = {}) {
+    more.insert(more.begin(), {"--redis", server_->url(), "--prefix", "p"});
+    return serve(more);
+  }
+  std::map<std::string, std::string> hash_of(const std::string& name) {
+    std::map<std::string, std::string> fields;
+    const Reply reply = server_->command({"HGETALL", "p:tensor:" + name});
+    for (std::size_t i = 0; reply && i + 1 < reply->elements; i += 2) {
+      fields[reply->element[i]->str] = reply->element[i + 1]->str;
+    }
+    return fields;
+  }
+  Json ask(const Json& request, const std::string& reply_to = "tensor_lifecycle:answers:1") {
+    Json asked = request;
+    asked["reply_to"] = reply_to;
+    return ask_text(asked.dump(), reply_to);
+  }
+  Json ask_text(const std::string& text, const std::string& reply_to = "tensor_lifecycle:answers:1") {
+    server_->command({"RPUSH", "tensor_lifecycle", text});
+    const Reply reply = server_->command({"BLPOP", reply_to, "20"});
+    return reply && reply->elements == 2 ? Json::parse(reply->element[1]->str) : Json();
+  }
+  std::optional<RedisServer> server_;
+};
+
+TEST_F(StoreWithRedis, TheMirrorFollowsTheTable) {
+  const auto daemon = serve_mirrored();
+  Store store(socket());
+  Tensor held = store.create("w", {Dtype::f16, {4, 5}, {}});
+  ASSERT_TRUE(await([&] { return hash_of("w")["refcount"] == "1"; }));
+  auto fields = hash_of("w");
+  EXPECT_EQ(fields["dtype"], "f16");
+  EXPECT_EQ(fields["shape"], "[4,5]");
+  EXPECT_EQ(fields["bytes"], "40");
+  EXPECT_EQ(fields["device"], "cpu");
+  EXPECT_EQ(fields["state"], "live");
+  EXPECT_EQ(fields["generation"], std::to_string(held.generation()));
+  EXPECT_TRUE(fields["ipc_handle"].starts_with("memfd:"));
+  for (const char* field : {"ctime", "node", "offset", "strides"}) EXPECT_TRUE(fields.contains(field)) << field;
+  EXPECT_EQ(server_->integer({"SISMEMBER", "p:tensors", "w"}), 1);
+  store.seal("w");
+  held = {};
+  ASSERT_TRUE(await([&] { return hash_of("w")["refcount"] == "0" && hash_of("w")["state"] == "sealed"; }));
+  store.remove("w");
+  ASSERT_TRUE(await([&] { return server_->integer({"EXISTS", "p:tensor:w"}) == 0; }));
+  EXPECT_EQ(server_->integer({"SCARD", "p:tensors"}), 0);
+  daemon->signal(SIGTERM);
+  EXPECT_EQ(daemon->wait(), 0);
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that ends leaves nothing";
+}
+
+TEST_F(StoreWithRedis, ARestartedStoreDropsWhatIsGone) {
+  const auto killed = serve_mirrored();
+  {
+    Store store(socket());
+    for (int i = 0; i < 100; ++i) store.create("t" + std::to_string(i), {Dtype::u8, {1}, {}});
+  }
+  ASSERT_TRUE(await([&] { return server_->integer({"SCARD", "p:tensors"}) == 100; }));
+  killed->signal(SIGKILL);
+  killed->wait();
+  server_->command({"SET", "p:other", "somebody's"});
+  const auto daemon = serve_mirrored();
+  ASSERT_TRUE(await([&] { return daemon->err().find("100 tensors of a former daemon") != std::string::npos; }))
+      << daemon->err();
+  EXPECT_EQ(server_->integer({"SCARD", "p:tensors"}), 0);
+  EXPECT_EQ(server_->integer({"EXISTS", "p:tensor:t7"}), 0);
+  EXPECT_EQ(server_->integer({"EXISTS", "p:other"}), 1);
+}
+
+TEST_F(StoreWithRedis, AServerThatWasAwayIsGivenAllAgain) {
+  const auto daemon = serve_mirrored();
+  Store store(socket());
+  store.create("before", {Dtype::u8, {1}, {}});
+  ASSERT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "before"}) == 1; }));
+  for (int round = 0; round < 3; ++round) {
+    server_->process().signal(SIGKILL);
+    server_->process().wait();
+    store.create("meanwhile" + std::to_string(round), {Dtype::u8, {1}, {}});
+    EXPECT_EQ(store.stat("before").bytes, 1u) << "nobody waits for the server";
+    server_->kill_and_start();  // empty: it keeps nothing
+    ASSERT_TRUE(await([&] { return server_->integer({"SCARD", "p:tensors"}) == 2 + round; })) << daemon->err();
+    EXPECT_EQ(hash_of("meanwhile" + std::to_string(round))["bytes"], "1");
+  }
+}
+
+TEST_F(StoreWithRedis, RequestsComeByTheList) {
+  const auto daemon = serve_mirrored();
+  const Json made = ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {8}}, {"pid", 1}});
+  ASSERT_TRUE(made.at("ok")) << made;
+  EXPECT_EQ(made.at("socket"), socket());
+  EXPECT_EQ(Store(socket()).get("w").generation(), made.at("tensor").at("generation"));
+  EXPECT_EQ(ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {8}}}).at("error"), "exists");
+  EXPECT_EQ(ask({{"op", "list"}}).at("tensors").size(), 1u);
+  EXPECT_TRUE(ask({{"op", "delete"}, {"name", "w"}}).at("ok"));
+  EXPECT_EQ(ask({{"op", "stat"}, {"name", "w"}}).at("error"), "not_found");
+  // What is wrong is answered where an answer can go, and does no harm where none can.
+  EXPECT_EQ(ask({{"op", "explode"}}).at("error"), "bad_request");
+  server_->command({"RPUSH", "tensor_lifecycle", "no JSON", "", R"({"op":"status"})", std::string(100'000, '{')});
+  server_->command({"SET", "precious", "x"});
+  server_->command({"RPUSH", "tensor_lifecycle", R"({"op":"status","reply_to":"precious"})"});
+  server_->command({"SET", "tensor_lifecycle:text", "x"});
+  server_->command({"RPUSH", "tensor_lifecycle", R"({"op":"status","reply_to":"tensor_lifecycle:text"})"});
+  EXPECT_TRUE(ask({{"op", "status"}}).at("ok"));
+  const Reply kept = server_->command({"GET", "precious"});
+  EXPECT_STREQ(kept->str, "x");
+  // An answer that nobody takes goes by itself.
+  server_->command({"RPUSH", "tensor_lifecycle", R"({"op":"status","reply_to":"tensor_lifecycle:nobody"})"});
+  ASSERT_TRUE(await([&] { return server_->integer({"PTTL", "tensor_lifecycle:nobody"}) > 0; }));
+}
+
+TEST_F(StoreCommand, MetricsTellWhatItHas) {
+  if (!serves_metrics()) GTEST_SKIP() << "built without prometheus-cpp";
+  const int port = free_port();
+  const auto daemon = serve({"--metrics", "127.0.0.1:" + std::to_string(port)});
+  Store store(socket());
+  const Tensor held = store.create("x", {Dtype::u8, {1000}, {}});
+  const std::string page = get(port, "/metrics");
+  EXPECT_EQ(value_of(page, "feedrate_store_tensors"), 1) << page;
+  EXPECT_EQ(value_of(page, "feedrate_store_leases"), 1);
+  EXPECT_EQ(value_of(page, "feedrate_store_tensor_bytes"), 1024);
+  EXPECT_NE(page.find("{store=\"" + socket() + "\"}"), page.npos);
+  EXPECT_TRUE(get(port, "/healthz").starts_with("HTTP/1.1 200"));
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

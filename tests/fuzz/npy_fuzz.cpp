@@ -1,0 +1,22 @@
+// For libFuzzer; tests/fuzz/run.sh builds and runs it. A file's header is read or refused, and what is written is read.
+#include <cstdlib>
+
+#include "common/error.hpp"
+#include "experiments/cli/npy.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace feedrate;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  for (const char* dtype : {"", "bf16"}) {
+    try {
+      const NpyHeader header = read_npy_header(bytes, dtype);
+      if (header.data_at > size) std::abort();
+      const std::string again = npy_header(header.layout.dtype, header.layout.shape);
+      if (again.size() % 64 != 0) std::abort();
+      const NpyHeader found = read_npy_header(std::as_bytes(std::span(again)), dtype);
+      if (found.layout.shape != header.layout.shape || found.layout.dtype != header.layout.dtype) std::abort();
+    } catch (const BadInput&) {
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,114 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/export.hpp"
+#include "variants/tensors/board.hpp"
+#include "variants/tensors/errors.hpp"
+#include "variants/tensors/table.hpp"
+#include "variants/tensors/tensor.hpp"
+
+/// Tensors by name, in memory that all processes of a machine share and that outlives its makers. A daemon owns it
+/// (`feedrate store serve`); this is the way to it.
+///
+///     feedrate::tensors::Store store("/run/feedrate/store.sock");
+///     auto weights = store.create("weights", {Dtype::f32, {1024, 1024}});
+///     fill(weights.data());
+///     weights.publish();                                     // others see that it is written
+///     // in another process
+///     auto weights = store.get("weights");                   // the same memory
+///     weights.wait_for(1, std::chrono::seconds(5));
+///
+/// Errors: those of errors.hpp, which name the tensor; BadInput for what can't be asked; Failure for what broke. All
+/// are std::runtime_error.
+namespace feedrate::tensors {
+
+/// A lease on a tensor: while one lives, its memory stays, whoever deletes its name. Copies share the lease. Any
+/// thread.
+class FEEDRATE_EXPORT Tensor {
+ public:
+  Tensor() = default;
+  explicit operator bool() const { return held_ != nullptr; }
+
+  const std::string& name() const;
+  std::uint64_t generation() const;
+  const Layout& layout() const;
+  std::size_t bytes() const;
+  /// The elements; null where there are none. On a GPU an address of its memory.
+  void* data() const;
+  /// Whether the name was deleted meanwhile; the memory stays as it is.
+  bool deleted() const;
+  /// Whether nobody shall write any more.
+  bool sealed() const;
+
+  /// Of what was published last; 0: nothing yet, all is zero.
+  std::uint64_t version() const;
+  /// Says that what was written is whole: the next version. For one writer at a time, whose writes are of the host.
+  void publish();
+  /// True once the version is `version` or later; false when it isn't within `limit`.
+  bool wait_for(std::uint64_t version, std::chrono::nanoseconds limit) const;
+
+  /// For a tensor that is written again and again while others read: its first dimension is 2, and versions lie in
+  /// these halves in turn. The half for the next version, which readers of the last one don't look at. Throws BadInput
+  /// where the tensor has no halves or is sealed. Ends with publish().
+  std::span<std::byte> begin_half();
+  /// Copies the last version's half, whole: what was written over meanwhile is read again. Returns the version. `to`
+  /// has half of the tensor's bytes.
+  std::uint64_t read_half(std::span<std::byte> to) const;
+
+  /// What all processes know of it; for those who order streams of their own.
+  TensorWords& words() const;
+
+ private:
+  friend class Store;
+  struct Held;
+  explicit Tensor(std::shared_ptr<Held> held) : held_(std::move(held)) {}
+  std::shared_ptr<Held> held_;
+};
+
+struct StoreOptions {
+  std::chrono::milliseconds patience{10'000};  ///< for an answer of the daemon; then Unreachable
+};
+
+/// A connection to a daemon. When that was restarted, the next request goes to the new one, which has none of the old
+/// one's tensors; those leased here stay. Any thread; of one process: a child made by fork() connects by itself.
+class FEEDRATE_EXPORT Store {
+ public:
+  /// Throws Unreachable where no daemon answers.
+  explicit Store(std::string socket, StoreOptions options = {});
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  /// A new tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  Tensor create(const std::string& name, const Layout&, const CreateOptions& = {});
+  /// The tensor that has the name now. Where this process holds it already, the daemon is not asked. Throws NotFound.
+  Tensor get(const std::string& name);
+  /// The same, once there is one. Throws TimedOut.
+  Tensor wait(const std::string& name, std::chrono::nanoseconds limit);
+  /// Deletes the name; `generation`: only if it is still that one's. Throws NotFound.
+  void remove(const std::string& name, std::uint64_t generation = 0);
+  Description stat(const std::string& name);
+  /// All names in their bytes' order. Asks several times: what changes meanwhile may be in it or not.
+  std::vector<Description> list();
+  void pin(const std::string& name, bool pinned = true);
+  /// Nobody shall write any more: what is published stays. A rule among those who keep to it, not a lock.
+  void seal(const std::string& name);
+  /// Deletes names that nobody holds or pinned, least recently used first, until `bytes` are freed; 0: all of them.
+  /// Returns the bytes freed.
+  std::size_t evict(std::size_t bytes = 0);
+  /// A request as the protocol has it, and its answer, as JSON: for what has no method here.
+  std::string ask(const std::string& request);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace feedrate::tensors

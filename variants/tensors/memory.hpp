@@ -1,0 +1,65 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "common/export.hpp"
+
+namespace feedrate::tensors {
+
+/// A file descriptor that is closed with this.
+class FEEDRATE_EXPORT Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+/// Memory that other processes map by a descriptor. It lives as long as one of them, or its maker, holds it.
+class Chunk {
+ public:
+  virtual ~Chunk() = default;
+  virtual std::size_t bytes() const = 0;
+  /// To send to another process; this process keeps it.
+  virtual int descriptor() const = 0;
+  /// Zeroes a part, before anybody may see it. Throws Failure.
+  virtual void zero(std::size_t offset, std::size_t bytes) = 0;
+};
+
+/// Another process's chunk in this process's address space, until it is destroyed.
+class Mapping {
+ public:
+  virtual ~Mapping() = default;
+  virtual void* data() const = 0;
+};
+
+/// A kind of memory that can be shared: the daemon makes chunks of it, clients map them.
+class ChunkMemory {
+ public:
+  virtual ~ChunkMemory() = default;
+  /// `memfd` or `vmm`, as clients are told.
+  virtual std::string kind() const = 0;
+  /// A chunk's size is a multiple of this.
+  virtual std::size_t granularity() const = 0;
+  /// A new chunk of zeros. Throws OutOfMemory where the system has no more, Failure for all else.
+  virtual std::unique_ptr<Chunk> make(std::size_t bytes) = 0;
+  /// Maps a chunk that another process made. Throws Failure.
+  virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) = 0;
+};
+
+/// Host memory: sealed memfds, which nobody can cut short under those who map them.
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memfd_memory();
+
+}  // namespace feedrate::tensors

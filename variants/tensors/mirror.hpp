@@ -1,0 +1,69 @@
+#pragma once
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "common/redis/script.hpp"
+#include "variants/tensors/daemon.hpp"
+
+namespace feedrate::tensors {
+
+struct MirrorOptions {
+  std::string url;                        ///< of the Redis server
+  std::string prefix;                     ///< of the keys; of one daemon alone
+  std::string list = "tensor_lifecycle";  ///< where requests come; empty: none are taken
+};
+
+/// A store's mirror in Redis, so that programs in any language see what there is: a Hash `PREFIX:tensor:NAME` for each
+/// tensor, the Set `PREFIX:tensors` of their names and the Hash `PREFIX:daemon`. The daemon's table is the truth: a
+/// server that was away is given all of it again, and what a former daemon left there is removed. Nothing waits for the
+/// server.
+class Mirror {
+ public:
+  /// Observes the daemon. Throws BadInput naming `--redis` where the server can't be reached.
+  Mirror(MirrorOptions options, Daemon& daemon);
+  /// Removes what is there of this daemon, where the server answers. The daemon must not run any more.
+  ~Mirror();
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
+
+ private:
+  void note(Table::Change, const Description&);
+  void run(const std::stop_token&);
+  void serve(redis::Connection&, const std::stop_token&);
+  void write_all(redis::Connection&, const redis::Script&, const std::stop_token&);
+  void put(redis::Connection&, const redis::Script&, const Description&) const;
+  void drop(redis::Connection&, const redis::Script&, const std::string& name) const;
+  std::string key(const std::string& what) const { return options_.prefix + ":" + what; }
+
+  MirrorOptions options_;
+  Daemon& daemon_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<std::string, std::optional<Description>> pending_;  // by mutex_; none: the name is gone
+  bool connected_ = false;                                     // by mutex_; else nothing need be pending
+  bool first_ = true;
+  std::jthread thread_;
+};
+
+/// Takes requests from a Redis list and answers them on the lists that they name. They carry no authority of their own:
+/// who may write to the server may ask.
+class ListControl {
+ public:
+  ListControl(MirrorOptions options, Daemon& daemon);
+
+ private:
+  void run(const std::stop_token&);
+  void serve(redis::Connection&, const std::vector<std::string>& requests, const std::stop_token&) const;
+
+  MirrorOptions options_;
+  Daemon& daemon_;
+  std::jthread thread_;
+};
+
+}  // namespace feedrate::tensors

@@ -1,0 +1,148 @@
+#include "variants/tensors/requests.hpp"
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "variants/tensors/errors.hpp"
+
+namespace feedrate::tensors {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostListed = 256;
+constexpr std::size_t kMostListedBytes = std::size_t{48} << 10;
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// A lease, with the memory's descriptors where the client does not have them: of a shared chunk and of a part of the
+/// board it keeps them for good, of a tensor's own chunk as long as it has a lease on that tensor.
+Answer granted(Table& table, ClientId id, const Lease& lease) {
+  const Description& about = lease.tensor;
+  Answer answer{{{"ok", true}, {"lease", lease.id}, {"tensor", to_json(about)}}};
+  Json names = Json::array();
+  const Client& client = table.client(id);
+  if (const std::uint64_t chunk = about.place.chunk; chunk != 0) {
+    const bool shared = table.arena().is_shared(chunk);
+    answer.json["shared"] = shared;
+    answer.json["chunk_bytes"] = table.arena().chunk(chunk).bytes();
+    if (shared ? !client.chunks.contains(chunk) : client.held.at(about.generation) == 1) {
+      names.push_back("chunk");
+      answer.descriptors.push_back(table.arena().chunk(chunk).descriptor());
+      if (shared) table.note_chunk(id, chunk);
+    }
+  }
+  if (const std::uint64_t part = about.slot / kSlotsInPart; !client.parts.contains(part)) {
+    names.push_back("words");
+    answer.descriptors.push_back(table.board().part(part).descriptor());
+    table.note_part(id, part);
+  }
+  if (!names.empty()) answer.json["descriptors"] = std::move(names);
+  return answer;
+}
+
+/// Of the Redis list: where the memory can be fetched.
+Answer described(const Identity& identity, const Description& about) {
+  Json tensor = to_json(about);
+  tensor["device"] = identity.device;
+  tensor["node"] = identity.node;
+  tensor["ipc_handle"] = handle_of(identity, about);
+  return {{{"ok", true}, {"tensor", std::move(tensor)}, {"socket", identity.socket}}};
+}
+
+Answer listed(const Table& table, const std::string& after) {
+  Json tensors = Json::array();
+  std::size_t bytes = 0;
+  const auto found = table.list(after, kMostListed);
+  for (const Description& about : found) {
+    Json one = to_json(about);
+    bytes += dumped(one).size() + 1;
+    if (bytes > kMostListedBytes) break;
+    tensors.push_back(std::move(one));
+  }
+  const bool more = tensors.size() < found.size() || found.size() == kMostListed;
+  return {{{"ok", true}, {"tensors", std::move(tensors)}, {"more", more}}};
+}
+
+Answer status(const Table& table, const Identity& identity) {
+  const Arena& arena = table.arena();
+  return {{{"ok", true},
+           {"device", identity.device},
+           {"node", identity.node},
+           {"kind", identity.kind},
+           {"instance", identity.instance},
+           {"socket", identity.socket},
+           {"memory", arena.limit()},
+           {"chunks", arena.chunks()},
+           {"chunk_bytes", arena.reserved()},
+           {"tensor_bytes", arena.taken()},
+           {"tensors", table.tensors()},
+           {"deleted", table.deleted()},
+           {"leases", table.leases()},
+           {"clients", table.clients()}}};
+}
+
+Answer done(const Identity& identity, Table& table, std::optional<ClientId> client, const Request& request) {
+  switch (request.op) {
+    case Op::create: {
+      const Description made = table.create(client, request.name, request.layout, request.create);
+      if (!client) return described(identity, made);
+      try {
+        return granted(table, *client, table.lease(*client, made.name));
+      } catch (...) {  // no lease can be had
+        table.remove(made.name, made.generation);
+        throw;
+      }
+    }
+    case Op::get:
+      if (!client) return described(identity, table.stat(request.name));
+      return granted(table, *client, table.lease(*client, request.name, request.generation));
+    case Op::release:
+      if (!client) throw BadInput("op", "release", "a connection of one's own: the list's requests get no leases");
+      table.release(*client, request.lease);
+      return {{{"ok", true}}};
+    case Op::remove:
+      table.remove(request.name, request.generation);
+      return {{{"ok", true}}};
+    case Op::list:
+      return listed(table, request.after);
+    case Op::stat:
+      return described(identity, table.stat(request.name));
+    case Op::pin:
+    case Op::unpin:
+      return described(identity, table.set_pinned(request.name, request.op == Op::pin));
+    case Op::seal:
+      return described(identity, table.seal(request.name));
+    case Op::evict:
+      return {{{"ok", true}, {"evicted_bytes", table.evict(request.bytes == 0 ? ~std::size_t{0} : request.bytes)}}};
+    case Op::wait:
+      throw BadInput("op", "wait", "a connection of one's own");
+    case Op::status:
+      break;
+  }
+  return status(table, identity);
+}
+
+}  // namespace
+
+std::string handle_of(const Identity& identity, const Description& about) {
+  return fmt::format("{}:{}:{}", identity.kind, identity.instance, about.place.chunk);
+}
+
+std::string Answer::text() const { return dumped(json); }
+
+Answer act(Table& table, const Identity& identity, std::optional<ClientId> client, const Request& request) {
+  try {
+    if (!request.device.empty() && request.device != identity.device) {
+      throw BadInput("device", request.device, identity.device + ", whose store this is");
+    }
+    if (!request.node.empty() && request.node != identity.node) {
+      throw BadInput("node", request.node, identity.node + ", where this store is");
+    }
+    return done(identity, table, client, request);
+  } catch (const std::exception& error) {
+    return {to_json(error)};
+  }
+}
+
+}  // namespace feedrate::tensors

@@ -1,0 +1,241 @@
+#include "variants/tensors/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/error.hpp"
+#include "variants/tensors/errors.hpp"
+
+namespace feedrate::tensors {
+
+Table::Table(ChunkMemory& memory, std::size_t bytes, TableLimits limits, OnChange on_change, Clock clock)
+    : on_change_(std::move(on_change)),
+      clock_(std::move(clock)),
+      limits_(limits),
+      arena_(memory, bytes, [this](std::uint64_t chunk) {
+        return std::ranges::any_of(clients_, [&](const auto& one) { return one.second.chunks.contains(chunk); });
+      }) {}
+
+ClientId Table::join(std::string name) {
+  clients_.emplace(++last_client_, Client{std::move(name)});
+  return last_client_;
+}
+
+void Table::leave(ClientId id) {
+  const auto found = clients_.find(id);
+  const auto leases = std::move(found->second.leases);
+  clients_.erase(found);  // what it mapped is freed with its leases
+  for (const auto& [lease, generation] : leases) drop_lease(generation);
+  arena_.trim();
+}
+
+Description Table::create(std::optional<ClientId> creator, const std::string& name, const Layout& layout,
+                          const CreateOptions& options) {
+  check_name(name);
+  const std::size_t bytes = bytes_of(layout);
+  if (options.ttl_seconds && !(*options.ttl_seconds > 0 && *options.ttl_seconds <= 1e9)) {
+    throw BadInput("ttl", fmt::format("{}", *options.ttl_seconds), "seconds above 0, at most 1e9");
+  }
+  if (names_.contains(name)) {
+    throw AlreadyExists(fmt::format("tensor '{}' exists (generation {})", name, names_.at(name)));
+  }
+  if (tensors_.size() >= limits_.tensors) {
+    throw LimitReached(fmt::format("the store has {} tensors, as many as it allows", tensors_.size()));
+  }
+  const std::uint64_t generation = ++last_generation_, now = clock_();
+  Description about{.name = name, .generation = generation, .layout = layout, .bytes = bytes};
+  about.slot = board_.take(generation);
+  try {
+    about.place = take(creator, bytes, options);
+  } catch (...) {
+    board_.give_back(about.slot);
+    throw;
+  }
+  about.pinned = options.pinned;
+  about.created_ms = now;
+  if (options.ttl_seconds) {
+    about.expires_ms = now + static_cast<std::uint64_t>(std::ceil(*options.ttl_seconds * 1000));
+    expiries_.emplace(about.expires_ms, generation);
+  }
+  if (creator) clients_.at(*creator).created_bytes += about.place.bytes;
+  names_.emplace(name, generation);
+  tensors_.emplace(generation, Tensor{about, ++uses_, creator.value_or(0)});
+  on_change_(Change::created, about);
+  return about;
+}
+
+Place Table::take(std::optional<ClientId> creator, std::size_t bytes, const CreateOptions& options) {
+  if (creator) {
+    const Client& client = clients_.at(*creator);
+    if (bytes > limits_.bytes_of_client || client.created_bytes > limits_.bytes_of_client - bytes) {
+      throw OutOfMemory(
+          fmt::format("{} has created tensors of {} bytes; with {} more it would be above its quota of {}", client.name,
+                      client.created_bytes, bytes, limits_.bytes_of_client));
+    }
+  }
+  // Gaps may lie badly, so that what is evicted can be too little at first.
+  for (std::size_t more = bytes;; more *= 2) {
+    try {
+      return arena_.take(bytes);
+    } catch (const OutOfMemory& failure) {
+      if (options.evict && evict(more) != 0) continue;
+      throw OutOfMemory(fmt::format("{}; {}", failure.what(), largest_holders()));
+    }
+  }
+}
+
+Lease Table::lease(ClientId id, const std::string& name, std::uint64_t generation) {
+  Tensor& tensor = named(name, generation);
+  Client& client = clients_.at(id);
+  if (client.leases.size() >= limits_.leases_of_client) {
+    throw LimitReached(fmt::format("{} has {} leases, as many as one may have", client.name, client.leases.size()));
+  }
+  client.leases.emplace(++last_lease_, tensor.about.generation);
+  ++client.held[tensor.about.generation];
+  ++leases_;
+  ++tensor.about.leases;
+  tensor.used = ++uses_;
+  on_change_(Change::changed, tensor.about);
+  return {last_lease_, tensor.about};
+}
+
+void Table::release(ClientId id, std::uint64_t lease) {
+  Client& client = clients_.at(id);
+  const auto found = client.leases.find(lease);
+  if (found == client.leases.end()) throw NotFound(fmt::format("{} has no lease {}", client.name, lease));
+  const std::uint64_t generation = found->second;
+  client.leases.erase(found);
+  if (--client.held.at(generation) == 0) client.held.erase(generation);
+  drop_lease(generation);
+}
+
+void Table::drop_lease(std::uint64_t generation) {
+  Tensor& tensor = tensors_.at(generation);
+  --leases_;
+  --tensor.about.leases;
+  tensor.used = ++uses_;
+  if (!tensor.deleted) on_change_(Change::changed, tensor.about);
+  free_if_unused(tensor);
+}
+
+void Table::remove(const std::string& name, std::uint64_t generation) { remove(named(name, generation)); }
+
+void Table::remove(Tensor& tensor) {
+  tensor.deleted = true;
+  board_.mark_deleted(tensor.about.slot);
+  names_.erase(tensor.about.name);
+  if (tensor.about.expires_ms != 0) expiries_.erase({tensor.about.expires_ms, tensor.about.generation});
+  if (const auto creator = clients_.find(tensor.creator); creator != clients_.end()) {
+    creator->second.created_bytes -= tensor.about.place.bytes;
+  }
+  on_change_(Change::deleted, tensor.about);
+  free_if_unused(tensor);
+}
+
+void Table::free_if_unused(Tensor& tensor) {
+  if (!tensor.deleted || tensor.about.leases != 0) return;
+  arena_.give_back(tensor.about.place);
+  board_.give_back(tensor.about.slot);
+  tensors_.erase(tensor.about.generation);
+}
+
+Description Table::stat(const std::string& name) const { return named(name).about; }
+
+Description Table::set_pinned(const std::string& name, bool pinned) {
+  Tensor& tensor = named(name);
+  tensor.about.pinned = pinned;
+  on_change_(Change::changed, tensor.about);
+  return tensor.about;
+}
+
+Description Table::seal(const std::string& name) {
+  Tensor& tensor = named(name);
+  tensor.about.sealed = true;
+  board_.words(tensor.about.slot).sealed.store(1, std::memory_order_release);
+  on_change_(Change::changed, tensor.about);
+  return tensor.about;
+}
+
+std::vector<Description> Table::list(const std::string& after, std::size_t most) const {
+  std::vector<Description> found;
+  for (auto at = names_.upper_bound(after); at != names_.end() && found.size() < most; ++at) {
+    found.push_back(tensors_.at(at->second).about);
+  }
+  return found;
+}
+
+std::size_t Table::evict(std::size_t bytes) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> idle;  // last use, generation
+  for (const auto& [generation, tensor] : tensors_) {
+    if (!tensor.deleted && tensor.about.leases == 0 && !tensor.about.pinned) idle.emplace_back(tensor.used, generation);
+  }
+  std::ranges::sort(idle);
+  std::size_t evicted = 0;
+  for (const auto& [used, generation] : idle) {
+    if (evicted >= bytes) break;
+    Tensor& tensor = tensors_.at(generation);
+    evicted += tensor.about.place.bytes;
+    remove(tensor);
+  }
+  return evicted;
+}
+
+std::optional<std::uint64_t> Table::expire() {
+  const std::uint64_t now = clock_();
+  while (!expiries_.empty() && expiries_.begin()->first <= now) remove(tensors_.at(expiries_.begin()->second));
+  if (expiries_.empty()) return std::nullopt;
+  return expiries_.begin()->first;
+}
+
+Table::Tensor& Table::named(const std::string& name, std::uint64_t generation) {
+  return const_cast<Tensor&>(std::as_const(*this).named(name, generation));
+}
+
+const Table::Tensor& Table::named(const std::string& name, std::uint64_t generation) const {
+  const auto found = names_.find(name);
+  if (found == names_.end()) throw NotFound(fmt::format("no tensor '{}'", name));
+  if (generation != 0 && generation != found->second) {
+    throw NotFound(fmt::format("tensor '{}' of generation {} was deleted; the name now has generation {}", name,
+                               generation, found->second));
+  }
+  return tensors_.at(found->second);
+}
+
+std::string Table::largest_holders() const {
+  constexpr std::size_t kNamed = 3;
+  std::vector<const Tensor*> all;
+  std::size_t held = 0, pinned = 0, idle = 0, deleted = 0;
+  for (const auto& [generation, tensor] : tensors_) {
+    all.push_back(&tensor);
+    (tensor.deleted             ? deleted
+     : tensor.about.leases != 0 ? held
+     : tensor.about.pinned      ? pinned
+                                : idle) += tensor.about.place.bytes;
+  }
+  const auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, all.size()));
+  std::ranges::partial_sort(all, shown, std::ranges::greater{}, [](const Tensor* one) {
+    return std::pair(one->about.leases != 0, one->about.place.bytes);  // what can be evicted comes last
+  });
+  std::string text = fmt::format(
+      "bytes of tensors that processes hold: {}, deleted but held: {}, pinned: {}, idle (can be evicted): {}; the "
+      "largest:",
+      held, deleted, pinned, idle);
+  for (auto one = all.begin(); one != shown; ++one) {
+    const Description& about = (*one)->about;
+    text += fmt::format(" '{}' {} bytes ({} leases{})", about.name, about.place.bytes, about.leases,
+                        about.leases == 0 ? "" : ": " + holders_of(about.generation));
+  }
+  return text;
+}
+
+std::string Table::holders_of(std::uint64_t generation) const {
+  std::string text;
+  for (const auto& [id, client] : clients_) {
+    if (client.held.contains(generation)) text += (text.empty() ? "" : ", ") + client.name;
+  }
+  return text;
+}
+
+}  // namespace feedrate::tensors

@@ -1,0 +1,137 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "variants/tensors/arena.hpp"
+#include "variants/tensors/board.hpp"
+#include "variants/tensors/tensor.hpp"
+
+namespace feedrate::tensors {
+
+/// What a daemon says of a tensor.
+struct Description {
+  std::string name;
+  std::uint64_t generation = 0;  ///< never given twice by one daemon: tells a tensor from a later one of its name
+  Layout layout = {};
+  std::size_t bytes = 0;  ///< of the elements
+  Place place = {};
+  std::uint64_t slot = 0;  ///< of its words
+  std::uint64_t leases = 0;
+  bool pinned = false, sealed = false;
+  std::uint64_t created_ms = 0;  ///< Unix time
+  std::uint64_t expires_ms = 0;  ///< Unix time at which the name is deleted; 0: never
+};
+
+struct CreateOptions {
+  bool pinned = false;                     ///< never evicted
+  bool evict = false;                      ///< where there is no room, evict others
+  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was made
+};
+
+/// Who asks: a connection of a process.
+struct Client {
+  std::string name;  ///< for people: "process 4711 of user 1000"
+  std::size_t created_bytes = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> leases = {};  ///< generations by lease
+  std::unordered_map<std::uint64_t, std::uint64_t> held = {};    ///< number of its leases by generation
+  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared ones that it maps
+  std::unordered_set<std::uint64_t> parts = {};                  ///< of the board that it maps
+};
+using ClientId = std::uint64_t;
+
+struct Lease {
+  std::uint64_t id = 0;
+  Description tensor;
+};
+
+struct TableLimits {
+  std::size_t tensors = 1'000'000;
+  std::size_t leases_of_client = 1'000'000;
+  std::size_t bytes_of_client = ~std::size_t{0};  ///< of tensors that it created and that are not deleted
+};
+
+/// All that a store knows, and the rules of a tensor's life: the one place where they stand. It reaches no socket and
+/// no server, and is for one thread.
+///
+/// A name leads to one tensor at most. A deleted tensor has no name any more; its memory goes with its last lease.
+class Table {
+ public:
+  enum class Change { created, changed, deleted };
+  using OnChange = std::function<void(Change, const Description&)>;
+  using Clock = std::function<std::uint64_t()>;  ///< Unix time in ms
+
+  Table(ChunkMemory& memory, std::size_t bytes, TableLimits limits, OnChange on_change, Clock clock);
+
+  ClientId join(std::string name);
+  /// Its leases end. The client's process must not use the memory any more.
+  void leave(ClientId);
+  const Client& client(ClientId id) const { return clients_.at(id); }
+  /// The client was sent a shared chunk, and will keep it.
+  void note_chunk(ClientId id, std::uint64_t chunk) { clients_.at(id).chunks.insert(chunk); }
+  void note_part(ClientId id, std::uint64_t part) { clients_.at(id).parts.insert(part); }
+
+  /// The new tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
+  /// A lease on what has the name, and the generation, where one is given. Throws NotFound, LimitReached.
+  Lease lease(ClientId, const std::string& name, std::uint64_t generation = 0);
+  /// Throws NotFound where the client has no such lease.
+  void release(ClientId, std::uint64_t lease);
+  /// Throws NotFound.
+  void remove(const std::string& name, std::uint64_t generation = 0);
+  Description stat(const std::string& name) const;
+  Description set_pinned(const std::string& name, bool pinned);
+  Description seal(const std::string& name);
+  /// Names in their bytes' order, those behind `after`.
+  std::vector<Description> list(const std::string& after, std::size_t most) const;
+
+  /// Deletes names, the least recently used first, that nobody holds or pinned, until `bytes` are free of tensors or
+  /// none is left; returns how many bytes these had.
+  std::size_t evict(std::size_t bytes);
+  /// Deletes the names whose time is over. Returns when the next one's is.
+  std::optional<std::uint64_t> expire();
+
+  const Arena& arena() const { return arena_; }
+  const Board& board() const { return board_; }
+  std::size_t tensors() const { return names_.size(); }
+  std::size_t deleted() const { return tensors_.size() - names_.size(); }  ///< with leases left
+  std::size_t clients() const { return clients_.size(); }
+  std::uint64_t leases() const { return leases_; }
+
+ private:
+  struct Tensor {
+    Description about;
+    std::uint64_t used = 0;  ///< number of the last use, for eviction
+    ClientId creator = 0;    ///< who may be gone; 0: no connection's
+    bool deleted = false;
+  };
+  Tensor& named(const std::string& name, std::uint64_t generation = 0);
+  const Tensor& named(const std::string& name, std::uint64_t generation = 0) const;
+  Place take(std::optional<ClientId>, std::size_t bytes, const CreateOptions&);
+  void remove(Tensor&);
+  void drop_lease(std::uint64_t generation);
+  void free_if_unused(Tensor&);
+  std::string largest_holders() const;
+  std::string holders_of(std::uint64_t generation) const;
+
+  OnChange on_change_;
+  Clock clock_;
+  TableLimits limits_;
+  Board board_;
+  std::map<ClientId, Client> clients_;
+  Arena arena_;
+  std::unordered_map<std::uint64_t, Tensor> tensors_;  // by generation
+  std::map<std::string, std::uint64_t> names_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> expiries_;  // ms, generation
+  std::uint64_t last_generation_ = 0, last_client_ = 0, last_lease_ = 0, uses_ = 0, leases_ = 0;
+};
+
+}  // namespace feedrate::tensors
