@@ -33,4 +33,4 @@ for library in "${libraries[@]}"; do preloaded+=$(g++ -print-file-name="lib$libr
 export LD_PRELOAD=${preloaded%:} ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="die_after_fork=0 halt_on_error=1 exitcode=66"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # The sanitizers slow all down: tests of times are left out.
-exec "$work/venv/bin/python" -m pytest -k "not within_100_ms" -q -p no:cacheprovider "$@" test_ring.py test_gpuqueue.py test_tensor_ring.py test_store.py
+exec "$work/venv/bin/python" -m pytest -k "not within_100_ms" -q -p no:cacheprovider "$@" test_ring.py test_gpuqueue.py test_tensor_ring.py
