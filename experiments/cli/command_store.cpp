@@ -21,6 +21,8 @@ namespace {
 using tensors::Store;
 using tensors::Tensor;
 
+constexpr std::size_t kPieceBytes = std::size_t{16} << 20;  // of a file, at a time
+
 struct ClientOptions {
   std::string socket;
   std::string name, file, dtype;
@@ -78,21 +80,28 @@ int status(const ClientOptions& options) {
   return 0;
 }
 
-/// The elements row by row, whatever the tensor's strides.
-std::string elements_of(const Tensor& tensor) {
+/// Writes the elements row by row, whatever the tensor's strides.
+void write_elements(const Tensor& tensor, std::ostream& file) {
   const auto& [dtype, shape, strides] = tensor.layout();
-  const auto* const data = static_cast<const char*>(tensor.data());
-  if (strides.empty() || tensor.bytes() == 0) return {data, tensor.bytes()};
+  const auto write = [&](std::span<const std::byte> bytes) {
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  };
+  std::vector<std::byte> piece(strides.empty() ? std::min(tensor.bytes(), kPieceBytes) : tensor.bytes());
+  for (std::size_t at = 0; at < tensor.bytes(); at += piece.size()) {
+    const auto part = std::span(piece).first(std::min(piece.size(), tensor.bytes() - at));
+    tensor.read(part, at);
+    if (strides.empty()) write(part);
+  }
+  if (strides.empty() || tensor.bytes() == 0) return;
   const std::size_t size = tensors::size_of(dtype);
-  std::string all;
   std::vector<std::int64_t> at(shape.size(), 0);
   while (true) {
     std::int64_t element = 0;
     for (std::size_t i = 0; i < at.size(); ++i) element += at[i] * strides[i];
-    all.append(data + static_cast<std::size_t>(element) * size, size);
+    write(std::span(piece).subspan(static_cast<std::size_t>(element) * size, size));
     std::size_t i = at.size();
     while (i != 0 && ++at[i - 1] == shape[i - 1]) at[--i] = 0;
-    if (i == 0) return all;
+    if (i == 0) return;
   }
 }
 
@@ -100,7 +109,8 @@ int get(const ClientOptions& options) {
   Store store = store_of(options);
   const Tensor tensor = store.get(options.name);
   std::ofstream file(options.file, std::ios::binary);
-  file << npy_header(tensor.layout().dtype, tensor.layout().shape) << elements_of(tensor);
+  file << npy_header(tensor.layout().dtype, tensor.layout().shape);
+  write_elements(tensor, file);
   if (!file.flush()) throw BadInput("FILE", options.file, "a path that can be written");
   return 0;
 }
@@ -129,9 +139,14 @@ int put(const ClientOptions& options) {
   Tensor tensor = store.create(options.name, header.layout, how);
   file.clear();
   file.seekg(static_cast<std::streamoff>(header.data_at));
-  if (bytes != 0 && !file.read(static_cast<char*>(tensor.data()), static_cast<std::streamsize>(bytes))) {
-    store.remove(options.name, tensor.generation());
-    throw Failure(fmt::format("{} can't be read to its end", options.file));
+  std::vector<std::byte> piece(std::min(bytes, kPieceBytes));
+  for (std::size_t at = 0; at < bytes; at += piece.size()) {
+    const auto part = std::span(piece).first(std::min(piece.size(), bytes - at));
+    if (!file.read(reinterpret_cast<char*>(part.data()), static_cast<std::streamsize>(part.size()))) {
+      store.remove(options.name, tensor.generation());
+      throw Failure(fmt::format("{} can't be read to its end", options.file));
+    }
+    tensor.write(part, at);
   }
   tensor.publish();
   return 0;
@@ -157,7 +172,7 @@ int collect(const ClientOptions& options) {
 void add_service(CLI::App& app, StoreServiceOptions& options) {
   add_option(app, "socket", options.socket, "where clients connect; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
   add_option(app, "group", options.group, "a group whose members may connect, beside the store's user and root");
-  add_option(app, "device", options.device, "whose memory it is: cpu");
+  add_option(app, "device", options.device, "whose memory it is: cpu, cuda:N, or a GPU's UUID");
   add_option(app, "memory", options.memory, "bytes that the store may have");
   add_option(app, "quota", options.quota, "bytes of tensors that one client may have created; 0: all");
   add_option(app, "most-tensors", options.most_tensors, "tensors")

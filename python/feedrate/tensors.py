@@ -134,6 +134,8 @@ class Tensor:
 
     def numpy(self) -> NDArray[Any]:
         """The elements as an array, without a copy. Raises ValueError for dtypes that NumPy does not have."""
+        if self._held.cuda_index >= 0:
+            raise ValueError(f"tensor '{self.name}' lies in a GPU's memory; torch.from_dlpack and cupy.asarray take it")
         if self.dtype in _NO_NUMPY:
             raise ValueError(f"dtype: '{self.dtype}' is not possible; allowed: NumPy's; torch.from_dlpack takes it")
         return self._held.numpy()
@@ -150,7 +152,17 @@ class Tensor:
         return self._held.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU
+        index = self._held.cuda_index
+        return (1, 0) if index < 0 else (2, index)  # kDLCPU, kDLCUDA
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._held.cuda_index < 0 or self.dtype in _NO_NUMPY:
+            raise AttributeError("__cuda_array_interface__")
+        dtype = np.dtype(next((name for name, own in _DTYPES.items() if own == self.dtype), self.dtype))
+        strides = self.strides and tuple(stride * dtype.itemsize for stride in self.strides)
+        data = (self._held.address, False)
+        return {"shape": self.shape, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
 
     def next_half(self) -> NDArray[Any]:
         """Of a tensor whose first dimension is 2: where the next version is written; `publish` ends it.
@@ -228,7 +240,7 @@ class Store:
         source = np.asarray(array)
         made = self.create(name, source.shape, source.dtype, **how)
         try:
-            np.copyto(made.numpy(), source)
+            made._held.write(np.ascontiguousarray(source))
         except BaseException:
             self.delete(name, made.generation)
             raise

@@ -91,7 +91,8 @@ nb::ndarray<Framework...> array_of(const Tensor& tensor) {
   nb::capsule lease(new Tensor(tensor), [](void* held) noexcept { delete static_cast<Tensor*>(held); });
   return nb::ndarray<Framework...>(tensor.data(), shape.size(), shape.data(), lease,
                                    layout.strides.empty() ? nullptr : layout.strides.data(), dlpack_type(layout.dtype),
-                                   nb::device::cpu::value, 0);
+                                   tensor.cuda_index() < 0 ? nb::device::cpu::value : nb::device::cuda::value,
+                                   std::max(0, tensor.cuda_index()));
 }
 
 nb::dict dict_of(const Description& about) {
@@ -131,6 +132,16 @@ void bind_store(nb::module_& m) {
       .def_prop_ro("deleted", &Tensor::deleted)
       .def_prop_ro("sealed", &Tensor::sealed)
       .def_prop_ro("version", &Tensor::version)
+      .def_prop_ro("cuda_index", &Tensor::cuda_index)
+      .def_prop_ro("address", [](const Tensor& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data()); })
+      .def(
+          "write",
+          [](const Tensor& tensor, nb::ndarray<nb::ro, nb::numpy, nb::c_contig> from) {
+            const std::span bytes(static_cast<const std::byte*>(from.data()), from.nbytes());
+            const Unlocked unlocked;
+            tensor.write(bytes);
+          },
+          "source"_a)
       .def("publish", &Tensor::publish)
       .def(
           "wait_for",

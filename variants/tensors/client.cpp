@@ -37,11 +37,6 @@ constexpr std::size_t kMostDescriptors = 2;  // with an answer
 
 Json request_of(const char* op, const std::string& name) { return {{"op", op}, {"name", name}}; }
 
-std::unique_ptr<ChunkMemory> memory_of(const std::string& kind) {
-  if (kind == "memfd") return memfd_memory();
-  throw Failure(fmt::format("this build can't map the store's kind of memory: {}", kind));
-}
-
 }  // namespace
 
 /// What goes on with one life of the daemon. Mappings live as long as anything uses them.
@@ -144,6 +139,22 @@ const Layout& Tensor::layout() const { return held_->about.layout; }
 std::size_t Tensor::bytes() const { return held_->about.bytes; }
 void* Tensor::data() const { return held_->data; }
 TensorWords& Tensor::words() const { return *held_->words; }
+int Tensor::cuda_index() const { return held_->session->memory->cuda_index(); }
+
+void Tensor::write(std::span<const std::byte> from, std::size_t offset) const {
+  check_part(from.size(), offset);
+  held_->session->memory->copy(held_->data + offset, from.data(), from.size());
+}
+void Tensor::read(std::span<std::byte> to, std::size_t offset) const {
+  check_part(to.size(), offset);
+  held_->session->memory->copy(to.data(), held_->data + offset, to.size());
+}
+void Tensor::check_part(std::size_t bytes, std::size_t offset) const {
+  if (offset <= this->bytes() && bytes <= this->bytes() - offset) return;
+  throw BadInput("bytes", fmt::format("{} from {} on", bytes, offset),
+                 fmt::format("what lies in the {} of tensor '{}'", this->bytes(), name()));
+}
+
 bool Tensor::deleted() const { return words().generation.load(std::memory_order_acquire) != generation(); }
 bool Tensor::sealed() const { return words().sealed.load(std::memory_order_acquire) != 0; }
 std::uint64_t Tensor::version() const { return words().done.load(std::memory_order_acquire); }
@@ -191,7 +202,7 @@ std::uint64_t Tensor::read_half(std::span<std::byte> to) const {
   if (to.size() != half) throw BadInput("read_half", fmt::format("{} bytes", to.size()), fmt::format("{}", half));
   while (true) {
     const std::uint64_t version = this->version();
-    std::memcpy(to.data(), held_->data + version % 2 * half, half);
+    held_->session->memory->copy(to.data(), held_->data + version % 2 * half, half);
     std::atomic_thread_fence(std::memory_order_acquire);  // after all of the reads before
     // The writer comes back to this half with the version after the next.
     if (words().begun.load(std::memory_order_relaxed) <= version + 1) return version;
@@ -213,7 +224,7 @@ struct Store::State {
     names.clear();
     auto made = std::make_shared<Session>(path);
     const std::lock_guard lock_session(made->mutex);
-    made->memory = memory_of(made->ask({{"op", "status"}}, options.patience).at("kind"));
+    made->memory = memory_of_kind(made->ask({{"op", "status"}}, options.patience).at("kind"));
     return current = made;
   }
   Json ask(const Json& request) {

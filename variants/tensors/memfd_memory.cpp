@@ -72,6 +72,9 @@ class MemfdMemory final : public ChunkMemory {
   std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) override {
     return std::make_unique<MemfdMapping>(descriptor, bytes);
   }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
 };
 
 }  // namespace
@@ -89,5 +92,11 @@ Descriptor::~Descriptor() {
 }
 
 std::unique_ptr<ChunkMemory> memfd_memory() { return std::make_unique<MemfdMemory>(); }
+
+std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind) {
+  if (kind == MemfdMemory().kind()) return memfd_memory();
+  if (kind.starts_with(kVmmKind)) return vmm_memory(kind.substr(kVmmKind.size()));
+  throw Failure(fmt::format("this build can't map the store's kind of memory: {}", kind));
+}
 
 }  // namespace feedrate::tensors

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/export.hpp"
 
@@ -49,17 +50,27 @@ class Mapping {
 class ChunkMemory {
  public:
   virtual ~ChunkMemory() = default;
-  /// `memfd` or `vmm`, as clients are told.
+  /// As clients are told, who make the same by it: memory_of_kind().
   virtual std::string kind() const = 0;
+  /// -1 where it is the host's.
+  virtual int cuda_index() const { return -1; }
   /// A chunk's size is a multiple of this.
   virtual std::size_t granularity() const = 0;
   /// A new chunk of zeros. Throws OutOfMemory where the system has no more, Failure for all else.
   virtual std::unique_ptr<Chunk> make(std::size_t bytes) = 0;
   /// Maps a chunk that another process made. Throws Failure.
   virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) = 0;
+  /// Between this memory and the host's, either way; returns when it is done.
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
 };
 
 /// Host memory: sealed memfds, which nobody can cut short under those who map them.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memfd_memory();
+/// A GPU's memory by CUDA's virtual memory management, exported as file descriptors. `device`: `cuda`, `cuda:N`, or a
+/// GPU's UUID. Throws BadInput naming `--device` where there is no such GPU.
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> vmm_memory(const std::string& device);
+inline constexpr std::string_view kVmmKind = "vmm:";  ///< then the GPU's UUID
+/// The same kind of memory as a daemon's, for its clients. Throws Failure for one that this build does not know.
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind);
 
 }  // namespace feedrate::tensors

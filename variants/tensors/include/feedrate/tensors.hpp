@@ -42,6 +42,11 @@ class FEEDRATE_EXPORT Tensor {
   std::size_t bytes() const;
   /// The elements; null where there are none. On a GPU an address of its memory.
   void* data() const;
+  /// Of the GPU whose memory it is, in this process; -1: the host's.
+  int cuda_index() const;
+  /// Copies bytes from or to host memory, those from `offset` on, and returns when that is done. Throws BadInput.
+  void write(std::span<const std::byte> from, std::size_t offset = 0) const;
+  void read(std::span<std::byte> to, std::size_t offset = 0) const;
   /// Whether the name was deleted meanwhile; the memory stays as it is.
   bool deleted() const;
   /// Whether nobody shall write any more.
@@ -69,6 +74,7 @@ class FEEDRATE_EXPORT Tensor {
   friend class Store;
   struct Held;
   explicit Tensor(std::shared_ptr<Held> held) : held_(std::move(held)) {}
+  void check_part(std::size_t bytes, std::size_t offset) const;
   std::shared_ptr<Held> held_;
 };
 

@@ -1,0 +1,100 @@
+// A GPU's memory, shared between processes: the daemon and the commands are other processes than this one.
+#include <cuda_runtime.h>
+
+#include "common/device/cuda_check.hpp"
+#include "feedrate/tensors.hpp"
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+using tensors::Dtype;
+using tensors::Store;
+using tensors::Tensor;
+
+constexpr std::size_t kMi = std::size_t{1} << 20;
+
+class GpuStore : public testing::Test {
+ protected:
+  GpuStore() {
+    daemon_ = place_.start({"store", "serve", "--socket", socket(), "--memory", "1Gi", "--device", "cuda:0"});
+    EXPECT_TRUE(await([&] { return daemon_->ended() || daemon_->err().find(" at " + socket()) != std::string::npos; }));
+    EXPECT_FALSE(daemon_->ended()) << daemon_->err();
+  }
+  static std::vector<std::uint32_t> pattern(std::size_t words) {
+    std::vector<std::uint32_t> made(words);
+    for (std::size_t i = 0; i < words; ++i) made[i] = static_cast<std::uint32_t>(i * 2654435761u);
+    return made;
+  }
+  static std::vector<std::uint32_t> read(const Tensor& tensor) {
+    std::vector<std::uint32_t> words(tensor.bytes() / 4);
+    tensor.read(std::as_writable_bytes(std::span(words)));
+    return words;
+  }
+  static std::size_t free_bytes() {
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    return free;
+  }
+  std::string socket() const { return place_ / "s"; }
+
+  Workplace place_;
+  std::unique_ptr<Process> daemon_;
+};
+
+TEST_F(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
+  Store store(socket());
+  for (const std::int64_t words : {100, 1 << 20, 16 << 20}) {
+    const std::string name = "t" + std::to_string(words);
+    Tensor made = store.create(name, {Dtype::u32, {words}, {}});
+    EXPECT_EQ(made.cuda_index(), 0);
+    cudaPointerAttributes found{};
+    check(cudaPointerGetAttributes(&found, made.data()), "cudaPointerGetAttributes");
+    EXPECT_EQ(found.type, cudaMemoryTypeDevice);
+    EXPECT_EQ(read(made), std::vector<std::uint32_t>(made.bytes() / 4, 0));
+    const auto wanted = pattern(made.bytes() / 4);
+    made.write(std::as_bytes(std::span(wanted)));
+    made.publish();
+    const std::string file = place_ / (name + ".npy");
+    const Outcome outcome = place_.run({"store", "get", name, file, "--socket", socket()});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string bytes = read_text(file);
+    EXPECT_EQ(std::memcmp(bytes.data() + bytes.size() - made.bytes(), wanted.data(), made.bytes()), 0);
+    const Outcome back = place_.run({"store", "put", name + "-2", file, "--socket", socket()});
+    ASSERT_EQ(back.code, 0) << back.err;
+    EXPECT_EQ(read(store.get(name + "-2")), wanted);
+  }
+}
+
+TEST_F(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
+  Store store(socket());
+  store.create("warm", {Dtype::u8, {1}, {}});
+  const std::size_t before = free_bytes();
+  for (int round = 0; round < 5; ++round) {
+    Tensor made = store.create("x", {Dtype::u32, {64 << 20}, {}});
+    EXPECT_LE(free_bytes(), before - 200 * kMi);
+    store.remove("x");
+    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps it";
+    check(cudaMemset(made.data(), 0xEE, made.bytes()), "cudaMemset");
+    made = {};
+    ASSERT_TRUE(await([&] { return free_bytes() >= before; })) << "round " << round;
+    Tensor small = store.create("y", {Dtype::u32, {1000}, {}});
+    EXPECT_EQ(read(small), std::vector<std::uint32_t>(1000, 0));
+    check(cudaMemset(small.data(), 0xEE, small.bytes()), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    store.remove("y");
+  }
+}
+
+TEST_F(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
+  Store store(socket());
+  const Tensor held = store.create("x", {Dtype::u32, {8 << 20}, {}});
+  const auto wanted = pattern(8 << 20);
+  held.write(std::as_bytes(std::span(wanted)));
+  daemon_->signal(SIGKILL);
+  daemon_->wait();
+  EXPECT_EQ(read(held), wanted);
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test
