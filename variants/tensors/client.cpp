@@ -191,8 +191,8 @@ std::span<std::byte> Tensor::begin_half() {
   }
   if (sealed()) throw BadInput("begin_half", name(), "a tensor that is not sealed");
   const std::uint64_t next = version() + 1;
-  words().begun.store(next, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // before any of the writes that follow
+  // An exchange, so that none of the writes that follow comes before it.
+  words().begun.exchange(next, std::memory_order_acq_rel);
   const std::size_t half = bytes() / 2;
   return {held_->data + next % 2 * half, half};
 }
@@ -203,9 +203,9 @@ std::uint64_t Tensor::read_half(std::span<std::byte> to) const {
   while (true) {
     const std::uint64_t version = this->version();
     held_->session->memory->copy(to.data(), held_->data + version % 2 * half, half);
-    std::atomic_thread_fence(std::memory_order_acquire);  // after all of the reads before
-    // The writer comes back to this half with the version after the next.
-    if (words().begun.load(std::memory_order_relaxed) <= version + 1) return version;
+    // The writer comes back to this half with the version after the next. An addition, so that none of the reads comes
+    // after it.
+    if (words().begun.fetch_add(0, std::memory_order_acq_rel) <= version + 1) return version;
   }
 }
 
