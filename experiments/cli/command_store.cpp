@@ -76,7 +76,7 @@ int stat(const ClientOptions& options) {
 }
 
 int status(const ClientOptions& options) {
-  std::cout << Json::parse(store_of(options).ask(R"({"op":"status"})")).dump(2) << "\n";
+  std::cout << Json::parse(store_of(options).status()).dump(2) << "\n";
   return 0;
 }
 

@@ -136,12 +136,11 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& d
   }
   if (!descr || !fortran || !shaped) refuse("a header without descr, fortran_order and shape");
   header.layout.dtype = dtype_of_file(*descr, dtype);
-  tensors::bytes_of(header.layout);
-  if (*fortran && header.layout.shape.size() > 1) {
+  if (tensors::bytes_of(header.layout) != 0 && *fortran && header.layout.shape.size() > 1) {
     std::int64_t stride = 1;
     for (const std::int64_t of : header.layout.shape) {
       header.layout.strides.push_back(stride);
-      stride *= std::max<std::int64_t>(of, 1);
+      stride *= of;
     }
   }
   return header;

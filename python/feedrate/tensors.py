@@ -26,12 +26,9 @@ from .errors import StoreError, StoreFull, StoreLimit, StoreUnreachable, TensorE
 # Names of NumPy, ml_dtypes and PyTorch; the store's own are allowed, too.
 _DTYPES = {
     "float16": "f16",
-    "half": "f16",
     "bfloat16": "bf16",
     "float32": "f32",
-    "float": "f32",
     "float64": "f64",
-    "double": "f64",
     "int8": "i8",
     "int16": "i16",
     "int32": "i32",
@@ -269,9 +266,8 @@ class Store:
 
     def status(self) -> dict[str, Any]:
         """What the store says of itself: device, memory, tensors, leases, clients."""
-        answer: dict[str, Any] = json.loads(self._store.ask('{"op":"status"}'))
-        del answer["ok"]
-        return answer
+        found: dict[str, Any] = json.loads(self._store.status())
+        return found
 
     def pin(self, name: str, pinned: bool = True) -> None:
         """Never evicts it; or again, when it is its turn."""

@@ -252,13 +252,10 @@ void bind_store(nb::module_& m) {
             return store.evict(bytes);
           },
           "bytes"_a)
-      .def(
-          "ask",
-          [](Store& store, const std::string& request) {
-            const Unlocked unlocked;
-            return store.ask(request);
-          },
-          "request"_a);
+      .def("status", [](Store& store) {
+        const Unlocked unlocked;
+        return store.status();
+      });
 }
 
 }  // namespace feedrate::python

@@ -150,8 +150,9 @@ def test_reads_of_halves_are_whole(socket, store):
     made = store.create("x", (2, 5000), np.int64)
     work = "t = store.get('x')\nfor i in range(1, 500):\n    t.next_half()[:] = i\n    t.publish()"
     process = child(socket, work)
-    version = 0
+    version, end = 0, time.monotonic() + 60
     while version < 499:
+        assert time.monotonic() < end
         version, copy = made.read_half()
         assert (copy == version).all()
     assert process.wait(20) == 0

@@ -21,6 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
 
 // A stream that writes a version wakes nobody: those who sleep look by themselves so often.
 constexpr auto kLongestSleep = std::chrono::microseconds(200);
@@ -75,8 +76,8 @@ Json Session::ask(const Json& request, std::chrono::milliseconds patience) {
   if (!broken) {
     broken = true;  // until its answer is here
     const auto sent = send_packet(socket.get(), text, {}, patience);
-    const auto received =
-        sent == Sent::yes ? await_packet(socket.get(), packet, kMostDescriptors, patience) : Received::gone;
+    // Where it could not be sent, the daemon may have said why before it closed its end.
+    const auto received = await_packet(socket.get(), packet, kMostDescriptors, sent == Sent::yes ? patience : 0ms);
     broken = received != Received::packet;
   }
   if (broken) throw Unreachable(fmt::format("the store does not answer '{}'", request.value("op", "a request")));
@@ -102,13 +103,14 @@ void Session::keep(const Json& answer, const Description& about) {
 struct Tensor::Held {
   Held(std::shared_ptr<Session> of, std::uint64_t lease, Description what)
       : session(std::move(of)), lease(lease), about(std::move(what)) {
-    Session::Own& own = session->held[about.generation];
-    ++own.leases;
     part = session->parts.at(about.slot / kSlotsInPart);
     words = static_cast<TensorWords*>(part->data()) + about.slot % kSlotsInPart;
-    if (about.place.chunk == 0) return;
-    mapping = own.chunk ? own.chunk : session->chunks.at(about.place.chunk);
-    data = static_cast<std::byte*>(mapping->data()) + about.place.offset;
+    Session::Own& own = session->held[about.generation];
+    if (about.place.chunk != 0) {
+      mapping = own.chunk ? own.chunk : session->chunks.at(about.place.chunk);
+      data = static_cast<std::byte*>(mapping->data()) + about.place.offset;
+    }
+    ++own.leases;
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -238,9 +240,16 @@ struct Store::State {
     {
       const std::lock_guard lock(with->mutex);
       const Json answer = with->ask(request, options.patience);
-      Description about = description_of(answer.at("tensor"));
-      with->keep(answer, about);
-      made = std::make_shared<Tensor::Held>(with, answer.at("lease"), std::move(about));
+      try {
+        Description about = description_of(answer.at("tensor"));
+        with->keep(answer, about);
+        made = std::make_shared<Tensor::Held>(with, answer.at("lease"), std::move(about));
+      } catch (...) {
+        // The daemon believes that this process has what it could not map: it must begin anew, and let go of the lease.
+        with->broken = true;
+        shutdown(with->socket.get(), SHUT_RDWR);
+        throw;
+      }
     }
     const std::lock_guard lock(mutex);
     names[made->about.name] = made;
@@ -335,10 +344,10 @@ std::size_t Store::evict(std::size_t bytes) {
   return state_->ask({{"op", "gc"}, {"bytes", bytes}}).at("evicted_bytes");
 }
 
-std::string Store::ask(const std::string& request) {
-  const Json json = Json::parse(request, nullptr, false);
-  if (!json.is_object()) throw BadInput("request", request, "a JSON object");
-  return state_->ask(json).dump();
+std::string Store::status() {
+  Json answer = state_->ask({{"op", "status"}});
+  answer.erase("ok");
+  return answer.dump();
 }
 
 }  // namespace feedrate::tensors

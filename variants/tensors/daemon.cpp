@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an event is of: a connection's number, twice, and one for its process; then these.
+// What an event is of: the listener, `wake_`, or a connection: even tags are of sockets, odd ones of processes.
 constexpr std::uint64_t kListener = 0, kWake = 1, kFirstTag = 2;
 constexpr std::uint64_t socket_tag(std::uint64_t id) { return kFirstTag + 2 * id; }
 constexpr std::uint64_t process_tag(std::uint64_t id) { return kFirstTag + 2 * id + 1; }
@@ -74,7 +74,13 @@ Daemon::Daemon(ChunkMemory& memory, DaemonOptions options)
   watch(wake_.get(), EPOLLIN, kWake);
 }
 
-Daemon::~Daemon() { unlink(options_.socket.c_str()); }
+Daemon::~Daemon() { stop_listening(); }
+
+void Daemon::stop_listening() {
+  if (!listener_) return;  // the path may be another's by now
+  unlink(options_.socket.c_str());
+  listener_ = {};
+}
 
 void Daemon::watch(int fd, std::uint32_t events, std::uint64_t tag, bool known) {
   epoll_event event{events, {.u64 = tag}};
@@ -110,6 +116,9 @@ void Daemon::run(const std::stop_token& stop) {
     }
     for (const std::string& name : std::exchange(created_, {})) answer_waiters(name);
   }
+  // Nobody shall wait for what is not served any more, while the rest of this process ends.
+  stop_listening();
+  connections_.clear();
 }
 
 void Daemon::post(std::function<void(Table&)> job) {
@@ -147,7 +156,12 @@ void Daemon::accept_all() {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) spdlog::warn("store: accept: {}", std::strerror(errno));
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      // No descriptors or memory for another connection: who waits is looked at again with the clock.
+      spdlog::warn("store: accept: {}", std::strerror(errno));
+      watch(listener_.get(), 0, kListener, true);
+      accepting_ = false;
+      refused_at_ = Clock::now();
       return;
     }
     Peer peer = peer_of(socket.get());
@@ -227,7 +241,7 @@ void Daemon::send(Connection& connection, const Answer& answer) {
     case Sent::yes:
       return;
     case Sent::gone:
-      close_socket(connection);
+      close_socket(connection, true);
       return;
     case Sent::later:
       connection.unsent = answer;
@@ -244,14 +258,16 @@ void Daemon::send_rest(Connection& connection) {
   if (connection.unsent) connection.stalled_at = stalled_at;
 }
 
-void Daemon::close_socket(Connection& connection) {
+void Daemon::close_socket(Connection& connection, bool by_us) {
   connection.socket = {};
   connection.unsent.reset();
   connection.awaited.clear();
   connection.departing = true;
   connection.until = Clock::now();
   // Without leases nothing hangs on what the process does.
-  if (!table_.client(connection.client).leases.empty()) connection.until += kGrace;
+  if (table_.client(connection.client).leases.empty()) return;
+  // A process that was cut off still maps its tensors, and may write there as long as it lives.
+  connection.until = by_us && connection.process ? Clock::time_point::max() : Clock::now() + kGrace;
 }
 
 void Daemon::forget(std::uint64_t id) {
@@ -277,6 +293,10 @@ std::chrono::milliseconds Daemon::look_at_clock() {
   const auto now = Clock::now();
   auto next = now + kLongestLook;
   std::vector<std::uint64_t> ended;
+  if (!accepting_ && now - refused_at_ > kLongestLook) {
+    accepting_ = true;
+    watch(listener_.get(), EPOLLIN, kListener, true);
+  }
   for (const auto& [id, connection] : connections_) {
     if (connection->departing) {
       if (connection->until <= now) {
@@ -294,7 +314,7 @@ std::chrono::milliseconds Daemon::look_at_clock() {
       }
     } else if (connection->unsent && now - connection->stalled_at > kStalled) {
       spdlog::warn("store: {} does not take its answers; it is cut off", connection->name);
-      close_socket(*connection);
+      close_socket(*connection, true);
     }
   }
   for (const std::uint64_t id : ended) forget(id);

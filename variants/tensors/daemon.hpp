@@ -31,8 +31,8 @@ struct DaemonOptions {
 /// The process that owns a device's tensors: one thread that serves the socket's clients and whatever other threads
 /// post.
 ///
-/// A client is taken for dead when its socket ends; its leases end when its process has (a kernel of it may still write
-/// until then), or half a second later where the process lives on or can't be watched.
+/// A client's leases end when its process has, or half a second after it closed its socket and lives on. Where the
+/// daemon had to cut it off, they last until its process ends, which may still write.
 class Daemon {
  public:
   /// Listens from here on. Throws BadInput naming `--socket`, Failure.
@@ -52,13 +52,15 @@ class Daemon {
  private:
   using Clock = std::chrono::steady_clock;
   struct Connection;
+  void stop_listening();
   void accept_all();
   std::string refuse(const Peer&) const;
   void read(Connection&);
   void serve(Connection&, std::string_view request);
   void send(Connection&, const Answer&);
   void send_rest(Connection&);
-  void close_socket(Connection&);
+  /// `by_us`: the client did not close it.
+  void close_socket(Connection&, bool by_us = false);
   void forget(std::uint64_t id);
   void answer_waiters(const std::string& name);
   void run_posted();
@@ -73,6 +75,8 @@ class Daemon {
   Descriptor listener_, poller_, wake_;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t last_connection_ = 0;
+  bool accepting_ = true;
+  Clock::time_point refused_at_;      // when there was no descriptor for a connection
   Packet packet_;                     // for one after the other
   std::vector<std::string> created_;  // names that connections may wait for
   std::mutex mutex_;

@@ -72,7 +72,7 @@ void ListControl::serve(redis::Connection& connection, const std::vector<std::st
     connection.append_unanswered({"RPUSH", list, text});
     connection.append_unanswered({"PEXPIRE", list, kAnswerLives});
   }
-  while (!connection.flush()) std::this_thread::yield();
+  connection.command({"PING"});  // all was taken; Failure where the server hangs
 }
 
 }  // namespace feedrate::tensors

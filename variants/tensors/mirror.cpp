@@ -74,7 +74,7 @@ void Mirror::run(const std::stop_token& stop) {
                   [&](redis::Connection& connection) { serve(connection, stop); });
 }
 
-void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) {
+void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) try {
   const redis::Script script(connection, kWrite);
   write_all(connection, script, stop);
   while (!stop.stop_requested()) {
@@ -84,20 +84,18 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) {
       changed_.wait_for(lock, stop, 1s, [&] { return !pending_.empty(); });
       changes.swap(pending_);
     }
-    try {
-      if (changes.empty()) connection.command({"PING"});
-      for (const auto& [name, about] : changes) {
-        about ? put(connection, script, *about) : drop(connection, script, name);
-        if (connection.unanswered() >= kAtOnce) read_all(connection);
-      }
-      read_all(connection);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      connected_ = false;
-      pending_.clear();
-      throw;
+    if (changes.empty()) connection.command({"PING"});
+    for (const auto& [name, about] : changes) {
+      about ? put(connection, script, *about) : drop(connection, script, name);
+      if (connection.unanswered() >= kAtOnce) read_all(connection);
     }
+    read_all(connection);
   }
+} catch (...) {
+  const std::lock_guard lock(mutex_);
+  connected_ = false;
+  pending_.clear();
+  throw;
 }
 
 void Mirror::write_all(redis::Connection& connection, const redis::Script& script, const std::stop_token& stop) {

@@ -47,6 +47,8 @@ std::string op_names() {
 /// A value as messages show it; never long.
 std::string shown(const Json& value) {
   constexpr std::size_t kMost = 80;
+  // Never written out: they may be nested as deep as a packet is long.
+  if (value.is_structured()) return fmt::format("an {} of {}", value.type_name(), value.size());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
@@ -54,6 +56,12 @@ std::string shown(const Json& value) {
 const std::string& text_of(const Json& value, const char* field) {
   if (!value.is_string()) throw BadInput(field, shown(value), "a string");
   return value.get_ref<const std::string&>();
+}
+/// Of what an answer may repeat.
+const std::string& short_text_of(const Json& value, const char* field) {
+  const std::string& text = text_of(value, field);
+  if (text.size() > kMostNameBytes) throw BadInput(field, shown(value), "a string of at most 512 bytes");
+  return text;
 }
 std::uint64_t count_of(const Json& value, const char* field) {
   if (!value.is_number_unsigned()) throw BadInput(field, shown(value), "a whole number, 0 or more");
@@ -121,7 +129,7 @@ Request parse_request(std::string_view text) {
   Request request{.op = known->op};
   for (const auto& [field, value] : json.items()) {
     if (field == "name") check_name(request.name = text_of(value, "name"));
-    if (field == "dtype") request.layout.dtype = dtype_of(text_of(value, "dtype"));
+    if (field == "dtype") request.layout.dtype = dtype_of(short_text_of(value, "dtype"));
     if (field == "shape") request.layout.shape = lengths_of(value, "shape");
     if (field == "strides" && !value.is_null()) request.layout.strides = lengths_of(value, "strides");
     if (field == "pin") request.create.pinned = flag_of(value, "pin");
@@ -132,8 +140,8 @@ Request parse_request(std::string_view text) {
     if (field == "after") request.after = text_of(value, "after");
     if (field == "bytes") request.bytes = count_of(value, "bytes");
     if (field == "timeout") request.timeout_seconds = seconds_of(value, "timeout");
-    if (field == "device") request.device = text_of(value, "device");
-    if (field == "node") request.node = text_of(value, "node");
+    if (field == "device") request.device = short_text_of(value, "device");
+    if (field == "node") request.node = short_text_of(value, "node");
     if (field == "reply_to") request.reply_to = text_of(value, "reply_to");
   }
   bytes_of(request.layout);

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "common/error.hpp"
 #include "variants/tensors/errors.hpp"
@@ -58,6 +59,7 @@ Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
     if (!S_ISSOCK(found.st_mode))
       throw BadInput("--socket", path, "a path where nothing lies, or a dead daemon's socket");
     if (connects(new_socket(), address)) throw BadInput("--socket", path, "a path where no other daemon listens");
+    if (errno != ECONNREFUSED) refuse("somebody's socket");  // of another kind, or it may not be asked
     if (unlink(path.c_str()) != 0) refuse("unlink");
   }
   Descriptor socket = new_socket();
@@ -120,7 +122,9 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
     message.msg_controllen = CMSG_SPACE(std::min(most_descriptors, kMostDescriptors) * sizeof(int));
   }
   ssize_t bytes = 0;
-  while ((bytes = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  // The first ECONNRESET tells that the other end did not read all; what it had sent before can still be read.
+  for (bool reset = false; (bytes = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0;) {
+    if (errno != EINTR && (errno != ECONNRESET || std::exchange(reset, true))) break;
   }
   if (bytes < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? Received::nothing : Received::gone;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {

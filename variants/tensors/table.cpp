@@ -80,7 +80,8 @@ Place Table::take(std::optional<ClientId> creator, std::size_t bytes, const Crea
     try {
       return arena_.take(bytes);
     } catch (const OutOfMemory& failure) {
-      if (options.evict && evict(more) != 0) continue;
+      // In vain nothing is evicted: what is free and what is idle must be enough.
+      if (options.evict && evictable() + arena_.limit() - arena_.taken() >= bytes && evict(more) != 0) continue;
       throw OutOfMemory(fmt::format("{}; {}", failure.what(), largest_holders()));
     }
   }
@@ -127,18 +128,24 @@ void Table::remove(Tensor& tensor) {
   board_.mark_deleted(tensor.about.slot);
   names_.erase(tensor.about.name);
   if (tensor.about.expires_ms != 0) expiries_.erase({tensor.about.expires_ms, tensor.about.generation});
-  if (const auto creator = clients_.find(tensor.creator); creator != clients_.end()) {
-    creator->second.created_bytes -= tensor.about.place.bytes;
-  }
   on_change_(Change::deleted, tensor.about);
   free_if_unused(tensor);
 }
 
 void Table::free_if_unused(Tensor& tensor) {
   if (!tensor.deleted || tensor.about.leases != 0) return;
+  if (const auto creator = clients_.find(tensor.creator); creator != clients_.end()) {
+    creator->second.created_bytes -= tensor.about.place.bytes;
+  }
   arena_.give_back(tensor.about.place);
   board_.give_back(tensor.about.slot);
   tensors_.erase(tensor.about.generation);
+}
+
+std::size_t Table::evictable() const {
+  std::size_t bytes = 0;
+  for (const auto& [generation, tensor] : tensors_) bytes += is_idle(tensor) ? tensor.about.place.bytes : 0;
+  return bytes;
 }
 
 Description Table::stat(const std::string& name) const { return named(name).about; }
@@ -169,7 +176,7 @@ std::vector<Description> Table::list(const std::string& after, std::size_t most)
 std::size_t Table::evict(std::size_t bytes) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> idle;  // last use, generation
   for (const auto& [generation, tensor] : tensors_) {
-    if (!tensor.deleted && tensor.about.leases == 0 && !tensor.about.pinned) idle.emplace_back(tensor.used, generation);
+    if (is_idle(tensor)) idle.emplace_back(tensor.used, generation);
   }
   std::ranges::sort(idle);
   std::size_t evicted = 0;
@@ -231,11 +238,14 @@ std::string Table::largest_holders() const {
 }
 
 std::string Table::holders_of(std::uint64_t generation) const {
+  constexpr std::size_t kNamed = 8;
   std::string text;
+  std::size_t holders = 0;
   for (const auto& [id, client] : clients_) {
-    if (client.held.contains(generation)) text += (text.empty() ? "" : ", ") + client.name;
+    if (!client.held.contains(generation)) continue;
+    if (++holders <= kNamed) text += (text.empty() ? "" : ", ") + client.name;
   }
-  return text;
+  return holders <= kNamed ? text : fmt::format("{} and {} more", text, holders - kNamed);
 }
 
 }  // namespace feedrate::tensors

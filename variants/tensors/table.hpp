@@ -56,7 +56,7 @@ struct Lease {
 struct TableLimits {
   std::size_t tensors = 1'000'000;
   std::size_t leases_of_client = 1'000'000;
-  std::size_t bytes_of_client = ~std::size_t{0};  ///< of tensors that it created and that are not deleted
+  std::size_t bytes_of_client = ~std::size_t{0};  ///< of tensors that it created and whose memory is not free yet
 };
 
 /// All that a store knows, and the rules of a tensor's life: the one place where they stand. It reaches no socket and
@@ -119,6 +119,10 @@ class Table {
   void remove(Tensor&);
   void drop_lease(std::uint64_t generation);
   void free_if_unused(Tensor&);
+  static bool is_idle(const Tensor& tensor) {
+    return !tensor.deleted && tensor.about.leases == 0 && !tensor.about.pinned;
+  }
+  std::size_t evictable() const;
   std::string largest_holders() const;
   std::string holders_of(std::uint64_t generation) const;
 

@@ -66,6 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{R"({"op":"wait","name":"x","timeout":"soon"})", "seconds"},
                     Wrong{R"({"op":"list","after":3})", "a string"}, Wrong{std::string(100'000, '['), "64 KiB"},
                     Wrong{std::string(60'000, '['), "no JSON"},
+                    Wrong{R"({"op":)" + std::string(30'000, '[') + std::string(30'000, ']') + "}", "an array of 1"},
+                    Wrong{R"({"op":"status","device":")" + std::string(60'000, 'd') + R"("})", "at most 512 bytes"},
                     Wrong{R"({"op":"list","after":")" + std::string(70'000, 'x') + R"("})", "64 KiB"}));
 
 TEST(Requests, OfTheFuzzersCorpusDoNoHarm) {

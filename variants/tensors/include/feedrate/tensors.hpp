@@ -109,8 +109,8 @@ class FEEDRATE_EXPORT Store {
   /// Deletes names that nobody holds or pinned, least recently used first, until `bytes` are freed; 0: all of them.
   /// Returns the bytes freed.
   std::size_t evict(std::size_t bytes = 0);
-  /// A request as the protocol has it, and its answer, as JSON: for what has no method here.
-  std::string ask(const std::string& request);
+  /// What the daemon says of itself, as a JSON object: device, memory, tensors, leases, clients.
+  std::string status();
 
  private:
   struct State;
