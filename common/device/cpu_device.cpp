@@ -36,6 +36,9 @@ class CpuEvent final : public Event {
  public:
   bool ready() override { return reached(recorded_); }
   std::uint64_t ready_ns() override { return ready_ns_; }
+  double ns_since(const Event& earlier) const override {
+    return static_cast<double>(static_cast<std::int64_t>(ready_ns_ - static_cast<const CpuEvent&>(earlier).ready_ns_));
+  }
   /// Returns the number of this recording. By whoever queues.
   std::uint64_t record() { return ++recorded_; }
   std::uint64_t recorded() const { return recorded_; }

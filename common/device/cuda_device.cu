@@ -32,6 +32,12 @@ class CudaEvent final : public Event {
     return true;
   }
   std::uint64_t ready_ns() override { return clock_ == nullptr ? 0 : clock_->ready_ns(event_); }
+  double ns_since(const Event& earlier) const override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+          "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) * 1e6;
+  }
   cudaEvent_t get() const { return event_; }
 
  private:

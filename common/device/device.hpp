@@ -72,8 +72,11 @@ class Event {
   virtual ~Event() = default;
   /// Whether it is, as it was last recorded; one that never was is ready.
   virtual bool ready() = 0;
-  /// When it became ready, in ns of the device's clock; 0 unless it was made to be timed.
+  /// When it became ready, in ns of the device's clock; 0 unless it was made to be timed, and after a reading of that
+  /// clock (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
+  /// Nanoseconds from one timed event of the same device to this one; both are ready. Needs no reading of the clock.
+  virtual double ns_since(const Event& earlier) const = 0;
 };
 
 struct Copy {

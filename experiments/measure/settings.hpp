@@ -55,8 +55,8 @@ void for_each_option(Settings& settings, Visit&& visit) {
   visit.flag("keep-disturbed", settings.keep_disturbed,
              "count repetitions although the GPU's clock was throttled, or cores were stolen or shared; else they are "
              "repeated");
-  visit.count("floor-rounds", settings.floor_rounds, 1, 100,
-              "how often each floor is read before the first cell; a long run reads them on");
+  visit.count("floor-rounds", settings.floor_rounds, 0, 100,
+              "how often each floor is read before the first cell; a long run reads them on. 0: none, for debuggers");
   visit.flag("no-stages", settings.no_stages, "record no stage times, to see what recording them costs");
   visit.seconds("watchdog", settings.watchdog_seconds, 3600, "end a cell as failed after this long without a result");
   visit.flag("pin", settings.pin_threads, "bind producers and collectors to cores");

@@ -117,6 +117,7 @@ struct Tensor::Held {
   ~Held() {
     if (getpid() != session->process)
       return;  // a fork's copy: the lease is not its own, and a lock may be held for ever
+    session->memory->settle();
     const std::lock_guard lock(session->mutex);
     mapping.reset();  // before the daemon hears that it may free it
     const auto own = session->held.find(about.generation);

@@ -58,6 +58,21 @@ struct Driver {
   }
 };
 
+/// A device is the thread's current one while this lives: the thread is the user's, who may be with another.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    cudaGetDevice(&before_);
+    cudaSetDevice(device);  // where that fails, the calls that follow do
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { cudaSetDevice(before_); }
+
+ private:
+  int before_ = 0;
+};
+
 CUmemAllocationProp properties_of(int device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -91,7 +106,7 @@ class VmmMapping final : public Mapping {
 
  private:
   void end() {
-    cudaSetDevice(device_);
+    const OnDevice on(device_);
     if (mapped_) driver_.unmap(address_, bytes_);
     driver_.unreserve(address_, bytes_);
   }
@@ -128,7 +143,7 @@ class VmmChunk final : public Chunk {
   std::size_t bytes() const override { return bytes_; }
   int descriptor() const override { return descriptor_.get(); }
   void zero(std::size_t offset, std::size_t bytes) override {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    const OnDevice on(device_);
     check(cudaMemsetAsync(static_cast<std::byte*>(mapping_->data()) + offset, 0, bytes, cudaStreamPerThread),
           "cudaMemsetAsync");
     check(cudaStreamSynchronize(cudaStreamPerThread), "zeroing a chunk");
@@ -161,7 +176,7 @@ std::string uuid_of(int device) {
 class VmmMemory final : public ChunkMemory {
  public:
   explicit VmmMemory(int device) : device_(device), uuid_(uuid_of(device)) {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    const OnDevice on(device_);
     check(cudaFree(nullptr), "the GPU's context");
     const CUmemAllocationProp properties = properties_of(device_);
     driver_.check(driver_.granularity(&granularity_, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
@@ -171,11 +186,11 @@ class VmmMemory final : public ChunkMemory {
   int cuda_index() const override { return device_; }
   std::size_t granularity() const override { return granularity_; }
   std::unique_ptr<Chunk> make(std::size_t bytes) override {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    const OnDevice on(device_);
     return std::make_unique<VmmChunk>(driver_, bytes, device_);
   }
   std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) override {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    const OnDevice on(device_);
     CUmemGenericAllocationHandle memory = 0;
     driver_.check(driver_.import_from(&memory, reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get())),
                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -190,9 +205,13 @@ class VmmMemory final : public ChunkMemory {
     }
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
-    check(cudaSetDevice(device_), "cudaSetDevice");
+    const OnDevice on(device_);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(cudaStreamPerThread), "copying a tensor");
+  }
+  void settle() noexcept override {
+    const OnDevice on(device_);
+    cudaDeviceSynchronize();  // a context that is broken has no work left; its next call says so
   }
 
  private:

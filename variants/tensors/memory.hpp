@@ -62,6 +62,8 @@ class ChunkMemory {
   virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) = 0;
   /// Between this memory and the host's, either way; returns when it is done.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Waits for all that this process has asked of the memory's device, before memory is let go.
+  virtual void settle() noexcept {}
 };
 
 /// Host memory: sealed memfds, which nobody can cut short under those who map them.
