@@ -320,6 +320,9 @@ class CpuDevice final : public Device {
   }
   Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes, 0); }
   Buffer allocate_device(std::size_t bytes) override { return allocate(bytes, kPoison); }
+  Buffer pin(std::byte* data, std::size_t bytes) override {
+    return {data, bytes, [](std::byte*) {}};
+  }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<CpuGraph>(); }

@@ -318,6 +318,10 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for it
     return buffer;
   }
+  Buffer pin(std::byte* data, std::size_t bytes) override {
+    check(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped), "cudaHostRegister");
+    return {data, bytes, [](std::byte* p) { cudaHostUnregister(p); }};
+  }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<CudaGraph>(); }

@@ -160,6 +160,9 @@ class Device {
   virtual DeviceInfo info() const = 0;
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
   virtual Buffer allocate_device(std::size_t bytes) = 0;            ///< filled with kPoison
+  /// Host memory that the process has from elsewhere, in whole pages: pinned until the buffer ends, which frees
+  /// nothing.
+  virtual Buffer pin(std::byte* data, std::size_t bytes) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   virtual std::unique_ptr<Graph> graph() = 0;

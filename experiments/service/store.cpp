@@ -45,8 +45,9 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-std::unique_ptr<ChunkMemory> memory_of(const std::string& device) {
-  return device == "cpu" ? memfd_memory() : vmm_memory(device);
+std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::string& way) {
+  if (device == "cpu") return memfd_memory();
+  return gpu_memory(way, device);
 }
 
 std::vector<std::string> child_of(std::vector<std::string> words) {
@@ -72,7 +73,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   how.node = node_name();
   raise_descriptor_limit();
 
-  const auto memory = memory_of(options.device);
+  const auto memory = memory_of(options.device, options.share);
   Daemon daemon(*memory, how);
   std::optional<Mirror> mirror;
   std::optional<ListControl> list;

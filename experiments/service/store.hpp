@@ -8,7 +8,7 @@ namespace feedrate {
 /// Of `feedrate store serve`.
 struct StoreServiceOptions {
   std::string socket, group;
-  std::string device = "cpu";
+  std::string device = "cpu", share = "vmm";
   std::string memory = "1Gi", quota = "0";
   std::size_t most_tensors = 1'000'000, most_leases = 1'000'000, most_connections = 1024;
   std::string redis, prefix, list = "tensor_lifecycle";

@@ -1,8 +1,10 @@
 // A store under load from processes that are killed, as the daemon and the Redis server are: no read is torn or of
 // another tensor, references go with their process within a second, no memory is lost.
 //   FEEDRATE_STORE_KILLS=200 FEEDRATE_STORE_SECONDS=600 FEEDRATE_STORE_CLIENTS=8 test_cli --gtest_filter='StoreSoak*'
+// FEEDRATE_TEST_DEVICE=cuda (and FEEDRATE_STORE_SHARE=vmm, pool, legacy): in a GPU's memory.
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -31,6 +33,12 @@ struct Counts {
 /// A tensor's words say which tensor they belong to, and are written once.
 std::uint64_t mark_of(std::uint64_t generation) { return generation * 0x9E37'79B9'7F4A'7C15ull | 1; }
 
+bool holds(const Tensor& tensor, std::uint64_t word) {
+  std::vector<std::uint64_t> data(tensor.bytes() / 8, ~word);
+  tensor.read(std::as_writable_bytes(std::span(data)));
+  return std::ranges::all_of(data, [word](std::uint64_t each) { return each == word; });
+}
+
 void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& counts) {
   const std::string name = "t" + std::to_string(random() % 24);
   switch (random() % 8) {
@@ -39,9 +47,9 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
     case 2: {
       const std::int64_t words = std::int64_t{1} << (random() % 14 + 6);
       Tensor made = store.create(name, {Dtype::u64, {words}, {}}, {.evict = random() % 2 == 0});
-      auto* const data = static_cast<std::uint64_t*>(made.data());
-      if (std::any_of(data, data + words, [](std::uint64_t word) { return word != 0; })) ++counts.wrong;
-      std::fill(data, data + words, mark_of(made.generation()));
+      if (!holds(made, 0)) ++counts.wrong;
+      const std::vector<std::uint64_t> data(made.bytes() / 8, mark_of(made.generation()));
+      made.write(std::as_bytes(std::span(data)));
       made.publish();
       ++counts.made;
       held.push_back(made);
@@ -56,13 +64,16 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
   }
   for (const Tensor& tensor : held) {
     if (tensor.version() == 0) continue;  // its maker has not written it, or was killed meanwhile
-    const auto* const data = static_cast<const std::uint64_t*>(tensor.data());
-    const std::uint64_t mark = mark_of(tensor.generation());
-    if (!std::all_of(data, data + tensor.bytes() / 8, [mark](std::uint64_t word) { return word == mark; }))
-      ++counts.wrong;
+    if (!holds(tensor, mark_of(tensor.generation()))) ++counts.wrong;
     ++counts.read;
   }
   if (held.size() > 4) held.erase(held.begin(), held.begin() + 1 + static_cast<std::ptrdiff_t>(random() % held.size()));
+}
+
+/// Memory for Counts, by a descriptor that children have, too.
+Counts* map_counts(int descriptor) {
+  void* const data = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  return data == MAP_FAILED ? nullptr : static_cast<Counts*>(data);
 }
 
 /// Until it is killed. A daemon that is gone comes back.
@@ -90,23 +101,45 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
 
 class StoreSoak : public testing::Test {
  protected:
+  StoreSoak() { used_before_ = gpu_memory_used(); }
   ~StoreSoak() override {
     for (const pid_t child : clients_) end(child);
+    daemon_.reset();
+    if (on_gpu()) {
+      // As NVML has it. What the driver keeps for itself moves by some MiB.
+      EXPECT_TRUE(await([&] { return gpu_memory_used() <= used_before_ + 8; }))
+          << gpu_memory_used() << " MiB of the GPU are used, " << used_before_ << " were";
+    }
+    munmap(counts_, sizeof(Counts));
+    close(descriptor_);
+  }
+  bool on_gpu() const { return device_ != "cpu"; }
+  /// MiB.
+  long gpu_memory_used() const {
+    if (!on_gpu()) return 0;
+    std::unique_ptr<FILE, int (*)(FILE*)> query(
+        popen("nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits", "r"), pclose);
+    std::array<char, 64> line{};
+    return fgets(line.data(), line.size(), query.get()) == nullptr ? -1 : std::stol(line.data());
   }
   void start_daemon(Words more = {}) {
-    Words words{"store", "serve", "--socket", socket(), "--memory", "16Mi"};
+    Words words{"store", "serve", "--socket", socket(), "--memory", std::to_string(memory_), "--device", device_};
+    if (on_gpu()) words.insert(words.end(), {"--share", from_environment("FEEDRATE_STORE_SHARE", "vmm")});
     words.insert(words.end(), more.begin(), more.end());
     daemon_ = place_.start(words);
     ASSERT_TRUE(await([&] { return daemon_->err().find(" at " + socket()) != std::string::npos; })) << daemon_->err();
   }
+  /// Each is this executable started anew: a GPU can't be used on by a process that was forked from a user of it.
   void start_clients() {
     while (clients_.size() < setting("FEEDRATE_STORE_CLIENTS", 4)) {
+      const std::string client = socket() + " " + std::to_string(seed_++) + " " + std::to_string(descriptor_);
       const pid_t child = fork();
       if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        work(socket(), seed_, *counts_);
+        setenv("FEEDRATE_SOAK_CLIENT", client.c_str(), 1);
+        execl("/proc/self/exe", "test_cli", "--gtest_filter=StoreSoakClient.*", "--gtest_brief=1", nullptr);
+        _exit(127);
       }
-      ++seed_;
       clients_.push_back(child);
     }
   }
@@ -125,12 +158,29 @@ class StoreSoak : public testing::Test {
 
   Workplace place_;
   std::unique_ptr<Process> daemon_;
+  long used_before_ = 0;
   std::vector<pid_t> clients_;
   unsigned seed_ = 1;
-  // Shared with the clients.
-  void* const shared_ = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  Counts* const counts_ = new (shared_) Counts;
+  const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
+  static constexpr std::size_t memory_ = std::size_t{16} << 20;
+  // Shared with the clients, who have the descriptor.
+  const int descriptor_ = memfd_create("counts", 0);
+  const int sized_ = ftruncate(descriptor_, sizeof(Counts));
+  Counts* const counts_ = map_counts(descriptor_);  // zeros
 };
+
+TEST(StoreSoakClient, Works) {
+  const char* const given = std::getenv("FEEDRATE_SOAK_CLIENT");
+  if (given == nullptr) GTEST_SKIP() << "a part of StoreSoak";
+  std::istringstream words(given);
+  std::string socket;
+  unsigned seed = 0;
+  int descriptor = -1;
+  words >> socket >> seed >> descriptor;
+  Counts* const counts = map_counts(descriptor);
+  ASSERT_NE(counts, nullptr);
+  work(socket, seed, *counts);
+}
 
 TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   start_daemon();
@@ -160,7 +210,7 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   const auto until = std::chrono::steady_clock::now() + Seconds(setting("FEEDRATE_STORE_SECONDS", 1));
   while (std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_LE(status(store).at("chunk_bytes"), 16 << 20);
+    EXPECT_LE(status(store).at("chunk_bytes"), memory_);
   }
   end_clients();
   ASSERT_TRUE(await([&] { return status(store).at("clients") == 1; }));

@@ -1,24 +1,32 @@
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include "feedrate/tensors.hpp"
 #include "variants/tensors/daemon.hpp"
 
-/// What the tensor store's operations cost a client, with the daemon a thread of the same process, in host memory.
+/// What the tensor store's operations cost a client: with the daemon a thread of the same process, in host memory; with
+/// FEEDRATE_STORE_SOCKET, of the store that listens there.
 namespace feedrate::tensors {
 namespace {
 
 struct Running {
   Running() {
+    if (const char* given = std::getenv("FEEDRATE_STORE_SOCKET")) {
+      socket = given;
+      for (const auto& about : Store(socket).list()) Store(socket).remove(about.name);
+      return;
+    }
     if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp");
     socket = folder + "/s";
     daemon.emplace(*memory, DaemonOptions{.socket = socket, .memory = std::size_t{2} << 30});
     thread = std::jthread([this](const std::stop_token& stop) { daemon->run(stop); });
   }
   ~Running() {
+    if (!thread.joinable()) return;
     thread = {};
     daemon.reset();
     std::filesystem::remove_all(folder);

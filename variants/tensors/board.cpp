@@ -14,9 +14,9 @@ namespace feedrate::tensors {
 std::uint64_t Board::take(std::uint64_t generation) {
   if (free_.empty()) {
     auto memory = memory_->make(kPartBytes);
-    Descriptor own(fcntl(memory->descriptor(), F_DUPFD_CLOEXEC, 0));
+    Descriptor own(fcntl(memory->handle().descriptor, F_DUPFD_CLOEXEC, 0));
     if (!own) throw Failure(fmt::format("F_DUPFD: {}", std::strerror(errno)));
-    auto mapping = memory_->map(std::move(own), kPartBytes);
+    auto mapping = memory_->map(std::move(own), "", kPartBytes);
     const std::uint64_t first = parts_.size() * kSlotsInPart;
     parts_.push_back({std::move(memory), std::move(mapping)});
     for (std::uint64_t slot = first + kSlotsInPart; slot-- > first;) free_.push_back(slot);

@@ -52,9 +52,10 @@ struct Session {
   std::mutex mutex;  // of all below
   Descriptor socket;
   bool broken = false;  // answers would not fit their requests any more, or none come
+  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
+      parts;  // of the board; the memory's device may reach them
   std::unique_ptr<ChunkMemory> memory;
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared ones
-  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> parts;   // of the board
   std::unordered_map<std::uint64_t, Own> held;                         // by generation
   Packet packet;                                                       // the last answer's
 
@@ -88,16 +89,20 @@ Json Session::ask(const Json& request, std::chrono::milliseconds patience) {
 
 void Session::keep(const Json& answer, const Description& about) {
   std::size_t next = 0;
+  Descriptor chunk;
   for (const Json& what : answer.value("descriptors", Json::array())) {
     if (next == packet.descriptors.size()) throw Failure("the daemon sent fewer descriptors than it says");
     Descriptor descriptor = std::move(packet.descriptors[next++]);
     if (what == "words") {
-      parts[about.slot / kSlotsInPart] = memfd_memory()->map(std::move(descriptor), kPartBytes);
+      parts[about.slot / kSlotsInPart] = memfd_memory()->map(std::move(descriptor), "", kPartBytes);
     } else {
-      std::shared_ptr<Mapping> mapping = memory->map(std::move(descriptor), answer.at("chunk_bytes"));
-      (answer.at("shared") ? chunks[about.place.chunk] : held[about.generation].chunk) = std::move(mapping);
+      chunk = std::move(descriptor);
     }
   }
+  if (!chunk && !answer.contains("handle")) return;  // it is mapped already
+  std::shared_ptr<Mapping> mapping =
+      memory->map(std::move(chunk), of_hex(answer.value("handle", "")), answer.at("chunk_bytes"));
+  (answer.at("shared") ? chunks[about.place.chunk] : held[about.generation].chunk) = std::move(mapping);
 }
 
 struct Tensor::Held {
@@ -134,6 +139,12 @@ struct Tensor::Held {
   std::shared_ptr<Mapping> mapping, part;
   std::byte* data = nullptr;
   TensorWords* words = nullptr;
+  std::atomic<std::uint64_t> queued{0};  ///< the last version that streams of this process were asked to publish
+
+  WordPlace place_of(const std::atomic<std::uint64_t>& word) const {
+    auto* const base = static_cast<std::byte*>(part->data());
+    return {base, kPartBytes, static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&word) - base)};
+  }
 };
 
 const std::string& Tensor::name() const { return held_->about.name; }
@@ -164,7 +175,7 @@ std::uint64_t Tensor::version() const { return words().done.load(std::memory_ord
 
 void Tensor::publish() {
   TensorWords& own = words();
-  const std::uint64_t next = own.done.load(std::memory_order_relaxed) + 1;
+  const std::uint64_t next = next_version();
   own.begun.store(next, std::memory_order_relaxed);
   own.done.store(next, std::memory_order_seq_cst);
   own.wake.fetch_add(1, std::memory_order_seq_cst);
@@ -188,16 +199,52 @@ bool Tensor::wait_for(std::uint64_t version, std::chrono::nanoseconds limit) con
   return came;
 }
 
-std::span<std::byte> Tensor::begin_half() {
+std::uint64_t Tensor::next_version() const { return std::max(version(), held_->queued.load()) + 1; }
+
+std::uint64_t Tensor::publish_on(void* stream) {
+  const std::uint64_t next = next_version();
+  ChunkMemory& memory = *held_->session->memory;
+  memory.write_word(stream, held_->place_of(words().begun), next);
+  memory.write_word(stream, held_->place_of(words().done), next);
+  held_->queued = next;
+  return next;
+}
+
+void Tensor::wait_on(void* stream, std::uint64_t version) const {
+  held_->session->memory->await_word(stream, held_->place_of(words().done), version);
+}
+
+void Tensor::check_halves() const {
   if (layout().shape.empty() || layout().shape.front() != 2 || !layout().strides.empty()) {
     throw BadInput("begin_half", name(), "a tensor whose first dimension is 2, without strides");
   }
   if (sealed()) throw BadInput("begin_half", name(), "a tensor that is not sealed");
-  const std::uint64_t next = version() + 1;
+}
+
+std::span<std::byte> Tensor::half(std::uint64_t version) const {
+  const std::size_t half = bytes() / 2;
+  return {held_->data + version % 2 * half, half};
+}
+
+std::span<std::byte> Tensor::begin_half() {
+  check_halves();
+  const std::uint64_t next = next_version();
   // An exchange, so that none of the writes that follow comes before it.
   words().begun.exchange(next, std::memory_order_acq_rel);
-  const std::size_t half = bytes() / 2;
-  return {held_->data + next % 2 * half, half};
+  return half(next);
+}
+
+std::span<std::byte> Tensor::begin_half_on(void* stream) {
+  check_halves();
+  const std::uint64_t next = next_version();
+  held_->session->memory->write_word(stream, held_->place_of(words().begun), next);
+  return half(next);
+}
+
+bool Tensor::still_holds(std::uint64_t version) const {
+  // The writer comes back to this half with the version after the next. An addition, so that none of the reads before
+  // comes after it.
+  return words().begun.fetch_add(0, std::memory_order_acq_rel) <= version + 1;
 }
 
 std::uint64_t Tensor::read_half(std::span<std::byte> to) const {
@@ -205,10 +252,8 @@ std::uint64_t Tensor::read_half(std::span<std::byte> to) const {
   if (to.size() != half) throw BadInput("read_half", fmt::format("{} bytes", to.size()), fmt::format("{}", half));
   while (true) {
     const std::uint64_t version = this->version();
-    held_->session->memory->copy(to.data(), held_->data + version % 2 * half, half);
-    // The writer comes back to this half with the version after the next. An addition, so that none of the reads comes
-    // after it.
-    if (words().begun.fetch_add(0, std::memory_order_acq_rel) <= version + 1) return version;
+    held_->session->memory->copy(to.data(), this->half(version).data(), half);
+    if (still_holds(version)) return version;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "common/error.hpp"
 #include "variants/tensors/errors.hpp"
@@ -50,7 +51,12 @@ class MemfdChunk final : public Chunk {
     }
   }
   std::size_t bytes() const override { return bytes_; }
-  int descriptor() const override { return descriptor_.get(); }
+  Handle handle() const override { return {descriptor_.get(), {}}; }
+  /// Mapped when first asked for: a daemon never looks into its tensors.
+  std::byte* data() override {
+    if (!mapping_) mapping_.emplace(descriptor_, bytes_);
+    return static_cast<std::byte*>(mapping_->data());
+  }
   void zero(std::size_t offset, std::size_t bytes) override {
     // Whole pages are given back to the system, and read as zeros; a hole's ends are zeroed where they lie.
     if (fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -62,6 +68,7 @@ class MemfdChunk final : public Chunk {
  private:
   Descriptor descriptor_;
   std::size_t bytes_;
+  std::optional<MemfdMapping> mapping_;
 };
 
 class MemfdMemory final : public ChunkMemory {
@@ -69,7 +76,7 @@ class MemfdMemory final : public ChunkMemory {
   std::string kind() const override { return "memfd"; }
   std::size_t granularity() const override { return kGranularity; }
   std::unique_ptr<Chunk> make(std::size_t bytes) override { return std::make_unique<MemfdChunk>(bytes); }
-  std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) override {
+  std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view /*handle*/, std::size_t bytes) override {
     return std::make_unique<MemfdMapping>(descriptor, bytes);
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
@@ -93,10 +100,19 @@ Descriptor::~Descriptor() {
 
 std::unique_ptr<ChunkMemory> memfd_memory() { return std::make_unique<MemfdMemory>(); }
 
-std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind) {
+std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind, const std::string& user) {
   if (kind == MemfdMemory().kind()) return memfd_memory();
-  if (kind.starts_with(kVmmKind)) return vmm_memory(kind.substr(kVmmKind.size()));
+  if (const auto colon = kind.find(':'); colon != std::string::npos) {
+    return gpu_memory(kind.substr(0, colon), kind.substr(colon + 1), user);
+  }
   throw Failure(fmt::format("this build can't map the store's kind of memory: {}", kind));
+}
+
+void ChunkMemory::write_word(void*, const WordPlace&, std::uint64_t) {
+  throw BadInput("stream", "of a GPU", "none: the tensor lies in host memory");
+}
+void ChunkMemory::await_word(void*, const WordPlace&, std::uint64_t) {
+  throw BadInput("stream", "of a GPU", "none: the tensor lies in host memory");
 }
 
 }  // namespace feedrate::tensors

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/export.hpp"
 
@@ -28,13 +30,27 @@ class FEEDRATE_EXPORT Descriptor {
   int fd_ = -1;
 };
 
-/// Memory that other processes map by a descriptor. It lives as long as one of them, or its maker, holds it.
+/// By what another process maps a chunk.
+struct Handle {
+  int descriptor = -1;  ///< the chunk keeps it; -1: none
+  std::string bytes;    ///< to send beside it
+};
+
+/// A 64-bit word in host memory that several processes map: by what lies around it in this one.
+struct WordPlace {
+  std::byte* part = nullptr;  ///< whole pages
+  std::size_t part_bytes = 0, offset = 0;
+};
+
+/// Memory that other processes map. It lives as long as one of them, or its maker, holds it.
 class Chunk {
  public:
   virtual ~Chunk() = default;
   virtual std::size_t bytes() const = 0;
-  /// To send to another process; this process keeps it.
-  virtual int descriptor() const = 0;
+  /// To send to another process, which maps the chunk by it.
+  virtual Handle handle() const = 0;
+  /// Where this process, its maker, may use it.
+  virtual std::byte* data() = 0;
   /// Zeroes a part, before anybody may see it. Throws Failure.
   virtual void zero(std::size_t offset, std::size_t bytes) = 0;
 };
@@ -59,20 +75,27 @@ class ChunkMemory {
   /// A new chunk of zeros. Throws OutOfMemory where the system has no more, Failure for all else.
   virtual std::unique_ptr<Chunk> make(std::size_t bytes) = 0;
   /// Maps a chunk that another process made. Throws Failure.
-  virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::size_t bytes) = 0;
+  virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t bytes) = 0;
   /// Between this memory and the host's, either way; returns when it is done.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Waits for all that this process has asked of the memory's device, before memory is let go.
   virtual void settle() noexcept {}
+  /// In the order of a stream of the device (a cudaStream_t): writes a word once all before it is done; goes on once a
+  /// word is `least` or more. Throws BadInput where the memory's device has no streams.
+  virtual void write_word(void* stream, const WordPlace&, std::uint64_t value);
+  virtual void await_word(void* stream, const WordPlace&, std::uint64_t least);
 };
 
 /// Host memory: sealed memfds, which nobody can cut short under those who map them.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memfd_memory();
-/// A GPU's memory by CUDA's virtual memory management, exported as file descriptors. `device`: `cuda`, `cuda:N`, or a
-/// GPU's UUID. Throws BadInput naming `--device` where there is no such GPU.
-FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> vmm_memory(const std::string& device);
-inline constexpr std::string_view kVmmKind = "vmm:";  ///< then the GPU's UUID
+/// The ways to share a GPU's memory: `vmm` (virtual memory management, a descriptor a chunk), `pool` (an exported
+/// stream-ordered pool), `legacy` (handles of cudaMalloc blocks).
+FEEDRATE_EXPORT std::vector<std::string> gpu_ways();
+/// A GPU's memory, shared in one of these ways. `device`: `cuda`, `cuda:N`, or a GPU's UUID. `user`: the GPU that uses
+/// what this process maps, if not the same. Throws BadInput naming `--device` or `--share`.
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> gpu_memory(const std::string& way, const std::string& device,
+                                                        const std::string& user = "");
 /// The same kind of memory as a daemon's, for its clients. Throws Failure for one that this build does not know.
-FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind);
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind, const std::string& user = "");
 
 }  // namespace feedrate::tensors

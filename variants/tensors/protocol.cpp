@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -190,6 +191,25 @@ Description description_of(const Json& json) {
   } catch (const std::exception& error) {
     throw Failure(fmt::format("the daemon describes a tensor wrongly: {}", error.what()));
   }
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string digits;
+  for (const char byte : bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
+std::string of_hex(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t at = 0; at < digits.size(); at += 2) {
+    unsigned value = 0;
+    const char* const end = digits.data() + std::min(at + 2, digits.size());
+    const auto read = std::from_chars(digits.data() + at, end, value, 16);
+    if (read.ec != std::errc() || read.ptr != digits.data() + at + 2)
+      throw Failure("a handle is no hexadecimal number");
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
 }
 
 Json to_json(const std::exception& error) {

@@ -38,6 +38,10 @@ nlohmann::json to_json(const Description&);
 /// Throws Failure: what the daemon says must be right.
 Description description_of(const nlohmann::json&);
 
+/// Bytes as JSON can carry them: two digits each. of_hex() throws Failure where it is none.
+std::string to_hex(std::string_view bytes);
+std::string of_hex(std::string_view digits);
+
 /// {"ok": false, "error": code, "message": text} of what is being thrown.
 nlohmann::json to_json(const std::exception&);
 /// Throws what such an answer says; nothing where `ok` is true.

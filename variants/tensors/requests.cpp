@@ -27,14 +27,18 @@ Answer granted(Table& table, ClientId id, const Lease& lease) {
     answer.json["shared"] = shared;
     answer.json["chunk_bytes"] = table.arena().chunk(chunk).bytes();
     if (shared ? !client.chunks.contains(chunk) : client.held.at(about.generation) == 1) {
-      names.push_back("chunk");
-      answer.descriptors.push_back(table.arena().chunk(chunk).descriptor());
+      const Handle handle = table.arena().chunk(chunk).handle();
+      if (handle.descriptor >= 0) {
+        names.push_back("chunk");
+        answer.descriptors.push_back(handle.descriptor);
+      }
+      if (!handle.bytes.empty()) answer.json["handle"] = to_hex(handle.bytes);
       if (shared) table.note_chunk(id, chunk);
     }
   }
   if (const std::uint64_t part = about.slot / kSlotsInPart; !client.parts.contains(part)) {
     names.push_back("words");
-    answer.descriptors.push_back(table.board().part(part).descriptor());
+    answer.descriptors.push_back(table.board().part(part).handle().descriptor);
     table.note_part(id, part);
   }
   if (!names.empty()) answer.json["descriptors"] = std::move(names);

@@ -24,7 +24,7 @@ class ArenaTest : public testing::Test {
     auto& mapping = mappings_[place.chunk];
     if (!mapping) {
       const Chunk& chunk = arena_.chunk(place.chunk);
-      mapping = memory_->map(Descriptor(fcntl(chunk.descriptor(), F_DUPFD_CLOEXEC, 0)), chunk.bytes());
+      mapping = memory_->map(Descriptor(fcntl(chunk.handle().descriptor, F_DUPFD_CLOEXEC, 0)), "", chunk.bytes());
     }
     return static_cast<std::byte*>(mapping->data()) + place.offset;
   }
@@ -125,8 +125,8 @@ TEST_F(ArenaTest, AHundredThousandPiecesOf4KiCostLessThanATenthMore) {
 TEST(Memfd, NobodyCanCutItShort) {
   const auto memory = memfd_memory();
   const auto chunk = memory->make(2 * kMi);
-  EXPECT_NE(ftruncate(chunk->descriptor(), 4096), 0);
-  EXPECT_THROW(memory->map(Descriptor(fcntl(chunk->descriptor(), F_DUPFD_CLOEXEC, 0)), 4 * kMi), Failure);
+  EXPECT_NE(ftruncate(chunk->handle().descriptor, 4096), 0);
+  EXPECT_THROW(memory->map(Descriptor(fcntl(chunk->handle().descriptor, F_DUPFD_CLOEXEC, 0)), "", 4 * kMi), Failure);
 }
 
 }  // namespace

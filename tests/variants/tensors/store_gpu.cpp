@@ -14,10 +14,12 @@ using tensors::Tensor;
 
 constexpr std::size_t kMi = std::size_t{1} << 20;
 
-class GpuStore : public testing::Test {
+/// By each way to share a GPU's memory.
+class GpuStore : public testing::TestWithParam<std::string> {
  protected:
   GpuStore() {
-    daemon_ = place_.start({"store", "serve", "--socket", socket(), "--memory", "1Gi", "--device", "cuda:0"});
+    daemon_ = place_.start(
+        {"store", "serve", "--socket", socket(), "--memory", "1Gi", "--device", "cuda:0", "--share", GetParam()});
     EXPECT_TRUE(await([&] { return daemon_->ended() || daemon_->err().find(" at " + socket()) != std::string::npos; }));
     EXPECT_FALSE(daemon_->ended()) << daemon_->err();
   }
@@ -42,7 +44,7 @@ class GpuStore : public testing::Test {
   std::unique_ptr<Process> daemon_;
 };
 
-TEST_F(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
+TEST_P(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
   Store store(socket());
   for (const std::int64_t words : {100, 1 << 20, 16 << 20}) {
     const std::string name = "t" + std::to_string(words);
@@ -66,7 +68,7 @@ TEST_F(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
   }
 }
 
-TEST_F(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
+TEST_P(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
   Store store(socket());
   store.create("warm", {Dtype::u8, {1}, {}});
   const std::size_t before = free_bytes();
@@ -86,7 +88,7 @@ TEST_F(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
   }
 }
 
-TEST_F(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
+TEST_P(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
   Store store(socket());
   const Tensor held = store.create("x", {Dtype::u32, {8 << 20}, {}});
   const auto wanted = pattern(8 << 20);
@@ -95,6 +97,79 @@ TEST_F(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
   daemon_->wait();
   EXPECT_EQ(read(held), wanted);
 }
+
+TEST_P(GpuStore, ALeaseEndsAfterTheWorkOfTheGpu) {
+  Store store(socket());
+  Tensor made = store.create("x", {Dtype::u32, {32 << 20}, {}});
+  for (int i = 0; i < 200; ++i) check(cudaMemsetAsync(made.data(), i, made.bytes()), "cudaMemsetAsync");
+  store.remove("x");
+  made = {};  // what is queued still writes there
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
+  Store store(socket());
+  const Tensor of_reader = store.create("x", {Dtype::u32, {1 << 20}, {}});
+  Tensor of_writer = store.get("x");
+  cudaStream_t writer = nullptr, reader = nullptr;
+  check(cudaStreamCreateWithFlags(&writer, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaStreamCreateWithFlags(&reader, cudaStreamNonBlocking), "cudaStreamCreate");
+  std::uint32_t *seen = nullptr, *slow = nullptr;
+  constexpr std::size_t kSlowBytes = std::size_t{1} << 30;
+  check(cudaMallocHost(&seen, 4 * sizeof(std::uint32_t)), "cudaMallocHost");
+  check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
+  for (std::uint64_t version = 1; version <= 4; ++version) {
+    // The reader is queued first; its word is the last of what the writer writes, slowly.
+    of_reader.wait_on(reader, version);
+    check(cudaMemcpyAsync(seen + version - 1, static_cast<std::uint32_t*>(of_reader.data()) + (1 << 20) - 1, 4,
+                          cudaMemcpyDeviceToHost, reader),
+          "cudaMemcpyAsync");
+    EXPECT_EQ(cudaStreamQuery(reader), cudaErrorNotReady);
+    for (int i = 0; i < 3; ++i) check(cudaMemsetAsync(slow, i, kSlowBytes, writer), "cudaMemsetAsync");
+    check(cudaMemsetAsync(of_writer.data(), static_cast<int>(version), of_writer.bytes(), writer), "cudaMemsetAsync");
+    EXPECT_EQ(of_writer.publish_on(writer), version);
+    check(cudaStreamSynchronize(reader), "cudaStreamSynchronize");
+    EXPECT_EQ(seen[version - 1], 0x01010101u * version);
+    EXPECT_EQ(of_reader.version(), version);
+  }
+  // The host's own versions follow those of streams.
+  of_writer.publish();
+  EXPECT_TRUE(of_reader.wait_for(5, std::chrono::seconds(1)));
+  of_reader.wait_on(reader, 5);
+  EXPECT_EQ(cudaStreamSynchronize(reader), cudaSuccess);
+  cudaFree(slow);
+  cudaFreeHost(seen);
+  cudaStreamDestroy(writer);
+  cudaStreamDestroy(reader);
+}
+
+TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
+  constexpr std::int64_t kWords = 1 << 20;
+  Store store(socket());
+  Tensor of_writer = store.create("x", {Dtype::u32, {2, kWords}, {}});
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  const Tensor of_reader = store.get("x");
+  std::vector<std::uint32_t> words(kWords);
+  unsigned read = 0;
+  for (std::uint64_t version = 1; version <= 400; ++version) {
+    const auto half = of_writer.begin_half_on(stream);
+    check(cudaMemsetAsync(half.data(), static_cast<int>(version % 251), half.size(), stream), "cudaMemsetAsync");
+    of_writer.publish_on(stream);
+    if (version % 8 != 0) continue;  // the stream is some versions ahead of its readers
+    const std::uint64_t found = of_reader.read_half(std::as_writable_bytes(std::span(words)));
+    const auto mark = static_cast<std::uint32_t>(0x01010101u * (found % 251));
+    EXPECT_TRUE(std::ranges::all_of(words, [&](std::uint32_t word) { return word == mark; })) << "version " << found;
+    ++read;
+  }
+  EXPECT_EQ(read, 50u);
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  EXPECT_EQ(of_writer.version(), 400u);
+  cudaStreamDestroy(stream);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GpuStore, testing::Values("vmm", "pool", "legacy"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace feedrate::cli_test

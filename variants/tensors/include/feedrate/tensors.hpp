@@ -54,18 +54,30 @@ class FEEDRATE_EXPORT Tensor {
 
   /// Of what was published last; 0: nothing yet, all is zero.
   std::uint64_t version() const;
-  /// Says that what was written is whole: the next version. For one writer at a time, whose writes are of the host.
+  /// Says that what was written is whole: the next version. For one writer at a time, whose writes have ended.
   void publish();
   /// True once the version is `version` or later; false when it isn't within `limit`.
   bool wait_for(std::uint64_t version, std::chrono::nanoseconds limit) const;
+  /// The same in the order of a stream (a cudaStream_t of this process and of the tensor's GPU); the host waits for
+  /// nothing. The version is whole once the stream comes there; returns which. Throws BadInput for host memory.
+  std::uint64_t publish_on(void* stream);
+  /// What is queued on the stream from now on runs once the version is `version` or later. A version that never comes
+  /// holds the stream for ever: wait for one that a writer is known to be at.
+  void wait_on(void* stream, std::uint64_t version) const;
 
   /// For a tensor that is written again and again while others read: its first dimension is 2, and versions lie in
   /// these halves in turn. The half for the next version, which readers of the last one don't look at. Throws BadInput
   /// where the tensor has no halves or is sealed. Ends with publish().
   std::span<std::byte> begin_half();
+  /// The same for a half that a stream writes, which then ends with publish_on() in that stream.
+  std::span<std::byte> begin_half_on(void* stream);
   /// Copies the last version's half, whole: what was written over meanwhile is read again. Returns the version. `to`
   /// has half of the tensor's bytes.
   std::uint64_t read_half(std::span<std::byte> to) const;
+  /// Where a version lies, to be read where it is; and, after all reading of it has ended, whether it was that version
+  /// all the while.
+  std::span<std::byte> half(std::uint64_t version) const;
+  bool still_holds(std::uint64_t version) const;
 
   /// What all processes know of it; for those who order streams of their own.
   TensorWords& words() const;
@@ -75,6 +87,8 @@ class FEEDRATE_EXPORT Tensor {
   struct Held;
   explicit Tensor(std::shared_ptr<Held> held) : held_(std::move(held)) {}
   void check_part(std::size_t bytes, std::size_t offset) const;
+  void check_halves() const;
+  std::uint64_t next_version() const;
   std::shared_ptr<Held> held_;
 };
 

@@ -1,0 +1,364 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/nvtx_range.hpp"
+#include "experiments/handoff/own_store.hpp"
+#include "experiments/handoff/reader.hpp"
+#include "experiments/machine/machine_monitor.hpp"
+#include "experiments/measure/session.hpp"
+#include "kernels/stages/stage_kernel.hpp"
+
+/// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
+namespace feedrate::handoff {
+namespace {
+
+struct Options {
+  std::string way = "store", device = "auto", use = "cached", to = "same", reach = "map";
+  std::size_t bytes = 1 << 20;
+  unsigned tensors = 1, readers = 1;
+};
+
+const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>()
+          .word(
+              "way", &Options::way, [] { return Ways::instance().list(); }, "how the tensor gets there")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where both compute; auto = cuda where it is")
+          .number("bytes", &Options::bytes, {128, double(std::size_t{8} << 30), 8}, "bytes of a tensor")
+          .number("tensors", &Options::tensors, {1, 32}, "tensors that are handed over at once")
+          .number("readers", &Options::readers, {1, 16}, "processes that each read all tensors")
+          .word("use", &Options::use, {"cached", "first"},
+                "tensors that the readers have had before, with new content; or new ones each time")
+          .word("to", &Options::to, {"same", "other"}, "the readers' GPU: the giver's, or another")
+          .word("reach", &Options::reach, {"map", "copy"},
+                "from another GPU: the kernel reads the giver's memory, or a copy of it");
+  return kAxes;
+}
+
+const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
+
+Setting setting_of(const Options& options) {
+  Setting setting;
+  setting.device = options.device;
+  setting.bytes = options.bytes;
+  setting.taker_gpu = options.to == "other" ? 1 : 0;
+  setting.copies_to_peer = options.to == "other" && options.reach == "copy";
+  return setting;
+}
+
+/// What a repetition saw.
+struct Seen {
+  Histogram handoff, start, create, destroy;
+  unsigned verified = 0, wrong = 0;
+  std::string first_wrong;
+};
+
+/// The giver's side of one cell: its tensors and the processes that read them.
+class Rounds {
+ public:
+  using Readers = std::vector<std::unique_ptr<ReaderProcess>>;
+  /// The first `options.readers` of these read.
+  Rounds(const Options& options, const Setting& setting, Device& device, Readers& readers)
+      : options_(options),
+        setting_(setting),
+        device_(device),
+        giver_(entry_of(options).giver({setting_, device})),
+        words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
+        sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
+        kernel_(make_stage_kernel({StageKind::generate, 0, 1, words_}, std::max(1u, device.info().processors))),
+        ids_(device.allocate_host(options.tensors * kIdBytes, HostMemory::pinned)),
+        device_ids_(device.allocate_device(options.tensors * kIdBytes)),
+        stream_(device.stream()),
+        readers_(std::span(readers).first(options.readers)) {
+    for (const auto& reader : readers_) reader->begin(options.way, setting_);
+  }
+
+  /// One hand-over of all tensors. `seen`: where it counts.
+  void hand_over(Seen* seen) {
+    const bool fresh = places_.empty();
+    if (fresh) create(seen);
+    write();
+    const std::uint64_t ready = now_ns();
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) giver_->offer(tensor);
+    std::vector<Ticket> tickets;
+    for (unsigned tensor = 0; fresh && tensor < options_.tensors; ++tensor) tickets.push_back(giver_->ticket(tensor));
+    for (const auto& reader : readers_) reader->ask({Op::take, fresh, options_.tensors}, tickets);
+    std::uint64_t started = 0, read = 0;
+    for (const auto& reader : readers_) {
+      const Answer answer = reader->answer(read_);
+      started = std::max(started, answer.started_ns);
+      read = std::max(read, answer.read_ns);
+      if (seen != nullptr) check(*seen);
+    }
+    if (seen == nullptr) return;
+    seen->handoff.record(read - ready);
+    seen->start.record(started - ready);
+  }
+
+  /// Readers let go of all tensors, then the giver.
+  void let_go(Seen* seen) {
+    for (const auto& reader : readers_) reader->ask({Op::close, 0, options_.tensors}, {});
+    for (const auto& reader : readers_) reader->answer(read_);
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
+      const std::uint64_t begin = now_ns();
+      giver_->destroy(tensor);
+      if (seen != nullptr) seen->destroy.record(now_ns() - begin);
+    }
+    places_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kIdBytes = 64;
+
+  void create(Seen* seen) {
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
+      const std::uint64_t begin = now_ns();
+      places_.push_back(giver_->create(tensor));
+      if (seen != nullptr) seen->create.record(now_ns() - begin);
+    }
+  }
+  /// The giver's device fills all tensors with what no earlier round had.
+  void write() {
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
+      const std::uint64_t id = first_id_ + tensor;
+      std::memcpy(ids_.data() + tensor * kIdBytes, &id, sizeof id);
+    }
+    stream_->copy_to_device(device_ids_.data(), ids_.data(), options_.tensors * kIdBytes);
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
+      stream_->launch(*kernel_, {device_ids_.data() + tensor * kIdBytes, places_[tensor], 0, 0, 1}, 0);
+    }
+    stream_->synchronize();
+    written_ = first_id_;
+    first_id_ += options_.tensors;
+  }
+  void check(Seen& seen) const {
+    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
+      ++seen.verified;
+      const std::uint64_t id = written_ + tensor;
+      const Read found = tensor < read_.size() ? read_[tensor] : Read{};
+      if (found.id == id && found.sum == sums_(id)) continue;
+      if (seen.wrong++ == 0) {
+        seen.first_wrong = fmt::format("tensor {} was read with id {} and checksum {:016x}, not {} and {:016x}", tensor,
+                                       found.id, found.sum, id, sums_(id));
+      }
+    }
+  }
+
+  const Options options_;
+  const Setting setting_;
+  Device& device_;
+  std::unique_ptr<Giver> giver_;
+  std::uint64_t words_;
+  ItemSums sums_;
+  std::unique_ptr<Kernel> kernel_;
+  Buffer ids_, device_ids_;
+  std::vector<std::byte*> places_;
+  std::vector<Read> read_;
+  std::uint64_t first_id_ = 1, written_ = 0;
+  std::unique_ptr<Stream> stream_;
+  std::span<const std::unique_ptr<ReaderProcess>> readers_;
+};
+
+class Handoff final : public Experiment {
+ public:
+  explicit Handoff(Session& session) : session_(session) {}
+
+  Resolution resolve(const Values& values) override {
+    Options options = own_axes().of(values);
+    options.device = session_.device().kind();
+    Resolution made;
+    if (options.to == "same") {
+      options.reach = "map";
+      made.unused["reach"] = "with --to other";
+    }
+    own_axes().put(options, made.values);
+    made.impossible = why_impossible(options);
+    return made;
+  }
+
+  void connect(std::span<const Resolution> points) override {
+    for (const Resolution& point : points) {
+      if (!point.impossible.empty() || !entry_of(own_axes().of(point.values)).needs_redis) continue;
+      session_.redis();
+      return;
+    }
+  }
+
+  Measurement measure(const Resolution& cell, const Repetition&) override {
+    const Options options = own_axes().of(cell.values);
+    const Entry& entry = entry_of(options);
+    Measurement measured;
+    measured.host_threads = 1 + options.readers;
+    Setting setting = setting_of(options);
+    if (entry.needs_redis) {
+      setting.redis = session_.redis().url;
+      setting.prefix = session_.redis().own_prefix + ":handoff";
+    }
+    if (entry.needs_store) {
+      setting.socket = store(options).socket();
+      setting.prefix = "handoff";
+    }
+    session_.device().use_in_this_thread();
+    MachineMonitor monitor(session_.gpu());
+    Seen seen;
+    try {
+      seen = run_for(session_.settings().seconds, options, setting);
+    } catch (...) {
+      readers_.clear();  // they may have answers left, or be gone
+      throw;
+    }
+    measured.machine = monitor.stop();
+    measured.details["verified"] = {{"tensors", seen.verified}, {"wrong", seen.wrong}};
+    if (seen.wrong != 0) {
+      measured.judge(
+          Status::failed, Cause::wrong_results,
+          fmt::format("{} of {} tensors were read wrongly; {}", seen.wrong, seen.verified, seen.first_wrong));
+      return measured;
+    }
+    if (seen.handoff.samples() == 0) {
+      measured.judge(Status::invalid, Cause::no_results, "no hand-over ended within the timed phase");
+      return measured;
+    }
+    add_figures(options, entry.copies, seen, measured);
+    return measured;
+  }
+
+ private:
+  std::string why_impossible(const Options& options) {
+    const Entry& entry = entry_of(options);
+    const Setting setting = setting_of(options);
+    if (options.to == "other" && (options.device == "cpu" || !second_gpu())) return "this machine has no second GPU";
+    if (entry.refuse) {
+      if (auto reason = entry.refuse(setting); !reason.empty()) return reason;
+    }
+    constexpr std::size_t kMost = std::size_t{16} << 30;
+    if (options.bytes * options.tensors > kMost) {
+      return fmt::format("{} tensors of {} bytes are more than the {} GiB allowed", options.tensors, options.bytes,
+                         kMost >> 30);
+    }
+    return "";
+  }
+  bool second_gpu() {
+    if (!has_second_) {
+      try {
+        has_second_ = open_device("cuda", 1)->info().pci_bus != session_.device().info().pci_bus;
+      } catch (const BadInput&) {
+        has_second_ = false;
+      }
+      session_.device().use_in_this_thread();
+    }
+    return *has_second_;
+  }
+
+  /// Of as much memory as the largest point needs.
+  OwnStore& store(const Options& options) {
+    const std::size_t wanted = options.bytes * options.tensors * 2 + (std::size_t{64} << 20);
+    if (!store_ || store_->bytes() < wanted) {
+      store_.reset();
+      store_.emplace(options.device, wanted);
+    }
+    return *store_;
+  }
+
+  Seen run_for(double seconds, const Options& options, const Setting& setting) {
+    Seen seen;
+    while (readers_.size() < options.readers) readers_.push_back(std::make_unique<ReaderProcess>());
+    Rounds rounds(options, setting, session_.device(), readers_);
+    const bool first = options.use == "first";
+    {
+      const NvtxRange range("warm-up");
+      rounds.hand_over(nullptr);
+      if (first) rounds.let_go(nullptr);
+    }
+    const NvtxRange range("timed");
+    const Captured captured(session_);
+    const std::uint64_t end = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+    // One at least, however long it takes.
+    for (unsigned round = 0; seen.wrong == 0 && !interrupted() && (round == 0 || now_ns() < end); ++round) {
+      rounds.hand_over(&seen);
+      if (first) rounds.let_go(&seen);
+    }
+    if (!first) rounds.let_go(nullptr);
+    return seen;
+  }
+
+  void add_figures(const Options& options, const Copies& copies, const Seen& seen, Measurement& measured) {
+    const double handoff_ns = static_cast<double>(seen.handoff.quantile(0.5));
+    const auto bytes = static_cast<double>(options.bytes) * options.tensors;
+    measured.histograms["handoff_ns"] = {seen.handoff, 1};
+    measured.histograms["to_start_ns"] = {seen.start, 1};
+    if (seen.create.samples() != 0) measured.histograms["create_ns"] = {seen.create, 1};
+    if (seen.destroy.samples() != 0) measured.histograms["delete_ns"] = {seen.destroy, 1};
+    measured.numbers["bytes_per_second"] = bytes * options.readers / handoff_ns * 1e9;
+    measured.cost["device_bytes"] = bytes * (1 + (copies.device - 1) * options.readers);
+    measured.cost["host_bytes"] = bytes * copies.host;
+    // The least: one kernel of the reader's, after the tensor's way over the bus and back.
+    const auto floor = [&](const char* name) {
+      const auto found = session_.floors().find(name);
+      return found == session_.floors().end() ? 0.0 : found->second;
+    };
+    const double launch = floor("launch_sync_ns"), out = floor("copy_engine_d2h_bytes_per_second"),
+                 in = floor("copy_engine_h2d_bytes_per_second");
+    if (launch == 0) return;
+    if (copies.moves_over_bus == 0) {
+      measured.bounds["handoff_ns"] = {"launch_sync_ns", launch, handoff_ns / launch};
+    } else if (out != 0 && in != 0) {
+      const double least = launch + bytes / out * 1e9 + bytes / in * 1e9;
+      measured.bounds["handoff_ns"] = {"launch_sync_ns+bytes/copy_engine_d2h+bytes/copy_engine_h2d", least,
+                                       handoff_ns / least};
+    }
+  }
+
+  Session& session_;
+  std::optional<bool> has_second_;
+  std::optional<OwnStore> store_;
+  Rounds::Readers readers_;  // kept from cell to cell
+};
+
+Json members() {
+  Json ways = Json::array();
+  for (const auto& [name, entry] : Ways::instance().entries()) {
+    Setting setting;
+    setting.device = open_device("auto")->kind();
+    setting.bytes = 1 << 20;
+    ways.push_back({{"name", name},
+                    {"description", entry.description},
+                    {"unavailable", entry.refuse ? entry.refuse(setting) : ""},
+                    {"axes", Json::array()},
+                    {"moves_over_bus", entry.copies.moves_over_bus}});
+  }
+  return {{"ways", ways}};
+}
+
+const ExperimentRegistration registered(
+    "handoff",
+    {.description = "how a tensor gets to another process that computes on it",
+     .axes =
+         [] {
+           AxisTable table;
+           table.add("", own_axes().list());
+           return table;
+         },
+     .figures = {{"handoff_ns", "ns", Better::lower, true, true,
+                  "from the giver's tensor is written until all readers' kernels have read all of it"},
+                 {"to_start_ns", "ns", Better::lower, true, false,
+                  "until the last reader's last kernel could start: it was launched, and all before it had ended"},
+                 {"bytes_per_second", "B/s", Better::higher, false, true, "bytes read, over the median hand-over"},
+                 {"create_ns", "ns", Better::lower, true, false, "a new tensor in the giver's device memory"},
+                 {"delete_ns", "ns", Better::lower, true, false, "of a tensor that nobody uses any more"}},
+     .variant = {"way"},
+     .shown = {"bytes", "use"},
+     .rate = "bytes_per_second",
+     .time = "handoff_ns",
+     .make = [](Session& session) { return std::make_unique<Handoff>(session); },
+     .threads = [](const Values& values) { return 1 + own_axes().of(values).readers; },
+     .members = members});
+
+}  // namespace
+}  // namespace feedrate::handoff

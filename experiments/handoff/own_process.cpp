@@ -1,0 +1,51 @@
+#include "experiments/handoff/own_process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "common/error.hpp"
+
+namespace feedrate::handoff {
+namespace {
+
+/// The words up to this executable's own name: the dynamic loader's, where that was started to start this executable,
+/// as bundles do on a host with an older C library.
+std::vector<std::string> launcher_words() {
+  std::vector<std::string> all;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(file, word, '\0');) {
+    all.push_back(word);
+    if (word == "feedrate" || word.ends_with("/feedrate")) return all;
+  }
+  throw Failure("only the executable feedrate can start itself again");
+}
+
+}  // namespace
+
+pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
+  std::vector<std::string> words = launcher_words();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (how.socket >= 0) posix_spawn_file_actions_adddup2(&actions, how.socket, kOwnSocket);
+  if (!how.log.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, how.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  }
+  pid_t process = -1;
+  const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, raw.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw Failure(fmt::format("{} can't be started: {}", words.front(), std::strerror(error)));
+  return process;
+}
+
+}  // namespace feedrate::handoff

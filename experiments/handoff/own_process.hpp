@@ -1,0 +1,20 @@
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace feedrate::handoff {
+
+inline constexpr int kOwnSocket = 3;
+
+struct OwnProcess {
+  int socket = -1;       ///< a descriptor that becomes kOwnSocket there; -1: none
+  std::string log = {};  ///< a file for what it writes to stdout and stderr; empty: where this process writes
+};
+
+/// Starts this executable again with these arguments. Throws Failure; also where this is not the executable feedrate,
+/// as in a library.
+pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess&);
+
+}  // namespace feedrate::handoff

@@ -1,0 +1,97 @@
+// The experiment handoff: readers are processes that the executable starts of itself.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class HandoffCommand : public testing::Test {
+ protected:
+  static Words words(const std::string& way, const Words& more = {}) {
+    Words all{"run", "--experiment", "handoff", "--device", "cpu", "--way", way, "--json"};
+    for (const auto& [option, value] : {std::pair{"--bytes", "16Ki"}, std::pair{"--seconds", "0.05"}}) {
+      if (std::ranges::find(more, option) == more.end()) all.insert(all.end(), {option, value});
+    }
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Json row(const std::string& way, Words more = {}) {
+    const Outcome outcome = place_.run(words(way, std::move(more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (Json& row : measured_in(outcome.out)) {
+      if (row.at("kind") == "cell") return row;
+    }
+    ADD_FAILURE() << outcome.out;
+    return {};
+  }
+  static std::vector<pid_t> readers() { return processes_naming("handoff-reader"); }
+
+  Workplace place_;
+};
+
+TEST_F(HandoffCommand, EveryWayIsVerifiedAndLeavesNothing) {
+  for (const std::string way : {"ipc_memfd", "shm_copy", "shm_pinned", "store"}) {
+    for (const std::string use : {"cached", "first"}) {
+      const Json found = row(way, {"--use", use, "--tensors", "3", "--readers", "2"});
+      ASSERT_EQ(found.at("status"), "ok") << found;
+      EXPECT_GE(found.at("details").at("verified").at("tensors"), 6);
+      EXPECT_EQ(found.at("details").at("verified").at("wrong"), 0);
+      const Json& figures = found.at("figures");
+      EXPECT_GE(figures.at("handoff_ns").at("p50"), figures.at("to_start_ns").at("p50"));
+      EXPECT_EQ(figures.contains("create_ns"), use == "first") << way;
+      EXPECT_EQ(figures.contains("delete_ns"), use == "first") << way;
+      EXPECT_GE(found.at("cost").at("device_bytes"), 3 * 16384);
+    }
+  }
+  EXPECT_TRUE(place_.temporary_empty()) << "the store's folder";
+}
+
+TEST_F(HandoffCommand, AByteWayThroughRedisIsVerified) {
+  FEEDRATE_NEEDS_REDIS();
+  for (const std::string use : {"cached", "first"}) {
+    const Json found = row("redis_value", {"--use", use, "--readers", "2"});
+    ASSERT_EQ(found.at("status"), "ok") << found;
+    EXPECT_EQ(found.at("details").at("verified").at("wrong"), 0);
+  }
+}
+
+TEST_F(HandoffCommand, SaysWhatCanNotBe) {
+  const auto why = [&](const std::string& way, Words more) {
+    const Outcome outcome = place_.run(words(way, std::move(more)));
+    return std::to_string(outcome.code) + " " + outcome.out + outcome.err;
+  };
+  EXPECT_NE(why("ipc_vmm", {}).find("it shares a GPU's memory"), std::string::npos) << why("ipc_vmm", {});
+  EXPECT_NE(why("store", {"--to", "other"}).find("this machine has no second GPU"), std::string::npos);
+  EXPECT_NE(why("redis_value", {"--bytes", "1Gi"}).find("a value in Redis has at most 512 MiB"), std::string::npos);
+  EXPECT_NE(why("shm_copy", {"--bytes", "8Gi", "--tensors", "4"}).find("more than the 16 GiB allowed"),
+            std::string::npos);
+  EXPECT_EQ(why("carrier_pigeon", {}).substr(0, 2), "2 ");
+  EXPECT_EQ(why("store", {"--readers", "17"}).substr(0, 2), "2 ");
+}
+
+TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
+  const auto run = place_.start(words("ipc_memfd", {"--seconds", "1.5", "--repetitions", "2"}));
+  std::vector<pid_t> found;
+  ASSERT_TRUE(await([&] { return !(found = readers()).empty(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (const pid_t reader : found) kill(reader, SIGKILL);
+  run->wait();
+  std::vector<std::string> statuses, reasons;
+  for (const Json& row : measured_in(run->out())) {
+    if (row.at("kind") != "cell") continue;
+    statuses.push_back(row.at("status"));
+    reasons.push_back(row.at("reason"));
+  }
+  ASSERT_GE(statuses.size(), 2u) << run->out();
+  EXPECT_EQ(statuses[0], "failed");
+  EXPECT_NE(reasons[0].find("a reader ended"), std::string::npos) << reasons[0];
+  EXPECT_EQ(statuses.back(), "ok") << reasons.back();
+}
+
+TEST_F(HandoffCommand, AReaderOutOfPlaceSaysSo) {
+  const Outcome outcome = place_.run({"handoff-reader"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err, "");
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,78 @@
+#pragma once
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "variants/handoff/handoff.hpp"
+
+/// Memory that both processes map, so that no byte moves: a chunk for each tensor, by the tensor store's kinds.
+namespace feedrate::handoff {
+
+inline std::string gpu_name(unsigned index) { return fmt::format("cuda:{}", index); }
+
+/// `Way`: its static memory(setting, user) makes the kind of memory, used by the GPU `user`.
+template <class Way>
+class IpcGiver final : public Giver {
+ public:
+  explicit IpcGiver(const Config& config)
+      : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.giver_gpu)) {}
+
+  std::byte* create(unsigned tensor) override {
+    const std::size_t unit = memory_->granularity();
+    auto& chunk = chunks_[tensor] = memory_->make((bytes_ + unit - 1) / unit * unit);
+    return chunk->data();
+  }
+  Ticket ticket(unsigned tensor) override { return chunks_.at(tensor)->handle(); }
+  void destroy(unsigned tensor) override { chunks_.erase(tensor); }
+
+ private:
+  std::size_t bytes_;
+  std::unique_ptr<tensors::ChunkMemory> memory_;
+  std::map<unsigned, std::unique_ptr<tensors::Chunk>> chunks_;
+};
+
+template <class Way>
+class IpcTaker final : public Taker {
+ public:
+  explicit IpcTaker(const Config& config)
+      : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.taker_gpu)), copies_(config) {}
+
+  void open(unsigned tensor, std::string_view ticket, tensors::Descriptor descriptor) override {
+    const std::size_t unit = memory_->granularity();
+    mapped_[tensor] = memory_->map(std::move(descriptor), ticket, (bytes_ + unit - 1) / unit * unit);
+  }
+  const std::byte* take(unsigned tensor, Stream& stream) override {
+    return copies_.reached(tensor, static_cast<const std::byte*>(mapped_.at(tensor)->data()), stream);
+  }
+  void close(unsigned tensor) override {
+    mapped_.erase(tensor);
+    copies_.drop(tensor);
+  }
+
+ private:
+  std::size_t bytes_;
+  std::unique_ptr<tensors::ChunkMemory> memory_;
+  PeerCopies copies_;
+  std::map<unsigned, std::unique_ptr<tensors::Mapping>> mapped_;
+};
+
+template <class Way>
+Entry ipc_entry(std::string description) {
+  return {.description = std::move(description),
+          .copies = {},
+          .refuse = Way::refuse,
+          .giver = make<Giver, IpcGiver<Way>>,
+          .taker = make<Taker, IpcTaker<Way>>};
+}
+
+/// A GPU's memory, shared as gpu_ways() says.
+template <const char* kWay>
+struct GpuIpc {
+  static std::unique_ptr<tensors::ChunkMemory> memory(const Setting& setting, unsigned user) {
+    return tensors::gpu_memory(kWay, gpu_name(setting.giver_gpu), gpu_name(user));
+  }
+  static std::string refuse(const Setting& setting) {
+    return setting.device == "cuda" ? "" : "it shares a GPU's memory";
+  }
+};
+
+}  // namespace feedrate::handoff

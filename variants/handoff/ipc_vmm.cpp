@@ -1,0 +1,11 @@
+#include "variants/handoff/ipc.hpp"
+
+namespace feedrate::handoff {
+namespace {
+
+constexpr char kWay[] = "vmm";
+const WayRegistration registered(
+    "ipc_vmm", ipc_entry<GpuIpc<kWay>>("a GPU's memory by virtual memory management, a descriptor for each tensor"));
+
+}  // namespace
+}  // namespace feedrate::handoff

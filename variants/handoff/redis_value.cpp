@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include "common/redis/connection.hpp"
+#include "variants/handoff/handoff.hpp"
+
+namespace feedrate::handoff {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // of a value: Redis's own standard limit
+
+std::string key_of(const Setting& setting, unsigned tensor) { return fmt::format("{}:{}", setting.prefix, tensor); }
+
+class RedisGiver final : public Giver {
+ public:
+  explicit RedisGiver(const Config& config)
+      : setting_(config.setting),
+        redis_(setting_.redis),
+        memory_(config.device, setting_.bytes),
+        staging_(config.device.allocate_host(setting_.bytes, HostMemory::pinned)),
+        stream_(config.device.stream()) {}
+
+  std::byte* create(unsigned tensor) override { return memory_.of(tensor); }
+  Ticket ticket(unsigned) override { return {}; }
+  void offer(unsigned tensor) override {
+    stream_->copy_to_host(staging_.data(), memory_.of(tensor), setting_.bytes);
+    stream_->synchronize();
+    const std::string_view value{reinterpret_cast<const char*>(staging_.data()), setting_.bytes};
+    redis_.command({"SET", key_of(setting_, tensor), value});
+  }
+  void destroy(unsigned tensor) override {
+    redis_.command({"DEL", key_of(setting_, tensor)});
+    memory_.drop(tensor);
+  }
+
+ private:
+  const Setting setting_;
+  redis::Connection redis_;
+  OwnMemory memory_;
+  Buffer staging_;
+  std::unique_ptr<Stream> stream_;
+};
+
+class RedisTaker final : public Taker {
+ public:
+  explicit RedisTaker(const Config& config)
+      : setting_(config.setting), redis_(setting_.redis), memory_(config.device, setting_.bytes) {}
+
+  void open(unsigned, std::string_view, tensors::Descriptor) override {}
+  const std::byte* take(unsigned tensor, Stream& stream) override {
+    redis::Reply& reply = replies_[tensor];  // until the copy from it has ended
+    reply = redis_.command({"GET", key_of(setting_, tensor)});
+    if (reply->type != REDIS_REPLY_STRING || reply->len != setting_.bytes) {
+      throw Failure(fmt::format("Redis has no tensor of {} bytes at {}", setting_.bytes, key_of(setting_, tensor)));
+    }
+    std::byte* const own = memory_.of(tensor);
+    stream.copy_to_device(own, reinterpret_cast<const std::byte*>(reply->str), setting_.bytes);
+    return own;
+  }
+  void close(unsigned tensor) override {
+    replies_.erase(tensor);
+    memory_.drop(tensor);
+  }
+
+ private:
+  const Setting setting_;
+  redis::Connection redis_;
+  OwnMemory memory_;
+  std::map<unsigned, redis::Reply> replies_;
+};
+
+const WayRegistration registered("redis_value",
+                                 {.description = "its bytes as a value in Redis, by the host's memory on both sides",
+                                  .copies = {.device = 2, .host = 3, .moves_over_bus = 2},
+                                  .needs_redis = true,
+                                  .refuse =
+                                      [](const Setting& setting) {
+                                        return setting.bytes > kMostBytes ? "a value in Redis has at most 512 MiB" : "";
+                                      },
+                                  .giver = make<Giver, RedisGiver>,
+                                  .taker = make<Taker, RedisTaker>});
+
+}  // namespace
+}  // namespace feedrate::handoff

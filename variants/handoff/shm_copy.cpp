@@ -1,0 +1,12 @@
+#include "variants/handoff/shm.hpp"
+
+namespace feedrate::handoff {
+namespace {
+
+const WayRegistration registered("shm_copy", {.description = "host memory that both map, by pageable copies",
+                                              .copies = {.device = 2, .host = 1, .moves_over_bus = 2},
+                                              .giver = make<Giver, ShmGiver<false>>,
+                                              .taker = make<Taker, ShmTaker<false>>});
+
+}  // namespace
+}  // namespace feedrate::handoff

@@ -1,0 +1,13 @@
+#include "variants/handoff/shm.hpp"
+
+namespace feedrate::handoff {
+namespace {
+
+const WayRegistration registered("shm_pinned",
+                                 {.description = "host memory that both map and pin, by copies of the engines",
+                                  .copies = {.device = 2, .host = 1, .moves_over_bus = 2},
+                                  .giver = make<Giver, ShmGiver<true>>,
+                                  .taker = make<Taker, ShmTaker<true>>});
+
+}  // namespace
+}  // namespace feedrate::handoff
