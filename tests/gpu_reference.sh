@@ -3,7 +3,8 @@
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
 # Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that are
 # killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity, feeding,
-# load, ring, one_pair, guarantees, transfers, overlap, profiles
+# load, ring, one_pair, guarantees, transfers, overlap, handoff, store (what its operations cost, by each way to share a
+# GPU's memory; then clients, daemon and Redis killed under load), profiles
 # (the same points by nsys, where it is on the PATH, and by --trace). Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
 # PART_SECONDS, does not stop the others.
 set -uo pipefail
@@ -69,10 +70,30 @@ for wanted in "$@"; do
         --out "$work/feeding"
       keep feeding
       ;;
-    load | ring | one_pair | guarantees | transfers | overlap)
+    load | ring | one_pair | guarantees | transfers | overlap | handoff)
       # shellcheck disable=SC2086  # several options
       part "$wanted" "$feedrate" sweep "$wanted" --device cuda ${PART_OPTIONS:-} --out "$work/$wanted"
       keep "$wanted"
+      ;;
+    store)
+      "$FEEDRATE_REDIS_SERVER" --port 0 --unixsocket "$work/redis.sock" --save '' >"$out/store_redis.log" 2>&1 &
+      redis=$!
+      export FEEDRATE_STORE_SOCKET=$work/store.sock FEEDRATE_STORE_REDIS=unix://$work/redis.sock
+      for share in vmm pool legacy; do
+        "$feedrate" store serve --socket "$FEEDRATE_STORE_SOCKET" --device cuda --share $share --memory 2Gi \
+          --redis "$FEEDRATE_STORE_REDIS" 2>>"$out/store_serve.log" &
+        store=$!
+        for ((i = 0; i < 100; ++i)); do [[ -S $FEEDRATE_STORE_SOCKET ]] && break; sleep 0.1; done
+        only=store_
+        [[ $share == vmm ]] || only='store_(get|create_delete/)'
+        part store_$share "$here/run" micro "--benchmark_filter=$only" --benchmark_min_time=0.2 \
+          --benchmark_out="$out/store_$share.json" --benchmark_out_format=json
+        kill $store && wait $store
+      done
+      kill $redis
+      unset FEEDRATE_STORE_SOCKET FEEDRATE_STORE_REDIS
+      FEEDRATE_TEST_DEVICE=cuda part store_soak "$here/run" test cli '--gtest_filter=StoreSoak.*'
+      grep -h 'a death is known' "$out/store_soak.log"
       ;;
     profiles)
       overlap=(--experiment overlap --pipeline copy_process_copy --item 1Mi --items 32 --cost-us 60 --seconds 0.05)
