@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
-# Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that are
-# killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity, feeding,
-# load, ring, one_pair, guarantees, transfers, overlap, handoff, store (what its operations cost, by each way to share a
-# GPU's memory; then clients, daemon and Redis killed under load), profiles
-# (the same points by nsys, where it is on the PATH, and by --trace). Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or takes longer than
-# PART_SECONDS, does not stop the others.
+# Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that
+# are killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity,
+# feeding, load, ring, one_pair, guarantees, transfers, overlap, handoff, store (what its operations cost, by each way to
+# share a GPU's memory; then clients, daemon and Redis are killed under load, clients STORE_KILLS times), profiles (the
+# same points by nsys, where it is on the PATH, and by --trace). Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or
+# takes longer than PART_SECONDS, does not stop the others. PART_OPTIONS go to sweeps.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 feedrate=$here/bin/feedrate
@@ -32,6 +32,10 @@ keep() {   # keep NAME: the rows of a sweep
   [[ -s $work/$1/rows.jsonl ]] && xz -2 -T0 -c "$work/$1/rows.jsonl" >"$out/$1.jsonl.xz"
   cp "$work/$1/spec.json" "$out/$1.spec.json"
   cp "$work/$1/catalogue.json" "$out/$1.catalogue.json"
+}
+
+until_there() {   # until_there SOCKET: ten seconds at most
+  for ((i = 0; i < 100; ++i)); do [[ -S $1 ]] && return; sleep 0.1; done
 }
 
 for wanted in "$@"; do
@@ -78,31 +82,35 @@ for wanted in "$@"; do
     store)
       "$FEEDRATE_REDIS_SERVER" --port 0 --unixsocket "$work/redis.sock" --save '' >"$out/store_redis.log" 2>&1 &
       redis=$!
-      export FEEDRATE_STORE_SOCKET=$work/store.sock FEEDRATE_STORE_REDIS=unix://$work/redis.sock
+      socket=$work/store.sock url=unix://$work/redis.sock
+      until_there "$work/redis.sock"
       for share in vmm pool legacy; do
-        "$feedrate" store serve --socket "$FEEDRATE_STORE_SOCKET" --device cuda --share $share --memory 2Gi \
-          --redis "$FEEDRATE_STORE_REDIS" 2>>"$out/store_serve.log" &
+        "$feedrate" store serve --socket "$socket" --device cuda --share $share --memory 2Gi \
+          --redis "$url" 2>>"$out/store_serve.log" &
         store=$!
-        for ((i = 0; i < 100; ++i)); do [[ -S $FEEDRATE_STORE_SOCKET ]] && break; sleep 0.1; done
+        until_there "$socket"
         only=store_
         [[ $share == vmm ]] || only='store_(get|create_delete/)'
-        part store_$share "$here/run" micro "--benchmark_filter=$only" --benchmark_min_time=0.2 \
-          --benchmark_out="$out/store_$share.json" --benchmark_out_format=json
+        FEEDRATE_STORE_SOCKET=$socket FEEDRATE_STORE_REDIS=$url part store_$share "$here/run" micro \
+          "--benchmark_filter=$only" --benchmark_min_time=0.2 --benchmark_out_format=json \
+          --benchmark_out="$out/store_$share.json"
         kill $store && wait $store
       done
       kill $redis
-      unset FEEDRATE_STORE_SOCKET FEEDRATE_STORE_REDIS
-      FEEDRATE_TEST_DEVICE=cuda part store_soak "$here/run" test cli '--gtest_filter=StoreSoak.*'
+      FEEDRATE_TEST_DEVICE=cuda FEEDRATE_STORE_KILLS=${STORE_KILLS:-20} part store_soak \
+        "$here/run" test cli '--gtest_filter=StoreSoak.*'
       grep -h 'a death is known' "$out/store_soak.log"
       ;;
     profiles)
       overlap=(--experiment overlap --pipeline copy_process_copy --item 1Mi --items 32 --cost-us 60 --seconds 0.05)
       moved=(--queue host_polled --payload 64Ki --batch 1 --window 16 --messages 2000)
-      points=(pinned "${moved[*]} --transfer pinned" graph "${moved[*]} --transfer graph" ring "${overlap[*]} --strategy ring"
-        ping_pong "${overlap[*]} --strategy ping_pong" serial "${overlap[*]} --strategy serial")
+      points=(pinned "${moved[*]} --transfer pinned" graph "${moved[*]} --transfer graph"
+        ring "${overlap[*]} --strategy ring" ping_pong "${overlap[*]} --strategy ping_pong"
+        serial "${overlap[*]} --strategy serial")
       for ((i = 0; i < ${#points[@]}; i += 2)); do
         read -ra point <<<"${points[i + 1]}"
-        part "trace_${points[i]}" "$feedrate" run --device cuda --floor-rounds 1 "${point[@]}" --trace "$work/${points[i]}.json"
+        part "trace_${points[i]}" "$feedrate" run --device cuda --floor-rounds 1 "${point[@]}" \
+          --trace "$work/${points[i]}.json"
         xz -2 -T0 -c "$work/${points[i]}.json" >"$out/trace_${points[i]}.json.xz"
         if command -v nsys >/dev/null && [[ ${points[i]} != s* && ${points[i]} != ping* ]]; then
           part "nsys_${points[i]}" nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none \

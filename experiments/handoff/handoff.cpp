@@ -31,7 +31,8 @@ const Axes<Options>& own_axes() {
               "way", &Options::way, [] { return Ways::instance().list(); }, "how the tensor gets there")
           .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where both compute; auto = cuda where it is")
           .number("bytes", &Options::bytes, {128, double(std::size_t{8} << 30), 8}, "bytes of a tensor")
-          .number("tensors", &Options::tensors, {1, 32}, "tensors that are handed over at once")
+          .number("tensors", &Options::tensors, {1, tensors::kPacketDescriptors},
+                  "tensors that are handed over at once")
           .number("readers", &Options::readers, {1, 16}, "processes that each read all tensors")
           .word("use", &Options::use, {"cached", "first"},
                 "tensors that the readers have had before, with new content; or new ones each time")

@@ -14,8 +14,6 @@
 namespace feedrate::handoff {
 namespace {
 
-constexpr std::size_t kMostDescriptors = 64;
-
 /// Takes `size` bytes from the front of a packet.
 template <class T>
 T taken(std::string_view& text) {
@@ -133,7 +131,7 @@ void read_tensors(int socket) {
   try {
     Backoff backoff;
     while (true) {
-      switch (tensors::receive_packet(socket, packet, kMostDescriptors)) {
+      switch (tensors::receive_packet(socket, packet, tensors::kPacketDescriptors)) {
         case tensors::Received::packet:
           say(serve(packet.text, packet.descriptors));
           backoff.reset();

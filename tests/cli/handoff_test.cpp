@@ -45,6 +45,12 @@ TEST_F(HandoffCommand, EveryWayIsVerifiedAndLeavesNothing) {
   EXPECT_TRUE(place_.temporary_empty()) << "the store's folder";
 }
 
+TEST_F(HandoffCommand, AsManyTensorsAtOnceAsThereMayBe) {
+  const Json found = row("ipc_memfd", {"--use", "first", "--tensors", "32", "--bytes", "4Ki"});
+  ASSERT_EQ(found.at("status"), "ok") << found;
+  EXPECT_GE(found.at("details").at("verified").at("tensors"), 32);
+}
+
 TEST_F(HandoffCommand, AByteWayThroughRedisIsVerified) {
   FEEDRATE_NEEDS_REDIS();
   for (const std::string use : {"cached", "first"}) {

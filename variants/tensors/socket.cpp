@@ -21,7 +21,6 @@
 namespace feedrate::tensors {
 namespace {
 
-constexpr std::size_t kMostDescriptors = 4;
 constexpr int kSoPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 
 sockaddr_un address_of(const std::string& path) {
@@ -89,9 +88,9 @@ Sent send_packet(int socket, std::string_view text, std::span<const int> descrip
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kPacketDescriptors * sizeof(int))> control{};
   if (!descriptors.empty()) {
-    const std::size_t bytes = std::min(descriptors.size(), kMostDescriptors) * sizeof(int);
+    const std::size_t bytes = std::min(descriptors.size(), kPacketDescriptors) * sizeof(int);
     message.msg_control = control.data();
     message.msg_controllen = CMSG_SPACE(bytes);
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
@@ -116,10 +115,10 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kPacketDescriptors * sizeof(int))> control{};
   if (most_descriptors != 0) {
     message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(std::min(most_descriptors, kMostDescriptors) * sizeof(int));
+    message.msg_controllen = CMSG_SPACE(std::min(most_descriptors, kPacketDescriptors) * sizeof(int));
   }
   ssize_t bytes = 0;
   // The first ECONNRESET tells that the other end did not read all; what it had sent before can still be read.
@@ -130,7 +129,7 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    std::array<int, kMostDescriptors> found{};
+    std::array<int, kPacketDescriptors> found{};
     std::memcpy(found.data(), CMSG_DATA(header), count * sizeof(int));
     for (std::size_t i = 0; i < count; ++i) packet.descriptors.emplace_back(found.at(i));
   }

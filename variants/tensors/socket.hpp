@@ -16,6 +16,7 @@
 namespace feedrate::tensors {
 
 inline constexpr std::size_t kMostPacketBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kPacketDescriptors = 32;  ///< the most that a packet carries; further ones are left out
 
 /// Made once and used for many: its memory is a packet's most.
 struct Packet {
