@@ -1,5 +1,6 @@
 """Generated blocks of pages: every number in a page comes from result rows through here."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from . import answer, plain, sections, stats
@@ -19,8 +20,9 @@ from .feeding.plots import transfers as drawn_transfers
 from .feeding.ring.block import ring_text
 from .feeding.ring.pair import pair_text
 from .feeding.story import headline_note
-from .overlap import plots as drawn_overlap
+from .overlap import axes as overlap_axes
 from .overlap import story as overlap
+from .overlap.plots import by_axis, by_strategy
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -147,7 +149,20 @@ def _timeout_block(directory: str, readme: Path, figures: str | None) -> str:
 def _strategies_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory], experiment="overlap")
     parts = _of(overlap.text(results), directory, "holds no row of overlap that counts", "rows of `overlap`")
-    return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn_overlap.ALL)])
+    return told(results, [*parts, *_exported(Path(figures or directory), readme, (by_strategy,))])
+
+
+def _along_block(axis: overlap_axes.Axis) -> Callable[[str, Path, str | None], str]:
+    """What every strategy makes of the values of one axis."""
+
+    def make(directory: str, readme: Path, figures: str | None) -> str:
+        results = load([directory], experiment="overlap")
+        lacks = f"holds no strategy with two values of {axis.name}"
+        parts = _of(overlap.text(results, axis), directory, lacks, "rows of `overlap`")
+        drawn = tuple(figure for figure in by_axis.ALL if figure.axis is axis)
+        return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn)])
+
+    return make
 
 
 def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
@@ -170,4 +185,7 @@ BLOCKS = {
     "transfers": _transfers_block,
     "batch_timeout": _timeout_block,
     "strategies": _strategies_block,
+    "by_depth": _along_block(overlap_axes.DEPTH),
+    "by_item": _along_block(overlap_axes.ITEM),
+    "by_balance": _along_block(overlap_axes.BALANCE),
 }

@@ -1,5 +1,7 @@
 """What a cell of `overlap` tells besides its figures: its stages, and where there is nothing to save."""
 
+import math
+
 from .. import units
 
 LINEAR = ("overlap_efficiency", "overlap_efficiency_alone")
@@ -15,7 +17,12 @@ SAID = {
 
 def columns(row: dict) -> dict:
     details = row.get("details") or {}
-    return {"stages_told": details.get("stages") or [], "no_saving": details.get("no_saving") or {}}
+    serial = details.get("serial_ns") or {}
+    return {
+        "stages_told": details.get("stages") or [],
+        "no_saving": details.get("no_saving") or {},
+        "serial_ns": serial.get("p50", math.nan),
+    }
 
 
 def doubt(row: dict) -> tuple[str, str] | None:

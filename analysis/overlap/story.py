@@ -1,16 +1,19 @@
-"""The report's part about overlap: a table a pipeline, and the figures."""
+"""The report's part about overlap: a table a pipeline, and the figures. For pages also tables along an axis."""
 
-from ..document import Block, Heading, Text, markdown
+from ..document import Block, Heading, markdown
 from ..figures import Rendered
 from ..load import Results
 from ..report import picture
-from . import strategies
+from . import along, strategies
+from .axes import Axis
 
 
 def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
     return [*strategies.blocks(results), *(block for both in zip(drawings, slim) for block in picture(*both))]
 
 
-def text(results: Results) -> list[str]:
-    """The tables as a page's block has them; nothing where no row counts."""
-    return [f"**{block.text}**" if isinstance(block, Heading) else markdown(block) for block in strategies.blocks(results)]
+def text(results: Results, axis: Axis | None = None) -> list[str]:
+    """The tables as a page's block has them, of all strategies at one setting or along an axis; nothing where no row
+    counts."""
+    blocks = along.blocks(results, axis) if axis else strategies.blocks(results)
+    return [f"**{block.text}**" if isinstance(block, Heading) else markdown(block) for block in blocks]

@@ -8,7 +8,7 @@ import rows
 from analysis import answer, sections, stats
 from analysis.__main__ import main
 from analysis.load import load
-from analysis.overlap import points, questions, story, strategies
+from analysis.overlap import along, axes, points, questions, story, strategies
 from analysis.overlap.plots import draw_all
 from analysis.overlap.plots.styles import LEAST
 from analysis.plots.style import NARROW
@@ -164,6 +164,62 @@ def test_one_value_is_no_axis(whole):
     assert points.along(whole, some, "balance").empty and points.along(whole, some, "nonsense").empty
 
 
+def along_lines(some, axis: axes.Axis, pipeline: str = "chain") -> dict[str, list[str]]:
+    """By the line's name, the cells of a table along an axis, the columns' names first."""
+    measured = points.read(some)
+    found = points.along(some, measured[measured["pipeline"] == pipeline], axis.name, axis.moving)
+    table = along.table(some, axis, found)
+    return {row[0]: row[1:] for row in [table.columns, *table.rows]}
+
+
+@pytest.mark.parametrize(
+    "axis, steps, strategies_told",
+    [
+        (axes.DEPTH, ["1", "2", "3", "4", "8"], ["ring", "graph", "persistent"]),
+        (axes.BALANCE, ["even", "first", "middle", "last", "rising"], ["ping_pong", "ring", "graph", "persistent"]),
+        (axes.ITEM, ["4 KiB\n5 µs", "64 KiB\n10 µs", "1 MiB\n60 µs", "16 MiB\n400 µs"],
+         ["ping_pong", "ring", "graph", "pdl"]),
+    ],
+)  # fmt: skip
+def test_a_table_along_an_axis_has_a_line_a_strategy_and_a_column_a_value(whole, axis, steps, strategies_told):
+    told = along_lines(whole, axis)
+    assert list(told) == ["strategy", *strategies_told, along.SERIAL, along.ALONE, along.BESIDE]
+    assert told["strategy"] == steps
+    assert all(len(cells) == len(steps) for cells in told.values())
+
+
+def test_a_cell_along_an_axis_is_the_speedup_and_below_it_the_efficiency(whole):
+    speedup, efficiency = along_lines(whole, axes.DEPTH)["ring"][2].split("\n")
+    line = lines(whole, "chain")["ring"]
+    assert (speedup, efficiency) == (line["speedup"], line["overlap efficiency"])
+
+
+def test_a_cell_along_an_axis_says_where_there_is_nothing_to_save(tmp_path):
+    some = [made.cell(made.params(depth=depth), number) for depth in (2, 3) for number in range(3)]
+    for row in some[:3]:
+        made.nothing_to_save(row, points.EFFICIENCY, saved=-0.01)
+    made.nothing_to_save(some[3], points.EFFICIENCY)
+    cells = along_lines(results(tmp_path, some), axes.DEPTH)["ring"]
+    assert cells[0].endswith("\nnothing to save") and cells[1].endswith(", in 2 of 3 repetitions")
+
+
+def test_a_strategy_without_a_point_at_a_value_has_no_figure_there(tmp_path):
+    points_told = [("ring", 1), ("ring", 2), ("ring", 3), ("graph", 1), ("graph", 3)]
+    some = [made.cell(made.params(strategy=strategy, depth=depth), number)
+            for strategy, depth in points_told for number in (0, 1)]  # fmt: skip
+    assert along_lines(results(tmp_path, some), axes.DEPTH)["graph"][1] == "—"
+
+
+def test_the_last_lines_are_medians_over_the_rows(tmp_path):
+    some = [made.cell(made.params(depth=depth), number) for depth in (1, 2) for number in range(3)]
+    for number, row in enumerate(some[:3]):
+        row["details"]["serial_ns"]["p50"] = 64e3 * (100 + number)
+        for place, stage in enumerate(row["details"]["stages"]):
+            stage |= {"alone_ns": 10e3 + number * 1e3 - place, "contended_ns": 20e3 + number * 1e3 - place}
+    told = along_lines(results(tmp_path, some), axes.DEPTH)
+    assert [told[kind][0] for kind in (along.SERIAL, along.ALONE, along.BESIDE)] == ["101 µs", "11.0 µs", "21.0 µs"]
+
+
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figures(whole, narrow):
     drawn = {one.name: one for one in draw_all(whole, narrow)}
@@ -216,7 +272,7 @@ def test_compare_judges_no_efficiency(swept, tmp_path, capsys):
 
 def test_the_blocks_of_the_page_come_from_commands(swept, tmp_path, capsys):
     page, figures = tmp_path / "page.md", tmp_path / "figures"
-    names = ("best", "points", "strategies")
+    names = ("best", "points", "strategies", "by_depth", "by_item", "by_balance")
     page.write_text("".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n" for name in names))
     assert main(["figures", str(swept), "--out", str(figures)]) == 0
     assert {file.name for file in figures.iterdir()} == {
@@ -227,7 +283,17 @@ def test_the_blocks_of_the_page_come_from_commands(swept, tmp_path, capsys):
         assert main(arguments) == 0 and main([*arguments, "--check"]) == 0
     text = page.read_text()
     assert "| chain: most items per second<br>item 1 MiB" in text and "**Pipeline chain**" in text
-    assert "![Overlap efficiency by depth](figures/overlap_depth.png)" in text
+    for name in ("strategies", "balance", "items", "depth"):
+        assert text.count(f"](figures/overlap_{name}.png)") == 1
+    assert "The cost of a kernel grows along with the item" in text
+
+
+def test_a_block_along_an_axis_wants_two_values_of_it(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- by_depth:begin -->\n<!-- by_depth:end -->\n")
+    directory = made.write(tmp_path / "run", [made.cell(made.params())])
+    assert main(["readme", str(directory), str(page), "--block", "by_depth"]) == 2
+    assert "holds no strategy with two values of depth" in capsys.readouterr().err
 
 
 def test_rows_of_another_experiment_are_bad_input(run, tmp_path, capsys):

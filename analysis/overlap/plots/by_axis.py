@@ -1,6 +1,5 @@
 """How the overlap depends on the balance of the stages, on the size of items, and on the number of buffers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -9,31 +8,25 @@ from matplotlib.axes import Axes
 from ... import tables
 from ...load import Results
 from ...plots.style import Drawing, shared_legend
-from .. import details
+from .. import axes as known
 from .. import points as overlap
 from .styles import EDGE, LEAST, clipped, look, panels, reach
-
-BALANCES = ("even", "first", "middle", "last", "rising")
 
 
 @dataclass(frozen=True)
 class ByAxis:
-    """A figure of the efficiency along an axis. `moving`: what changes along with it; `step`: a tick's label."""
+    """A figure of the efficiency along an axis."""
 
     NAME: str
     TITLE: str
-    axis: str
-    label: str
-    moving: tuple[str, ...] = ()
-    step: Callable[[pd.Series], str] = lambda point: ""
-    key: Callable = lambda value: value  # by which the steps are ordered
+    axis: known.Axis
 
     def draw(self, results: Results, narrow: bool) -> Drawing | None:
         """None where no pipeline was measured at two values."""
         measured = overlap.read(results)
         found = {}
         for name in overlap.pipelines(measured):
-            some = overlap.along(results, measured[measured["pipeline"] == name], self.axis, self.moving)
+            some = overlap.along(results, measured[measured["pipeline"] == name], self.axis.name, self.axis.moving)
             some = some.dropna(subset=[overlap.EFFICIENCY]) if len(some) else some
             if len(some):
                 found[name] = some
@@ -50,24 +43,24 @@ class ByAxis:
 
     @property
     def _unsaid(self) -> tuple[str, ...]:
-        return ("device", "items", "stage_blocks", self.axis, *self.moving)
+        return ("device", "items", "stage_blocks", self.axis.name, *self.axis.moving)
 
     @property
     def _caption(self) -> str:
-        more = " The cost of a kernel grows along with the item, and the number of items falls." if self.moving else ""
         return (
             "Of the time that overlapping could save, by the stages' times beside each other, the share that is saved: "
             "0 is serial, 1 all of it (lines). Medians of the repetitions, whiskers the 95 % interval."
-            f"{more} What lies below {LEAST:g} is drawn there."
+            f"{self.axis.moves} What lies below {LEAST:g} is drawn there."
         )
 
     def _panel(self, axes: Axes, some: pd.DataFrame) -> None:
-        steps = sorted(some[self.axis].unique(), key=self.key)
-        labels = {point[self.axis]: self.step(point) for _, point in some.iterrows()}
+        name = self.axis.name
+        steps = sorted(some[name].unique(), key=self.axis.key)
+        labels = {point[name]: self.axis.step(point) for _, point in some.iterrows()}
         for variant in some.sort_values(["place", "rank"])["variant"].unique():
-            line = some[some["variant"] == variant].sort_values(self.axis, key=lambda column: column.map(steps.index))
+            line = some[some["variant"] == variant].sort_values(name, key=lambda column: column.map(steps.index))
             colour, marker = look(line["strategy"].iloc[0])
-            places = [steps.index(value) for value in line[self.axis]]
+            places = [steps.index(value) for value in line[name]]
             for place, (_, point) in zip(places, line.iterrows()):
                 axes.plot([place, place], clipped(reach(point, overlap.EFFICIENCY)), color=colour, linewidth=1, alpha=0.6)
             axes.plot(places, clipped(line[overlap.EFFICIENCY]), marker=marker, color=colour, label=variant)
@@ -76,20 +69,11 @@ class ByAxis:
         axes.set_xticks(range(len(steps)), [labels[step] for step in steps])
         axes.set_xlim(-0.4, len(steps) - 0.6)
         axes.set_ylim(min(-0.05, axes.get_ylim()[0]), max(1.1, axes.get_ylim()[1]))
-        axes.set(xlabel=self.label, ylabel="overlap efficiency")
+        axes.set(xlabel=self.axis.label, ylabel="overlap efficiency")
 
 
 ALL = (
-    ByAxis(
-        "overlap_balance", "Overlap efficiency by balance", "balance", "how the cost is spread over the stages",
-        step=lambda point: point["balance"], key=lambda one: BALANCES.index(one) if one in BALANCES else len(BALANCES),
-    ),
-    ByAxis(
-        "overlap_items", "Overlap efficiency by item size", "item_bytes", "bytes in an item, cost of a kernel",
-        moving=("cost_us", "items"), step=lambda point: details.size_and_cost(point["item_bytes"], point["cost_us"]),
-    ),
-    ByAxis(
-        "overlap_depth", "Overlap efficiency by depth", "depth", "buffers between two stages",
-        step=lambda point: f"{point['depth']:g}",
-    ),
-)  # fmt: skip
+    ByAxis("overlap_balance", "Overlap efficiency by balance", known.BALANCE),
+    ByAxis("overlap_items", "Overlap efficiency by item size", known.ITEM),
+    ByAxis("overlap_depth", "Overlap efficiency by depth", known.DEPTH),
+)
