@@ -41,10 +41,10 @@ def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
     steps = sorted(some[axis.name].unique(), key=axis.key)
     at = {step: some[some[axis.name] == step] for step in steps}
     names = some.sort_values(["place", "rank"], kind="stable")["variant"].unique()
-    rows = [[name, *(_cell(results, points[points["variant"] == name]) for points in at.values())] for name in names]
-    times = [item_times(results, points) for points in at.values()]
+    rows = [[name, *(_cell(results, one[one["variant"] == name]) for one in at.values())] for name in names]
+    times = [item_times(results, one) for one in at.values()]
     rows += [[kind, *(units.nanoseconds(one[kind]) for one in times)] for kind in (SERIAL, ALONE, BESIDE)]
-    return Table(["strategy", *(axis.step(points.iloc[0]) for points in at.values())], rows, set(range(1, len(steps) + 1)))
+    return Table(["strategy", *(axis.step(one.iloc[0]) for one in at.values())], rows, set(range(1, len(steps) + 1)))
 
 
 def _cell(results: Results, points: pd.DataFrame) -> str:

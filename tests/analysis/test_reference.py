@@ -17,6 +17,7 @@ MOST = 8_000_000  # bytes of all that is committed there, figures included
 FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
 PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
 LAUNCH = ROOT / "experiments/launch/README.md"
+OVERLAP = ROOT / "experiments/overlap/README.md"
 ANALYSIS = ROOT / "analysis/README.md"
 NOTE = ROOT / "variants/queues/gpu_ring.md"
 GUARANTEES = ROOT / "common/redis/guarantees.md"
@@ -38,6 +39,12 @@ BLOCKS = {
     "prices": ["readme", H200 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H200 / "guarantees/figures"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
+BLOCKS |= {
+    f"overlap: {name}": [
+        "readme", H200 / "overlap", OVERLAP, "--block", name, "--figures", H200 / "overlap/figures",
+    ]
+    for name in ("strategies", "by_depth", "by_item", "by_balance")
+}  # fmt: skip
 
 
 @cache
