@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+from scipy.special import betaincinv
 
 from . import units
 from .compare import Rules, explanation, in_both, match_some, measured_metrics, metrics_of, pairs
@@ -92,7 +92,7 @@ def _row(name: str, verdicts: list[str], noise: float) -> list[str]:
 
 def upper_bound(hits: int, trials: int) -> float:
     """The largest rate, with 95 % confidence, at which so few hits would be seen."""
-    return float(binomtest(hits, trials, alternative="less").proportion_ci(CONFIDENCE, method="exact").high)
+    return float(betaincinv(hits + 1, trials - hits, CONFIDENCE)) if hits < trials else 1.0
 
 
 def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
-from . import flags, power, tables, units
+from . import flags, power, student, tables, units
 from .compare import Compared, finish, in_both, measured_metrics, metrics_of, summarise, tails_said, verdicts_said
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text
 from .errors import BadInput

@@ -1,7 +1,7 @@
 """The answer in a few lines: for each question the best variant, the next, and whether they can be told apart."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -64,8 +64,7 @@ def table(results: Results, questions: Sequence[Question]) -> Table | None:
 
 def usable(results: Results) -> pd.DataFrame:
     """The contestants' points of the main workload."""
-    cells = results.cells[results.cells["variant"].isin(results.contest)]
-    measured = stats.points(replace(results, cells=cells))
+    measured = stats.points(results.contending)
     return measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
 
 

@@ -12,9 +12,8 @@ apart may differ more. Where a run holds such points, their variance is part of 
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-from scipy.stats import t as student
 
+from . import student
 from .moderated import moderate
 from .verdict import BUCKET_NOISE
 
@@ -34,13 +33,15 @@ class Between:
 def between(means: np.ndarray, variances: np.ndarray, groups: np.ndarray) -> Between:
     """`means`: of each point's logarithms; `variances`: of these means; `groups`: equal numbers are equal settings."""
     known = np.isfinite(means) & np.isfinite(variances)
-    one = pd.DataFrame({"mean": means, "variance": variances, "group": groups})[known]
-    one = one[one.groupby("group")["mean"].transform("size") > 1]
-    freedom = len(one) - one["group"].nunique()
+    means, variances = means[known], variances[known]
+    _, group, sizes = np.unique(groups[known], return_inverse=True, return_counts=True)
+    shared = sizes[group] > 1
+    freedom = int(shared.sum() - (sizes > 1).sum())
     if not freedom:
         return Between()
-    square = ((one["mean"] - one.groupby("group")["mean"].transform("mean")) ** 2).sum() / freedom
-    return Between(max(0.0, float(square - one["variance"].mean())), freedom)
+    away = means - (np.bincount(group, means) / sizes)[group]
+    square = (away[shared] ** 2).sum() / freedom
+    return Between(max(0.0, float(square - variances[shared].mean())), freedom)
 
 
 def ends(

@@ -53,6 +53,11 @@ class Results:
         return self.cells[flags.counting(self.cells)]
 
     @cached_property
+    def contending(self) -> "Results":
+        """Only the cells of the variants that compete."""
+        return replace(self, cells=self.cells[self.cells["variant"].isin(self.contest)])
+
+    @cached_property
     def closed(self) -> "Results":
         """Only the cells that kept their window full. What a queue does at most, and how long a lone message takes,
         are theirs alone to tell: in an open load the rate is what was asked for."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import nct, norm
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri
 
+from . import student
 from .verdict import FALSE_DISCOVERIES, Ratio
 
 USUAL = 0.8  # of the cases: what is called found
@@ -29,11 +29,13 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
     level = FALSE_DISCOVERIES / max(points, 1) / 2
     away = abs(np.log1p(size)) / error
     if not np.isfinite(freedom) or freedom > 1e4:
-        return float(norm.sf(norm.isf(level) - away))
+        return float(ndtr(ndtri(level) + away))
+    from scipy.stats import nct  # late: it takes half a second, and few commands come here
+
     limit = student.isf(level, freedom)
     chance = float(nct.sf(limit, freedom, away))
     # Far out scipy's noncentral t has no value; there the normal distribution is near enough.
-    return chance if np.isfinite(chance) else float(norm.sf(limit - away))
+    return chance if np.isfinite(chance) else float(ndtr(away - limit))
 
 
 def change(error: float, freedom: float, points: int, share: float = USUAL) -> float:

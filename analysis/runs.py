@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t as student
 
+from . import student
 from .moderated import ENOUGH, moderate
 from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
 
