@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import fastjsonschema
@@ -36,18 +37,35 @@ def run(tmp_path, sweep) -> Path:
     return rows.write(tmp_path / "run", sweep)
 
 
+def blank(drawings, *_, **__) -> list[Rendered]:
+    empty = {"svg": "<svg></svg>", "png": b"none"}
+    return [
+        Rendered(one.name, one.title, one.caption, **(empty if one.figure else {"missing": one.missing}))
+        for one in drawings
+    ]
+
+
+@contextmanager
+def without_rendering() -> Iterator[None]:
+    """Figures are composed and not rendered, which takes longer than all the rest: for tests of the text."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("report", "figures"):  # a report's, and those of commands that write PNGs alone
+            patch.setattr(f"analysis.{module}.render", blank)
+        yield
+
+
+@contextmanager
+def without_pngs() -> Iterator[None]:
+    """Reports whose page alone is looked at: its figures are drawn as SVG, and not as PNG too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.figures._png", lambda drawing: b"")
+        yield
+
+
 @pytest.fixture
-def undrawn(monkeypatch) -> None:
-    """Reports whose figures are composed and not rendered, which takes longer than all the rest: for tests of the text."""
-
-    def blank(drawings, *_, **__) -> list[Rendered]:
-        empty = {"svg": "<svg></svg>", "png": b"none"}
-        return [
-            Rendered(one.name, one.title, one.caption, **(empty if one.figure else {"missing": one.missing}))
-            for one in drawings
-        ]
-
-    monkeypatch.setattr("analysis.report.render", blank)
+def undrawn() -> Iterator[None]:
+    with without_rendering():
+        yield
 
 
 class Schemas:

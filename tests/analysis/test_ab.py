@@ -111,7 +111,7 @@ def test_rows_that_name_no_start_are_pairs_as_they_are():
     assert by_start(logs, [0, 0, 1]).tolist() == [0.1, 0.3]
 
 
-def test_a_common_drift_cancels(measured, capsys):
+def test_a_common_drift_cancels(measured, capsys, undrawn):
     """Both sides of a pair are three times as fast or slow as those of another."""
     drift = np.repeat(np.exp(np.random.default_rng(35).normal(0, 1, PAIRS)), len(POINTS))
     sides = [side(POINTS, (1, 1, 1, factor), seed=place) for place, factor in enumerate((1, 0.8))]
@@ -130,7 +130,7 @@ def test_it_writes_its_page_and_its_plot(measured, tmp_path):
     assert main(["ab", out, "--out", str(tmp_path / "elsewhere")]) == 0 and (tmp_path / "elsewhere/ab.md").is_file()
 
 
-def test_pairs_that_lack_a_side_are_counted_and_not_used(measured, capsys):
+def test_pairs_that_lack_a_side_are_counted_and_not_used(measured, capsys, undrawn):
     before, after = side(POINTS, [1] * 4), side(POINTS, [1] * 4, seed=1)
     failed = rows.spoilt(after[0], "error", "it broke", "failed")
     disturbed = rows.spoilt(after[1], "disturbed", "others ran") | {"id": "0" * 16}
@@ -142,7 +142,7 @@ def test_pairs_that_lack_a_side_are_counted_and_not_used(measured, capsys):
     assert text.count("| 19 of 20 |") == 2 and text.count("| 20 |") == 2
 
 
-def test_a_point_without_any_pair_is_named_with_its_fate(measured, capsys):
+def test_a_point_without_any_pair_is_named_with_its_fate(measured, capsys, undrawn):
     before, after = side(POINTS[:2], [1, 1]), side(POINTS[:2], [1, 1], seed=1)
     after = [rows.spoilt(row, "error", "it broke", "failed") if row["ab"]["point"] == 1 else row for row in after]
     out = measured(before, after)
@@ -152,7 +152,7 @@ def test_a_point_without_any_pair_is_named_with_its_fate(measured, capsys):
     assert "window 2: ok in A only; in B failed: it broke" in said.err
 
 
-def test_two_settings_of_one_executable(measured, capsys):
+def test_two_settings_of_one_executable(measured, capsys, undrawn):
     def points(batch: int) -> list[dict]:
         return [rows.params(batch=batch, window=window) for window in (16, 64)]
 
@@ -163,13 +163,13 @@ def test_two_settings_of_one_executable(measured, capsys):
     assert "| host_polled + pinned | echo | window 16 | 20 |" in text
 
 
-def test_two_queues_are_paired_too(measured, capsys):
+def test_two_queues_are_paired_too(measured, capsys, undrawn):
     main(["ab", measured(side([rows.params("gpu_ring")], [1.5]), side([rows.params("host_polled")], [1], seed=1))])
     text = capsys.readouterr().out
     assert "| gpu_ring / host_polled + pinned |" in text and "queue (A: gpu_ring; B: host_polled)" in text
 
 
-def test_gates(measured, capsys):
+def test_gates(measured, capsys, undrawn):
     out = measured(side(POINTS, [1] * 4), side(POINTS, (1, 0.8, 1, 1), seed=1))
     assert main(["ab", out, "--fail-on", "slower:10%:throughput"]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -43,7 +43,7 @@ def test_writes_its_table_and_plot(tmp_path, capsys):
     assert text.strip() in capsys.readouterr().out
 
 
-def test_the_same_run_is_the_same(tmp_path):
+def test_the_same_run_is_the_same(tmp_path, undrawn):
     before, _ = planted(1, 1)
     a, b = two_runs(tmp_path, before, before)
     assert main(["compare", str(a), str(b), "--run-noise", "0", "--out", str(tmp_path / "out")]) == 0
@@ -53,7 +53,7 @@ def test_the_same_run_is_the_same(tmp_path):
     assert "Nothing: both ran in the same environment." in text and "Every point is in both." in text
 
 
-def test_points_without_a_partner_are_named_with_their_fate(tmp_path):
+def test_points_without_a_partner_are_named_with_their_fate(tmp_path, undrawn):
     common = rows.cell(rows.params())
     skipped = rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU here")
     a, b = two_runs(
@@ -66,7 +66,7 @@ def test_points_without_a_partner_are_named_with_their_fate(tmp_path):
     assert "| A | host_polled + pinned | 1 | not run |" in text
 
 
-def test_environments_differences_are_listed(tmp_path):
+def test_environments_differences_are_listed(tmp_path, undrawn):
     before = rows.cell(rows.params())
     after = rows.cell(rows.params(), where=rows.environment(driver_version="590.1", revision="fffffff"))
     a, b = two_runs(tmp_path, [before], [after])
@@ -76,7 +76,7 @@ def test_environments_differences_are_listed(tmp_path):
     assert "| host |" not in text
 
 
-def test_one_repetition_has_no_interval_and_is_unclear(tmp_path):
+def test_one_repetition_has_no_interval_and_is_unclear(tmp_path, undrawn):
     a, b = two_runs(tmp_path, *planted(2, 1, repetitions=1))
     main(["compare", str(a), str(b)])
     text = (b / "compare.md").read_text()
@@ -84,7 +84,7 @@ def test_one_repetition_has_no_interval_and_is_unclear(tmp_path):
     assert "2.00 UNCLEAR" in text
 
 
-def test_an_open_loads_service_time_is_compared_apart(tmp_path):
+def test_an_open_loads_service_time_is_compared_apart(tmp_path, undrawn):
     before, after = planted(1, 1)
     for factor, some in ((1.0, before), (1.5, after)):
         for row in some:
@@ -100,7 +100,7 @@ def test_an_open_loads_service_time_is_compared_apart(tmp_path):
     assert len(redis) == 2 and all(line.endswith("| — |") for line in redis)
 
 
-def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path):
+def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path, undrawn):
     told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
     told |= {"payload_mix": "none", "priority_mix": "none"}
     new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
@@ -109,7 +109,7 @@ def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path):
     assert list(matched["arrivals"]) == ["closed"] and list(lonely["arrivals"]) == ["poisson"]
 
 
-def test_a_point_that_b_could_not_sustain_is_named(tmp_path):
+def test_a_point_that_b_could_not_sustain_is_named(tmp_path, undrawn):
     common, open_load = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
     late = rows.not_ok(open_load, "unsustainable", "the backlog grew", sent=1)
     a, b = two_runs(tmp_path, [common, rows.cell(open_load)], [common, late])
@@ -117,13 +117,13 @@ def test_a_point_that_b_could_not_sustain_is_named(tmp_path):
     assert "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |" in (b / "compare.md").read_text()
 
 
-def test_no_service_time_no_column(tmp_path):
+def test_no_service_time_no_column(tmp_path, undrawn):
     a, b = two_runs(tmp_path, *planted(1, 1))
     main(["compare", str(a), str(b)])
     assert "| p50 | p99 |\n" in (b / "compare.md").read_text()
 
 
-def test_margin_moves_the_verdict(tmp_path):
+def test_margin_moves_the_verdict(tmp_path, undrawn):
     a, b = two_runs(tmp_path, *planted(0.96, 1))
 
     def verdicts(*options: str) -> str:
@@ -134,7 +134,7 @@ def test_margin_moves_the_verdict(tmp_path):
     assert "0 SLOWER, 4 SAME" in verdicts("--margin", "10%")
 
 
-def test_noise_between_runs_takes_more_for_a_verdict_of_its_metric(tmp_path):
+def test_noise_between_runs_takes_more_for_a_verdict_of_its_metric(tmp_path, undrawn):
     a, b = two_runs(tmp_path, *planted(0.9, 1.1))
     main(["compare", str(a), str(b), "--run-noise", "0", "--run-noise", "20%:p99"])
     text = (b / "compare.md").read_text()
@@ -143,7 +143,7 @@ def test_noise_between_runs_takes_more_for_a_verdict_of_its_metric(tmp_path):
     assert "taken to be 20 % p99." in text
 
 
-def test_two_runs_are_taken_to_differ_by_some_noise(tmp_path):
+def test_two_runs_are_taken_to_differ_by_some_noise(tmp_path, undrawn):
     def verdicts(factor: float, *options: str) -> str:
         a, b = two_runs(tmp_path, *planted(factor, 1))
         main(["compare", str(a), str(b), *options])

@@ -6,7 +6,7 @@ import load_rows
 import matplotlib
 import pytest
 import rows
-from conftest import ROOT
+from conftest import ROOT, without_pngs
 
 from analysis import dark
 from analysis.feeding.plots import heatmap
@@ -43,7 +43,8 @@ def page(tmp_path_factory) -> str:
         row["params"]["queue"], row["id"] = f"new_{number}", f"{number:016}"
         some.append(row)
     directory = rows.write(tmp_path_factory.mktemp("dark") / "run", some)
-    return write_report([str(directory)], None, None).read_text()
+    with without_pngs():
+        return write_report([str(directory)], None, None).read_text()
 
 
 @pytest.fixture(scope="module")

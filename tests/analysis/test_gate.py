@@ -8,6 +8,8 @@ import rows
 
 from analysis.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def runs(tmp_path):

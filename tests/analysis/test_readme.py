@@ -5,7 +5,7 @@ import re
 import pytest
 import rows
 
-from conftest import ROOT
+from conftest import ROOT, without_rendering
 from test_reference import BLOCKS
 
 from analysis.__main__ import main
@@ -18,7 +18,8 @@ TEXT = "# Feedrate\n\n<!-- figures:begin -->\nold\n<!-- figures:end -->\n\nThe r
 def figures(tmp_path_factory, reported):
     """The figures as the command exports them. Only to be read."""
     folder = tmp_path_factory.mktemp("exported") / "figures"
-    assert main(["figures", str(reported), "--out", str(folder)]) == 0
+    with without_rendering():
+        assert main(["figures", str(reported), "--out", str(folder)]) == 0
     return folder
 
 

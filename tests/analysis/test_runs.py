@@ -8,6 +8,8 @@ from analysis.__main__ import main
 from analysis.runs import ratios, run_means
 from analysis.verdict import FASTER, SLOWER, judge
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 THROUGHPUT = rows.METRICS[0]
 POINTS, TRIALS = 60, 40
 

@@ -144,7 +144,7 @@ def test_the_figure_has_a_cell_a_place_and_its_text_fits(tmp_path, narrow):
     assert len(names) == len(made.PLACES) and {"mapped", "gather"} <= set(names)
 
 
-def test_the_block_comes_from_a_command(tmp_path):
+def test_the_block_comes_from_a_command(tmp_path, undrawn):
     folder = rows.write(tmp_path / "run", made.sweep())
     page = tmp_path / "page.md"
     page.write_text("<!-- transfers:begin -->\n<!-- transfers:end -->\n")
