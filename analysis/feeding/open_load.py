@@ -4,6 +4,8 @@ A point is sustained where every repetition was ok. A repetition in which the ge
 with its lag in its response times: it is marked, and the time without that lag stands beside it where the row has it.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 
@@ -25,6 +27,11 @@ def points(results: Results) -> pd.DataFrame:
     """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
     interval. `generator`: the rows whose generator was late. `missed`: the rows that were not sustained. `kept`: it was
     sustained, and so was every lower rate of its curve."""
+    return _points(results).copy()
+
+
+@lru_cache(maxsize=8)  # as of stats.points
+def _points(results: Results) -> pd.DataFrame:
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     cells = cells[cells["status"].isin(["ok", "unsustainable"])]
     if cells.empty:

@@ -23,14 +23,14 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             ("lone message: one in flight, smallest payload", choose.lone(measured)),
             ("under load: at the knee", choose.knee(measured)),
         )
-        if any(_histograms(results, point) for point in chosen.itertuples())
+        if any(_histograms(results, members) for members in chosen["members"])
     ]
     if not panels:
         return Drawing(NAME, TITLE, "", None, "No ok row carries a latency histogram.")
     figure, all_axes = styles.figure(11, 5, columns=len(panels), sharey=True)
     for axes, (title, chosen) in zip(all_axes, panels):
-        for point in chosen.itertuples():
-            _curve(axes, _histograms(results, point), styles.line(point.variant))
+        for variant, members in zip(chosen["variant"], chosen["members"]):
+            _curve(axes, _histograms(results, members), styles.line(variant))
         axes.set_yscale("log")
         percentile_axis(axes, left=1)
         axes.set_title(title, loc="left")
@@ -48,8 +48,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     )
 
 
-def _histograms(results: Results, point) -> list[Histogram]:
-    rows = results.cells.loc[point.members, "histogram"]
+def _histograms(results: Results, members: list[int]) -> list[Histogram]:
+    rows = results.cells.loc[members, "histogram"]
     return [Histogram.from_row(row) for row in rows if isinstance(row, dict)]
 
 

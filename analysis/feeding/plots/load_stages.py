@@ -14,14 +14,11 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     curves = open_load.curves(open_load.points(results))
     chosen = {}
     for task, of_task in curves.groupby("task", sort=False) if len(curves) else ():
-        points = open_load.comparable(of_task)
-        means = {
-            point.variant: found
-            for point in points.sort_values("rank").itertuples()
-            if (found := means_of(results, point.members))
-        }
+        points = open_load.comparable(of_task).sort_values("rank")
+        each = list(zip(points["variant"], points["members"]))
+        means = {variant: found for variant, members in each if (found := means_of(results, members))}
         if means:
-            ranges = {point.variant: range_of(results, point.members) for point in points.itertuples()}
+            ranges = {variant: range_of(results, members) for variant, members in each}
             chosen[f"{task}\n{units.messages_per_second(points['rate'].median())} due"] = means, ranges
     if not chosen:
         return None

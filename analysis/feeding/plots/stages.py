@@ -29,13 +29,14 @@ LABELS = {stage: stage.replace("_", " ") for stage in LOOKS}
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     alone = choose.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
-    means = {point.variant: found for point in alone.itertuples() if (found := means_of(results, point.members))}
+    lone = list(zip(alone["variant"], alone["members"])) if len(alone) else []
+    means = {variant: found for variant, members in lone if (found := means_of(results, members))}
     if not means:
         return Drawing(
             NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
         )
     figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(means))
-    bars(axes, means, {point.variant: range_of(results, point.members) for point in alone.itertuples()})
+    bars(axes, means, {variant: range_of(results, members) for variant, members in lone})
     styles.legend(figure, [axes])
     return Drawing(
         NAME,
