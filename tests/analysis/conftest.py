@@ -12,8 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import rows  # noqa: E402  (both need the path above)
+import load_rows  # noqa: E402  (all need the path above)
+import rows  # noqa: E402
 
+from analysis.feeding.plots.styles import OTHER_QUEUES  # noqa: E402
 from analysis.figures import Rendered  # noqa: E402
 from analysis.report import write_report  # noqa: E402
 
@@ -29,6 +31,25 @@ def reported(tmp_path_factory, sweep) -> Path:
     directory = rows.write(tmp_path_factory.mktemp("reported") / "run", sweep)
     write_report([str(directory)], None, None)
     return directory
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory) -> str:
+    """report.html with every figure: closed and open loads, capacities, all of the CPU's, queues unknown so far, and a
+    floor made of several."""
+    some = [*rows.sweep(1, "cpu", None), *load_rows.sweep(2)]
+    some += [load_rows.capacity(load_rows.params(queue), 1000, 1100) for queue in ("gpu_ring", "redis_list")]
+    some += [load_rows.late(load_rows.params("gpu_ring", rate=123_456))]
+    for number in range(len(OTHER_QUEUES)):
+        row = rows.cell(rows.params(window=1))
+        row["params"]["queue"], row["id"] = f"new_{number}", f"{number:016}"
+        some.append(row)
+    for row in some:
+        if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bounds" in row:
+            row["bounds"]["latency_ns"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
+    directory = rows.write(tmp_path_factory.mktemp("page") / "run", some)
+    with without_pngs():
+        return write_report([str(directory)], None, None).read_text()
 
 
 @pytest.fixture

@@ -2,17 +2,13 @@
 
 import re
 
-import load_rows
 import matplotlib
 import pytest
-import rows
-from conftest import ROOT, without_pngs
+from conftest import ROOT
 
 from analysis import dark
 from analysis.feeding.plots import heatmap
 from analysis.feeding.plots.stages import LOOKS
-from analysis.feeding.plots.styles import OTHER_QUEUES
-from analysis.report import write_report
 
 COLOUR = r"#[0-9A-Fa-f]{6}\b"
 # Not told apart from the paper: the paper itself and the grid. The heat map's numbers lie on its own cells.
@@ -30,21 +26,6 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory) -> str:
-    """report.html with every figure: closed and open loads, capacities, all of the CPU's, and queues unknown so far."""
-    some = [*rows.sweep(1, "cpu", None), *load_rows.sweep(2)]
-    some += [load_rows.capacity(load_rows.params(queue), 1000, 1100) for queue in ("gpu_ring", "redis_list")]
-    some += [load_rows.late(load_rows.params("gpu_ring", rate=123_456))]
-    for number in range(len(OTHER_QUEUES)):
-        row = rows.cell(rows.params(window=1))
-        row["params"]["queue"], row["id"] = f"new_{number}", f"{number:016}"
-        some.append(row)
-    directory = rows.write(tmp_path_factory.mktemp("dark") / "run", some)
-    with without_pngs():
-        return write_report([str(directory)], None, None).read_text()
 
 
 @pytest.fixture(scope="module")

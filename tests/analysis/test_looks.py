@@ -3,7 +3,6 @@
 import re
 import xml.etree.ElementTree as xml
 
-import load_rows
 import pytest
 import rows
 from conftest import without_pngs
@@ -15,18 +14,6 @@ from analysis.load import load
 from analysis.feeding.plots import draw_all
 from analysis.plots.style import NARROW
 from analysis.report import write_report
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory) -> str:
-    """A report with every figure."""
-    some = [*rows.sweep(1), *load_rows.sweep(2), load_rows.capacity(load_rows.params("gpu_ring"), 1000, 1100)]
-    for row in some:
-        if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bounds" in row:
-            row["bounds"]["latency_ns"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
-    directory = rows.write(tmp_path_factory.mktemp("looks") / "run", some)
-    with without_pngs():
-        return write_report([str(directory)], None, None).read_text()
 
 
 def texts(page: str) -> str:
