@@ -73,7 +73,8 @@ def with_intervals(
     usable = np.where(np.isfinite(values) & (adds | (values > 0)), values, np.nan)
     scaled = np.where(adds, usable, np.log(np.where(adds, np.nan, usable)))
     groups = pd.DataFrame(scaled, columns=columns).groupby(list(owner.values()))
-    means, variances, counts = (some.reindex(range(len(found))) for some in (groups.mean(), groups.var(), groups.count()))
+    of_places = (groups.mean(), groups.var(), groups.count())
+    means, variances, counts = (some.reindex(range(len(found))) for some in of_places)
     whole = counts.eq(found["repetitions"].to_numpy(), axis=0)  # else some value has no logarithm
     variances, added = variances.where(whole), {}
     for column in columns:

@@ -1,5 +1,5 @@
-"""Student's t, straight from scipy.special: scipy.stats gives the same numbers in thirty times as long, of which a report
-asks for thousands, and takes half a second to import."""
+"""Student's t, straight from scipy.special. scipy.stats gives the same numbers, but takes far longer for each of the
+thousands that a report asks for, and half a second to be imported."""
 
 from scipy.special import stdtr, stdtrit
 
