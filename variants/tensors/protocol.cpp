@@ -1,6 +1,7 @@
 #include "variants/tensors/protocol.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -171,6 +172,18 @@ Json to_json(const Description& about) {
   if (!about.layout.strides.empty()) json["strides"] = about.layout.strides;
   if (about.expires_ms != 0) json["expires_ms"] = about.expires_ms;
   return json;
+}
+
+std::string written(const Description& about) {
+  std::string text = fmt::format(
+      R"({{"name":{},"dtype":"{}","shape":[{}],"bytes":{},"generation":{},"refcount":{},"chunk":{},"offset":{},)"
+      R"("taken":{},"slot":{},"pinned":{},"sealed":{},"ctime_ms":{})",
+      Json(about.name).dump(-1, ' ', false, Json::error_handler_t::replace), name_of(about.layout.dtype),
+      fmt::join(about.layout.shape, ","), about.bytes, about.generation, about.leases, about.place.chunk,
+      about.place.offset, about.place.bytes, about.slot, about.pinned, about.sealed, about.created_ms);
+  if (!about.layout.strides.empty()) text += fmt::format(R"(,"strides":[{}])", fmt::join(about.layout.strides, ","));
+  if (about.expires_ms != 0) text += fmt::format(R"(,"expires_ms":{})", about.expires_ms);
+  return text += '}';
 }
 
 Description description_of(const Json& json) {

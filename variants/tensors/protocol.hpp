@@ -35,6 +35,8 @@ Request parse_request(std::string_view text);
 std::string reply_to_of(std::string_view text);
 
 nlohmann::json to_json(const Description&);
+/// The same as text, several times as fast: lists are long.
+std::string written(const Description&);
 /// Throws Failure: what the daemon says must be right.
 Description description_of(const nlohmann::json&);
 

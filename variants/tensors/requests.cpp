@@ -54,18 +54,21 @@ Answer described(const Identity& identity, const Description& about) {
   return {{{"ok", true}, {"tensor", std::move(tensor)}, {"socket", identity.socket}}};
 }
 
+/// Written as text at once: a list may be long, and each of its tensors is written once.
 Answer listed(const Table& table, const std::string& after) {
-  Json tensors = Json::array();
-  std::size_t bytes = 0;
+  Answer answer;
+  std::string& text = answer.written = R"({"ok":true,"tensors":[)";
   const auto found = table.list(after, kMostListed);
+  std::size_t listed = 0;
   for (const Description& about : found) {
-    Json one = to_json(about);
-    bytes += dumped(one).size() + 1;
-    if (bytes > kMostListedBytes) break;
-    tensors.push_back(std::move(one));
+    const std::string one = written(about);
+    if (text.size() + one.size() > kMostListedBytes) break;
+    if (listed++ != 0) text += ',';
+    text += one;
   }
-  const bool more = tensors.size() < found.size() || found.size() == kMostListed;
-  return {{{"ok", true}, {"tensors", std::move(tensors)}, {"more", more}}};
+  const bool more = listed < found.size() || found.size() == kMostListed;
+  text += more ? R"(],"more":true})" : R"(],"more":false})";
+  return answer;
 }
 
 Answer status(const Table& table, const Identity& identity) {
@@ -133,7 +136,7 @@ std::string handle_of(const Identity& identity, const Description& about) {
   return fmt::format("{}:{}:{}", identity.kind, identity.instance, about.place.chunk);
 }
 
-std::string Answer::text() const { return dumped(json); }
+std::string Answer::text() const { return written.empty() ? dumped(json) : written; }
 
 Answer act(Table& table, const Identity& identity, std::optional<ClientId> client, const Request& request) {
   try {

@@ -19,8 +19,9 @@ struct Identity {
 std::string handle_of(const Identity&, const Description&);
 
 struct Answer {
-  nlohmann::json json;
+  nlohmann::json json = {};
   std::vector<int> descriptors = {};  ///< to send beside it; the daemon's own
+  std::string written = {};           ///< instead of `json`, what is long and was written as it came
   std::string text() const;           ///< never above kMostPacketBytes
 };
 

@@ -13,9 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "common/error.hpp"
+#include "common/threads.hpp"
 #include "variants/tensors/errors.hpp"
 
 namespace feedrate::tensors {
@@ -140,14 +142,20 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
 }
 
 Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, std::chrono::milliseconds wait) {
-  const auto deadline = std::chrono::steady_clock::now() + wait;
+  const auto begin = std::chrono::steady_clock::now(), deadline = begin + wait;
   while (true) {
     const Received received = receive_packet(socket, packet, most_descriptors);
+    if (received == Received::nothing && std::chrono::steady_clock::now() - begin < attention()) continue;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (received != Received::nothing || left.count() <= 0) return received;
     pollfd ready{socket, POLLIN, 0};
     poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1'000'000)));
   }
+}
+
+std::chrono::microseconds attention() {
+  static const bool cores_to_spare = std::thread::hardware_concurrency() > kFewCores;
+  return std::chrono::microseconds(cores_to_spare ? 50 : 0);
 }
 
 Peer peer_of(int socket) {

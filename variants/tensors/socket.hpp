@@ -42,6 +42,10 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
 /// The same, but waits so long for it; `nothing` after that.
 Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, std::chrono::milliseconds wait);
 
+/// How long one looks again and again for what is expected, before one sleeps: to be woken takes longer than most
+/// answers. Nothing on few cores, where the other side may need this very core.
+std::chrono::microseconds attention();
+
 /// Who is at the other end, as the kernel says.
 struct Peer {
   pid_t pid = 0;  ///< 0: in a pid namespace that this process does not see

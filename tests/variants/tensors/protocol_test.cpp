@@ -127,13 +127,26 @@ TEST_F(RequestsOfTheList, ListAnswersFitAPacketAndMissNothing) {
   for (bool more = true; more;) {
     const Answer answer = act(table_, identity_, std::nullopt, {.op = Op::list, .after = after});
     EXPECT_LE(answer.text().size(), kMostPacketBytes);
-    const Json& tensors = answer.json.at("tensors");
+    const Json list = Json::parse(answer.text());
+    const Json& tensors = list.at("tensors");
     ASSERT_FALSE(tensors.empty());
     found += tensors.size();
     after = tensors.back().at("name");
-    more = answer.json.at("more");
+    more = list.at("more");
   }
   EXPECT_EQ(found, 300u);
+}
+
+TEST(Description, IsWrittenAsItsJson) {
+  Description about{.name = "a \"name\" \u00e4", .generation = 7, .layout = {Dtype::bf16, {2, 3}, {}}};
+  about.place = {3, 256, 512};
+  EXPECT_EQ(Json::parse(written(about)), to_json(about));
+  about.layout = {Dtype::c128, {}, {}};
+  about.expires_ms = 12;
+  about.pinned = about.sealed = true;
+  EXPECT_EQ(Json::parse(written(about)), to_json(about));
+  about.layout = {Dtype::u8, {4, 4}, {8, -1}};
+  EXPECT_EQ(Json::parse(written(about)), to_json(about));
 }
 
 }  // namespace

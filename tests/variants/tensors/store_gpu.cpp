@@ -75,11 +75,15 @@ TEST_P(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
   for (int round = 0; round < 5; ++round) {
     Tensor made = store.create("x", {Dtype::u32, {64 << 20}, {}});
     EXPECT_LE(free_bytes(), before - 200 * kMi);
+    EXPECT_GE(free_bytes(), before - 300 * kMi);
     store.remove("x");
     EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps it";
     check(cudaMemset(made.data(), 0xEE, made.bytes()), "cudaMemset");
     made = {};
-    ASSERT_TRUE(await([&] { return free_bytes() >= before; })) << "round " << round;
+    // An exported pool keeps what it once had: the driver gives none of it back (CUDA's programming guide, limitations
+    // of such pools). It uses it again, so that no round takes more than the first.
+    const std::size_t kept = GetParam() == "pool" ? 256 * kMi : 0;
+    ASSERT_TRUE(await([&] { return free_bytes() + kept >= before; })) << "round " << round;
     Tensor small = store.create("y", {Dtype::u32, {1000}, {}});
     EXPECT_EQ(read(small), std::vector<std::uint32_t>(1000, 0));
     check(cudaMemset(small.data(), 0xEE, small.bytes()), "cudaMemset");
