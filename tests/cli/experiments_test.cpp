@@ -63,7 +63,7 @@ TEST_F(Experiments, AnUnknownOneIsRefusedByName) {
     const Outcome outcome = place_.run(words);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find("lunch"), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("feeding, launch"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("allowed: feeding, "), std::string::npos) << outcome.err;
   }
   place_.write("s.json", R"({"experiment": "lunch", "axes": {"form": "plain"}})");
   const Outcome outcome = place_.run({"sweep", "s.json"});
