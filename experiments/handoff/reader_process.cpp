@@ -56,9 +56,9 @@ void ReaderProcess::ask(const Request& request, const std::vector<Ticket>& ticke
 void ReaderProcess::send(const Request& request, std::string_view more, std::span<const int> descriptors) {
   std::string text(reinterpret_cast<const char*>(&request), sizeof request);
   text.append(more);
-  if (tensors::send_packet(socket_.get(), text, descriptors, std::chrono::seconds(10)) != tensors::Sent::yes) {
-    throw Failure("a reader does not take requests");
-  }
+  const auto sent = tensors::send_packet(socket_.get(), text, descriptors, std::chrono::seconds(10));
+  if (sent == tensors::Sent::gone) throw Failure("a reader ended");
+  if (sent == tensors::Sent::later) throw Failure("a reader does not take requests");
 }
 
 Answer ReaderProcess::answer(std::vector<Read>& read) {
