@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <unistd.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -44,11 +44,12 @@ const Axes<Options>& own_axes() {
 
 const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
 
-Setting setting_of(const Options& options) {
+Setting setting_of(const Options& options, unsigned gpu, unsigned other) {
   Setting setting;
   setting.device = options.device;
   setting.bytes = options.bytes;
-  setting.taker_gpu = options.to == "other" ? 1 : 0;
+  setting.giver_gpu = gpu;
+  setting.taker_gpu = options.to == "other" ? other : gpu;
   setting.copies_to_peer = options.to == "other" && options.reach == "copy";
   return setting;
 }
@@ -64,7 +65,6 @@ struct Seen {
 class Rounds {
  public:
   using Readers = std::vector<std::unique_ptr<ReaderProcess>>;
-  /// The first `options.readers` of these read.
   Rounds(const Options& options, const Setting& setting, Device& device, Readers& readers)
       : options_(options),
         setting_(setting),
@@ -76,8 +76,22 @@ class Rounds {
         ids_(device.allocate_host(options.tensors * kIdBytes, HostMemory::pinned)),
         device_ids_(device.allocate_device(options.tensors * kIdBytes)),
         stream_(device.stream()),
-        readers_(std::span(readers).first(options.readers)) {
+        readers_(readers) {
     for (const auto& reader : readers_) reader->begin(options.way, setting_);
+  }
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
+  /// What a cell that broke off has left: readers end before the memory that they may read.
+  ~Rounds() {
+    if (places_.empty()) return;
+    readers_.clear();
+    for (unsigned tensor = 0; tensor < places_.size(); ++tensor) {
+      try {
+        giver_->destroy(tensor);
+      } catch (const std::exception& error) {
+        spdlog::warn("handoff: a tensor is left: {}", error.what());
+      }
+    }
   }
 
   /// One hand-over of all tensors. `seen`: where it counts.
@@ -163,7 +177,7 @@ class Rounds {
   std::vector<Read> read_;
   std::uint64_t first_id_ = 1, written_ = 0;
   std::unique_ptr<Stream> stream_;
-  std::span<const std::unique_ptr<ReaderProcess>> readers_;
+  Readers& readers_;
 };
 
 class Handoff final : public Experiment {
@@ -174,9 +188,9 @@ class Handoff final : public Experiment {
     Options options = own_axes().of(values);
     options.device = session_.device().kind();
     Resolution made;
-    if (options.to == "same") {
+    if (options.to == "same" || entry_of(options).copies.moves_over_bus != 0) {
       options.reach = "map";
-      made.unused["reach"] = "with --to other";
+      made.unused["reach"] = "with --to other, and a way that moves no bytes";
     }
     own_axes().put(options, made.values);
     made.impossible = why_impossible(options);
@@ -196,7 +210,7 @@ class Handoff final : public Experiment {
     const Entry& entry = entry_of(options);
     Measurement measured;
     measured.host_threads = 1 + options.readers;
-    Setting setting = setting_of(options);
+    Setting setting = setting_of(options, session_.gpu_index(), other_gpu().value_or(0));
     if (entry.needs_redis) {
       setting.redis = session_.redis().url;
       setting.prefix = session_.redis().own_prefix + ":handoff";
@@ -233,8 +247,8 @@ class Handoff final : public Experiment {
  private:
   std::string why_impossible(const Options& options) {
     const Entry& entry = entry_of(options);
-    const Setting setting = setting_of(options);
-    if (options.to == "other" && (options.device == "cpu" || !second_gpu())) return "this machine has no second GPU";
+    if (options.to == "other" && !other_gpu()) return "this machine has no second GPU";
+    const Setting setting = setting_of(options, session_.gpu_index(), other_gpu().value_or(0));
     if (entry.refuse) {
       if (auto reason = entry.refuse(setting); !reason.empty()) return reason;
     }
@@ -245,30 +259,34 @@ class Handoff final : public Experiment {
     }
     return "";
   }
-  bool second_gpu() {
-    if (!has_second_) {
-      try {
-        has_second_ = open_device("cuda", 1)->info().pci_bus != session_.device().info().pci_bus;
-      } catch (const BadInput&) {
-        has_second_ = false;
+  /// Of the readers, where they use another one than the giver.
+  std::optional<unsigned> other_gpu() {
+    if (looked_for_other_ || session_.device().kind() == "cpu") return other_;
+    looked_for_other_ = true;
+    try {
+      for (unsigned index = 0; !other_; ++index) {
+        if (open_device("cuda", index)->info().pci_bus != session_.device().info().pci_bus) other_ = index;
       }
-      session_.device().use_in_this_thread();
+    } catch (const BadInput&) {  // there are no more
     }
-    return *has_second_;
+    session_.device().use_in_this_thread();
+    return other_;
   }
 
-  /// Of as much memory as the largest point needs.
+  /// Of as much memory as this point needs; a new one where the last has less.
   OwnStore& store(const Options& options) {
     const std::size_t wanted = options.bytes * options.tensors * 2 + (std::size_t{64} << 20);
     if (!store_ || store_->bytes() < wanted) {
       store_.reset();
-      store_.emplace(options.device, wanted);
+      store_.emplace(options.device == "cpu" ? "cpu" : fmt::format("cuda:{}", session_.gpu_index()), wanted);
     }
     return *store_;
   }
 
   Seen run_for(double seconds, const Options& options, const Setting& setting) {
     Seen seen;
+    // One that is not needed would spin beside the others.
+    if (readers_.size() > options.readers) readers_.resize(options.readers);
     while (readers_.size() < options.readers) readers_.push_back(std::make_unique<ReaderProcess>());
     Rounds rounds(options, setting, session_.device(), readers_);
     const bool first = options.use == "first";
@@ -297,8 +315,9 @@ class Handoff final : public Experiment {
     if (seen.create.samples() != 0) measured.histograms["create_ns"] = {seen.create, 1};
     if (seen.destroy.samples() != 0) measured.histograms["delete_ns"] = {seen.destroy, 1};
     measured.numbers["bytes_per_second"] = bytes * options.readers / handoff_ns * 1e9;
-    measured.cost["device_bytes"] = bytes * (1 + (copies.device - 1) * options.readers);
-    measured.cost["host_bytes"] = bytes * copies.host;
+    const bool peer_copy = options.to == "other" && options.reach == "copy";
+    measured.cost["device_bytes"] = bytes * (1 + (copies.device_of_reader + (peer_copy ? 1 : 0)) * options.readers);
+    measured.cost["host_bytes"] = bytes * (copies.host + copies.host_of_reader * options.readers);
     // The least: one kernel of the reader's, after the tensor's way over the bus and back.
     const auto floor = [&](const char* name) {
       const auto found = session_.floors().find(name);
@@ -317,7 +336,8 @@ class Handoff final : public Experiment {
   }
 
   Session& session_;
-  std::optional<bool> has_second_;
+  bool looked_for_other_ = false;
+  std::optional<unsigned> other_;
   std::optional<OwnStore> store_;
   Rounds::Readers readers_;  // kept from cell to cell
 };
@@ -349,7 +369,7 @@ const ExperimentRegistration registered(
      .figures = {{"handoff_ns", "ns", Better::lower, true, true,
                   "from the giver's tensor is written until all readers' kernels have read all of it"},
                  {"to_start_ns", "ns", Better::lower, true, false,
-                  "until the last reader's last kernel could start: it was launched, and all before it had ended"},
+                  "until each reader's first kernel could start: it was launched, and all before it had ended"},
                  {"bytes_per_second", "B/s", Better::higher, false, true, "bytes read, over the median hand-over"},
                  {"create_ns", "ns", Better::lower, true, false, "a new tensor in the giver's device memory"},
                  {"delete_ns", "ns", Better::lower, true, false, "of a tensor that nobody uses any more"}},

@@ -3,10 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fstream>
+#include <string_view>
+#include <thread>
 
 #include "common/error.hpp"
 
@@ -41,11 +47,31 @@ pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, how.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   }
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("FEEDRATE_")) variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
   pid_t process = -1;
-  const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, raw.data(), environ);
+  const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, raw.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw Failure(fmt::format("{} can't be started: {}", words.front(), std::strerror(error)));
   return process;
+}
+
+void await_end(pid_t process) {
+  constexpr std::chrono::milliseconds kPatience{10'000}, kLook{1};
+  const auto ended = [&](int flags) {
+    const pid_t found = waitpid(process, nullptr, flags);
+    return found == process || (found < 0 && errno != EINTR);
+  };
+  for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < kPatience;) {
+    if (ended(WNOHANG)) return;
+    std::this_thread::sleep_for(kLook);
+  }
+  kill(process, SIGKILL);
+  while (!ended(0)) {
+  }
 }
 
 }  // namespace feedrate::handoff

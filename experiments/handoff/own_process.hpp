@@ -13,8 +13,11 @@ struct OwnProcess {
   std::string log = {};  ///< a file for what it writes to stdout and stderr; empty: where this process writes
 };
 
-/// Starts this executable again with these arguments. Throws Failure; also where this is not the executable feedrate,
-/// as in a library.
+/// Starts this executable again with these arguments, and without the FEEDRATE_… variables, which are this run's.
+/// Throws Failure; also where this is not the executable feedrate, as in a library.
 pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess&);
+
+/// Waits for its end; kills it where it does not end within some seconds.
+void await_end(pid_t process);
 
 }  // namespace feedrate::handoff

@@ -46,7 +46,7 @@ OwnStore::~OwnStore() { end(); }
 void OwnStore::end() {
   if (process_ > 0) {
     kill(process_, SIGTERM);
-    waitpid(process_, nullptr, 0);
+    await_end(process_);
   }
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);

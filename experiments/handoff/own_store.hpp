@@ -7,7 +7,7 @@ namespace feedrate::handoff {
 /// A tensor store of this run's own, as `feedrate store serve` starts it in a process of its own, until this ends.
 class OwnStore {
  public:
-  /// `device`: `cpu` or `cuda`. Throws Failure where it does not start.
+  /// `device`: `cpu` or `cuda:N`. Throws Failure where it does not start.
   OwnStore(const std::string& device, std::size_t bytes);
   OwnStore(const OwnStore&) = delete;
   OwnStore& operator=(const OwnStore&) = delete;

@@ -51,7 +51,7 @@ class Reader {
     if (request.fresh != 0) open(request.tensors, tickets, descriptors);
     for (unsigned tensor = 0; tensor < request.tensors; ++tensor) {
       const std::byte* const in = taker_->take(tensor, *stream_);
-      stream_->record(*event_);
+      if (tensor == 0) stream_->record(*event_);
       stream_->launch(*kernel_, {in, results_.data() + tensor * sizeof(ItemHeader), 0, 0, 1}, 0);
     }
     Backoff backoff;

@@ -25,10 +25,10 @@ struct Request {
   std::uint32_t tensors = 0;
 };
 
-/// What one reader answers to `take`. Times are of CLOCK_MONOTONIC, which all processes share.
+/// What one reader answers to `take`. Times are now_ns(), of a clock that all processes share.
 struct Answer {
   std::uint64_t failed = 0;      ///< not 0: why stands behind it
-  std::uint64_t started_ns = 0;  ///< the last tensor's kernel could start: it was launched, all before it had ended
+  std::uint64_t started_ns = 0;  ///< the first tensor's kernel could start: it was launched, all before it had ended
   std::uint64_t read_ns = 0;     ///< all kernels had ended
 };
 /// Behind an answer, of each tensor: what its kernel read.

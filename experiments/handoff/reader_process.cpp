@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <csignal>
@@ -33,7 +32,7 @@ ReaderProcess::ReaderProcess() {
 
 ReaderProcess::~ReaderProcess() {
   socket_ = {};
-  if (process_ > 0) waitpid(process_, nullptr, 0);
+  if (process_ > 0) await_end(process_);
 }
 
 void ReaderProcess::begin(const std::string& way, const Setting& setting) {

@@ -70,6 +70,7 @@ Session::Session(const std::string& experiment, const std::string& device, unsig
       redis_(std::move(redis)),
       command_(std::move(command)),
       device_(opened ? std::move(opened) : open_device(device, gpu)),
+      gpu_index_(gpu),
       gpu_source_(nvml_source(device_->info().pci_bus)),
       started_(utc_now()),
       run_id_(id_of_run(command_)),

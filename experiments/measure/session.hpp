@@ -27,6 +27,7 @@ class Session {
   Resolution resolve(const Values& values) { return experiment_->resolve(values); }
   Device& device() { return *device_; }
   const GpuSource& gpu() const { return gpu_source_; }
+  unsigned gpu_index() const { return gpu_index_; }  ///< as open_device() counts
   const RunSettings& settings() const { return settings_; }
   /// Sets how cells are measured from now on; returns the earlier settings. Rows state what differs from the run's.
   RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
@@ -73,6 +74,7 @@ class Session {
   RedisSettings redis_;
   std::string command_;
   std::unique_ptr<Device> device_;
+  unsigned gpu_index_;
   GpuSource gpu_source_;
   std::unique_ptr<redis::PrivateServer> private_redis_;
   FloorList floor_list_;

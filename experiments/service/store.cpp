@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 
 #include "common/error.hpp"
@@ -92,7 +93,14 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   const StopOnSignal signals;
   daemon.run(signals.token());
   spdlog::info("store: ended; what processes map stays theirs");
-  return 0;
+  if (memory->cuda_index() < 0) return 0;
+  // Memory that others map must not be freed by calls of CUDA, which its rules forbid. With the process it goes when
+  // the last of them does.
+  endpoint.reset();
+  list.reset();
+  mirror.reset();
+  spdlog::shutdown();
+  std::_Exit(0);
 }
 
 }  // namespace feedrate

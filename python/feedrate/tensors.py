@@ -56,6 +56,19 @@ def _dtype_name(dtype: Any) -> str:
     return _DTYPES.get(name, name)
 
 
+def _stream_address(stream: Any) -> int:
+    """Of a stream of PyTorch's, CuPy's, or one that has the protocol ``__cuda_stream__``."""
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for name in ("cuda_stream", "ptr"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    if isinstance(stream, int):
+        return stream
+    raise TypeError(f"stream: {type(stream).__name__} is not possible; allowed: a CUDA stream, or its address")
+
+
 def standard_socket() -> str:
     """Where a user's own store listens when nobody says otherwise.
 
@@ -121,9 +134,25 @@ class Tensor:
         """Of what was published last; 0: nothing yet, all is zero."""
         return self._held.version
 
-    def publish(self) -> None:
-        """Says that what was written is whole: the next version. One writer at a time."""
-        self._held.publish()
+    def publish(self, stream: Any = None) -> int:
+        """Says that what was written is whole: the next version, whose number it returns. One writer at a time.
+
+        Parameters
+        ----------
+        stream : optional
+            Of the tensor's GPU: PyTorch's, CuPy's, any with ``__cuda_stream__``, or a number. The version is whole once
+            the stream comes there; nobody waits.
+
+        Raises
+        ------
+        ValueError
+            A stream for a tensor in host memory.
+        """
+        return self._held.publish() if stream is None else self._held.publish_on(_stream_address(stream))
+
+    def wait_on(self, stream: Any, version: int) -> None:
+        """Holds a stream, as `publish` takes one, until that version or a later one is whole. This thread goes on."""
+        self._held.wait_on(_stream_address(stream), version)
 
     def wait_for(self, version: int, timeout: float) -> bool:
         """Waits for that version or a later one; False when none comes within `timeout` seconds."""
@@ -145,7 +174,10 @@ class Tensor:
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(self, *, copy: bool | None = None, **how: Any) -> Any:
+        """Without a copy. Nothing orders the consumer's stream behind a writer: `wait_on` does."""
+        if copy:
+            raise BufferError(f"tensor '{self.name}' is exported without a copy; copy what you made of it")
         return self._held.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:

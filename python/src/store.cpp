@@ -21,20 +21,21 @@ using namespace tensors;
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kSlice = 20ms;  // after so long a wait looks for Ctrl-C
+constexpr auto kSlice = 20ms;       // after so long a wait looks for Ctrl-C
+constexpr auto kLongSlice = 200ms;  // where each is a request of its own
 
 /// Waits in slices, without the interpreter; `done` is asked for each slice. False when the time is over.
 template <class Done>
-bool wait_in_slices(double timeout, const Done& done) {
+bool wait_in_slices(double timeout, const Done& done, std::chrono::milliseconds longest = kSlice) {
   const auto deadline = std::chrono::steady_clock::now() + Seconds(std::min(timeout, 1e9));
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now());
-    const auto slice = std::clamp<std::chrono::nanoseconds>(left, 0ns, kSlice);
+    const auto slice = std::clamp<std::chrono::nanoseconds>(left, 0ns, longest);
     {
       const Unlocked unlocked;
       if (done(slice)) return true;
     }
-    if (left <= kSlice) return false;
+    if (left <= longest) return false;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -88,7 +89,10 @@ template <class... Framework>
 nb::ndarray<Framework...> array_of(const Tensor& tensor) {
   const Layout& layout = tensor.layout();
   const std::vector<std::size_t> shape(layout.shape.begin(), layout.shape.end());
-  nb::capsule lease(new Tensor(tensor), [](void* held) noexcept { delete static_cast<Tensor*>(held); });
+  nb::capsule lease(new Tensor(tensor), [](void* held) noexcept {
+    const Unlocked unlocked;  // the last one may wait for the GPU
+    delete static_cast<Tensor*>(held);
+  });
   return nb::ndarray<Framework...>(tensor.data(), shape.size(), shape.data(), lease,
                                    layout.strides.empty() ? nullptr : layout.strides.data(), dlpack_type(layout.dtype),
                                    tensor.cuda_index() < 0 ? nb::device::cpu::value : nb::device::cuda::value,
@@ -144,6 +148,16 @@ void bind_store(nb::module_& m) {
           "source"_a)
       .def("publish", &Tensor::publish)
       .def(
+          "publish_on",
+          [](Tensor& tensor, std::uintptr_t stream) { return tensor.publish_on(reinterpret_cast<void*>(stream)); },
+          "stream"_a)
+      .def(
+          "wait_on",
+          [](const Tensor& tensor, std::uintptr_t stream, std::uint64_t version) {
+            tensor.wait_on(reinterpret_cast<void*>(stream), version);
+          },
+          "stream"_a, "version"_a)
+      .def(
           "wait_for",
           [](const Tensor& tensor, std::uint64_t version, double timeout) {
             return wait_in_slices(timeout, [&](auto slice) { return tensor.wait_for(version, slice); });
@@ -191,13 +205,14 @@ void bind_store(nb::module_& m) {
           "wait",
           [](Store& store, const std::string& name, double timeout) {
             std::optional<Tensor> found;
-            wait_in_slices(timeout, [&](auto slice) {
+            const auto came = [&](auto slice) {
               try {
                 found = store.wait(name, slice);
               } catch (const TimedOut&) {
               }
               return found.has_value();
-            });
+            };
+            wait_in_slices(timeout, came, kLongSlice);
             if (!found) throw TimedOut("no tensor '" + name + "' came");
             return *found;
           },

@@ -209,3 +209,35 @@ def test_the_standard_socket(monkeypatch):
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     with pytest.raises(ValueError, match="socket"):
         tensors.standard_socket()
+
+
+def test_streams_are_for_gpus(store):
+    tensor = store.create("host", 4)
+    assert tensor.publish() == 1
+    for call in (lambda: tensor.publish(7), lambda: tensor.wait_on(7, 1)):
+        with pytest.raises(ValueError, match="host memory"):
+            call()
+    with pytest.raises(TypeError, match="a CUDA stream"):
+        tensor.publish("a stream")
+    assert tensor.version == 1
+
+
+def test_streams_of_frameworks_are_known():
+    class Torch:
+        cuda_stream = 11
+
+    class CuPy:
+        ptr = 12
+
+    class Protocol:
+        def __cuda_stream__(self):
+            return (0, 13)
+
+    address = feedrate.tensors._stream_address
+    assert [address(Torch()), address(CuPy()), address(Protocol()), address(14)] == [11, 12, 13, 14]
+
+
+def test_dlpack_makes_no_copies(store):
+    tensor = store.put("x", np.arange(3))
+    with pytest.raises(BufferError, match="without a copy"):
+        tensor.__dlpack__(copy=True)

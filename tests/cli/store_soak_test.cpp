@@ -45,7 +45,7 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
     case 0:
     case 1:
     case 2: {
-      const std::int64_t words = std::int64_t{1} << (random() % 14 + 6);
+      const std::int64_t words = std::int64_t{1} << (random() % 15 + 6);
       Tensor made = store.create(name, {Dtype::u64, {words}, {}}, {.evict = random() % 2 == 0});
       if (!holds(made, 0)) ++counts.wrong;
       const std::vector<std::uint64_t> data(made.bytes() / 8, mark_of(made.generation()));
@@ -115,6 +115,7 @@ class StoreSoak : public testing::Test {
     daemon_.reset();
     if (on_gpu()) {
       // As NVML has it. What the driver keeps for itself moves by some MiB.
+      EXPECT_GE(used_before_, 0) << "nvidia-smi says nothing";
       EXPECT_TRUE(await([&] { return gpu_memory_used() <= used_before_ + 8; }))
           << gpu_memory_used() << " MiB of the GPU are used, " << used_before_ << " were";
     }
@@ -170,7 +171,7 @@ class StoreSoak : public testing::Test {
   std::vector<pid_t> clients_;
   unsigned seed_ = 1;
   const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
-  static constexpr std::size_t memory_ = std::size_t{16} << 20;
+  static constexpr std::size_t memory_ = std::size_t{48} << 20;
   // Shared with the clients, who have the descriptor.
   const int descriptor_ = memfd_create("counts", 0);
   const int sized_ = ftruncate(descriptor_, sizeof(Counts));

@@ -57,10 +57,11 @@ class Taker {
   virtual void close(unsigned tensor) = 0;
 };
 
-/// Copies of a tensor that exist while it is handed over, the giver's own among them.
+/// Copies of a tensor that exist while it is handed over, beside the giver's own.
 struct Copies {
-  double device = 1, host = 0;
-  unsigned moves_over_bus = 0;  ///< between host and device, one after the other
+  unsigned device_of_reader = 0;          ///< in each reader's device memory
+  unsigned host = 0, host_of_reader = 0;  ///< in host memory: in all, and for each reader
+  unsigned moves_over_bus = 0;            ///< between host and device, one after the other
 };
 
 struct Entry {

@@ -68,16 +68,16 @@ class RedisTaker final : public Taker {
   std::map<unsigned, redis::Reply> replies_;
 };
 
-const WayRegistration registered("redis_value",
-                                 {.description = "its bytes as a value in Redis, by the host's memory on both sides",
-                                  .copies = {.device = 2, .host = 3, .moves_over_bus = 2},
-                                  .needs_redis = true,
-                                  .refuse =
-                                      [](const Setting& setting) {
-                                        return setting.bytes > kMostBytes ? "a value in Redis has at most 512 MiB" : "";
-                                      },
-                                  .giver = make<Giver, RedisGiver>,
-                                  .taker = make<Taker, RedisTaker>});
+const WayRegistration registered(
+    "redis_value", {.description = "its bytes as a value in Redis, by the host's memory on both sides",
+                    .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
+                    .needs_redis = true,
+                    .refuse =
+                        [](const Setting& setting) {
+                          return setting.bytes > kMostBytes ? "a value in Redis has at most 512 MiB" : "";
+                        },
+                    .giver = make<Giver, RedisGiver>,
+                    .taker = make<Taker, RedisTaker>});
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -5,7 +5,7 @@ namespace {
 
 const WayRegistration registered("shm_pinned",
                                  {.description = "host memory that both map and pin, by copies of the engines",
-                                  .copies = {.device = 2, .host = 1, .moves_over_bus = 2},
+                                  .copies = {.device_of_reader = 1, .host = 1, .moves_over_bus = 2},
                                   .giver = make<Giver, ShmGiver<true>>,
                                   .taker = make<Taker, ShmTaker<true>>});
 

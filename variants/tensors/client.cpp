@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <unordered_map>
 
 #include "common/error.hpp"
@@ -120,9 +121,12 @@ struct Tensor::Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (getpid() != session->process)
-      return;  // a fork's copy: the lease is not its own, and a lock may be held for ever
-    session->memory->settle();
+    // A fork's copy: the lease is not its own, a lock may be held for ever, and a GPU's calls are not for it. Or nobody
+    // can say whether the GPU still uses the memory. Then all is kept, and the lease ends with the process.
+    if (getpid() != session->process || !session->memory->settle()) {
+      new auto(std::tuple(std::move(session), std::move(mapping), std::move(part)));
+      return;
+    }
     const std::lock_guard lock(session->mutex);
     mapping.reset();  // before the daemon hears that it may free it
     const auto own = session->held.find(about.generation);
@@ -173,13 +177,14 @@ bool Tensor::deleted() const { return words().generation.load(std::memory_order_
 bool Tensor::sealed() const { return words().sealed.load(std::memory_order_acquire) != 0; }
 std::uint64_t Tensor::version() const { return words().done.load(std::memory_order_acquire); }
 
-void Tensor::publish() {
+std::uint64_t Tensor::publish() {
   TensorWords& own = words();
   const std::uint64_t next = next_version();
   own.begun.store(next, std::memory_order_relaxed);
   own.done.store(next, std::memory_order_seq_cst);
   own.wake.fetch_add(1, std::memory_order_seq_cst);
   if (own.waiters.load(std::memory_order_seq_cst) != 0) futex_wake_all(own.wake);
+  return next;
 }
 
 bool Tensor::wait_for(std::uint64_t version, std::chrono::nanoseconds limit) const {
@@ -211,6 +216,9 @@ std::uint64_t Tensor::publish_on(void* stream) {
 }
 
 void Tensor::wait_on(void* stream, std::uint64_t version) const {
+  // What this process publishes behind that is a later version.
+  for (std::uint64_t known = held_->queued; known < version && !held_->queued.compare_exchange_weak(known, version);) {
+  }
   held_->session->memory->await_word(stream, held_->place_of(words().done), version);
 }
 
@@ -291,9 +299,9 @@ struct Store::State {
         with->keep(answer, about);
         made = std::make_shared<Tensor::Held>(with, answer.at("lease"), std::move(about));
       } catch (...) {
-        // The daemon believes that this process has what it could not map: it must begin anew, and let go of the lease.
+        // The daemon believes that this process has what it could not map: what comes next must be by a new connection.
+        // The old one stays as long as tensors leased by it.
         with->broken = true;
-        shutdown(with->socket.get(), SHUT_RDWR);
         throw;
       }
     }
@@ -304,9 +312,10 @@ struct Store::State {
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
+    std::shared_ptr<Tensor::Held> held;  // ends after the lock: it may wait for the GPU
     const std::lock_guard lock(mutex);
     const auto found = names.find(name);
-    auto held = found == names.end() ? nullptr : found->second.lock();
+    if (found != names.end()) held = found->second.lock();
     const bool fresh = held && held->session == with &&
                        held->words->generation.load(std::memory_order_acquire) == held->about.generation;
     return fresh ? held : nullptr;

@@ -49,9 +49,11 @@ void CudaMemory::copy(void* to, const void* from, std::size_t bytes) {
   check(cudaStreamSynchronize(cudaStreamPerThread), "copying a tensor");
 }
 
-void CudaMemory::settle() noexcept {
+bool CudaMemory::settle() noexcept {
   const OnDevice on(gpus_.user);
-  cudaDeviceSynchronize();  // a context that is broken has no work left; its next call says so
+  if (cudaDeviceSynchronize() == cudaSuccess) return true;
+  cudaGetLastError();  // it would be told by the user's next launch; what breaks a context is told again
+  return false;
 }
 
 /// Parts of the board that the GPU reaches, registered when a stream first needs them, until this ends.
@@ -73,7 +75,10 @@ CUdeviceptr CudaMemory::address_of(const WordPlace& place) {
     check(cudaHostRegister(place.part, place.part_bytes, cudaHostRegisterMapped | cudaHostRegisterPortable),
           "cudaHostRegister");
     void* address = nullptr;
-    check(cudaHostGetDevicePointer(&address, place.part, 0), "cudaHostGetDevicePointer");
+    if (const cudaError_t error = cudaHostGetDevicePointer(&address, place.part, 0); error != cudaSuccess) {
+      cudaHostUnregister(place.part);
+      check(error, "cudaHostGetDevicePointer");
+    }
     found = words_->parts.emplace(place.part, reinterpret_cast<CUdeviceptr>(address)).first;
   }
   return found->second + place.offset;

@@ -98,7 +98,7 @@ class CudaMemory : public ChunkMemory {
   int cuda_index() const override { return gpus_.owner; }
   std::size_t granularity() const override { return std::size_t{2} << 20; }
   void copy(void* to, const void* from, std::size_t bytes) override;
-  void settle() noexcept override;
+  bool settle() noexcept override;
   void write_word(void* stream, const WordPlace&, std::uint64_t value) override;
   void await_word(void* stream, const WordPlace&, std::uint64_t least) override;
 

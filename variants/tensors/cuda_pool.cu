@@ -54,7 +54,7 @@ class PoolChunk final : public CudaChunk {
   void free() {
     const OnDevice on(device_);
     cudaFreeAsync(data_, cudaStreamPerThread);
-    cudaStreamSynchronize(cudaStreamPerThread);  // then the pool gives what is empty back to the GPU
+    cudaStreamSynchronize(cudaStreamPerThread);  // then the pool may use it again
   }
   std::shared_ptr<Pool> pool_;
   int descriptor_;

@@ -269,8 +269,9 @@ void Daemon::close_socket(Connection& connection, bool by_us) {
   connection.awaited.clear();
   connection.departing = true;
   connection.until = Clock::now();
-  // Without leases nothing hangs on what the process does.
-  if (table_.client(connection.client).leases.empty()) return;
+  // Without leases, and without shared chunks that it maps, nothing hangs on what the process does.
+  const Client& client = table_.client(connection.client);
+  if (client.leases.empty() && client.chunks.empty()) return;
   // A process that was cut off still maps its tensors, and may write there as long as it lives.
   connection.until = by_us && connection.process ? Clock::time_point::max() : Clock::now() + kGrace;
 }

@@ -78,8 +78,9 @@ class ChunkMemory {
   virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t bytes) = 0;
   /// Between this memory and the host's, either way; returns when it is done.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  /// Waits for all that this process has asked of the memory's device, before memory is let go.
-  virtual void settle() noexcept {}
+  /// Waits for all that this process has asked of the memory's device, before memory is let go. False where that can't
+  /// be known: while a stream is being captured, or in a context that is broken.
+  virtual bool settle() noexcept { return true; }
   /// In the order of a stream of the device (a cudaStream_t): writes a word once all before it is done; goes on once a
   /// word is `least` or more. Throws BadInput where the memory's device has no streams.
   virtual void write_word(void* stream, const WordPlace&, std::uint64_t value);

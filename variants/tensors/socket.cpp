@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,7 +14,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "common/error.hpp"
@@ -154,7 +154,10 @@ Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, 
 }
 
 std::chrono::microseconds attention() {
-  static const bool cores_to_spare = std::thread::hardware_concurrency() > kFewCores;
+  static const bool cores_to_spare = [] {
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > static_cast<int>(kFewCores);
+  }();
   return std::chrono::microseconds(cores_to_spare ? 50 : 0);
 }
 

@@ -54,15 +54,18 @@ class FEEDRATE_EXPORT Tensor {
 
   /// Of what was published last; 0: nothing yet, all is zero.
   std::uint64_t version() const;
-  /// Says that what was written is whole: the next version. For one writer at a time, whose writes have ended.
-  void publish();
+  /// Says that what was written is whole: the next version; returns which. For one writer at a time, whose writes have
+  /// ended.
+  std::uint64_t publish();
   /// True once the version is `version` or later; false when it isn't within `limit`.
   bool wait_for(std::uint64_t version, std::chrono::nanoseconds limit) const;
   /// The same in the order of a stream (a cudaStream_t of this process and of the tensor's GPU); the host waits for
   /// nothing. The version is whole once the stream comes there; returns which. Throws BadInput for host memory.
   std::uint64_t publish_on(void* stream);
   /// What is queued on the stream from now on runs once the version is `version` or later. A version that never comes
-  /// holds the stream for ever: wait for one that a writer is known to be at.
+  /// holds the stream for ever, and then nothing of this process lets go of a GPU's tensor, which waits for all of the
+  /// GPU's work. Where the writer is a stream of this process, queue what it does first: streams may share a queue of
+  /// the hardware.
   void wait_on(void* stream, std::uint64_t version) const;
 
   /// For a tensor that is written again and again while others read: its first dimension is 2, and versions lie in
