@@ -22,6 +22,6 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
 void add_dlq(CLI::App& app, Action& action);
 void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_validate(CLI::App& app, Action& action);
-void add_handoff_reader(CLI::App& app, Action& action);  ///< hidden: what the experiment handoff starts
+void add_helper(CLI::App& app, Action& action);  ///< hidden: what experiments start
 
 }  // namespace feedrate

@@ -41,7 +41,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::add_dlq(app, action);
   feedrate::add_store(app, action, arguments);
   feedrate::add_validate(app, action);
-  feedrate::add_handoff_reader(app, action);
+  feedrate::add_helper(app, action);
   feedrate::refuse_unknown_variables(app);
   try {
     std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 takes them from the back

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
+#include "experiments/handoff/own_process.hpp"
 #include "experiments/handoff/own_store.hpp"
 #include "experiments/handoff/reader.hpp"
 #include "experiments/machine/machine_monitor.hpp"
@@ -342,6 +344,17 @@ class Handoff final : public Experiment {
   Rounds::Readers readers_;  // kept from cell to cell
 };
 
+/// In a reader's process.
+int read_for_parent() {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(kOwnSocket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
+    throw BadInput("subcommand", "helper", "what --help lists: this one is the experiment handoff's own");
+  }
+  read_tensors(kOwnSocket);
+  return 0;
+}
+
 Json members() {
   Json ways = Json::array();
   for (const auto& [name, entry] : Ways::instance().entries()) {
@@ -379,7 +392,8 @@ const ExperimentRegistration registered(
      .time = "handoff_ns",
      .make = [](Session& session) { return std::make_unique<Handoff>(session); },
      .threads = [](const Values& values) { return 1 + own_axes().of(values).readers; },
-     .members = members});
+     .members = members,
+     .helper = read_for_parent});
 
 }  // namespace
 }  // namespace feedrate::handoff

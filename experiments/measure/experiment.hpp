@@ -89,6 +89,8 @@ struct ExperimentEntry {
   /// Its members for the catalogue, by kind ("queues"): an array of objects with `name`, `description`, `unavailable`,
   /// `axes` and what else there is to say.
   std::function<Json()> members = [] { return Json(Json::object()); };
+  /// What a process does that the experiment starts beside its own, as `feedrate helper EXPERIMENT`; its exit code.
+  std::function<int()> helper = {};
   /// Names the floors that its members measure, in a list that measures nothing.
   std::function<void(FloorList&)> name_floors = [](FloorList&) {};
 };

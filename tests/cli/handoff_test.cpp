@@ -25,7 +25,7 @@ class HandoffCommand : public testing::Test {
   }
   /// Of this process alone: other tests run beside this one.
   static std::vector<pid_t> readers_of(pid_t parent) {
-    std::vector<pid_t> found = processes_naming("handoff-reader");
+    std::vector<pid_t> found = processes_naming(std::string("helper\0handoff", 14));
     std::erase_if(found, [parent](pid_t reader) {
       const std::string status = read_text("/proc/" + std::to_string(reader) + "/status");
       return status.find("PPid:\t" + std::to_string(parent) + "\n") == std::string::npos;
@@ -104,7 +104,7 @@ TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
 }
 
 TEST_F(HandoffCommand, AReaderOutOfPlaceSaysSo) {
-  const Outcome outcome = place_.run({"handoff-reader"});
+  const Outcome outcome = place_.run({"helper", "handoff"});
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.err.find("this one is the experiment handoff's own"), std::string::npos) << outcome.err;
 }
