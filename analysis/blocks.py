@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import answer, plain, sections, stats
-from .document import Table, markdown, markdown_table, without_links
+from .document import Block, Table, markdown, markdown_table, without_links
 from .errors import BadInput
 from .figures import links, pngs
 from .files import write_all
@@ -20,6 +20,9 @@ from .feeding.plots import transfers as drawn_transfers
 from .feeding.ring.block import ring_text
 from .feeding.ring.pair import pair_text
 from .feeding.story import headline_note
+from .handoff import story as handoff
+from .handoff.plots import by_size
+from .handoff.plots import several as drawn_several
 from .overlap import axes as overlap_axes
 from .overlap import story as overlap
 from .overlap.plots import by_axis, by_strategy
@@ -33,7 +36,7 @@ def write_figures(directory: str, out: str) -> list[Path]:
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
     if not contents:
-        raise BadInput("DIR", directory, "holds rows of no experiment with figures", "rows of feeding or overlap")
+        raise BadInput("DIR", directory, "holds rows of no experiment with figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
 
 
@@ -165,6 +168,19 @@ def _along_block(axis: overlap_axes.Axis) -> Callable[[str, Path, str | None], s
     return make
 
 
+def _handoff_block(
+    make: Callable[[Results], list[Block]], lacks: str, drawn: tuple = ()
+) -> Callable[[str, Path, str | None], str]:
+    """A part of what the report says of hand-offs, with its figures."""
+
+    def block(directory: str, readme: Path, figures: str | None) -> str:
+        results = load([directory], experiment="handoff")
+        parts = _of([markdown(one) for one in make(results)], directory, lacks, "rows of `handoff`")
+        return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn)])
+
+    return block
+
+
 def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
     """A block's text, which there must be."""
     if not parts:
@@ -188,4 +204,10 @@ BLOCKS = {
     "by_depth": _along_block(overlap_axes.DEPTH),
     "by_item": _along_block(overlap_axes.ITEM),
     "by_balance": _along_block(overlap_axes.BALANCE),
+    "cheapest": _handoff_block(handoff.cheapest_blocks, "holds no row of handoff that counts", by_size.ALL),
+    "ways": _handoff_block(handoff.ways_blocks, "holds no row of handoff that counts"),
+    "two_gpus": _handoff_block(handoff.two_gpus_blocks, "holds no row of handoff to another GPU that counts"),
+    "several": _handoff_block(
+        handoff.several_blocks, "holds no way with two numbers of tensors or readers", (drawn_several,)
+    ),
 }

@@ -162,7 +162,8 @@ def parser() -> argparse.ArgumentParser:
         "point (of any experiment); of feeding what is best for which messages, the figures and headlines, the GPU ring's tables, what one pair of threads carries, how open loads went up to "
         "saturation, which queue keeps which bound, what delivery guarantees cost, which transfer "
         "is best for which payload and batch, what holding batches back does; of overlap what each strategy makes of a "
-        "pipeline, and how that changes by depth, item size and balance",
+        "pipeline, and how that changes by depth, item size and balance; of handoff the cheapest way by size, what "
+        "each way costs, what is cheapest to another GPU, and what moves of several tensors or to several readers",
     )
     readme.add_argument("--figures", metavar="DIR", help="where the PNGs lie that the block shows (default: DIR)")
     readme.add_argument("--check", action="store_true", help="write nothing; exit 1 if the block would change")

@@ -154,6 +154,8 @@ _PLAIN = {
     "redis_bytes_per_second": "Redis bytes",
     "copy_launch_copy_ns": "copy, launch, copy",
     "mapped_launch_sync_ns": "launch on mapped memory",
+    "bytes/copy_engine_d2h": "the bytes to the host",
+    "bytes/copy_engine_h2d": "the bytes to the device",
 }
 _ACRONYMS = {"redis": "Redis", "sm": "SM"}
 _COUNTS = {"2": "two", "3": "three", "4": "four"}

@@ -67,6 +67,15 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
+def panels(count: int, width: float, height: float, narrow: bool, **options) -> tuple[Figure, list[Axes]]:
+    """Panels beside each other, or on a phone below each other; size of one in inches."""
+    if not narrow:
+        return new_figure(width * count, height, columns=count, **options)
+    figure, axes = new_figure(NARROW, height * count * STACKED, rows=count, **options)
+    figure.set_layout_engine("tight")
+    return figure, axes
+
+
 def log_axis(axis, formatter) -> None:
     """Decades on a logarithmic axis, written in the reader's units."""
     short = units.tick(formatter)

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 
 from ... import tables
 from ...load import Results
-from ...plots.style import Drawing, shared_legend
+from ...plots.style import Drawing, panels, shared_legend
 from .. import axes as known
 from .. import points as overlap
-from .styles import EDGE, LEAST, clipped, look, panels, reach
+from .styles import EDGE, LEAST, clipped, look, reach
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 
 from ... import tables
 from ...load import Results
-from ...plots.style import Drawing
+from ...plots.style import Drawing, panels
 from .. import points as overlap
 from .. import strategies
-from .styles import EDGE, LEAST, clipped, look, panels, reach
+from .styles import EDGE, LEAST, clipped, look, reach
 
 NAME, TITLE = "overlap_strategies", "Overlap efficiency by strategy"
 # Which column, how far from the line's middle, and whether the mark is filled.

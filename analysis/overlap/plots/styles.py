@@ -2,10 +2,6 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from ...plots.style import NARROW, STACKED, new_figure
 
 LOOKS = {
     "serial": ("#7F7F7F", "x"),
@@ -25,15 +21,6 @@ LEAST = -0.5  # what is below is drawn here, with its value: a strategy that los
 
 def look(strategy: str) -> tuple[str, str]:
     return LOOKS.get(strategy, OTHER)
-
-
-def panels(count: int, width: float, height: float, narrow: bool, **options) -> tuple[Figure, list[Axes]]:
-    """Panels beside each other, or on a phone below each other; size of one in inches."""
-    if not narrow:
-        return new_figure(width * count, height, columns=count, **options)
-    figure, axes = new_figure(NARROW, height * count * STACKED, rows=count)
-    figure.set_layout_engine("tight")
-    return figure, axes
 
 
 def reach(point: pd.Series, column: str) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""What the report says of the experiment `handoff`: the cheapest way to another process, by size."""

@@ -1,0 +1,100 @@
+"""Sentences: which way is cheapest, from which size on another one is, and what it costs to move the bytes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .. import units
+from ..load import Results
+from . import points as handoff
+from .cheapest import Place
+
+USES = {"cached": "Tensors that the readers have had before (cached)", "first": "New tensors (first)"}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring sizes, and the ways that are cheapest, or not told apart from the cheapest, at all of them."""
+
+    ways: list[str]
+    places: list[Place]
+
+    @property
+    def clear(self) -> bool:
+        return all(place.clear for place in self.places)
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing is told apart at any of these sizes."""
+        return all(len(place.alike) == len(place.ranked) > 1 for place in self.places)
+
+
+def stretches(places: Iterable[Place]) -> list[Stretch]:
+    """Of one use, by size. A stretch goes on as long as one of its ways is still among the cheapest: what noise alone
+    ranks otherwise is no change."""
+    found: list[Stretch] = []
+    for place in places:
+        shared = [way for way in found[-1].ways if way in place.alike] if found else []
+        if shared:
+            found[-1] = Stretch(shared, [*found[-1].places, place])
+        else:
+            found.append(Stretch(place.alike, [place]))
+    return found
+
+
+def sentences(results: Results, found: Sequence[Place]) -> list[str]:
+    """An entry a use. Sizes at which not all ways were asked for are left out: another one may be cheaper there."""
+    told = []
+    for use in dict.fromkeys(place.use for place in found):
+        some = [place for place in found if place.use == use and place.complete]
+        parts = [_said(stretch) for stretch in stretches(some)]
+        parts += [moved] if (moved := _moved(results, some)) else []
+        told += [f"{USES.get(use, use)}: {' '.join(parts)}"] if parts else []
+    return told
+
+
+def _said(stretch: Stretch) -> str:
+    first = stretch.places[0]
+    at = _range([place.size for place in stretch.places])
+    if len(first.ranked) == 1 and all(place.second is None for place in stretch.places):
+        return f"Only {first.best['variant']} was measured {at}."
+    if stretch.open:
+        return f"No way is told apart from the others {at}."
+    names = listed(sorted(stretch.ways, key=handoff.place))
+    doubt = "" if stretch.clear else ", or not told apart from the cheapest"
+    return f"{names} {'are' if len(stretch.ways) > 1 else 'is'} cheapest {at}{doubt}."
+
+
+def _range(sizes: list[int]) -> str:
+    if len(sizes) == 1:
+        return f"at {units.size(sizes[0])}"
+    return f"from {units.size(sizes[0])} to {units.size(sizes[-1])}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _moved(results: Results, places: list[Place]) -> str:
+    """What the best way that moves the bytes over the bus takes, at the smallest and the largest size at which one was
+    measured beside one that moves none. Empty where there is no such size."""
+    moving = {one["name"] for one in results.experiment.members.get("way", ()) if one.get("moves_over_bus", 0)}
+    told = [(place.size, *pair) for place in places if (pair := _pair(place, moving))]
+    if not told:
+        return ""
+    ends = [told[0], *told[-1:]] if len(told) > 1 else told
+    parts = [
+        f"{units.ratio(mover[handoff.TIME] / other[handoff.TIME])} times as long at {units.size(size)} "
+        f"({mover['variant']})"
+        for size, mover, other in ends
+    ]
+    return f"Beside the best way that moves no bytes over the bus, the best that does takes {listed(parts)}."
+
+
+def _pair(place: Place, moving: set[str]) -> tuple[pd.Series, pd.Series] | None:
+    mover = next((point for point in place.ranked if point["way"] in moving), None)
+    other = next((point for point in place.ranked if point["way"] not in moving), None)
+    return None if mover is None or other is None else (mover, other)

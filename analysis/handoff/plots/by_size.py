@@ -1,0 +1,78 @@
+"""The hand-off, and the time until the kernel could start, against the size: a panel a use."""
+
+import textwrap
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ... import tables, units
+from ...load import Results
+from ...plots.style import FLOOR_COLOUR, Drawing, log_axis, panels, shared_legend, value_axis
+from .. import points as handoff
+from .styles import lines
+
+DASHES = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+LABEL = 26  # characters of a legend's line
+MEDIANS = "Medians of the repetitions, whiskers the 95 % interval."
+
+
+@dataclass(frozen=True)
+class BySize:
+    """A figure of one time against the size."""
+
+    NAME: str
+    TITLE: str
+    column: str
+    label: str
+    caption: str
+    floors: bool = False  # whether the rows tell the least possible
+
+    def draw(self, results: Results, narrow: bool) -> Drawing | None:
+        """None where no two sizes were measured."""
+        measured = handoff.read(results)
+        some = handoff.compared(results, measured) if len(measured) else measured
+        if some.empty or some["bytes"].nunique() < 2:
+            return None
+        uses = sorted(some["use"].unique(), key=handoff.use_place)
+        figure, axes = panels(len(uses), 5.6, 4.8, narrow, sharey=True)
+        for one, use in zip(axes, uses):
+            self._panel(one, some[some["use"] == use])
+            told = tables.place(results, some.iloc[0], handoff.told_axes(results))
+            one.set_title(f"{use}\n{told}", loc="left", fontsize=10.5)
+        shared_legend(figure, axes, below=narrow)
+        return Drawing(self.NAME, self.TITLE, f"{self.caption} {MEDIANS}", figure)
+
+    def _panel(self, axes: Axes, some: pd.DataFrame) -> None:
+        axes.set_yscale("log")
+        lines(axes, some, "bytes", self.column)
+        if self.floors:
+            _floors(axes, some)
+        value_axis(axes, some["bytes"], units.size, "bytes of a tensor")
+        log_axis(axes.yaxis, units.nanoseconds)
+        axes.set_ylabel(self.label)
+        axes.tick_params(labelleft=True)
+
+
+def _floors(axes: Axes, some: pd.DataFrame) -> None:
+    """A line for each floor that ways are set against; what moves bytes has one that grows with them."""
+    told = some[(some["handoff_ns_floor"] != "") & some["least_ns"].notna()]
+    for dash, (name, group) in zip(DASHES, told.groupby("handoff_ns_floor", sort=True)):
+        least = group.groupby("bytes")["least_ns"].median()
+        label = textwrap.fill(f"floor: {units.words(name)}", LABEL)
+        line = {"color": FLOOR_COLOUR, "linestyle": dash, "linewidth": 1.1, "zorder": 1}
+        axes.plot(least.index.to_numpy(), least.to_numpy(), label=label, **line)
+
+
+ALL = (
+    BySize(
+        "handoff_by_size", "Hand-off by size", handoff.TIME, "hand-off, p50",
+        "From when a tensor is written until the reader's kernel has read it. Grey lines are floors: the least that is "
+        "possible by the machine's bare launches and copies.", True,
+    ),
+    BySize(
+        "handoff_start", "Time until the kernel could start, by size", handoff.START, "until start, p50",
+        "From when a tensor is written until the reader's kernel was launched and all before it had ended. The GPU's "
+        "change from one process to the other, and the kernel itself, are no part of it.",
+    ),
+)  # fmt: skip

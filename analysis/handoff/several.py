@@ -1,0 +1,76 @@
+"""What moves where several tensors are handed over at once, or several processes read them."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .. import quoted, stats, tables, units
+from ..document import Table
+from ..load import Results
+from . import points as handoff
+
+AXES = ("tensors", "readers")
+NOTE = (
+    f"{quoted.NOTE} Bytes that all readers have read, over the median of the hand-off; below it the hand-off, until "
+    "the last reader has read the last tensor."
+)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The points along one axis that are equal in all else; each way at two values of it or more."""
+
+    axis: str
+    use: str
+    points: pd.DataFrame
+
+    @property
+    def values(self) -> list[int]:
+        return sorted(self.points[self.axis].unique())
+
+
+def found(results: Results) -> list[Steps]:
+    """By axis and use; nothing where no way was measured at two values."""
+    measured = handoff.read(results)
+    several = []
+    for axis in AXES if len(measured) else ():
+        for use in sorted(measured["use"].unique(), key=handoff.use_place):
+            points = _along(results, measured[measured["use"] == use], axis)
+            if len(points):
+                several.append(Steps(axis, use, points))
+    return several
+
+
+def _along(results: Results, some: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """The fullest group of points that differ in the way and this axis alone."""
+    fixed = ["machine", "bytes", *(one for one in handoff.setting_axes(results) if one != axis)]
+    steps = some.groupby([*fixed, "variant"], dropna=False)[axis].transform("nunique")
+    return handoff.fullest(some[steps > 1], fixed)
+
+
+def where(results: Results, steps: Steps) -> str:
+    told = ["bytes", "use", *(axis for axis in handoff.told_axes(results) if axis != steps.axis)]
+    return tables.place(results, steps.points.iloc[0], told)
+
+
+def table(results: Results, steps: Steps) -> Table:
+    """A line a way, a column a value of the axis."""
+    rows = [
+        [variant, *(_cell(own[own[steps.axis] == value]) for value in steps.values)]
+        for variant, own in steps.points.groupby("variant", sort=False)
+    ]
+    columns = ["way", *(tables.said(results, steps.axis, value) for value in steps.values)]
+    return Table(columns, rows, set(range(1, len(columns))))
+
+
+def _cell(points: pd.DataFrame) -> str:
+    """Of the one point that there is at most."""
+    if points.empty:
+        return units.NOTHING
+    point = points.iloc[0]
+    rate = quoted.figure(units.bytes_per_second, point, handoff.RATE, True)
+    return f"{rate}\n{quoted.figure(units.nanoseconds, point, handoff.TIME, False)}"
+
+
+def note(results: Results) -> str:
+    return " ".join([NOTE, *stats.explained(results)])
