@@ -69,7 +69,7 @@ def with_intervals(
     owner = {row: place for place, members in enumerate(found["members"]) for row in members}
     columns = list(columns)
     values = cells.loc[list(owner), columns].to_numpy(float)
-    adds = np.array([column in linear for column in columns])
+    adds = np.array([column in linear for column in columns], bool)  # of no figure, too
     usable = np.where(np.isfinite(values) & (adds | (values > 0)), values, np.nan)
     scaled = np.where(adds, usable, np.log(np.where(adds, np.nan, usable)))
     groups = pd.DataFrame(scaled, columns=columns).groupby(list(owner.values()))

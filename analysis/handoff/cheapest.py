@@ -53,7 +53,7 @@ def below(first: pd.Series, second: pd.Series) -> bool:
 
 def places(results: Results, to: str = "same") -> list[Place]:
     """In the order of uses and sizes, all at one setting. On another GPU a way competes in each of its reaches."""
-    measured = handoff.read(results, to).dropna(subset=[handoff.TIME])
+    measured = handoff.read(results, to)
     if measured.empty:
         return []
     some = handoff.compared(results, measured)

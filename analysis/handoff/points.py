@@ -15,12 +15,12 @@ _NO_SETTING = ("way", "bytes", "use", "to", "reach")
 
 
 def read(results: Results, to: str = "same") -> pd.DataFrame:
-    """The points that compete, the ways in order. `to`: where the readers compute; times of two GPUs say nothing of
-    those of one."""
+    """The points that compete, the ways in order; none where the catalogue tells no figures. `to`: where the readers
+    compute; times of two GPUs say nothing of those of one."""
     found = stats.points(results)
     if found.empty or TIME not in found:
         return found.iloc[:0]
-    found = found[found["variant"].isin(results.contest) & (found["to"] == to)]
+    found = found[found["variant"].isin(results.contest) & (found["to"] == to) & found[TIME].notna()]
     return found.assign(place=found["way"].map(place)).sort_values(["place", "rank"], kind="stable")
 
 

@@ -6,7 +6,7 @@ import handoff_rows as made
 import pytest
 import rows
 
-from analysis import dark, sections
+from analysis import sections
 from analysis.__main__ import main
 from analysis.document import Bullets
 from analysis.handoff import changes, cheapest, points, several, story, ways
@@ -302,11 +302,9 @@ def test_one_size_is_no_figure_by_size(tmp_path):
     assert draw_all(results(tmp_path, made.cells(FAST, "store"), made.cells(SLOW, "shm_copy"))) == []
 
 
-def test_every_way_looks_otherwise_and_is_known_on_a_dark_screen():
-    looks = [*styles.LOOKS.values(), styles.OTHER]
+def test_every_way_has_a_look_of_its_own():
+    """That looks differ, and what they become on a dark screen: test_new_figures.py."""
     assert set(styles.LOOKS) == set(points.ORDER) and styles.look("torch") == styles.OTHER
-    assert len({colour for colour, _ in looks}) == len({marker for _, marker in looks}) == len(looks)
-    assert {colour for colour, _ in looks} <= set(dark.FIGURES)
 
 
 # --- the report, its blocks in pages, other commands
@@ -326,18 +324,9 @@ def test_nothing_ok_is_still_a_report(tmp_path, undrawn):
     assert "no such GPU" in text and "## The answer" not in text and f"## {story.WAYS}" not in text
 
 
-def test_the_report_is_drawn_for_every_screen(tmp_path):
-    """Not only composed: each figure as PNG, and as SVG in both shapes, in colours that a dark screen exchanges."""
-    directory = made.write(tmp_path / "run", made.sweep(1))
-    report(directory)
-    page = (directory / "report.html").read_text()
-    figures = re.findall(r"<figure .*?</figure>", page, re.DOTALL)
-    assert len(figures) == len(list(directory.glob("handoff_*.png"))) == 3
-    for figure in figures:
-        broad, slim = re.findall(r'<div class="(?:broad|slim)">(?:<svg.*?</svg>)', figure, re.DOTALL)
-        assert float(re.search(r'width="([\d.]+)pt"', slim)[1]) < float(re.search(r'width="([\d.]+)pt"', broad)[1])
-        colours = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", figure))
-        assert len(colours) > 5 and {colour.upper() for colour in colours} <= set(dark.FIGURES)
+def test_a_catalogue_that_lacks_the_experiment_tells_no_figures(tmp_path, undrawn):
+    text = report(rows.write(tmp_path / "run", made.sweep(1), made.catalogue() | {"experiments": []}))
+    assert " ok, 0 invalid" in text and "## The answer" not in text
 
 
 def test_the_blocks_of_the_page_come_from_commands(swept, tmp_path):

@@ -3,6 +3,7 @@ read in both."""
 
 import re
 
+import handoff_rows
 import overlap_rows
 import pytest
 import rows
@@ -14,6 +15,8 @@ from analysis import dark
 from analysis.feeding.plots import timeouts, transfers
 from analysis.feeding.plots.styles import Styles
 from analysis.figures import render
+from analysis.handoff import plots as handoff
+from analysis.handoff.plots import styles as handoff_styles
 from analysis.load import load
 from analysis.overlap import plots as overlap
 from analysis.overlap.plots import styles as overlap_styles
@@ -26,13 +29,14 @@ def drawn(tmp_path_factory) -> dict:
     folder = tmp_path_factory.mktemp("figures")
     some = load([rows.write(folder / "transfers", [*transfer_rows.sweep(2), *transfer_rows.timeouts(2)])])
     other = load([overlap_rows.write(folder / "overlap", overlap_rows.sweep(2))], experiment="overlap")
+    third = load([handoff_rows.write(folder / "handoff", handoff_rows.sweep(2))], experiment="handoff")
     with looks():
         found = [figure.draw(some, Styles(some.cells, True)) for figure in (transfers, timeouts)]
-    return {one.name: one for one in [*found, *overlap.draw_all(other, True)]}
+    return {one.name: one for one in [*found, *overlap.draw_all(other, True), *handoff.draw_all(third, True)]}
 
 
 def test_every_colour_is_exchanged(drawn):
-    assert len(drawn) == 6
+    assert len(drawn) == 9
     for one in render(list(drawn.values()), "slim"):
         colours = set(re.findall(r"(?:fill|stroke)(?:: |=\")(#[0-9a-f]{6})", one.svg))
         assert len(colours) > 2 and {colour.upper() for colour in colours} <= dark.FIGURES.keys(), one.name
@@ -48,6 +52,7 @@ def test_a_cells_text_can_be_read_in_both(colour, ink):
     assert contrast(ink, colour) >= 3 and contrast(ink, dark.FIGURES[colour]) >= 3
 
 
-def test_the_looks_of_strategies_differ():
-    every = [*overlap_styles.LOOKS.values(), overlap_styles.OTHER]
+@pytest.mark.parametrize("styles", [overlap_styles, handoff_styles], ids=["strategies", "ways"])
+def test_the_looks_differ(styles):
+    every = [*styles.LOOKS.values(), styles.OTHER]
     assert len({to_hex(dark.FIGURES[colour]) for colour, _ in every}) == len({marker for _, marker in every}) == len(every)
