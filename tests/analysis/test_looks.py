@@ -35,6 +35,10 @@ def texts(page: str) -> str:
             "two Redis round trips and a copy, launch, copy, once a window",
         ),
         ("window/word_round_trip_ns", "word round trip, once a window"),
+        (
+            "launch_sync_ns+bytes/copy_engine_d2h+bytes/copy_engine_h2d",
+            "a launch sync and the bytes to the host and the bytes to the device",
+        ),
         ("redis_list_push_per_second+redis_list_pop_per_second", "Redis list push and Redis list pop"),
         ("copy_engine_both_bytes_per_second", "copy engine both"),
         ("sm_echo_bytes_per_second", "SM echo"),
