@@ -80,9 +80,10 @@ def listed(names: Sequence[str]) -> str:
 
 def _moved(results: Results, places: list[Place]) -> str:
     """What the best way that moves the bytes over the bus takes, at the smallest and the largest size at which one was
-    measured beside one that moves none. Empty where there is no such size."""
+    measured beside one that moves none. Empty where there is no such size; the CPU device has no bus."""
     moving = {one["name"] for one in results.experiment.members.get("way", ()) if one.get("moves_over_bus", 0)}
-    told = [(place.size, *pair) for place in places if (pair := _pair(place, moving))]
+    on_gpu = [place for place in places if place.best["device"] != "cpu"]
+    told = [(place.size, *pair) for place in on_gpu if (pair := _pair(place, moving))]
     if not told:
         return ""
     ends = [told[0], *told[-1:]] if len(told) > 1 else told

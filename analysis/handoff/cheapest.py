@@ -15,7 +15,7 @@ NOTE = (
     "start: until the last kernel could start. Ratio: how many times as long the runner-up takes, its interval from those of "
     "both. Unclear: the two intervals overlap, or a single repetition has none."
 )
-FEWER = " Where a size names a number of ways, the others were not measured there; the sentences leave it out."
+FEWER = " Where a size names a number of ways, the others were not measured there, and no sentence is about it."
 
 
 @dataclass(frozen=True)

@@ -258,10 +258,10 @@ def test_the_cpu_does_not_compete_with_a_gpu(tmp_path):
 
 
 def test_rows_of_the_cpu_are_marked(tmp_path, undrawn):
-    some = [made.cells(FAST, way, size, device="cpu") for way in ("store", "ipc_memfd") for size in (KI, MI)]
+    some = [made.cells(FAST, way, size, device="cpu") for way in ("store", "shm_copy") for size in (KI, MI)]
     directory = made.write(tmp_path / "run", [row for point in some for row in point])
     text = report(directory)
-    assert text.index(CPU_WARNING) < text.index("100 µs")
+    assert text.index(CPU_WARNING) < text.index("100 µs") and "over the bus" not in text
     for drawing in draw_all(load([directory], experiment="handoff")):
         assert CPU_WARNING.rstrip(".") in drawing.figure.get_suptitle()
     page = tmp_path / "page.md"
