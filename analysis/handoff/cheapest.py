@@ -12,8 +12,8 @@ from . import points as handoff
 COLUMNS = ["use", "size", "cheapest", "hand-off", "until start", "runner-up", "its hand-off", "ratio"]
 NOTE = (
     f"{quoted.NOTE} Hand-off: from when the tensors are written until all readers' kernels have read them. Until "
-    "start: until the last kernel could start. Ratio: how many times as long the runner-up takes, its interval from those of "
-    "both. Unclear: the two intervals overlap, or a single repetition has none."
+    "start: until the last kernel could start. Ratio: how many times as long the runner-up takes, its interval from "
+    "those of both. Unclear: the two intervals overlap, or a single repetition has none."
 )
 FEWER = " Where a size names a number of ways, the others were not measured there, and no sentence is about it."
 
