@@ -8,6 +8,7 @@ import pandas as pd
 from .. import answer, interval, quoted, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
+from ..ranking import Ranking
 
 AUTO = "auto"
 METRIC = "messages_per_second"
@@ -23,7 +24,7 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Ranking):
     """One payload and batch of a queue: its transfers' points, the best first."""
 
     queue: str
@@ -32,14 +33,6 @@ class Place:
     ranked: list[pd.Series]
     auto: pd.Series | None
     chosen: str  # by `auto`; empty where no row tells
-
-    @property
-    def best(self) -> pd.Series:
-        return self.ranked[0]
-
-    @property
-    def second(self) -> pd.Series | None:
-        return self.ranked[1] if len(self.ranked) > 1 else None
 
     @property
     def clear(self) -> bool:

@@ -7,33 +7,26 @@ import pandas as pd
 from .. import interval, quoted, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
+from ..ranking import Ranking
 from . import points as handoff
 
 COLUMNS = ["use", "size", "cheapest", "hand-off", "until start", "runner-up", "its hand-off", "ratio"]
 NOTE = (
     f"{quoted.NOTE} Hand-off: from when the tensors are written until all readers' kernels have read them. Until "
-    "start: until the last kernel could start. Ratio: how many times as long the runner-up takes, its interval from "
+    "start: until each reader's first kernel could start. Ratio: how many times as long the runner-up takes, its interval from "
     "those of both. Unclear: the two intervals overlap, or a single repetition has none."
 )
 FEWER = " Where a size names a number of ways, the others were not measured there, and no sentence is about it."
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Ranking):
     """One use and size: the points of its ways, the fastest first. `complete`: all ways were asked for there."""
 
     use: str
     size: int
     ranked: list[pd.Series]
     complete: bool = True
-
-    @property
-    def best(self) -> pd.Series:
-        return self.ranked[0]
-
-    @property
-    def second(self) -> pd.Series | None:
-        return self.ranked[1] if len(self.ranked) > 1 else None
 
     @property
     def clear(self) -> bool:

@@ -366,4 +366,18 @@ std::unique_ptr<Device> open_device(const std::string& kind, unsigned index) {
   throw BadInput("--device", kind, "cpu (" + reason + ")");
 }
 
+std::optional<unsigned> other_gpu(Device& device) {
+  if (device.kind() == "cpu") return std::nullopt;
+  const std::string taken = device.info().pci_bus;
+  std::optional<unsigned> found;
+  try {
+    for (unsigned index = 0; !found; ++index) {
+      if (open_device("cuda", index)->info().pci_bus != taken) found = index;
+    }
+  } catch (const BadInput&) {  // there are no more
+  }
+  device.use_in_this_thread();
+  return found;
+}
+
 }  // namespace feedrate

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -160,8 +161,8 @@ class Device {
   virtual DeviceInfo info() const = 0;
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
   virtual Buffer allocate_device(std::size_t bytes) = 0;            ///< filled with kPoison
-  /// Host memory that the process has from elsewhere, in whole pages: pinned until the buffer ends, which frees
-  /// nothing.
+  /// Host memory that the process has from elsewhere, from the start of a page on: pinned until the buffer ends, which
+  /// frees nothing.
   virtual Buffer pin(std::byte* data, std::size_t bytes) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
@@ -195,6 +196,8 @@ inline constexpr int kPoison = 0xA5;
 FEEDRATE_EXPORT std::string cuda_unavailable();
 /// `kind` is `cuda`, `cpu` or `auto` (cuda where there is a GPU). Throws BadInput, naming `--device`.
 FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
+/// The first GPU that is not this device, as open_device() counts; none where there is no other, or this is a CPU.
+std::optional<unsigned> other_gpu(Device& device);
 std::string cpu_model();
 
 FEEDRATE_EXPORT std::unique_ptr<Device> open_cpu_device();

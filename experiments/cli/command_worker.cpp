@@ -142,7 +142,7 @@ std::vector<std::string> child_of(std::vector<std::string> words, const std::str
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
   if (options.name.empty()) options.name = default_name();
-  if (options.supervise) return supervise(arguments, child_of(arguments, options.name));
+  if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
   if (!entry.make_broker) throw BadInput("--queue", asked.queue, queues_with_workers());
@@ -151,7 +151,7 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   options.common.device = asked.device;
   asked.window = std::max(asked.window, asked.batch);
   auto session = options.common.session(kStandardExperiment, arguments);
-  reach_redis(*session);
+  session->reach_redis();
   const Resolved resolution = resolve(asked, session->device());
   if (!resolution.impossible.empty()) throw BadInput(resolution.impossible);
 

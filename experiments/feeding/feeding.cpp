@@ -110,14 +110,6 @@ std::string queues_with_workers() {
   return names;
 }
 
-void reach_redis(Session& session) {
-  try {
-    redis::Connection probe(session.redis().url);
-  } catch (const Failure& failure) {
-    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
-  }
-}
-
 Resolution Feeding::resolve(const Values& values) {
   Resolved made = feedrate::resolve(point_of(values), session_.device());
   return {values_of(made.point), std::move(made.impossible), std::move(made.unused)};
@@ -135,7 +127,7 @@ void Feeding::connect(std::span<const Resolution> points) {
   const bool redis = std::ranges::any_of(points, [](const Resolution& each) {
     return each.impossible.empty() && queue_of(point_of(each.values)).uses_redis;
   });
-  if (redis) reach_redis(session_);
+  if (redis) session_.reach_redis();
 }
 
 void Feeding::add_floors(FloorList& floors, std::span<const Resolution> points) {

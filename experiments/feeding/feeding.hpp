@@ -55,7 +55,5 @@ class Feeding final : public Experiment {
 
 /// Of those that another process can serve.
 std::string queues_with_workers();
-/// Connects to Redis once, before anything else is done: BadInput if it can't be.
-void reach_redis(Session&);
 
 }  // namespace feedrate

@@ -3,17 +3,17 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
-#include <thread>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
-#include "experiments/handoff/own_process.hpp"
 #include "experiments/handoff/own_store.hpp"
 #include "experiments/handoff/reader.hpp"
 #include "experiments/machine/machine_monitor.hpp"
 #include "experiments/measure/session.hpp"
+#include "experiments/service/own_executable.hpp"
 #include "kernels/stages/stage_kernel.hpp"
 
 /// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
@@ -46,16 +46,6 @@ const Axes<Options>& own_axes() {
 
 const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
 
-Setting setting_of(const Options& options, unsigned gpu, unsigned other) {
-  Setting setting;
-  setting.device = options.device;
-  setting.bytes = options.bytes;
-  setting.giver_gpu = gpu;
-  setting.taker_gpu = options.to == "other" ? other : gpu;
-  setting.copies_to_peer = options.to == "other" && options.reach == "copy";
-  return setting;
-}
-
 /// What a repetition saw.
 struct Seen {
   Histogram handoff, start, create, destroy;
@@ -70,7 +60,6 @@ class Rounds {
   Rounds(const Options& options, const Setting& setting, Device& device, Readers& readers)
       : options_(options),
         setting_(setting),
-        device_(device),
         giver_(entry_of(options).giver({setting_, device})),
         words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
         sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
@@ -83,7 +72,7 @@ class Rounds {
   }
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
-  /// What a cell that broke off has left: readers end before the memory that they may read.
+  /// After a cell that broke off, tensors are left. The readers end first, since they may still read them.
   ~Rounds() {
     if (places_.empty()) return;
     readers_.clear();
@@ -169,7 +158,6 @@ class Rounds {
 
   const Options options_;
   const Setting setting_;
-  Device& device_;
   std::unique_ptr<Giver> giver_;
   std::uint64_t words_;
   ItemSums sums_;
@@ -200,11 +188,10 @@ class Handoff final : public Experiment {
   }
 
   void connect(std::span<const Resolution> points) override {
-    for (const Resolution& point : points) {
-      if (!point.impossible.empty() || !entry_of(own_axes().of(point.values)).needs_redis) continue;
-      session_.redis();
-      return;
-    }
+    const bool redis = std::ranges::any_of(points, [](const Resolution& point) {
+      return point.impossible.empty() && entry_of(own_axes().of(point.values)).needs_redis;
+    });
+    if (redis) session_.reach_redis();
   }
 
   Measurement measure(const Resolution& cell, const Repetition&) override {
@@ -212,9 +199,10 @@ class Handoff final : public Experiment {
     const Entry& entry = entry_of(options);
     Measurement measured;
     measured.host_threads = 1 + options.readers;
-    Setting setting = setting_of(options, session_.gpu_index(), other_gpu().value_or(0));
+    Setting setting = setting_of(options);
     if (entry.needs_redis) {
       setting.redis = session_.redis().url;
+      setting.redis_shared = session_.redis().shared;
       setting.prefix = session_.redis().own_prefix + ":handoff";
     }
     if (entry.needs_store) {
@@ -249,8 +237,8 @@ class Handoff final : public Experiment {
  private:
   std::string why_impossible(const Options& options) {
     const Entry& entry = entry_of(options);
-    if (options.to == "other" && !other_gpu()) return "this machine has no second GPU";
-    const Setting setting = setting_of(options, session_.gpu_index(), other_gpu().value_or(0));
+    if (options.to == "other" && !other()) return "this machine has no second GPU";
+    const Setting setting = setting_of(options);
     if (entry.refuse) {
       if (auto reason = entry.refuse(setting); !reason.empty()) return reason;
     }
@@ -261,18 +249,18 @@ class Handoff final : public Experiment {
     }
     return "";
   }
-  /// Of the readers, where they use another one than the giver.
-  std::optional<unsigned> other_gpu() {
-    if (looked_for_other_ || session_.device().kind() == "cpu") return other_;
-    looked_for_other_ = true;
-    try {
-      for (unsigned index = 0; !other_; ++index) {
-        if (open_device("cuda", index)->info().pci_bus != session_.device().info().pci_bus) other_ = index;
-      }
-    } catch (const BadInput&) {  // there are no more
-    }
-    session_.device().use_in_this_thread();
-    return other_;
+  std::optional<unsigned> other() {
+    if (!other_) other_ = other_gpu(session_.device());
+    return *other_;
+  }
+  Setting setting_of(const Options& options) {
+    Setting setting;
+    setting.device = options.device;
+    setting.bytes = options.bytes;
+    setting.giver_gpu = session_.gpu_index();
+    setting.taker_gpu = options.to == "other" ? other().value() : setting.giver_gpu;
+    setting.copies_to_peer = options.reach == "copy";
+    return setting;
   }
 
   /// Of as much memory as this point needs; a new one where the last has less.
@@ -317,8 +305,8 @@ class Handoff final : public Experiment {
     if (seen.create.samples() != 0) measured.histograms["create_ns"] = {seen.create, 1};
     if (seen.destroy.samples() != 0) measured.histograms["delete_ns"] = {seen.destroy, 1};
     measured.numbers["bytes_per_second"] = bytes * options.readers / handoff_ns * 1e9;
-    const bool peer_copy = options.to == "other" && options.reach == "copy";
-    measured.cost["device_bytes"] = bytes * (1 + (copies.device_of_reader + (peer_copy ? 1 : 0)) * options.readers);
+    const unsigned of_reader = copies.device_of_reader + (options.reach == "copy" ? 1 : 0);
+    measured.cost["device_bytes"] = bytes * (1 + of_reader * options.readers);
     measured.cost["host_bytes"] = bytes * (copies.host + copies.host_of_reader * options.readers);
     // The least: one kernel of the reader's, after the tensor's way over the bus and back.
     const auto floor = [&](const char* name) {
@@ -338,8 +326,7 @@ class Handoff final : public Experiment {
   }
 
   Session& session_;
-  bool looked_for_other_ = false;
-  std::optional<unsigned> other_;
+  std::optional<std::optional<unsigned>> other_;  // once it was looked for: that takes a context
   std::optional<OwnStore> store_;
   Rounds::Readers readers_;  // kept from cell to cell
 };
@@ -357,10 +344,10 @@ int read_for_parent() {
 
 Json members() {
   Json ways = Json::array();
+  Setting setting;
+  setting.device = open_device("auto")->kind();
+  setting.bytes = 1 << 20;
   for (const auto& [name, entry] : Ways::instance().entries()) {
-    Setting setting;
-    setting.device = open_device("auto")->kind();
-    setting.bytes = 1 << 20;
     ways.push_back({{"name", name},
                     {"description", entry.description},
                     {"unavailable", entry.refuse ? entry.refuse(setting) : ""},

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "common/error.hpp"
-#include "experiments/handoff/own_process.hpp"
+#include "experiments/service/own_executable.hpp"
 #include "feedrate/tensors.hpp"
 
 namespace feedrate::handoff {

@@ -9,9 +9,9 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "experiments/handoff/own_process.hpp"
 #include "experiments/handoff/reader.hpp"
 #include "experiments/handoff/setting_json.hpp"
+#include "experiments/service/own_executable.hpp"
 
 namespace feedrate::handoff {
 namespace {

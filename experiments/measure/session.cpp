@@ -91,6 +91,14 @@ const RedisSettings& Session::redis() {
   return redis_;
 }
 
+void Session::reach_redis() {
+  try {
+    redis::Connection probe(redis().url);
+  } catch (const Failure& failure) {
+    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
+}
+
 void Session::stop_redis() {
   if (!private_redis_) return;
   private_redis_.reset();

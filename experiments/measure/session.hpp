@@ -33,6 +33,8 @@ class Session {
   RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
   /// The server's settings; starts the private server when first asked.
   const RedisSettings& redis();
+  /// Connects to it once, before anything else is done: BadInput if it can't be.
+  void reach_redis();
   /// Whether the user named a server.
   bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
   /// Ends the private server, if there is one; the next `redis()` starts another.

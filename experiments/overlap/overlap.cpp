@@ -108,9 +108,9 @@ class Devices {
 
  private:
   std::unique_ptr<Device> another_gpu() {
-    const std::string taken = first_.info().pci_bus;
-    std::unique_ptr<Device> found;
-    for (unsigned index = 0; !found || found->info().pci_bus == taken; ++index) found = open_device("cuda", index);
+    const auto index = other_gpu(first_);
+    if (!index) throw BadInput("--device", "cuda", "a machine with two GPUs");
+    auto found = open_device("cuda", *index);
     first_.use_in_this_thread();
     return found;
   }

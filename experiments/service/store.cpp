@@ -1,6 +1,7 @@
 #include "experiments/service/store.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <grp.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -47,8 +48,11 @@ void raise_descriptor_limit() {
 }
 
 std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::string& way) {
-  if (device == "cpu") return memfd_memory();
-  return gpu_memory(way, device);
+  const auto ways = gpu_ways();
+  if (!ways.empty() && std::ranges::find(ways, way) == ways.end()) {
+    throw BadInput("--share", way, fmt::format("{}", fmt::join(ways, ", ")));
+  }
+  return device == "cpu" ? memfd_memory() : gpu_memory(way, device);
 }
 
 std::vector<std::string> child_of(std::vector<std::string> words) {
@@ -61,7 +65,7 @@ std::vector<std::string> child_of(std::vector<std::string> words) {
 
 int serve_store(const StoreServiceOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
-  if (options.supervise) return supervise(arguments, child_of(arguments));
+  if (options.supervise) return supervise(child_of(arguments));
   DaemonOptions how{.socket = options.socket};
   if (!options.group.empty()) how.group = group_of(options.group);
   how.memory = parse_count("--memory", options.memory);
@@ -94,8 +98,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   daemon.run(signals.token());
   spdlog::info("store: ended; what processes map stays theirs");
   if (memory->cuda_index() < 0) return 0;
-  // Memory that others map must not be freed by calls of CUDA, which its rules forbid. With the process it goes when
-  // the last of them does.
+  // CUDA forbids to free memory that others still map. When this process ends, the memory stays until they do.
   endpoint.reset();
   list.reset();
   mirror.reset();

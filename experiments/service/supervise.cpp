@@ -10,11 +10,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include "common/error.hpp"
 #include "experiments/measure/session.hpp"
+#include "experiments/service/own_executable.hpp"
 
 namespace feedrate {
 namespace {
@@ -24,21 +24,8 @@ constexpr double kFirstPause = 0.1, kLongestPause = 10;
 constexpr double kLongEnough = 30;  // a child that lived so long begins with the first pause again
 constexpr auto kLook = std::chrono::milliseconds(10);
 
-/// This process's command line in front of the `own` words that it knows: the dynamic loader's, where that was started
-/// to start this executable, as bundles do on a host with an older C library.
-std::vector<std::string> launcher_words(std::size_t own) {
-  std::vector<std::string> all;
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(file, word, '\0');) all.push_back(word);
-  all.resize(all.size() - std::min(all.size(), own));
-  return all;
-}
-
 pid_t start(std::vector<std::string>& words) {
-  std::vector<char*> raw;
-  raw.reserve(words.size() + 1);
-  for (std::string& word : words) raw.push_back(word.data());
-  raw.push_back(nullptr);
+  const std::vector<char*> raw = raw_words(words);
   const pid_t parent = getpid(), child = fork();
   if (child < 0) throw Failure(fmt::format("--supervise: fork: {}", std::strerror(errno)));
   if (child == 0) {
@@ -62,8 +49,8 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-int supervise(const std::vector<std::string>& own, const std::vector<std::string>& child) {
-  std::vector<std::string> words = launcher_words(own.size());
+int supervise(const std::vector<std::string>& child) {
+  std::vector<std::string> words = launcher_words();
   words.insert(words.end(), child.begin(), child.end());
   std::signal(SIGCHLD, SIG_DFL);  // or the child's end could not be asked for
   double pause = kFirstPause;

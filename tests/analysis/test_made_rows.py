@@ -1,4 +1,4 @@
-"""The blocks and figures of `transfers` and `overlap` from rows that `feedrate` itself makes on the CPU device."""
+"""The blocks and figures of `transfers`, `overlap` and `handoff` from rows that `feedrate` itself makes on the CPU device."""
 
 import json
 import os
@@ -38,6 +38,19 @@ OVERLAP = {
         {"name": "strategies", "axes": ITEM | {"strategy": ["serial", "ping_pong", "ring", "graph", "pdl"]}},
         {"name": "balance", "axes": ITEM | {"strategy": ["ping_pong", "ring"], "balance": ["even", "first"]}},
         {"name": "depth", "axes": ITEM | {"strategy": ["ring", "graph"], "depth": [1, 3]}},
+    ],
+}
+HANDOFF = {
+    "name": "handoff",
+    "description": "short",
+    "experiment": "handoff",
+    "run": {"seconds": 0.02, "repetitions": 2},
+    "parts": [
+        {
+            "name": "size",
+            "axes": {"way": ["shm_copy", "ipc_memfd", "ipc_vmm"], "bytes": ["4Ki", "1Mi"], "use": ["cached", "first"]},
+        },
+        {"name": "readers", "axes": {"way": ["shm_copy", "ipc_memfd"], "bytes": "1Mi", "readers": [1, 2]}},
     ],
 }
 
@@ -106,3 +119,25 @@ def test_strategies(overlap):
     best = block(overlap, "best")
     assert "| chain: most items per second<br>item 4 KiB" in best
     assert "| ring | " in block(overlap, "points")
+
+
+@pytest.fixture(scope="module")
+def handoff(executable, tmp_path_factory) -> Path:
+    folder = swept(executable, tmp_path_factory.mktemp("handoff"), HANDOFF)
+    assert main(["figures", str(folder), "--out", str(folder.parent / "figures")]) == 0
+    return folder
+
+
+def test_the_cheapest_hand_off(handoff):
+    text = block(handoff, "cheapest")
+    assert "these are not GPU results" in text and "figures/handoff_by_size.png" in text
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith(("| cached |", "| first |"))]
+    assert [line[1] for line in lines] == ["4 KiB", "1 MiB"] * 2
+    for line in lines:
+        assert {line[2].split("<br>")[0], line[5].split("<br>")[0]} == {"ipc_memfd", "shm_copy"}
+
+
+def test_what_a_hand_off_costs(handoff):
+    text = block(handoff, "ways")
+    assert "| shm_copy | " in text and "| ipc_memfd | " in text and "it shares a GPU's memory" in text
+    assert "figures/handoff_several.png" in block(handoff, "several")

@@ -88,7 +88,6 @@ TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
   const auto run = place_.start(words("ipc_memfd", {"--seconds", "1.5", "--repetitions", "2"}));
   std::vector<pid_t> found;
   ASSERT_TRUE(await([&] { return !(found = readers_of(run->id())).empty(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   for (const pid_t reader : found) kill(reader, SIGKILL);
   run->wait();
   std::vector<std::string> statuses, reasons;

@@ -105,6 +105,12 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "gpu"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--device: 'gpu'"), outcome.err.npos) << outcome.err;
+  if (!tensors::gpu_ways().empty()) {
+    outcome = place_.run({"store", "serve", "--socket", socket(), "--share", "loan"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("--share: 'loan' is not possible; allowed: vmm, pool, legacy"), outcome.err.npos)
+        << outcome.err;
+  }
   outcome = place_.run({"store", "serve", "--socket", socket(), "--group", "nobody's group"});
   EXPECT_NE(outcome.err.find("a group of this machine"), outcome.err.npos) << outcome.err;
   outcome = place_.run({"store", "serve", "--socket", place_.write("file", "x")});

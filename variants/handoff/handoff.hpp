@@ -22,6 +22,7 @@ struct Setting {
   unsigned giver_gpu = 0, taker_gpu = 0;
   bool copies_to_peer = false;  ///< with two GPUs: the taker copies to its own memory what it could read over there
   std::string redis;            ///< a server's URL, for ways that need one
+  bool redis_shared = false;    ///< others use it, too: what is made there must expire
   std::string prefix;           ///< of this run's keys there
   std::string socket;           ///< a tensor store's, for ways that need one
 };

@@ -9,6 +9,12 @@ namespace feedrate::handoff {
 
 inline std::string gpu_name(unsigned index) { return fmt::format("cuda:{}", index); }
 
+/// Bytes of a chunk that holds so many.
+inline std::size_t chunk_bytes(const tensors::ChunkMemory& memory, std::size_t bytes) {
+  const std::size_t unit = memory.granularity();
+  return (bytes + unit - 1) / unit * unit;
+}
+
 /// `Way`: its static memory(setting, user) makes the kind of memory, used by the GPU `user`.
 template <class Way>
 class IpcGiver final : public Giver {
@@ -17,8 +23,7 @@ class IpcGiver final : public Giver {
       : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.giver_gpu)) {}
 
   std::byte* create(unsigned tensor) override {
-    const std::size_t unit = memory_->granularity();
-    auto& chunk = chunks_[tensor] = memory_->make((bytes_ + unit - 1) / unit * unit);
+    auto& chunk = chunks_[tensor] = memory_->make(chunk_bytes(*memory_, bytes_));
     return chunk->data();
   }
   Ticket ticket(unsigned tensor) override { return chunks_.at(tensor)->handle(); }
@@ -37,8 +42,7 @@ class IpcTaker final : public Taker {
       : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.taker_gpu)), copies_(config) {}
 
   void open(unsigned tensor, std::string_view ticket, tensors::Descriptor descriptor) override {
-    const std::size_t unit = memory_->granularity();
-    mapped_[tensor] = memory_->map(std::move(descriptor), ticket, (bytes_ + unit - 1) / unit * unit);
+    mapped_[tensor] = memory_->map(std::move(descriptor), ticket, chunk_bytes(*memory_, bytes_));
   }
   const std::byte* take(unsigned tensor, Stream& stream) override {
     return copies_.reached(tensor, static_cast<const std::byte*>(mapped_.at(tensor)->data()), stream);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "common/redis/connection.hpp"
+#include "common/redis/own_keys.hpp"
 #include "variants/handoff/handoff.hpp"
 
 namespace feedrate::handoff {
@@ -25,7 +26,12 @@ class RedisGiver final : public Giver {
     stream_->copy_to_host(staging_.data(), memory_.of(tensor), setting_.bytes);
     stream_->synchronize();
     const std::string_view value{reinterpret_cast<const char*>(staging_.data()), setting_.bytes};
-    redis_.command({"SET", key_of(setting_, tensor), value});
+    const std::string key = key_of(setting_, tensor);
+    if (setting_.redis_shared) {
+      redis_.command({"SET", key, value, "PX", redis::kLifetimeMs});
+    } else {
+      redis_.command({"SET", key, value});
+    }
   }
   void destroy(unsigned tensor) override {
     redis_.command({"DEL", key_of(setting_, tensor)});

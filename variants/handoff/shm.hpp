@@ -64,13 +64,13 @@ class ShmTaker final : public Taker {
   }
 
  private:
-  Device& device_;
-  std::size_t bytes_;
-  OwnMemory memory_;
   struct Shared {
     std::unique_ptr<tensors::Mapping> mapping;
     Buffer pin;  // ends first
   };
+  Device& device_;
+  std::size_t bytes_;
+  OwnMemory memory_;
   std::map<unsigned, Shared> shared_;
 };
 

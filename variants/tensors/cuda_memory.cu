@@ -7,6 +7,12 @@
 namespace feedrate::tensors {
 namespace {
 
+struct Way {
+  const char* name;
+  std::unique_ptr<ChunkMemory> (*make)(const Gpus&);
+};
+constexpr Way kWays[] = {{"vmm", vmm_memory}, {"pool", pool_memory}, {"legacy", legacy_memory}};
+
 std::string uuid_of(int device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
@@ -105,15 +111,21 @@ CudaMemory::CudaMemory(std::string way, Gpus gpus) : gpus_(std::move(gpus)), way
   words_ = std::make_shared<Words>();
 }
 
-std::vector<std::string> gpu_ways() { return {"vmm", "pool", "legacy"}; }
+std::vector<std::string> gpu_ways() {
+  std::vector<std::string> all;
+  for (const Way& way : kWays) all.emplace_back(way.name);
+  return all;
+}
 
 std::unique_ptr<ChunkMemory> gpu_memory(const std::string& way, const std::string& device, const std::string& user) {
   const int owner = index_of(device);
   const Gpus gpus{owner, user.empty() ? owner : index_of(user), uuid_of(owner)};
-  if (way == "vmm") return vmm_memory(gpus);
-  if (way == "pool") return pool_memory(gpus);
-  if (way == "legacy") return legacy_memory(gpus);
-  throw BadInput("--share", way, "vmm, pool, legacy");
+  std::string names;
+  for (const Way& known : kWays) {
+    if (way == known.name) return known.make(gpus);
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  throw BadInput("--share", way, names);
 }
 
 }  // namespace feedrate::tensors

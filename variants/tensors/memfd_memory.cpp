@@ -100,10 +100,10 @@ Descriptor::~Descriptor() {
 
 std::unique_ptr<ChunkMemory> memfd_memory() { return std::make_unique<MemfdMemory>(); }
 
-std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind, const std::string& user) {
+std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind) {
   if (kind == MemfdMemory().kind()) return memfd_memory();
   if (const auto colon = kind.find(':'); colon != std::string::npos) {
-    return gpu_memory(kind.substr(0, colon), kind.substr(colon + 1), user);
+    return gpu_memory(kind.substr(0, colon), kind.substr(colon + 1));
   }
   throw Failure(fmt::format("this build can't map the store's kind of memory: {}", kind));
 }

@@ -90,13 +90,13 @@ class ChunkMemory {
 /// Host memory: sealed memfds, which nobody can cut short under those who map them.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memfd_memory();
 /// The ways to share a GPU's memory: `vmm` (virtual memory management, a descriptor a chunk), `pool` (an exported
-/// stream-ordered pool), `legacy` (handles of cudaMalloc blocks).
+/// stream-ordered pool), `legacy` (handles of cudaMalloc blocks). None in a build without CUDA.
 FEEDRATE_EXPORT std::vector<std::string> gpu_ways();
 /// A GPU's memory, shared in one of these ways. `device`: `cuda`, `cuda:N`, or a GPU's UUID. `user`: the GPU that uses
 /// what this process maps, if not the same. Throws BadInput naming `--device` or `--share`.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> gpu_memory(const std::string& way, const std::string& device,
                                                         const std::string& user = "");
 /// The same kind of memory as a daemon's, for its clients. Throws Failure for one that this build does not know.
-FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind, const std::string& user = "");
+FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind);
 
 }  // namespace feedrate::tensors

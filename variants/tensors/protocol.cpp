@@ -155,25 +155,6 @@ std::string reply_to_of(std::string_view text) {
   return json.is_object() && json.contains("reply_to") && json["reply_to"].is_string() ? json["reply_to"] : "";
 }
 
-Json to_json(const Description& about) {
-  Json json{{"name", about.name},
-            {"dtype", name_of(about.layout.dtype)},
-            {"shape", about.layout.shape},
-            {"bytes", about.bytes},
-            {"generation", about.generation},
-            {"refcount", about.leases},
-            {"chunk", about.place.chunk},
-            {"offset", about.place.offset},
-            {"taken", about.place.bytes},
-            {"slot", about.slot},
-            {"pinned", about.pinned},
-            {"sealed", about.sealed},
-            {"ctime_ms", about.created_ms}};
-  if (!about.layout.strides.empty()) json["strides"] = about.layout.strides;
-  if (about.expires_ms != 0) json["expires_ms"] = about.expires_ms;
-  return json;
-}
-
 std::string written(const Description& about) {
   std::string text = fmt::format(
       R"({{"name":{},"dtype":"{}","shape":[{}],"bytes":{},"generation":{},"refcount":{},"chunk":{},"offset":{},)"
@@ -185,6 +166,8 @@ std::string written(const Description& about) {
   if (about.expires_ms != 0) text += fmt::format(R"(,"expires_ms":{})", about.expires_ms);
   return text += '}';
 }
+
+Json to_json(const Description& about) { return Json::parse(written(about)); }
 
 Description description_of(const Json& json) {
   try {

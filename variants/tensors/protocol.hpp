@@ -34,9 +34,9 @@ Request parse_request(std::string_view text);
 /// A field of a request that could not be read as a whole; empty where it has none that can be.
 std::string reply_to_of(std::string_view text);
 
-nlohmann::json to_json(const Description&);
-/// The same as text, several times as fast: lists are long.
+/// As JSON: the text alone, which long lists need fast, and parsed.
 std::string written(const Description&);
+nlohmann::json to_json(const Description&);
 /// Throws Failure: what the daemon says must be right.
 Description description_of(const nlohmann::json&);
 

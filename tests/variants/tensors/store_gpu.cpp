@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "common/device/cuda_check.hpp"
+#include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
@@ -17,7 +18,8 @@ constexpr std::size_t kMi = std::size_t{1} << 20;
 /// By each way to share a GPU's memory.
 class GpuStore : public testing::TestWithParam<std::string> {
  protected:
-  GpuStore() {
+  void SetUp() override {
+    if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     daemon_ = place_.start(
         {"store", "serve", "--socket", socket(), "--memory", "1Gi", "--device", "cuda:0", "--share", GetParam()});
     EXPECT_TRUE(await([&] { return daemon_->ended() || daemon_->err().find(" at " + socket()) != std::string::npos; }));

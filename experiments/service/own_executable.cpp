@@ -1,4 +1,4 @@
-#include "experiments/handoff/own_process.hpp"
+#include "experiments/service/own_executable.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,30 +16,31 @@
 
 #include "common/error.hpp"
 
-namespace feedrate::handoff {
-namespace {
+namespace feedrate {
 
-/// The words up to this executable's own name: the dynamic loader's, where that was started to start this executable,
-/// as bundles do on a host with an older C library.
 std::vector<std::string> launcher_words() {
   std::vector<std::string> all;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(file, word, '\0');) {
-    all.push_back(word);
-    if (word == "feedrate" || word.ends_with("/feedrate")) return all;
-  }
-  throw Failure("only the executable feedrate can start itself again");
+  for (std::string word; std::getline(file, word, '\0') && word != program_invocation_name;) all.push_back(word);
+  return all;
 }
 
-}  // namespace
-
-pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
-  std::vector<std::string> words = launcher_words();
-  words.insert(words.end(), arguments.begin(), arguments.end());
+std::vector<char*> raw_words(std::vector<std::string>& words) {
   std::vector<char*> raw;
   raw.reserve(words.size() + 1);
   for (std::string& word : words) raw.push_back(word.data());
   raw.push_back(nullptr);
+  return raw;
+}
+
+pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
+  if (std::string_view(program_invocation_short_name) != "feedrate") {
+    throw Failure("only the executable feedrate can start itself again");
+  }
+  std::vector<std::string> words = launcher_words();
+  words.emplace_back(program_invocation_name);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<char*> raw = raw_words(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (how.socket >= 0) posix_spawn_file_actions_adddup2(&actions, how.socket, kOwnSocket);
@@ -55,7 +56,7 @@ pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how
   pid_t process = -1;
   const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, raw.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw Failure(fmt::format("{} can't be started: {}", words.front(), std::strerror(error)));
+  if (error != 0) throw Failure(fmt::format("{} can't be started: {}", program_invocation_name, std::strerror(error)));
   return process;
 }
 
@@ -74,4 +75,4 @@ void await_end(pid_t process) {
   }
 }
 
-}  // namespace feedrate::handoff
+}  // namespace feedrate

@@ -1,0 +1,18 @@
+"""All figures of an experiment that leaves out those without data."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .. import flags
+from ..load import Results
+from .style import Drawing, looks, mark_cpu
+
+
+def draw_all(figures: Iterable, results: Results, narrow: bool) -> list[Drawing]:
+    """In their order. `figures`: modules or objects with `draw(results, narrow)`. Narrow: for a phone's screen."""
+    with looks():
+        drawings = [drawing for figure in figures if (drawing := figure.draw(results, narrow))]
+        for drawing in drawings:
+            mark_cpu(drawing.figure, results.devices)
+    legend = flags.legend(results.cells)
+    return [replace(drawing, caption=f"{drawing.caption} {legend}".strip()) for drawing in drawings]
