@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include <optional>
+
 #include "common/clock.hpp"
 #include "common/device/device.hpp"
 #include "common/device/device_clock.hpp"
@@ -24,9 +26,9 @@ namespace {
 
 constexpr std::align_val_t kAlignment{4096};
 
-Buffer allocate(std::size_t bytes, int filled_with) {
+Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   auto* data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
-  std::memset(data, filled_with, bytes);
+  if (filled_with) std::memset(data, *filled_with, bytes);
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
@@ -319,7 +321,9 @@ class CpuDevice final : public Device {
     return {cpu_model(), available_cores(), pages * page, "", "", ""};
   }
   Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes, 0); }
-  Buffer allocate_device(std::size_t bytes) override { return allocate(bytes, kPoison); }
+  Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
+    return allocate(bytes, fresh == Fresh::poisoned ? std::optional(kPoison) : std::nullopt);
+  }
   Buffer pin(std::byte* data, std::size_t bytes) override {
     return {data, bytes, [](std::byte*) {}};
   }

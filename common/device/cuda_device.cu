@@ -309,11 +309,12 @@ class CudaDevice final : public Device {
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFreeHost(p); }};
   }
-  Buffer allocate_device(std::size_t bytes) override {
+  Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
     refuse_while_resident();
     void* data = nullptr;
     check(cudaMalloc(&data, bytes), "cudaMalloc");
     Buffer buffer{static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
+    if (fresh == Fresh::as_is) return buffer;
     check(cudaMemset(data, kPoison, bytes), "cudaMemset");
     check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for it
     return buffer;

@@ -152,6 +152,9 @@ struct DeviceInfo {
   std::string cuda_driver, cuda_runtime;  ///< "13.0"; empty on the CPU
 };
 
+/// What fresh device memory holds: kPoison in each byte, or what was there before, where filling it would be timed.
+enum class Fresh { poisoned, as_is };
+
 /// Where work runs: `cuda`, one-to-one over the runtime, or `cpu`, which keeps the same order and asynchrony with
 /// threads. Transfers and floors are written once against it.
 class Device {
@@ -160,7 +163,7 @@ class Device {
   virtual std::string_view kind() const = 0;
   virtual DeviceInfo info() const = 0;
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
-  virtual Buffer allocate_device(std::size_t bytes) = 0;            ///< filled with kPoison
+  virtual Buffer allocate_device(std::size_t bytes, Fresh = Fresh::poisoned) = 0;
   /// Host memory that the process has from elsewhere, from the start of a page on: pinned until the buffer ends, which
   /// frees nothing.
   virtual Buffer pin(std::byte* data, std::size_t bytes) = 0;

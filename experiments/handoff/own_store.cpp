@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -21,7 +22,8 @@ OwnStore::OwnStore(const std::string& device, std::size_t bytes)
   constexpr auto kPatience = std::chrono::seconds(30);
   if (mkdtemp(folder_.data()) == nullptr) throw Failure(fmt::format("no folder can be made like {}", folder_));
   socket_ = folder_ + "/store.sock";
-  process_ = start_own({"store", "serve", "--socket", socket_, "--device", device, "--memory", std::to_string(bytes)},
+  process_ = start_own({"store", "serve", "--socket", socket_, "--device", device, "--memory", std::to_string(bytes),
+                        "--parent", std::to_string(getpid())},
                        {.log = folder_ + "/log"});
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (true) {

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 #include <grp.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 
@@ -55,6 +57,12 @@ std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::str
   return device == "cpu" ? memfd_memory() : gpu_memory(way, device);
 }
 
+/// SIGTERM when the process that started this one ends, however it does.
+void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) throw BadInput("--parent", std::to_string(parent), "the process that starts this one");
+}
+
 std::vector<std::string> child_of(std::vector<std::string> words) {
   std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
   words.emplace_back("--supervise=false");
@@ -65,6 +73,10 @@ std::vector<std::string> child_of(std::vector<std::string> words) {
 
 int serve_store(const StoreServiceOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
+  if (options.parent != 0) {
+    if (options.supervise) throw BadInput("--parent", std::to_string(options.parent), "0 beside --supervise");
+    end_with(options.parent);
+  }
   if (options.supervise) return supervise(child_of(arguments));
   DaemonOptions how{.socket = options.socket};
   if (!options.group.empty()) how.group = group_of(options.group);

@@ -1,4 +1,6 @@
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@ struct StoreServiceOptions {
   std::string redis, prefix, list = "tensor_lifecycle";
   std::string metrics, log = "text";
   bool supervise = false;
+  pid_t parent = 0;  ///< 0: any
 };
 
 /// Serves until SIGINT or SIGTERM. Returns the exit code. Throws BadInput, Failure.

@@ -102,6 +102,24 @@ TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
   EXPECT_EQ(statuses.back(), "ok") << reasons.back();
 }
 
+TEST_F(HandoffCommand, AKilledRunLeavesNoProcess) {
+  const auto run = place_.start(words("store", {"--seconds", "60"}));
+  const std::string parent = "--parent" + std::string(1, '\0') + std::to_string(run->id());
+  const auto others = [&] {
+    auto found = processes_naming(parent);
+    for (const pid_t reader : readers_of(run->id())) found.push_back(reader);
+    return found;
+  };
+  std::vector<pid_t> found;
+  ASSERT_TRUE(await([&] { return (found = others()).size() == 2; })) << run->err();
+  run->signal(SIGKILL);
+  run->wait();
+  for (const pid_t one : found) {
+    EXPECT_TRUE(
+        await([&] { return kill(one, 0) != 0 || read_text("/proc/" + std::to_string(one) + "/cmdline").empty(); }));
+  }
+}
+
 TEST_F(HandoffCommand, AReaderOutOfPlaceSaysSo) {
   const Outcome outcome = place_.run({"helper", "handoff"});
   EXPECT_NE(outcome.code, 0);

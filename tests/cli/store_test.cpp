@@ -122,6 +122,16 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   EXPECT_NE(outcome.err.find("no other daemon listens"), outcome.err.npos) << outcome.err;
 }
 
+TEST_F(StoreCommand, EndsWithTheProcessThatItIsToldToEndWith) {
+  for (const Words& more : {Words{"--parent", "1"}, Words{"--parent", std::to_string(getpid()), "--supervise"}}) {
+    Words words{"store", "serve", "--socket", socket()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = place_.run(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("--parent: '" + more[1] + "'"), outcome.err.npos) << outcome.err;
+  }
+}
+
 TEST_F(StoreCommand, ASignalEndsItCleanly) {
   const auto daemon = serve({"--log", "json"});
   Store store(socket());

@@ -62,7 +62,7 @@ class DeviceAround : public Device {
   std::string_view kind() const override { return device_->kind(); }
   DeviceInfo info() const override { return device_->info(); }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override { return device_->allocate_host(bytes, memory); }
-  Buffer allocate_device(std::size_t bytes) override { return device_->allocate_device(bytes); }
+  Buffer allocate_device(std::size_t bytes, Fresh fresh) override { return device_->allocate_device(bytes, fresh); }
   Buffer pin(std::byte* data, std::size_t bytes) override { return device_->pin(data, bytes); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<StreamAround>(device_->stream()); }
   std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }

