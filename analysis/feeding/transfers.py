@@ -74,6 +74,8 @@ def _found(results: Results) -> pd.DataFrame:
         measured.setdefault((queue, transfer, payload), set()).add(batch)
     tried: dict[tuple, set] = {}
     for one in results.tried:
+        if one["batch"] == one.get("window"):
+            continue  # a batch holds no more than may be outstanding: it may have been given larger
         tried.setdefault((one["queue"], one["transfer"], one["payload_bytes"]), set()).add(one["batch"])
     given = {variant for variant, batches in tried.items() if batches <= measured.get(variant, set())}
     points = answer.usable(results.closed)

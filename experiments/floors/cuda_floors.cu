@@ -249,6 +249,24 @@ void add_cuda_floors(FloorList& floors, Device& device) {
                        "cudaGraphAddMemcpyNode1D");
                });
              });
+  if (device.copies_in_batches()) {
+    floors.add("batched_copies_per_second", "1/s",
+               "64 B copies by calls of 64, to the device and from it at once, each way", [&] {
+                 constexpr std::size_t kCopies = 64;
+                 const auto to_device = device.stream(), to_host = device.stream();
+                 std::vector<Copy> ins, outs;
+                 for (std::size_t at = 0; at < kCopies * kSmall; at += kSmall) {
+                   ins.push_back({near_in.data() + at, in.data() + at, kSmall});
+                   outs.push_back({out.data() + at, near_out.data() + at, kSmall});
+                 }
+                 return kCopies * per_second(kReadingSeconds, [&] {
+                          to_device->copy_batch(ins, Direction::to_device);
+                          to_host->copy_batch(outs, Direction::to_host);
+                          to_device->synchronize();
+                          to_host->synchronize();
+                        });
+               });
+  }
   floors.add("copy_engine_h2d_bytes_per_second", "bytes/s", "64 MiB copies from pinned memory", [&] {
     return bandwidth([&] {
       copy(near_in.data(), in.data(), kLarge, cudaMemcpyHostToDevice, a);

@@ -64,13 +64,12 @@ def test_pdl_overlaps_no_work(measured):
 
 
 def test_the_host_bounds_strategies_on_streams_with_short_kernels(measured):
-    assert (at(measured, ("ping_pong", "ring"), item_bytes=SMALL)["speedup"] < 1).all()
+    assert (at(measured, ("ping_pong", "ring"), item_bytes=SMALL, pipeline="chain")["speedup"] < 1).all()
     assert (at(measured, ("ping_pong", "ring"), item_bytes=MIDDLE)["speedup"] > 1).all()
-    for size, times_as_fast in ((SMALL, 2), (MIDDLE, 1.5)):
-        for pipeline in ("chain", "copy_process_copy"):
-            ring = at(measured, "ring", item_bytes=size, pipeline=pipeline)["speedup"].iloc[0]
-            others = at(measured, ("graph", "persistent"), item_bytes=size, pipeline=pipeline)["speedup"]
-            assert (others > times_as_fast * ring).all()
+    for size, pipeline, times_as_fast in ((SMALL, "chain", 2), (SMALL, "copy_process_copy", 2), (MIDDLE, "chain", 1)):
+        ring = at(measured, "ring", item_bytes=size, pipeline=pipeline)["speedup"].iloc[0]
+        others = at(measured, ("graph", "persistent"), item_bytes=size, pipeline=pipeline)["speedup"]
+        assert (others > times_as_fast * ring).all()
 
 
 def test_short_stages_beside_each_other_take_the_time_of_three_launches(results, measured):
@@ -85,12 +84,12 @@ def test_short_stages_beside_each_other_take_the_time_of_three_launches(results,
 
 
 def test_there_the_ideal_is_about_what_serial_takes(results, measured):
-    for pipeline in ("chain", "copy_process_copy"):
-        found = times(results, measured, SMALL, pipeline)
-        assert found[along.BESIDE] == pytest.approx(found[along.SERIAL], rel=0.25)
-    some = results.cells[(results.cells["item_bytes"] == SMALL) & (results.cells["status"] == "ok")]
+    found = times(results, measured, SMALL, "chain")
+    assert found[along.BESIDE] == pytest.approx(found[along.SERIAL], rel=0.25)
+    cells = results.cells
+    some = cells[(cells["item_bytes"] == SMALL) & (cells["pipeline"] == "chain") & (cells["status"] == "ok")]
     assert (some["no_saving"].map(len) > 0).mean() > 0.5
-    assert (at(measured, "graph", item_bytes=SMALL)["speedup"] > 1.5).all()
+    assert (at(measured, "graph", item_bytes=SMALL, pipeline="chain")["speedup"] > 2).all()
     assert (at(measured, ("graph", "persistent"), item_bytes=MIDDLE, pipeline="chain")[points.EFFICIENCY] > 1).all()
 
 

@@ -111,6 +111,13 @@ def test_a_batch_that_was_searched_for_is_no_place(tmp_path):
     assert transfers.places(results(tmp_path, *some, tries)) == []
 
 
+def test_a_batch_that_its_window_cut_off_hides_no_place(tmp_path):
+    """No batch holds more than may be outstanding, so a try with a small window has a smaller batch than was given."""
+    some = [made.winner("gather", FAST), made.winner("pinned", SLOW)]
+    tries = [made.tried(made.made(name, 1, batch=8, window=8), 5) for name in ("gather", "pinned")]
+    assert len(transfers.places(results(tmp_path, *some, tries))) == 1
+
+
 def test_a_transfer_whose_repetitions_all_failed_hides_no_other_batch(tmp_path):
     failed = [
         row if "search" in row else rows.spoilt(row, "error", "it broke off", "failed")

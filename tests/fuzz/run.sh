@@ -12,7 +12,7 @@ fi
 tensors=$root/variants/tensors
 case $target in
   tasks) sources=() ;;
-  requests) sources=("$tensors"/{arena,board,memfd_memory,protocol,requests,table,tensor}.cpp) ;;
+  requests) sources=("$tensors"/{arena,board,memfd_memory,no_cuda,protocol,requests,table,tensor}.cpp) ;;
   npy) sources=("$root/experiments/cli/npy.cpp" "$tensors/tensor.cpp") ;;
   *)
     echo "TARGET: '$target' is not possible; allowed: tasks, requests, npy" >&2

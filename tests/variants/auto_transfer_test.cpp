@@ -46,6 +46,14 @@ TEST_F(AutoTransfer, TakesTheOneThatTheFloorsMakeFastest) {
   EXPECT_TRUE(large == "pinned" || large == "batched_copy" || large == "graph") << large;
 }
 
+TEST_F(AutoTransfer, KnowsThatACallOfManyCopiesMakesEachByItself) {
+  Floors floors = kFloors;
+  floors["batched_copies_per_second"] = 1e6;
+  EXPECT_EQ(chosen(64, 1, 1024, floors)["transfer"], "gather");
+  EXPECT_EQ(chosen(64, 16, 1024, floors)["transfer"], "gather");
+  EXPECT_NE(chosen(1 << 20, 16, 256, floors)["transfer"], "gather");
+}
+
 TEST_F(AutoTransfer, SaysWhy) {
   const std::string why = chosen(64, 1, 1)["transfer-why"];
   EXPECT_TRUE(why.starts_with("by the floors 8.70")) << why;

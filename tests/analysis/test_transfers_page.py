@@ -1,0 +1,90 @@
+"""What the page of transfers says in words, of the rows that its tables are made of: a sentence that new rows do not bear
+out must be written anew."""
+
+import pandas as pd
+import pytest
+from conftest import ROOT
+
+from analysis import answer
+from analysis.feeding import timeouts, transfers
+from analysis.load import load
+
+RATE = transfers.METRIC
+KI, MI = 1 << 10, 1 << 20
+
+
+@pytest.fixture(scope="module")
+def results():
+    return load([str(ROOT / "results/reference/h200/transfers")])
+
+
+@pytest.fixture(scope="module")
+def ranked(results) -> dict[tuple[int, int], dict[str, pd.Series]]:
+    """The transfers at each payload and batch, by name, the best first."""
+    found = {}
+    for place in transfers.places(results):
+        both = [*place.ranked, *([] if place.auto is None else [place.auto])]
+        found[place.payload, place.batch] = {point["transfer"]: point for point in both}
+    return found
+
+
+@pytest.fixture(scope="module")
+def points(results) -> pd.DataFrame:
+    return answer.usable(results.closed)
+
+
+def rates(points: dict[str, pd.Series]) -> dict[str, float]:
+    return {name: point[RATE] for name, point in points.items()}
+
+
+def test_one_operation_must_serve_many_small_messages(ranked):
+    some = rates(ranked[64, 1])
+    assert next(iter(some)) == "gather"
+    assert some["gather"] == pytest.approx(8 * max(rate for name, rate in some.items() if name != "gather"), rel=0.1)
+
+
+def test_with_large_batches_the_difference_is_small(ranked):
+    some = rates(ranked[64, 256])
+    assert sum(rate > max(some.values()) / 1.5 for name, rate in some.items() if name != "auto") == 4
+
+
+def test_at_64_kib_a_message_can_have_an_operation_of_its_own(ranked):
+    some = {name: rate * 64 * KI for name, rate in rates(ranked[64 * KI, 1]).items()}
+    assert some["graph"] == pytest.approx(35e9, rel=0.02) and ranked[64 * KI, 1]["graph"]["chain"] == "mapped"
+    assert some["batched_copy"] > 0.9 * some["graph"] and some["pinned"] < 0.5 * some["graph"]
+
+
+def test_large_copies_go_several_at_a_time(results, points, ranked):
+    floors = results.floors.set_index("name")["value"]
+    engines = floors["copy_engine_both_bytes_per_second"]
+    assert engines == pytest.approx(50e9, rel=0.02)
+    large = points[(points["touch"] == "stamp") & (points["transfer"] == "batched_copy")]
+    assert set(large["payload_bytes"]) == {MI, 4 * MI}
+    assert (large["bytes_per_second"] > 0.9 * engines).all()
+    assert ranked[MI, 1]["batched_copy"]["bytes_per_second"] < 0.5 * engines < ranked[MI, 1]["auto"]["bytes_per_second"]
+
+
+def test_auto_was_wrong_about_small_messages(results, ranked):
+    for place in transfers.places(results):
+        assert place.chosen == "batched_copy"
+    for where in ((64, 1), (64, 16), (4 * KI, 1)):
+        some = rates(ranked[where])
+        assert 0.05 < some["auto"] / some["gather"] < 0.33
+
+
+def test_a_lone_message_needs_the_fewest_operations(points):
+    lone = points[(points["window"] == 1) & (points["payload_bytes"] == 64)]
+    p50 = {(one["transfer"], one["chain"]): one["p50"] for one in lone.to_dict("records")}
+    graph = next(value for (name, chain), value in p50.items() if (name, chain) == ("graph", "mapped"))
+    mapped = next(value for (name, _), value in p50.items() if name == "mapped")
+    assert min(p50.values()) == graph and graph / mapped == pytest.approx(0.8, abs=0.03)
+
+
+def test_holding_back_costs_what_it_says(results):
+    for line in timeouts.in_order(timeouts.lines(results)):
+        at_once, longest = line.iloc[0], line.iloc[-1]
+        assert (at_once[timeouts.AXIS], longest[timeouts.AXIS]) == (0, 100)
+        if at_once["rate"] > 10e6:
+            continue
+        assert longest["p50"] - at_once["p50"] == pytest.approx(60e3, rel=0.35)
+        assert (line["state"] == timeouts.open_load.SUSTAINED).all()
