@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|beside|needs …`."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
 from .calibration import write_power
 from .faults import write_faults
+from .beside_nsys import write_beside
 from .blocks import BLOCKS, update_readme, write_figures
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
@@ -183,6 +184,18 @@ def parser() -> argparse.ArgumentParser:
         help="only so much of each, from the first work on the GPU on (default: all)",
     )
 
+    beside = commands.add_parser(
+        "beside",
+        help="what Nsight Systems and `feedrate run --trace` say of the same point",
+        description="A table of the mean times of kernels and copies by stream, as both tools have them.",
+    )
+    beside.add_argument("trace", metavar="TRACE.json", help="what `feedrate run --trace` wrote")
+    beside.add_argument(
+        "report", metavar="GPUTRACE.csv", help="what `nsys stats --format csv --report cuda_gpu_trace` wrote"
+    )
+    beside.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- nsys:begin --> and <!-- nsys:end -->")
+    beside.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
+
     ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
     ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
     ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
@@ -252,6 +265,8 @@ def _run(options: argparse.Namespace) -> int:
             return write_ranks(options.found, options.swept, options.page, options.check)
         case "timeline":
             say(str(write_timeline(options.traces, options.out, options.milliseconds)))
+        case "beside":
+            return write_beside(options.trace, options.report, options.page, options.check)
         case "ring":
             return write_ring(options.directory, options.out, options.note, options.check)
     return 0

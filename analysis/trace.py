@@ -2,6 +2,7 @@
 for."""
 
 import json
+import lzma
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +39,23 @@ class Trace:
     length: float  # microseconds, from the first work to the end of the last, also where a window shows less
 
 
+def content(argument: str, file: str, allowed: str = ALLOWED) -> bytes:
+    """A file's bytes, unpacked where its name ends in .xz."""
+    path = Path(file)
+    if not path.is_file():
+        raise BadInput(argument, file, "no such file", allowed)
+    try:
+        return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+    except lzma.LZMAError as error:
+        raise BadInput(argument, file, f"is not what xz wrote ({error})", allowed) from error
+
+
 def read(file: str) -> Trace:
     """Throws BadInput for what is no trace of ours, and for one without work of a GPU."""
     path = Path(file)
-    if not path.is_file():
-        raise BadInput("TRACE", file, "no such file", ALLOWED)
+    packed = content("TRACE", file)
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(packed)
         events, other = document["traceEvents"], document.get("otherData") or {}
         gpu = _process(events, "GPU")
         tracks = _tracks(events, gpu)
@@ -70,7 +81,7 @@ def window(trace: Trace, microseconds: float) -> Trace:
 def _title(params: dict, path: Path) -> str:
     """The strategy and what it is set to; of another experiment the file's name."""
     if "strategy" not in params:
-        return path.stem
+        return path.name.removesuffix(".xz").removesuffix(".json")
     depth = f", depth {params['depth']:g}" if params.get("depth") else ""
     return f"{params['strategy']}{depth}"
 

@@ -19,6 +19,7 @@ PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
 LAUNCH = ROOT / "experiments/launch/README.md"
 TRANSFERS = ROOT / "variants/transfers/README.md"
 OVERLAP = ROOT / "experiments/overlap/README.md"
+TRACES, PROFILING = H200 / "overlap/traces", ROOT / "analysis/profiling.md"
 ANALYSIS = ROOT / "analysis/README.md"
 NOTE = ROOT / "variants/queues/gpu_ring.md"
 GUARANTEES = ROOT / "common/redis/guarantees.md"
@@ -40,6 +41,7 @@ BLOCKS = {
     "prices": ["readme", H200 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H200 / "guarantees/figures"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
+BLOCKS["nsys"] = ["beside", TRACES / "ring.json.xz", TRACES / "ring.gputrace.csv.xz", "--page", PROFILING]
 BLOCKS |= {
     f"overlap: {name}": [
         "readme", H200 / "overlap", OVERLAP, "--block", name, "--figures", H200 / "overlap/figures",

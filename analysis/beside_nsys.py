@@ -1,0 +1,98 @@
+"""What Nsight Systems and `feedrate run --trace` say of the same point, side by side."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from statistics import fmean
+
+from . import units
+from .document import Table, markdown_table
+from .errors import BadInput
+from .files import say
+from .marked import rewrite
+from .trace import content, short
+
+ALLOWED = "what `nsys stats --format csv --report cuda_gpu_trace` wrote (`gputrace` in 2022's versions)"
+COPIES = {"[CUDA memcpy HtoD]": "copy to device", "[CUDA memcpy DtoH]": "copy to host"}
+NOTE = (
+    "Two runs of one point, one under each tool, for only one can have CUPTI. Matched by the stream's number. nsys "
+    "captured all runs of the timed phase, --trace keeps one. Ratio: of the means, --trace over nsys."
+)
+
+Means = dict[tuple[str, str], tuple[int, float]]  # by stream and what ran there: how many, and their mean in ns
+
+
+def text(trace: str, report: str) -> list[str]:
+    """The block's parts. Throws BadInput for files that are none of theirs, and for those that share no stream."""
+    own, theirs = _of_trace(trace), _of_nsys(report)
+    both = [where for where in own if where in theirs]
+    if not both:
+        raise BadInput("GPUTRACE.csv", report, "has no work on the streams of the trace", "a report of the same point")
+    rows = []
+    for where in both:
+        (count, mean), (their_count, their_mean) = own[where], theirs[where]
+        rows.append(
+            [
+                *where,
+                units.number(their_count),
+                units.nanoseconds(their_mean),
+                units.number(count),
+                units.nanoseconds(mean),
+                units.ratio(mean / their_mean),
+            ]
+        )
+    columns = ["stream", "work", "nsys: how many", "nsys: mean", "--trace: how many", "--trace: mean", "ratio"]
+    return [markdown_table(Table(columns, rows, {2, 3, 4, 5, 6})), NOTE]
+
+
+def write_beside(trace: str, report: str, page: str | None, check: bool) -> int:
+    """Prints the table, or rewrites the block `nsys` of a page. Returns the exit code."""
+    if check and page is None:
+        raise BadInput("--check", "", "there is no block to check", "together with --page PAGE.md")
+    made = "\n\n".join(text(trace, report))
+    if page is None:
+        say(made)
+        return 0
+    return rewrite(page, "--page", "nsys", lambda: made, check, trace)
+
+
+def _means(found: Iterable[tuple[str, str, float]]) -> Means:
+    some: dict[tuple[str, str], list[float]] = {}
+    for stream, work, duration_ns in found:
+        some.setdefault((stream, work), []).append(duration_ns)
+    return {where: (len(durations), fmean(durations)) for where, durations in sorted(some.items())}
+
+
+def _of_trace(file: str) -> Means:
+    try:
+        events = json.loads(content("TRACE", file))["traceEvents"]
+        names = {
+            (one["pid"], one["tid"]): one["args"]["name"]
+            for one in events
+            if one["ph"] == "M" and one["name"] == "thread_name"
+        }
+        return _means(
+            (
+                names[one["pid"], one["tid"]].split()[1],
+                short(one["name"]) if one["cat"] == "kernel" else one["name"],
+                1e3 * one["dur"],
+            )
+            for one in events
+            if one["ph"] == "X" and one.get("cat") in ("kernel", "copy")
+        )
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise BadInput("TRACE", file, f"is no timeline ({error!r})", "what `feedrate run --trace` wrote") from error
+
+
+def _of_nsys(file: str) -> Means:
+    try:
+        lines = csv.DictReader(io.StringIO(content("GPUTRACE.csv", file, ALLOWED).decode()))
+        return _means(
+            (one["Strm"], COPIES.get(one["Name"]) or short(one["Name"].replace("<unnamed>", "")), float(duration))
+            for one in lines
+            if (duration := one["Duration (ns)"])
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput("GPUTRACE.csv", file, f"is no such report ({error!r})", ALLOWED) from error
+
