@@ -173,7 +173,8 @@ void add_service(CLI::App& app, StoreServiceOptions& options) {
   add_option(app, "socket", options.socket, "where clients connect; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
   add_option(app, "group", options.group, "a group whose members may connect, beside the store's user and root");
   add_option(app, "device", options.device, "whose memory it is: cpu, cuda:N, or a GPU's UUID");
-  add_option(app, "share", options.share, "how a GPU's memory is shared: vmm, pool, legacy");
+  add_option(app, "share", options.share,
+             "how a GPU's memory is shared: vmm, pool, legacy; auto: whichever is made and mapped fastest here");
   add_option(app, "memory", options.memory, "bytes that the store may have");
   add_option(app, "quota", options.quota, "bytes of tensors that one client may have created; 0: all");
   add_option(app, "most-tensors", options.most_tensors, "tensors")

@@ -21,6 +21,7 @@
 #include "experiments/service/stop_on_signal.hpp"
 #include "experiments/service/store_source.hpp"
 #include "experiments/service/supervise.hpp"
+#include "variants/tensors/choose_way.hpp"
 #include "variants/tensors/daemon.hpp"
 #include "variants/tensors/mirror.hpp"
 
@@ -28,6 +29,8 @@ namespace feedrate {
 namespace {
 
 using namespace tensors;
+
+constexpr auto kAnyWay = "auto";
 
 std::string node_name() {
   std::array<char, 256> host{};
@@ -49,12 +52,33 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Which way to share this GPU's memory takes least. Throws as gpu_memory().
+std::string chosen_way(const std::string& device) {
+  constexpr std::size_t kProbeBytes = std::size_t{64} << 20;
+  std::vector<Candidate> candidates;
+  for (const std::string& way : gpu_ways())
+    candidates.push_back({way, [way, device] { return gpu_memory(way, device); }});
+  const auto costs = measure_ways(candidates, kProbeBytes);
+  const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
+  for (const WayCost& cost : costs) {
+    if (!cost.fault.empty()) {
+      spdlog::warn("store: --share {} can't be: {}", cost.name, cost.fault);
+    } else {
+      spdlog::info("store: --share {}: 64 MiB made in {:.0f} us, mapped in {:.0f} us", cost.name, us(cost.make),
+                   us(cost.map));
+    }
+  }
+  const WayCost* const best = cheapest(costs);
+  return best != nullptr ? best->name : gpu_ways().front();  // which then says itself why it can't be
+}
+
 std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::string& way) {
   const auto ways = gpu_ways();
-  if (!ways.empty() && std::ranges::find(ways, way) == ways.end()) {
-    throw BadInput("--share", way, fmt::format("{}", fmt::join(ways, ", ")));
+  if (way != kAnyWay && !ways.empty() && std::ranges::find(ways, way) == ways.end()) {
+    throw BadInput("--share", way, fmt::format("{}, {}", kAnyWay, fmt::join(ways, ", ")));
   }
-  return device == "cpu" ? memfd_memory() : gpu_memory(way, device);
+  if (device == "cpu") return memfd_memory();
+  return gpu_memory(way == kAnyWay && !ways.empty() ? chosen_way(device) : way, device);
 }
 
 /// SIGTERM when the process that started this one ends, however it does.

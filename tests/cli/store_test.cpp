@@ -108,7 +108,7 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   if (!tensors::gpu_ways().empty()) {
     outcome = place_.run({"store", "serve", "--socket", socket(), "--share", "loan"});
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find("--share: 'loan' is not possible; allowed: vmm, pool, legacy"), outcome.err.npos)
+    EXPECT_NE(outcome.err.find("--share: 'loan' is not possible; allowed: auto, vmm, pool, legacy"), outcome.err.npos)
         << outcome.err;
   }
   outcome = place_.run({"store", "serve", "--socket", socket(), "--group", "nobody's group"});

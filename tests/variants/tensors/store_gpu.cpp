@@ -15,6 +15,13 @@ using tensors::Tensor;
 
 constexpr std::size_t kMi = std::size_t{1} << 20;
 
+/// The first word of a tensor.
+std::uint32_t read_back(const Tensor& tensor) {
+  std::uint32_t word = 0;
+  tensor.read(std::as_writable_bytes(std::span(&word, 1)));
+  return word;
+}
+
 /// By each way to share a GPU's memory.
 class GpuStore : public testing::TestWithParam<std::string> {
  protected:
@@ -113,6 +120,45 @@ TEST_P(GpuStore, ALeaseEndsAfterTheWorkOfTheGpu) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+TEST_P(GpuStore, WhatAFormerHolderQueuedDoesNotReachTheNext) {
+  // Small tensors lie side by side in a chunk, and the next of a size gets the gap that the last one left.
+  Store store(socket());
+  const Tensor neighbour = store.create("neighbour", {Dtype::u32, {1000}, {}});
+  const auto wanted = pattern(1000);
+  neighbour.write(std::as_bytes(std::span(wanted)));
+  std::byte* slow = nullptr;
+  constexpr std::size_t kSlowBytes = std::size_t{1} << 30;
+  check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
+  for (int round = 0; round < 5; ++round) {
+    Tensor former = store.create("x", {Dtype::u32, {1 << 18}, {}});
+    void* const place = former.data();
+    for (int i = 0; i < 3; ++i) check(cudaMemsetAsync(slow, i, kSlowBytes), "cudaMemsetAsync");
+    check(cudaMemsetAsync(former.data(), 0xEE, former.bytes()), "cudaMemsetAsync");
+    store.remove("x");
+    former = {};
+    const Tensor next = store.create("x", {Dtype::u32, {1 << 18}, {}});
+    EXPECT_EQ(next.data(), place) << "else nothing is shown";
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    EXPECT_EQ(read(next), std::vector<std::uint32_t>(1 << 18, 0)) << "round " << round;
+    store.remove("x");
+  }
+  EXPECT_EQ(read(neighbour), wanted);
+  cudaFree(slow);
+}
+
+TEST_P(GpuStore, ASignalEndsItCleanlyBesideMappings) {
+  Store store(socket());
+  const Tensor large = store.create("large", {Dtype::u32, {8 << 20}, {}}),
+               small = store.create("small", {Dtype::u32, {9}, {}});
+  daemon_->signal(SIGTERM);
+  EXPECT_EQ(daemon_->wait(), 0) << daemon_->err();
+  for (const Tensor& tensor : {large, small}) {
+    const auto wanted = pattern(tensor.bytes() / 4);
+    tensor.write(std::as_bytes(std::span(wanted)));
+    EXPECT_EQ(read(tensor), wanted);
+  }
+}
+
 TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
   Store store(socket());
   const Tensor of_reader = store.create("x", {Dtype::u32, {1 << 20}, {}});
@@ -172,6 +218,21 @@ TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   EXPECT_EQ(of_writer.version(), 400u);
   cudaStreamDestroy(stream);
+}
+
+TEST(GpuStoreWays, AutoTakesTheFastest) {
+  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  Workplace place;
+  const std::string socket = place / "s";
+  const auto daemon =
+      place.start({"store", "serve", "--socket", socket, "--memory", "1Gi", "--device", "cuda:0", "--share", "auto"});
+  ASSERT_TRUE(await([&] { return daemon->ended() || daemon->err().find(" at " + socket) != std::string::npos; }));
+  ASSERT_FALSE(daemon->ended()) << daemon->err();
+  for (const std::string way : {"vmm", "pool", "legacy"}) {
+    EXPECT_NE(daemon->err().find("--share " + way + ": 64 MiB made in"), std::string::npos) << daemon->err();
+  }
+  Store store(socket);
+  EXPECT_EQ(read_back(store.create("x", {Dtype::u32, {100}, {}})), 0u);
 }
 
 TEST(GpuStoreElsewhere, TakesNothingOfTheGpuThatItIsNotOf) {
