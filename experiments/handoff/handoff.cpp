@@ -63,7 +63,7 @@ class Rounds {
         giver_(entry_of(options).giver({setting_, device})),
         words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
         sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
-        kernel_(make_stage_kernel({StageKind::generate, 0, 1, words_}, std::max(1u, device.info().processors))),
+        kernel_(make_stage_kernel({StageKind::generate, 0, 1, words_}, blocks_for(device))),
         ids_(device.allocate_host(options.tensors * kIdBytes, HostMemory::pinned)),
         device_ids_(device.allocate_device(options.tensors * kIdBytes)),
         stream_(device.stream()),

@@ -33,7 +33,7 @@ class Reader {
         device_(open_device(setting.device, setting.taker_gpu)),
         taker_(Ways::instance().get("--way", way).taker({setting_, *device_})),
         kernel_(make_stage_kernel({StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8},
-                                  std::max(1u, device_->info().processors))),
+                                  blocks_for(*device_))),
         event_(device_->event()),
         stream_(device_->stream()) {
     device_->use_in_this_thread();

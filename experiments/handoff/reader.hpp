@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ struct Answer {
 struct Read {
   std::uint64_t id = 0, sum = 0;
 };
+
+/// Blocks of the giver's and the readers' kernels: enough that loads from memory are always under way on every SM.
+inline unsigned blocks_for(Device& device) { return 8 * std::max(1u, device.info().processors); }
 
 /// A reader's whole life: serves requests until the socket ends. `socket` is a descriptor.
 void read_tensors(int socket);

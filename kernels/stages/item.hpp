@@ -63,19 +63,31 @@ constexpr Affine stage_map(unsigned stage, std::uint32_t rounds) {
 class ItemSums {
  public:
   /// `map`: all stages, one after the other.
-  ItemSums(std::uint64_t words, const Affine& map) : map_(map) {
-    for (std::uint64_t w = 0; w < words; ++w) {
-      weights_ += weight_of(w);
-      steps_ += w * weight_of(w);
-    }
+  ItemSums(std::uint64_t words, const Affine& map)
+      : map_(map),
+        weights_(words * words),  // the sum of the odd numbers
+        steps_(words == 0 ? 0
+                          : 2 * squares(words) + (words % 2 == 0 ? words / 2 * (words - 1) : (words - 1) / 2 * words)) {
   }
   std::uint64_t operator()(std::uint64_t id) const {
     return map_(item_base(id)) * weights_ + map_.factor * kItemStep * steps_;
   }
 
  private:
+  /// The sum of the squares below n: (n - 1) n (2n - 1) / 6, of which two factors are divided before they wrap.
+  static constexpr std::uint64_t squares(std::uint64_t n) {
+    std::uint64_t factors[] = {n - 1, n, 2 * n - 1};
+    for (const std::uint64_t divisor : {2, 3}) {
+      for (std::uint64_t& factor : factors) {
+        if (factor % divisor != 0) continue;
+        factor /= divisor;
+        break;
+      }
+    }
+    return factors[0] * factors[1] * factors[2];
+  }
   Affine map_;
-  std::uint64_t weights_ = 0, steps_ = 0;
+  std::uint64_t weights_, steps_;
 };
 
 }  // namespace feedrate

@@ -17,31 +17,33 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 
 /// A lease, with the memory's descriptors where the client does not have them: of a shared chunk and of a part of the
 /// board it keeps them for good, of a tensor's own chunk as long as it has a lease on that tensor.
+/// Written as text: a client that has mapped the memory before waits for nothing else.
 Answer granted(Table& table, ClientId id, const Lease& lease) {
   const Description& about = lease.tensor;
-  Answer answer{{{"ok", true}, {"lease", lease.id}, {"tensor", to_json(about)}}};
-  Json names = Json::array();
+  Answer answer;
+  std::string& text = answer.written = fmt::format(R"({{"ok":true,"lease":{},"tensor":{})", lease.id, written(about));
+  std::string names;
+  const auto send = [&](const char* name, int descriptor) {
+    names += fmt::format(R"({}"{}")", names.empty() ? "" : ",", name);
+    answer.descriptors.push_back(descriptor);
+  };
   const Client& client = table.client(id);
   if (const std::uint64_t chunk = about.place.chunk; chunk != 0) {
     const bool shared = table.arena().is_shared(chunk);
-    answer.json["shared"] = shared;
-    answer.json["chunk_bytes"] = table.arena().chunk(chunk).bytes();
+    text += fmt::format(R"(,"shared":{},"chunk_bytes":{})", shared, table.arena().chunk(chunk).bytes());
     if (shared ? !client.chunks.contains(chunk) : client.held.at(about.generation) == 1) {
       const Handle handle = table.arena().chunk(chunk).handle();
-      if (handle.descriptor >= 0) {
-        names.push_back("chunk");
-        answer.descriptors.push_back(handle.descriptor);
-      }
-      if (!handle.bytes.empty()) answer.json["handle"] = to_hex(handle.bytes);
+      if (handle.descriptor >= 0) send("chunk", handle.descriptor);
+      if (!handle.bytes.empty()) text += fmt::format(R"(,"handle":"{}")", to_hex(handle.bytes));
       if (shared) table.note_chunk(id, chunk);
     }
   }
   if (const std::uint64_t part = about.slot / kSlotsInPart; !client.parts.contains(part)) {
-    names.push_back("words");
-    answer.descriptors.push_back(table.board().part(part).handle().descriptor);
+    send("words", table.board().part(part).handle().descriptor);
     table.note_part(id, part);
   }
-  if (!names.empty()) answer.json["descriptors"] = std::move(names);
+  if (!names.empty()) text += fmt::format(R"(,"descriptors":[{}])", names);
+  text += '}';
   return answer;
 }
 

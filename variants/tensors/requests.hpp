@@ -21,7 +21,7 @@ std::string handle_of(const Identity&, const Description&);
 struct Answer {
   nlohmann::json json = {};
   std::vector<int> descriptors = {};  ///< to send beside it; the daemon's own
-  std::string written = {};           ///< instead of `json`, what is long and was written as it came
+  std::string written = {};           ///< instead of `json`, what is long, or waited for
   std::string text() const;           ///< never above kMostPacketBytes
 };
 

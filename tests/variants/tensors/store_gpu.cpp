@@ -160,9 +160,10 @@ TEST_P(GpuStore, ASignalEndsItCleanlyBesideMappings) {
 }
 
 TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
-  Store store(socket());
+  // Two connections, as of two processes: one that waits for a version publishes later ones itself.
+  Store store(socket()), writers(socket());
   const Tensor of_reader = store.create("x", {Dtype::u32, {1 << 20}, {}});
-  Tensor of_writer = store.get("x");
+  Tensor of_writer = writers.get("x");
   cudaStream_t writer = nullptr, reader = nullptr;
   check(cudaStreamCreateWithFlags(&writer, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaStreamCreateWithFlags(&reader, cudaStreamNonBlocking), "cudaStreamCreate");
