@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|beside|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|beside|torch|needs …`."""
 
 import argparse
 import sys
@@ -16,6 +16,7 @@ from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
 from .files import say
 from .gate import GRAMMAR, parse_margin
+from .handoff.beside_torch import write_beside_torch
 from .report import write_report
 from .timeline import write_timeline
 from .verdict import RUN_NOISE
@@ -196,6 +197,11 @@ def parser() -> argparse.ArgumentParser:
     beside.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- nsys:begin --> and <!-- nsys:end -->")
     beside.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
 
+    torch = commands.add_parser("torch", help="PyTorch's way to share a GPU tensor beside ways of the experiment handoff")
+    torch.add_argument("file", metavar="FILE", help="what experiments/handoff/torch_shared.py wrote")
+    torch.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- torch:begin --> and <!-- torch:end -->")
+    torch.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
+
     ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
     ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
     ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
@@ -267,6 +273,8 @@ def _run(options: argparse.Namespace) -> int:
             say(str(write_timeline(options.traces, options.out, options.milliseconds)))
         case "beside":
             return write_beside(options.trace, options.report, options.page, options.check)
+        case "torch":
+            return write_beside_torch(options.file, options.page, options.check)
         case "ring":
             return write_ring(options.directory, options.out, options.note, options.check)
     return 0

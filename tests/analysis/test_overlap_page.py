@@ -98,3 +98,13 @@ def test_longer_kernels_are_bound_by_the_gpu(results, measured):
         for pipeline in ("chain", "copy_process_copy"):
             found = times(results, measured, size, pipeline)
             assert found[along.BESIDE] < 1.2 * found[along.ALONE]
+
+
+def test_two_gpus_copy_large_items_at_nearly_the_rate_of_bare_copies(results):
+    bare = results.floors.loc[results.floors["name"] == "peer_copy_bytes_per_second", "value"].median()
+    cells = results.cells[results.cells["strategy"].str.startswith("peer") & (results.cells["status"] == "ok")]
+    shares = (cells["bytes_per_second"] / bare).groupby([cells["strategy"], cells["item_bytes"]]).median()
+    assert shares["peer_copy", 16 << 20] > 0.9 and shares["peer_copy", 64 << 20] > 0.9
+    assert 0.15 < shares["peer_copy", 1 << 20] < 0.25
+    assert 0.5 < shares["peer_load", 16 << 20] < 0.6 and 0.5 < shares["peer_load", 64 << 20] < 0.6
+    assert (cells["speedup"] < 1).all()

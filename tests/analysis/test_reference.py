@@ -17,6 +17,7 @@ MOST = 10_000_000  # bytes of all that is committed there, figures included; 8 M
 FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
 PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
 LAUNCH = ROOT / "experiments/launch/README.md"
+HANDOFF = ROOT / "experiments/handoff/README.md"
 TRANSFERS = ROOT / "variants/transfers/README.md"
 OVERLAP = ROOT / "experiments/overlap/README.md"
 TRACES, PROFILING = H200 / "overlap/traces", ROOT / "analysis/profiling.md"
@@ -47,6 +48,13 @@ BLOCKS |= {
         "readme", H200 / "overlap", OVERLAP, "--block", name, "--figures", H200 / "overlap/figures",
     ]
     for name in ("strategies", "by_depth", "by_item", "by_balance")
+}  # fmt: skip
+BLOCKS["torch"] = ["torch", H200 / "handoff/torch_shared.jsonl", "--page", HANDOFF]
+BLOCKS |= {
+    f"handoff: {name}": [
+        "readme", H200 / "handoff", HANDOFF, "--block", name, "--figures", H200 / "handoff/figures",
+    ]
+    for name in ("cheapest", "ways", "several", "two_gpus")
 }  # fmt: skip
 BLOCKS |= {
     f"transfers: {name}": [

@@ -1,0 +1,69 @@
+"""PyTorch's own way to share a GPU tensor beside ways of the experiment, from the lines of
+experiments/handoff/torch_shared.py."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+from .. import units
+from ..document import Table, markdown_table
+from ..errors import BadInput
+from ..files import say
+from ..marked import rewrite
+from . import points
+
+FIELDS = ("way", "bytes", "use", "handoff_ns", "to_start_ns", "device", "torch", "feedrate")
+ALLOWED = "what experiments/handoff/torch_shared.py wrote"
+
+
+def write_beside_torch(file: str, page: str | None, check: bool) -> int:
+    """Prints the table, or puts it into the page's block `torch`. Returns the exit code."""
+    if check and page is None:
+        raise BadInput("--check", "", "there is no block to check", "together with --page PAGE.md")
+    text = beside_torch_text(file)
+    if page is None:
+        say(text)
+        return 0
+    return rewrite(page, "--page", "torch", lambda: text, check, file)
+
+
+def beside_torch_text(file: str) -> str:
+    """A line a size and use, two columns a way."""
+    lines = _read(Path(file))
+    ways = list(dict.fromkeys(line["way"] for line in lines))
+    places = sorted({(points.use_place(line["use"]), line["bytes"]) for line in lines})
+    rows = []
+    for use, size in places:
+        row = [use[1], units.size(size)]
+        for way in ways:
+            some = [line for line in lines if (line["way"], line["use"], line["bytes"]) == (way, use[1], size)]
+            row += [_told([line[figure] for line in some]) for figure in ("handoff_ns", "to_start_ns")]
+        rows.append(row)
+    columns = ["use", "size", *(f"{way}{part}" for way in ways for part in ("", ", until start"))]
+    where = " · ".join(dict.fromkeys(line[field] for field in ("device", "torch", "feedrate") for line in lines))
+    note = (
+        "Medians of the repetitions' medians, in brackets the least and the greatest of them. All ways by turns in one run. "
+        f"{where.replace(' · ', ' · PyTorch ', 1)}"
+    )
+    return f"{markdown_table(Table(columns, rows, set(range(1, len(columns)))))}\n\n{note}"
+
+
+def _told(values: list[float]) -> str:
+    if not values:
+        return units.NOTHING
+    return units.spread(units.nanoseconds, median(values), min(values), max(values))
+
+
+def _read(path: Path) -> list[dict]:
+    if not path.is_file():
+        raise BadInput("FILE", path, "no such file", ALLOWED)
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+            lines.append({field: line[field] for field in FIELDS})
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput("FILE", path, f"line {number} is none ({error!r})", ALLOWED) from None
+    if not lines:
+        raise BadInput("FILE", path, "holds no line", ALLOWED)
+    return lines

@@ -1,0 +1,87 @@
+"""What the page of `handoff` says in words, of the rows that its tables are made of: a sentence that new rows do not bear
+out must be written anew."""
+
+import json
+from statistics import median
+
+import pandas as pd
+import pytest
+from conftest import ROOT
+
+from analysis.handoff import cheapest, points
+from analysis.load import load
+
+FOLDER = ROOT / "results/reference/h200/handoff"
+KI, MI, GI = 1 << 10, 1 << 20, 1 << 30
+MAPPED = ("ipc_vmm", "ipc_pool", "ipc_legacy", "store")
+
+
+@pytest.fixture(scope="module")
+def results():
+    return load([str(FOLDER)], experiment="handoff")
+
+
+@pytest.fixture(scope="module")
+def measured(results) -> pd.DataFrame:
+    """One tensor and one reader, on the giver's GPU."""
+    found = points.read(results)
+    return found[(found["tensors"] == 1) & (found["readers"] == 1)]
+
+
+def at(measured: pd.DataFrame, column: str, **setting) -> dict[str, float]:
+    for axis, value in setting.items():
+        measured = measured[measured[axis] == value]
+    assert len(measured)
+    return dict(zip(measured["way"], measured[column]))
+
+
+def test_what_is_mapped_costs_nothing_whatever_its_size(measured):
+    for size in (KI, MI, GI):
+        starts = at(measured, points.START, bytes=size, use="cached")
+        assert all(8e3 < starts[way] < 18e3 for way in MAPPED), starts
+    largest = at(measured, points.TIME, bytes=GI, use="cached")
+    assert largest["shm_pinned"] / min(largest[way] for way in MAPPED) == pytest.approx(80, rel=0.1)
+    assert "redis_value" not in largest
+
+
+def test_small_tensors_wait_for_the_gpu_to_change_contexts(results, measured):
+    times, starts = (at(measured, column, bytes=KI, use="cached") for column in (points.TIME, points.START))
+    for way in ("ipc_vmm", "ipc_legacy", "store"):
+        assert times[way] == pytest.approx(150e3, rel=0.1) and times[way] > 10 * starts[way]
+    (least, *_) = cheapest.places(results, "other")
+    assert least.best[points.TIME] < 0.12 * times["ipc_vmm"]
+
+
+def test_the_store_is_the_cheapest_for_new_tensors_up_to_4_mib(measured):
+    for size in (KI, 16 * KI, 256 * KI, MI, 4 * MI):
+        times = at(measured, points.TIME, bytes=size, use="first")
+        assert min(times, key=times.get) == "store"
+    times = at(measured, points.TIME, bytes=64 * MI, use="first")
+    assert min(times, key=times.get) == "ipc_legacy"
+
+
+def test_creating_takes_a_fifth_of_a_millisecond_and_a_store_deletes_faster(measured):
+    created, deleted = (at(measured, column, bytes=MI, use="first") for column in ("create_p50", "delete_p50"))
+    assert all(150e3 < created[way] < 300e3 for way in MAPPED)
+    assert deleted["store"] == pytest.approx(min(deleted[way] for way in MAPPED if way != "store") / 3, rel=0.15)
+
+
+def test_to_another_gpu_large_tensors_are_copied_first(results):
+    reach = {place.best["bytes"]: place.best["reach"] for place in cheapest.places(results, "other")}
+    assert reach == {64 * KI: "map", 4 * MI: "map", 64 * MI: "copy", GI: "copy"}
+
+
+def test_beside_pytorch():
+    some: dict[tuple, list[float]] = {}
+    for line in map(json.loads, (FOLDER / "torch_shared.jsonl").read_text().splitlines()):
+        for figure in ("handoff_ns", "to_start_ns"):
+            some.setdefault((figure, line["way"], line["use"], line["bytes"]), []).append(line[figure])
+    told = {where: median(values) for where, values in some.items()}
+    for size in (KI, MI):
+        for way in ("ipc_legacy", "store"):
+            first = told["to_start_ns", "torch_shared", "first", size] / told["to_start_ns", way, "first", size]
+            assert 2 <= first < 11
+            known = told["to_start_ns", "torch_shared", "cached", size] - told["to_start_ns", way, "cached", size]
+            assert known == pytest.approx(50e3, rel=0.2)
+    torch, own = (told["handoff_ns", way, "cached", GI] for way in ("torch_shared", "ipc_legacy"))
+    assert torch < own
