@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|beside|torch|needs …`."""
+"""The command line: `python -m analysis report|compare|ab|aa|power|faults|export|figures|readme|ranks|ring|timeline|beside|torch|store|needs …`."""
 
 import argparse
 import sys
@@ -18,6 +18,7 @@ from .files import say
 from .gate import GRAMMAR, parse_margin
 from .handoff.beside_torch import write_beside_torch
 from .report import write_report
+from .store_costs import write_store_costs
 from .timeline import write_timeline
 from .verdict import RUN_NOISE
 
@@ -202,6 +203,11 @@ def parser() -> argparse.ArgumentParser:
     torch.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- torch:begin --> and <!-- torch:end -->")
     torch.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
 
+    store = commands.add_parser("store", help="what operations of the tensor store cost, by the way to share memory")
+    store.add_argument("folder", metavar="DIR", help="what feedrate_micro wrote of the store, a file a way")
+    store.add_argument("--page", metavar="PAGE.md", help="a file with the lines <!-- costs:begin --> and <!-- costs:end -->")
+    store.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
+
     ring = commands.add_parser("ring", help="the GPU ring's axes: PNGs, and a table in a note about the ring")
     ring.add_argument("directory", metavar="DIR", help="a directory that holds the rows.jsonl of the spec ring")
     ring.add_argument("--out", metavar="DIR", help="where to write the PNGs, and where the note finds them")
@@ -275,6 +281,8 @@ def _run(options: argparse.Namespace) -> int:
             return write_beside(options.trace, options.report, options.page, options.check)
         case "torch":
             return write_beside_torch(options.file, options.page, options.check)
+        case "store":
+            return write_store_costs(options.folder, options.page, options.check)
         case "ring":
             return write_ring(options.directory, options.out, options.note, options.check)
     return 0

@@ -17,6 +17,7 @@ MOST = 10_000_000  # bytes of all that is committed there, figures included; 8 M
 FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
 PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
 LAUNCH = ROOT / "experiments/launch/README.md"
+STORE = ROOT / "variants/tensors/README.md"
 HANDOFF = ROOT / "experiments/handoff/README.md"
 TRANSFERS = ROOT / "variants/transfers/README.md"
 OVERLAP = ROOT / "experiments/overlap/README.md"
@@ -49,6 +50,7 @@ BLOCKS |= {
     ]
     for name in ("strategies", "by_depth", "by_item", "by_balance")
 }  # fmt: skip
+BLOCKS["costs"] = ["store", H200 / "store", "--page", STORE]
 BLOCKS["torch"] = ["torch", H200 / "handoff/torch_shared.jsonl", "--page", HANDOFF]
 BLOCKS |= {
     f"handoff: {name}": [

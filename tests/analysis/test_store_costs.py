@@ -1,0 +1,43 @@
+"""The table of what a store's operations cost."""
+
+import json
+
+import pytest
+
+from analysis.__main__ import main
+
+
+def wrote(folder, way, **costs):
+    some = [{"name": f"{name}/real_time", "real_time": value, "time_unit": "ns"} for name, value in costs.items()]
+    (folder / f"{way}.json").write_text(json.dumps({"benchmarks": some}))
+
+
+def test_a_line_an_operation_and_a_column_a_way(tmp_path, capsys):
+    wrote(tmp_path, "pool", store_get_mapped=44_000.0)
+    wrote(tmp_path, "vmm", store_get_mapped=31_000.0, store_get_leased=570.0)
+    assert main(["store", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| operation | vmm | pool |"
+    assert lines[2] == "| get, when this process has a lease already | 570 ns | — |"
+    assert lines[3].endswith("| 31.0 µs | 44.0 µs |")
+
+
+def test_of_many_at_a_time_each_counts(tmp_path, capsys):
+    one = {"name": "store_create_delete_by_list/32/real_time", "real_time": 4e6, "time_unit": "ns", "items_per_second": 8000.0}
+    listed = {"name": "store_list/100000/iterations:3/real_time", "real_time": 825.0, "time_unit": "ms"}
+    (tmp_path / "vmm.json").write_text(json.dumps({"benchmarks": [one, listed]}))
+    assert main(["store", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "| 125 µs |" in out and "| list of 100,000 tensors of 4 KiB | 825 ms |" in out
+
+
+@pytest.mark.parametrize("text", ["no JSON", "{}", '{"benchmarks": [{"name": "x"}]}'])
+def test_what_is_none_is_bad_input(tmp_path, capsys, text):
+    (tmp_path / "vmm.json").write_text(text)
+    assert main(["store", str(tmp_path)]) == 2
+    assert "vmm.json is none" in capsys.readouterr().err
+
+
+def test_an_empty_folder_and_a_check_of_nothing_are_bad_input(tmp_path):
+    assert main(["store", str(tmp_path)]) == 2
+    assert main(["store", str(tmp_path), "--check"]) == 2
