@@ -83,6 +83,7 @@ for wanted in "$@"; do
       "$FEEDRATE_REDIS_SERVER" --port 0 --unixsocket "$work/redis.sock" --save '' >"$out/store_redis.log" 2>&1 &
       redis=$!
       mkdir -p "$out/store"
+      revision=$("$feedrate" --version | grep -o 'revision [^,]*' | cut -d' ' -f2)   # a context has no commas
       socket=$work/store.sock url=unix://$work/redis.sock
       until_there "$work/redis.sock"
       for share in vmm pool legacy; do
@@ -93,7 +94,7 @@ for wanted in "$@"; do
         only=store_
         [[ $share == vmm ]] || only='store_(get|create_delete/)'
         FEEDRATE_STORE_SOCKET=$socket FEEDRATE_STORE_REDIS=$url part store_$share "$here/run" micro \
-          "--benchmark_filter=$only" "--benchmark_context=revision=$("$feedrate" --version)" --benchmark_min_time=0.2 --benchmark_out_format=json \
+          "--benchmark_filter=$only" "--benchmark_context=revision=$revision" --benchmark_min_time=0.2 --benchmark_out_format=json \
           --benchmark_out="$out/store/$share.json"
         kill $store && wait $store
       done

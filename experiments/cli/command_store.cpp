@@ -192,7 +192,9 @@ void add_service(CLI::App& app, StoreServiceOptions& options) {
              "[HOST:]PORT: serve /metrics for Prometheus and /healthz there; a port alone listens on every interface");
   add_option(app, "log", options.log, "how its log on stderr is written: text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  add_option(app, "parent", options.parent, "the process that starts the store, and whose end ends it; 0: none");
+  add_option(
+      app, "parent", options.parent,
+      "the process that starts the store; when it, or the thread of it that did, ends, so does the store; 0: none");
   app.add_flag("--supervise", options.supervise, "start the store again whenever it dies");
 }
 

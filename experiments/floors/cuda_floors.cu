@@ -251,7 +251,7 @@ void add_cuda_floors(FloorList& floors, Device& device) {
              });
   if (device.copies_in_batches()) {
     floors.add("batched_copies_per_second", "1/s",
-               "64 B copies by calls of 64, to the device and from it at once, each way", [&] {
+               "64 B copies by one thread's calls of 64, a call each way at once, then a wait; each way", [&] {
                  constexpr std::size_t kCopies = 64;
                  const auto to_device = device.stream(), to_host = device.stream();
                  std::vector<Copy> ins, outs;

@@ -90,8 +90,8 @@ class Giver:
         return figures("torch_shared", size, use, statistics.median(handoffs), statistics.median(starts), len(handoffs))
 
     def let_go(self) -> None:
-        """Both sides' memory goes back to the driver, so that the next tensor is a new one for the reader. The caller's
-        reference ends when it takes this function's result."""
+        """The reader closes its mapping, so that the next tensor is a new one for it. PyTorch keeps the giver's memory for
+        the next tensor; the caller's reference ends when it takes this function's result."""
         self.connection.send("close")
         await_message(self.connection)
         torch.cuda.ipc_collect()

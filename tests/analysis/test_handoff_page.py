@@ -54,10 +54,10 @@ def test_small_tensors_wait_for_the_gpu_to_change_contexts(results, measured):
 
 def test_the_store_is_the_cheapest_for_new_tensors_up_to_4_mib(measured):
     for size in (KI, 16 * KI, 256 * KI, MI, 4 * MI):
-        times = at(measured, points.TIME, bytes=size, use="first")
-        assert min(times, key=times.get) == "store"
-    times = at(measured, points.TIME, bytes=64 * MI, use="first")
-    assert min(times, key=times.get) == "ipc_legacy"
+        lows, highs = (at(measured, f"{points.TIME}_{end}", bytes=size, use="first") for end in ("low", "high"))
+        assert all(lows["store"] < high for high in highs.values())
+    lows, highs = (at(measured, f"{points.TIME}_{end}", bytes=64 * MI, use="first") for end in ("low", "high"))
+    assert highs["ipc_legacy"] < lows["store"]
 
 
 def test_creating_takes_a_fifth_of_a_millisecond_and_a_store_deletes_faster(measured):
@@ -80,7 +80,7 @@ def test_beside_pytorch():
     for size in (KI, MI):
         for way in ("ipc_legacy", "store"):
             first = told["to_start_ns", "torch_shared", "first", size] / told["to_start_ns", way, "first", size]
-            assert 2 <= first < 11
+            assert 5.5 < first < 10.5
             known = told["to_start_ns", "torch_shared", "cached", size] - told["to_start_ns", way, "cached", size]
             assert known == pytest.approx(50e3, rel=0.2)
     torch, own = (told["handoff_ns", way, "cached", GI] for way in ("torch_shared", "ipc_legacy"))

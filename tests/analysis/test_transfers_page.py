@@ -37,7 +37,10 @@ def rates(points: dict[str, pd.Series]) -> dict[str, float]:
     return {name: point[RATE] for name, point in points.items()}
 
 
-def test_one_operation_must_serve_many_small_messages(ranked):
+def test_one_operation_must_serve_many_small_messages(results, ranked):
+    floors = results.floors.set_index("name")["value"]
+    assert 1e9 / floors["launch_per_second"] == pytest.approx(4e3, rel=0.1)
+    assert floors["copy_queued_ns"] == pytest.approx(2.5e3, rel=0.05)
     some = rates(ranked[64, 1])
     assert next(iter(some)) == "gather"
     assert some["gather"] == pytest.approx(8 * max(rate for name, rate in some.items() if name != "gather"), rel=0.1)
@@ -69,7 +72,7 @@ def test_auto_was_wrong_about_small_messages(results, ranked):
         assert place.chosen == "batched_copy"
     for where in ((64, 1), (64, 16), (4 * KI, 1)):
         some = rates(ranked[where])
-        assert 0.05 < some["auto"] / some["gather"] < 0.33
+        assert 0.08 < some["auto"] / some["gather"] < 0.33
 
 
 def test_a_lone_message_needs_the_fewest_operations(points):
@@ -86,5 +89,5 @@ def test_holding_back_costs_what_it_says(results):
         assert (at_once[timeouts.AXIS], longest[timeouts.AXIS]) == (0, 100)
         if at_once["rate"] > 10e6:
             continue
-        assert longest["p50"] - at_once["p50"] == pytest.approx(60e3, rel=0.35)
+        assert 44.5e3 < longest["p50"] - at_once["p50"] < 67.5e3
         assert (line["state"] == timeouts.open_load.SUSTAINED).all()

@@ -122,8 +122,9 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   EXPECT_NE(outcome.err.find("no other daemon listens"), outcome.err.npos) << outcome.err;
 }
 
-TEST_F(StoreCommand, EndsWithTheProcessThatItIsToldToEndWith) {
-  for (const Words& more : {Words{"--parent", "1"}, Words{"--parent", std::to_string(getpid()), "--supervise"}}) {
+TEST_F(StoreCommand, EndsWithItsParentAloneAndNotWithASupervisor) {
+  for (const Words& more :
+       {Words{"--parent", std::to_string(getppid())}, Words{"--parent", std::to_string(getpid()), "--supervise"}}) {
     Words words{"store", "serve", "--socket", socket()};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = place_.run(words);

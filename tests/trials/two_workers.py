@@ -11,22 +11,22 @@ from pathlib import Path
 from statistics import median
 
 
-def rates(file: Path) -> list[float]:
-    """Messages a second of the runs that are ok, in their order: one worker, two workers, one …"""
+def pairs_of(file: Path) -> list[tuple[dict, dict]]:
+    """Of one worker and of two, as they were measured by turns; those of which both runs are ok."""
     content = file.read_bytes()
     text = lzma.decompress(content) if file.suffix == ".xz" else content
     rows = [json.loads(line) for line in text.splitlines()]
-    return [row["figures"]["messages_per_second"] for row in rows if row["kind"] == "cell" and row["status"] == "ok"]
+    cells = [row for row in rows if row["kind"] == "cell"]
+    return [pair for pair in zip(cells[::2], cells[1::2]) if all(row["status"] == "ok" for row in pair)]
 
 
 def main(file: str) -> None:
-    found = rates(Path(file))
-    pairs = list(zip(found[::2], found[1::2]))
+    pairs = [[row["figures"]["messages_per_second"] for row in pair] for pair in pairs_of(Path(file))]
     if not pairs:
         sys.exit(f"{file} holds no pair of runs that are ok")
     for one, two in pairs:
         print(f"one worker {one:.0f}, two workers {two:.0f} messages a second: {two / one:.3f} times")
-    print(f"median of {len(pairs)} pairs: {median(two / one for one, two in pairs):.3f} times")
+    print(f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}, median {median(two / one for one, two in pairs):.3f} times")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "variants/tensors/choose_way.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
@@ -33,7 +36,8 @@ std::chrono::nanoseconds median(std::vector<std::chrono::nanoseconds> times) {
 void map_for_parent(int socket, const Candidate& candidate) {
   std::unique_ptr<ChunkMemory> memory;
   Packet packet;
-  while (await_packet(socket, packet, 1, kPatience) == Received::packet) {
+  // Until the parent closes its end, however long the candidates before this one take.
+  while (await_packet(socket, packet, 1, std::chrono::hours(24)) == Received::packet) {
     const Json request = Json::parse(packet.text);
     Json answer;
     try {
@@ -55,11 +59,12 @@ class Mapper {
  public:
   explicit Mapper(const Candidate& candidate) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw Failure("socketpair");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      throw Failure(fmt::format("socketpair: {}", std::strerror(errno)));
     socket_ = Descriptor(ends[0]);
     Descriptor theirs(ends[1]);
     process_ = fork();
-    if (process_ < 0) throw Failure("fork");
+    if (process_ < 0) throw Failure(fmt::format("fork: {}", std::strerror(errno)));
     if (process_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     socket_ = Descriptor();
@@ -82,10 +87,10 @@ class Mapper {
     const std::string text = Json{{"handle", to_hex(handle.bytes)}, {"bytes", chunk.bytes()}}.dump();
     const std::span<const int> descriptors(&handle.descriptor, handle.descriptor < 0 ? 0 : 1);
     Packet packet;
-    if (send_packet(socket_.get(), text, descriptors, kPatience) != Sent::yes ||
-        await_packet(socket_.get(), packet, 0, kPatience) != Received::packet) {
-      throw Failure("the process that maps it ended");
-    }
+    const bool sent = send_packet(socket_.get(), text, descriptors, kPatience) == Sent::yes;
+    const Received received = sent ? await_packet(socket_.get(), packet, 0, kPatience) : Received::gone;
+    if (received == Received::nothing) throw Failure("the process that maps it does not answer");
+    if (received != Received::packet) throw Failure("the process that maps it ended");
     const Json answer = Json::parse(packet.text);
     if (answer.contains("fault")) throw Failure(answer.at("fault"));
     return std::chrono::nanoseconds(answer.at("ns").get<std::int64_t>());
@@ -110,12 +115,13 @@ std::vector<WayCost> measure_ways(const std::vector<Candidate>& candidates, std:
       const auto memory = candidate.make();
       const std::size_t unit = memory->granularity(), bytes = (chunk_bytes + unit - 1) / unit * unit;
       std::vector<std::chrono::nanoseconds> making, mapping;
+      std::vector<std::unique_ptr<Chunk>> kept;  // so that each is new memory, and none that a pool had kept
       // The first of each has what it costs once: contexts, tables of functions.
       for (unsigned round = 0; round <= kRounds; ++round) {
         const auto begin = Clock::now();
-        const auto chunk = memory->make(bytes);
+        kept.push_back(memory->make(bytes));
         const auto made = Clock::now() - begin;
-        const auto mapped = mappers[at]->map(*chunk);
+        const auto mapped = mappers[at]->map(*kept.back());
         if (round == 0) continue;
         making.emplace_back(made);
         mapping.push_back(mapped);

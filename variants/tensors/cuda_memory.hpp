@@ -2,6 +2,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "common/device/cuda_check.hpp"
@@ -58,28 +60,40 @@ inline void check_memory(cudaError_t error, const char* what) {
   check(error, what);
 }
 
-/// A device is the thread's current one while this lives: the thread is the user's, who may be with another. What comes
-/// back is the thread's context, or none: to set a device makes a context on it, also on a GPU that nobody uses.
+/// A device is the thread's current one while this lives: the thread is the user's, who may be with another. By the
+/// driver's calls alone: to set a device would make a context on it, and on the one that is set back, also on a GPU
+/// that nobody uses; and a thread without a context would stay with the device that it never chose.
 class OnDevice {
  public:
-  explicit OnDevice(int device) {
-    calls().get(&before_);
-    cudaSetDevice(device);  // where that fails, the calls that follow do
-  }
+  /// Throws Failure where the device has no context and can't get one.
+  explicit OnDevice(int device) { calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent"); }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() { calls().set(before_); }
+  ~OnDevice() {
+    CUcontext own = nullptr;
+    calls().pop(&own);
+  }
 
  private:
   struct Calls {
-    DriverFunction<decltype(cuCtxGetCurrent)> get{"cuCtxGetCurrent", 4000};
-    DriverFunction<decltype(cuCtxSetCurrent)> set{"cuCtxSetCurrent", 4000};
+    /// The one that the runtime uses as well; kept until the process ends.
+    CUcontext context_of(int device) const {
+      const std::lock_guard lock(mutex);
+      CUcontext& found = contexts[device];
+      if (found == nullptr) check(retain(&found, device), "cuDevicePrimaryCtxRetain");
+      return found;
+    }
+    DriverCheck check;
+    DriverFunction<decltype(cuDevicePrimaryCtxRetain)> retain{"cuDevicePrimaryCtxRetain", 7000};
+    DriverFunction<decltype(cuCtxPushCurrent)> push{"cuCtxPushCurrent", 4000};
+    DriverFunction<decltype(cuCtxPopCurrent)> pop{"cuCtxPopCurrent", 4000};
+    mutable std::mutex mutex;
+    mutable std::map<int, CUcontext> contexts;
   };
   static const Calls& calls() {
     static const Calls found;
     return found;
   }
-  CUcontext before_ = nullptr;
 };
 
 /// Whose memory it is, and which GPU of this process uses it: mostly the same.

@@ -42,7 +42,8 @@ Descriptor new_socket() {
 }
 
 /// Whoever may write in a folder can listen at a name in it: in one that all may write, as /tmp, that is anybody. So a
-/// store is this user's, root's, or the owner's of its folder.
+/// store is this user's, root's, or the owner's of its folder. In a user namespace all users that it has no name for
+/// look alike, so this can't tell them apart.
 void check_listener(const Descriptor& socket, const std::string& path) {
   const uid_t user = peer_of(socket.get()).user;
   if (user == 0 || user == geteuid()) return;
@@ -50,8 +51,10 @@ void check_listener(const Descriptor& socket, const std::string& path) {
   const auto slash = path.rfind('/');
   const std::string name = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   if (stat(name.c_str(), &folder) == 0 && folder.st_uid == user) return;
-  throw Unreachable(fmt::format("the store at {} is of user {}, who is neither this one, nor root, nor the owner of {}",
-                                path, user, name));
+  throw Unreachable(
+      fmt::format("the store at {} is of user {}, who is neither this one, nor root, nor the owner of {}: its socket "
+                  "belongs in a folder of that user's",
+                  path, user, name));
 }
 
 bool connects(const Descriptor& socket, const sockaddr_un& address) {

@@ -85,12 +85,6 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
   bool staged_;
 };
 
-/// Also where no cell has told yet.
-bool by_call(const Bounded& bounded) {
-  const auto pieces = bounded.choices.find("pieces");
-  return pieces == bounded.choices.end() || pieces->second == "call";
-}
-
 const TransferRegistration registered(
     "batched_copy",
     {.description = "a group's batches come and go by one batched copy each way, with one kernel between",
@@ -101,14 +95,12 @@ const TransferRegistration registered(
      .limits =
          [](const Bounded& bounded, Limits& limits) {
            limit_by_copies(bounded, limits, BatchedCopy::axes().of(bounded.point.own).coalesce);
-           if (const auto copies = limits.floor("batched_copies_per_second"); copies && by_call(bounded)) {
-             limits.rate("batch*batched_copies_per_second", static_cast<double>(bounded.point.batch) * *copies);
-           }
          },
      .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
        auto effort = effort_of_copies(bounded, floors, BatchedCopy::axes().of(bounded.point.own).coalesce);
        const auto copies = floor_of(floors, "batched_copies_per_second");
-       // One call brings many copies; the engines still make each by itself.
+       // One call brings many copies; each takes its time all the same. Several workers are faster together, so this is
+       // no bound of a point.
        if (effort && copies) effort->busy_ns = std::max(effort->busy_ns, 1e9 / *copies);
        return effort;
      },
