@@ -64,6 +64,41 @@ TEST_P(DeliveryTest, ConnectionsAreCut) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
+TEST_P(DeliveryTest, ProducersAndCollectorsAreKilled) {
+  const auto worker = start();
+  const Words load{"run",    "--external-worker", "--queue",      GetParam(),    "--device",
+                   "cpu",    "--redis",           server_->url(), "--prefix",    "t",
+                   "--json", "--window",          "64",           "--producers", "2"};
+  const bool stream = GetParam() == "redis_stream";
+  const char* const count = GetParam() == "redis_priority" ? "ZCARD" : "LLEN";
+  for (int kills = 0; kills < 3; ++kills) {
+    Words words = load;
+    words.insert(words.end(), {"--seconds", "60", "--floor-rounds", "0"});
+    const auto run = place_.start(words);
+    ASSERT_TRUE(await([&] { return run->ended() || !results().empty(); }));
+    ASSERT_FALSE(run->ended()) << run->err();
+    run->signal(SIGKILL);
+    run->wait();
+    // The worker answers what they had sent. Nobody collects that: it expires, and until then no other run takes it for
+    // its own.
+    EXPECT_TRUE(await([&] { return stream || server_->integer({count, "t:tasks"}) == 0; }));
+    std::this_thread::sleep_for(Seconds(0.3));  // what it had taken
+    for (const std::string list : {"t:results:0", "t:results:1"}) {
+      if (server_->integer({"EXISTS", list}) == 0) continue;
+      EXPECT_GT(server_->integer({"TTL", list}), 0) << list;
+      server_->command({"DEL", list});
+    }
+  }
+  Words words = load;
+  words.insert(words.end(), {"--messages", "500", "--warmup", "0", "--floor-rounds", "0"});
+  const Outcome next = place_.run(words);
+  ASSERT_EQ(next.code, 0) << next.out << next.err << worker->err();
+  for (const Json& row : measured_in(next.out)) {
+    if (row.at("kind") == "cell") expect_clean(row);
+  }
+  EXPECT_FALSE(worker->ended()) << worker->err();
+}
+
 TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   Proxy network(server_->socket());
   const auto through = start_at(network.url()), beside = start();

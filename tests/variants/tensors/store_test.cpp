@@ -196,19 +196,21 @@ TEST_F(StoreTest, AForksCopyHoldsNothingAndEndsNothing) {
       } catch (const Failure&) {
       }
       held.reset();  // not its lease to end
-      if (write(ready[1], "r", 1) != 1) _exit(3);
+      const pid_t own = getpid();
+      if (write(ready[1], &own, sizeof own) != sizeof own) _exit(3);
       pause();  // with the parent's socket open
     }
     pause();
   });
   close(ready[1]);
-  char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the copy got a lease";
+  pid_t copy = 0;
+  ASSERT_EQ(read(ready[0], &copy, sizeof copy), static_cast<ssize_t>(sizeof copy)) << "the copy got a lease";
   close(ready[0]);
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(leases_of("x"), 1) << "the copy's end is no end of the lease";
   parent.kill_and_wait();
   EXPECT_TRUE(await([&] { return leases_of("x") == 0; })) << "though the socket is still open";
+  EXPECT_EQ(kill(copy, SIGKILL), 0) << "it still has it";
 }
 
 TEST_F(StoreTest, ASecondGetAsksNobody) {
