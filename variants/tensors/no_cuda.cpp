@@ -1,4 +1,5 @@
 #include "common/error.hpp"
+#include "feedrate/tensors.hpp"
 #include "variants/tensors/memory.hpp"
 
 /// Stands in for the cuda_*.cu in builds without CUDA.
@@ -10,5 +11,16 @@ std::unique_ptr<ChunkMemory> gpu_memory(const std::string& /*way*/, const std::s
                                         const std::string& /*user*/) {
   throw BadInput("--device", device, "cpu (this build has no CUDA)");
 }
+
+struct SharedEvent::State {};
+
+SharedEvent SharedEvent::create(int gpu) {
+  throw BadInput("gpu", std::to_string(gpu), "none (this build has no CUDA)");
+}
+SharedEvent SharedEvent::open(std::string_view /*handle*/, int gpu) { return create(gpu); }
+std::string SharedEvent::handle() const { return {}; }
+void SharedEvent::record(void* /*stream*/) const {}
+void SharedEvent::wait_on(void* /*stream*/) const {}
+bool SharedEvent::done() const { return true; }
 
 }  // namespace feedrate::tensors

@@ -7,11 +7,13 @@
 #include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
 #include "tests/cli/feedrate_process.hpp"
+#include "variants/tensors/protocol.hpp"
 
 namespace feedrate::cli_test {
 namespace {
 
 using tensors::Dtype;
+using tensors::SharedEvent;
 using tensors::Store;
 using tensors::Tensor;
 
@@ -221,6 +223,55 @@ TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   EXPECT_EQ(of_writer.version(), 400u);
   cudaStreamDestroy(stream);
+}
+
+// Another process: the test below starts this executable again.
+TEST(SharedEventPeer, Waits) {
+  const char* const handle = std::getenv("FEEDRATE_TEST_EVENT");
+  if (handle == nullptr) GTEST_SKIP() << "a part of SharedEvents.OrderStreamsOfTwoProcesses";
+  Store store(from_environment("FEEDRATE_TEST_STORE", ""));
+  const Tensor tensor = store.get("x");
+  const SharedEvent event = SharedEvent::open(tensors::of_hex(handle), 0);
+  EXPECT_FALSE(event.done()) << "else nothing is shown";
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  std::uint32_t* seen = nullptr;
+  check(cudaMallocHost(&seen, sizeof *seen), "cudaMallocHost");
+  event.wait_on(stream);
+  check(cudaMemcpyAsync(seen, tensor.data(), sizeof *seen, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  EXPECT_EQ(*seen, 0xEEEEEEEEu);
+  EXPECT_TRUE(event.done());
+}
+
+TEST(SharedEvents, OrderStreamsOfTwoProcesses) {
+  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  EXPECT_THROW(SharedEvent::open("short", 0), BadInput);
+  Workplace place;
+  const std::string socket = place / "s";
+  const auto daemon = place.start({"store", "serve", "--socket", socket, "--memory", "1Gi", "--device", "cuda:0"});
+  ASSERT_TRUE(await([&] { return daemon->ended() || daemon->err().find(" at " + socket) != std::string::npos; }));
+  Store store(socket);
+  const Tensor tensor = store.create("x", {Dtype::u32, {1000}, {}});
+  const SharedEvent event = SharedEvent::create(0);
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  void* slow = nullptr;
+  constexpr std::size_t kSlowBytes = std::size_t{4} << 30;
+  check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
+  // Some seconds: the other process has a context to make meanwhile.
+  for (int i = 0; i < 4000; ++i) check(cudaMemsetAsync(slow, i, kSlowBytes, stream), "cudaMemsetAsync");
+  check(cudaMemsetAsync(tensor.data(), 0xEE, tensor.bytes(), stream), "cudaMemsetAsync");
+  event.record(stream);
+  const std::string command = "FEEDRATE_TEST_STORE=" + socket +
+                              " FEEDRATE_TEST_EVENT=" + tensors::to_hex(event.handle()) + " '" +
+                              std::filesystem::read_symlink("/proc/self/exe").string() +
+                              "' --gtest_filter=SharedEventPeer.Waits >'" + (place / "peer.log").string() + "' 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_text(place / "peer.log");
+  EXPECT_EQ(read_text(place / "peer.log").find("SKIPPED"), std::string::npos);
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  EXPECT_TRUE(event.done());
+  cudaFree(slow);
 }
 
 TEST(GpuStoreWays, AutoTakesTheFastest) {

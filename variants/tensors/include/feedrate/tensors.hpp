@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/export.hpp"
@@ -93,6 +94,29 @@ class FEEDRATE_EXPORT Tensor {
   void check_halves() const;
   std::uint64_t next_version() const;
   std::shared_ptr<Held> held_;
+};
+
+/// An event of a GPU that other processes' streams wait for, for those who order work by events and not by versions.
+/// Its handle travels by any way, a tensor's bytes among them. It ends with the process that made it, and with it what
+/// waits for it.
+class FEEDRATE_EXPORT SharedEvent {
+ public:
+  /// On the GPU of this CUDA index. Throws Failure; BadInput in a build without CUDA.
+  static SharedEvent create(int gpu);
+  /// Another process's. Throws BadInput for what is no handle, Failure where it can't be opened.
+  static SharedEvent open(std::string_view handle, int gpu);
+  /// 64 bytes.
+  std::string handle() const;
+  /// In the order of a stream (a cudaStream_t): it happens, or what follows waits until it has happened. An event that
+  /// was not recorded yet holds nobody.
+  void record(void* stream) const;
+  void wait_on(void* stream) const;
+  bool done() const;
+
+ private:
+  struct State;
+  explicit SharedEvent(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
 };
 
 struct StoreOptions {
