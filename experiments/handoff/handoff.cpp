@@ -1,30 +1,21 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
 #include "experiments/handoff/own_store.hpp"
-#include "experiments/handoff/reader.hpp"
+#include "experiments/handoff/rounds.hpp"
 #include "experiments/machine/machine_monitor.hpp"
 #include "experiments/measure/session.hpp"
 #include "experiments/service/own_executable.hpp"
-#include "kernels/stages/stage_kernel.hpp"
 
 /// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
 namespace feedrate::handoff {
 namespace {
-
-struct Options {
-  std::string way = "store", device = "auto", use = "cached", to = "same", reach = "map";
-  std::size_t bytes = 1 << 20;
-  unsigned tensors = 1, readers = 1;
-};
 
 const Axes<Options>& own_axes() {
   static const auto kAxes =
@@ -43,132 +34,6 @@ const Axes<Options>& own_axes() {
                 "from another GPU: the kernel reads the giver's memory, or a copy of it");
   return kAxes;
 }
-
-const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
-
-/// What a repetition saw.
-struct Seen {
-  Histogram handoff, start, create, destroy;
-  unsigned verified = 0, wrong = 0;
-  std::string first_wrong;
-};
-
-/// The giver's side of one cell: its tensors and the processes that read them.
-class Rounds {
- public:
-  using Readers = std::vector<std::unique_ptr<ReaderProcess>>;
-  Rounds(const Options& options, const Setting& setting, Device& device, Readers& readers)
-      : options_(options),
-        setting_(setting),
-        giver_(entry_of(options).giver({setting_, device})),
-        words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
-        sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
-        kernel_(make_stage_kernel({StageKind::generate, 0, 1, words_}, blocks_for(device))),
-        ids_(device.allocate_host(options.tensors * kIdBytes, HostMemory::pinned)),
-        device_ids_(device.allocate_device(options.tensors * kIdBytes)),
-        stream_(device.stream()),
-        readers_(readers) {
-    for (const auto& reader : readers_) reader->begin(options.way, setting_);
-  }
-  Rounds(const Rounds&) = delete;
-  Rounds& operator=(const Rounds&) = delete;
-  /// After a cell that broke off, tensors are left. The readers end first, since they may still read them.
-  ~Rounds() {
-    if (places_.empty()) return;
-    readers_.clear();
-    for (unsigned tensor = 0; tensor < places_.size(); ++tensor) {
-      try {
-        giver_->destroy(tensor);
-      } catch (const std::exception& error) {
-        spdlog::warn("handoff: a tensor is left: {}", error.what());
-      }
-    }
-  }
-
-  /// One hand-over of all tensors. `seen`: where it counts.
-  void hand_over(Seen* seen) {
-    const bool fresh = places_.empty();
-    if (fresh) create(seen);
-    write();
-    const std::uint64_t ready = now_ns();
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) giver_->offer(tensor);
-    std::vector<Ticket> tickets;
-    for (unsigned tensor = 0; fresh && tensor < options_.tensors; ++tensor) tickets.push_back(giver_->ticket(tensor));
-    for (const auto& reader : readers_) reader->ask({Op::take, fresh, options_.tensors}, tickets);
-    std::uint64_t started = 0, read = 0;
-    for (const auto& reader : readers_) {
-      const Answer answer = reader->answer(read_);
-      started = std::max(started, answer.started_ns);
-      read = std::max(read, answer.read_ns);
-      if (seen != nullptr) check(*seen);
-    }
-    if (seen == nullptr) return;
-    seen->handoff.record(read - ready);
-    seen->start.record(started - ready);
-  }
-
-  /// Readers let go of all tensors, then the giver.
-  void let_go(Seen* seen) {
-    for (const auto& reader : readers_) reader->ask({Op::close, 0, options_.tensors}, {});
-    for (const auto& reader : readers_) reader->answer(read_);
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-      const std::uint64_t begin = now_ns();
-      giver_->destroy(tensor);
-      if (seen != nullptr) seen->destroy.record(now_ns() - begin);
-    }
-    places_.clear();
-  }
-
- private:
-  static constexpr std::size_t kIdBytes = 64;
-
-  void create(Seen* seen) {
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-      const std::uint64_t begin = now_ns();
-      places_.push_back(giver_->create(tensor));
-      if (seen != nullptr) seen->create.record(now_ns() - begin);
-    }
-  }
-  /// The giver's device fills all tensors with what no earlier round had.
-  void write() {
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-      const std::uint64_t id = first_id_ + tensor;
-      std::memcpy(ids_.data() + tensor * kIdBytes, &id, sizeof id);
-    }
-    stream_->copy_to_device(device_ids_.data(), ids_.data(), options_.tensors * kIdBytes);
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-      stream_->launch(*kernel_, {device_ids_.data() + tensor * kIdBytes, places_[tensor], 0, 0, 1}, 0);
-    }
-    stream_->synchronize();
-    written_ = first_id_;
-    first_id_ += options_.tensors;
-  }
-  void check(Seen& seen) const {
-    for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-      ++seen.verified;
-      const std::uint64_t id = written_ + tensor;
-      const Read found = tensor < read_.size() ? read_[tensor] : Read{};
-      if (found.id == id && found.sum == sums_(id)) continue;
-      if (seen.wrong++ == 0) {
-        seen.first_wrong = fmt::format("tensor {} was read with id {} and checksum {:016x}, not {} and {:016x}", tensor,
-                                       found.id, found.sum, id, sums_(id));
-      }
-    }
-  }
-
-  const Options options_;
-  const Setting setting_;
-  std::unique_ptr<Giver> giver_;
-  std::uint64_t words_;
-  ItemSums sums_;
-  std::unique_ptr<Kernel> kernel_;
-  Buffer ids_, device_ids_;
-  std::vector<std::byte*> places_;
-  std::vector<Read> read_;
-  std::uint64_t first_id_ = 1, written_ = 0;
-  std::unique_ptr<Stream> stream_;
-  Readers& readers_;
-};
 
 class Handoff final : public Experiment {
  public:

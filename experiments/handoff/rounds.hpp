@@ -1,0 +1,64 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/handoff/reader.hpp"
+#include "experiments/measure/histogram.hpp"
+#include "kernels/stages/item.hpp"
+
+namespace feedrate::handoff {
+
+/// A point of the experiment.
+struct Options {
+  std::string way = "store", device = "auto", use = "cached", to = "same", reach = "map";
+  std::size_t bytes = 1 << 20;
+  unsigned tensors = 1, readers = 1;
+};
+
+inline const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
+
+/// What a repetition saw.
+struct Seen {
+  Histogram handoff, start, create, destroy;
+  unsigned verified = 0, wrong = 0;
+  std::string first_wrong;
+};
+
+/// The giver's side of one cell: its tensors and the processes that read them.
+class Rounds {
+ public:
+  using Readers = std::vector<std::unique_ptr<ReaderProcess>>;
+  Rounds(const Options&, const Setting&, Device&, Readers&);
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
+  ~Rounds();
+
+  /// One hand-over of all tensors. `seen`: where it counts.
+  void hand_over(Seen* seen);
+  /// Readers let go of all tensors, then the giver.
+  void let_go(Seen* seen);
+
+ private:
+  static constexpr std::size_t kIdBytes = 64;
+
+  void create(Seen* seen);
+  /// The giver's device fills all tensors with what no earlier round had.
+  void write();
+  void check(Seen& seen) const;
+
+  const Options options_;
+  const Setting setting_;
+  std::unique_ptr<Giver> giver_;
+  std::uint64_t words_;
+  ItemSums sums_;
+  std::unique_ptr<Kernel> kernel_;
+  Buffer ids_, device_ids_;
+  std::vector<std::byte*> places_;
+  std::vector<Read> read_;
+  std::uint64_t first_id_ = 1, written_ = 0;
+  std::unique_ptr<Stream> stream_;
+  Readers& readers_;
+};
+
+}  // namespace feedrate::handoff
