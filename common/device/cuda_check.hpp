@@ -14,4 +14,17 @@ inline void check(cudaError_t error, const char* what) {
   }
 }
 
+/// Why no GPU can be used here; empty when one can.
+inline std::string why_no_gpu() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {
+    // Without any driver the runtime calls its version, 0, insufficient.
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version == 0) return "no NVIDIA driver on this machine";
+  }
+  if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
+  return count == 0 ? "no GPU on this machine" : "";
+}
+
 }  // namespace feedrate

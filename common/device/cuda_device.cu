@@ -377,17 +377,7 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::string cuda_unavailable() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {
-    // Without any driver the runtime calls its version, 0, insufficient.
-    int version = 0;
-    if (cudaDriverGetVersion(&version) == cudaSuccess && version == 0) return "no NVIDIA driver on this machine";
-  }
-  if (error != cudaSuccess) return std::string("no usable GPU: ") + cudaGetErrorString(error);
-  return count == 0 ? "no GPU on this machine" : "";
-}
+std::string cuda_unavailable() { return why_no_gpu(); }
 
 std::unique_ptr<Device> open_cuda_device(unsigned index) {
   int count = 0;

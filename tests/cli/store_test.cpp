@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
 #include "tests/cli/metrics.hpp"
 
@@ -105,6 +106,15 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "gpu"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--device: 'gpu'"), outcome.err.npos) << outcome.err;
+  if (cuda_unavailable() == "no NVIDIA driver on this machine") {
+    for (const char* share : {"vmm", "auto"}) {
+      outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "cuda:0", "--share", share});
+      EXPECT_EQ(outcome.code, 2);
+      EXPECT_NE(outcome.err.find("--device: 'cuda:0' is not possible; allowed: cpu (no NVIDIA driver on this machine)"),
+                outcome.err.npos)
+          << outcome.err;
+    }
+  }
   if (!tensors::gpu_ways().empty()) {
     outcome = place_.run({"store", "serve", "--socket", socket(), "--share", "loan"});
     EXPECT_EQ(outcome.code, 2);

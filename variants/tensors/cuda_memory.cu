@@ -29,10 +29,11 @@ std::string uuid_of(int device) {
 
 /// Throws BadInput naming `--device`.
 int index_of(const std::string& device) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
-    throw BadInput("--device", device, std::string("cpu (no GPU: ") + cudaGetErrorString(error) + ")");
+  if (const std::string reason = why_no_gpu(); !reason.empty()) {
+    throw BadInput("--device", device, "cpu (" + reason + ")");
   }
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
   for (int index = 0; index < count; ++index) {
     if (device == uuid_of(index) || device == "cuda:" + std::to_string(index) || (device == "cuda" && index == 0)) {
       return index;
