@@ -21,7 +21,7 @@ OPERATIONS = {
     "store_create_delete_by_list/1": "the same by the Redis list, one by one",
     "store_create_delete_by_list/32": "the same by the Redis list, 32 at a time, each",
     "store_list/100000": "list of 100,000 tensors of 4 KiB",
-    "store_publish_and_see": "publish a version and see it",
+    "store_publish_and_see": "publish a version and look at it, in one thread",
 }
 
 

@@ -48,6 +48,7 @@ def test_small_tensors_wait_for_the_gpu_to_change_contexts(results, measured):
     times, starts = (at(measured, column, bytes=KI, use="cached") for column in (points.TIME, points.START))
     for way in ("ipc_vmm", "ipc_legacy", "store"):
         assert times[way] == pytest.approx(150e3, rel=0.1) and times[way] > 10 * starts[way]
+    assert times["shm_pinned"] == pytest.approx(1.05 * times["ipc_vmm"], rel=0.02)
     (least, *_) = cheapest.places(results, "other")
     assert least.best[points.TIME] < 0.12 * times["ipc_vmm"]
 
@@ -68,7 +69,24 @@ def test_creating_takes_a_fifth_of_a_millisecond_and_a_store_deletes_faster(meas
 
 def test_to_another_gpu_large_tensors_are_copied_first(results):
     reach = {place.best["bytes"]: place.best["reach"] for place in cheapest.places(results, "other")}
-    assert reach == {64 * KI: "map", 4 * MI: "map", 64 * MI: "copy", GI: "copy"}
+    assert reach[64 * KI] == reach[4 * MI] == "map"
+    found = points.read(results, "other")
+    for size, way in ((size, way) for size in (64 * MI, GI) for way in ("ipc_vmm", "ipc_legacy")):
+        some = found[(found["bytes"] == size) & (found["way"] == way)].set_index("reach")[points.TIME]
+        assert some["copy"] == pytest.approx(some["map"], rel=0.02)
+    some = found[(found["bytes"] == 4 * MI) & (found["way"] == "ipc_vmm")].set_index("reach")
+    assert some[f"{points.TIME}_high"]["map"] < some[f"{points.TIME}_low"]["copy"]
+
+
+def test_several_tensors_and_readers(results):
+    found = points.read(results)
+    some = found[(found["use"] == "cached") & (found["readers"] == 1) & (found["tensors"] == 16)].set_index("way")[points.RATE]
+    for way in ("ipc_vmm", "store"):
+        assert some[way] == pytest.approx(5 * some["shm_pinned"], rel=0.1)
+    some = found[(found["tensors"] == 1) & (found["bytes"] == 4 * MI) & (found["use"] == "cached")]
+    for way in ("ipc_vmm", "store"):
+        one, two, four = (some[(some["way"] == way) & (some["readers"] == n)][points.TIME].iloc[0] for n in (1, 2, 4))
+        assert two == pytest.approx(2 * one, rel=0.1) and four == pytest.approx(4 * one, rel=0.1)
 
 
 def test_beside_pytorch():
@@ -83,5 +101,7 @@ def test_beside_pytorch():
             assert 5.5 < first < 10.5
             known = told["to_start_ns", "torch_shared", "cached", size] - told["to_start_ns", way, "cached", size]
             assert known == pytest.approx(50e3, rel=0.2)
+    for size in (64 * MI, GI):
+        assert told["handoff_ns", "torch_shared", "first", size] < told["handoff_ns", "store", "first", size]
     torch, own = (told["handoff_ns", way, "cached", GI] for way in ("torch_shared", "ipc_legacy"))
     assert torch < own

@@ -195,7 +195,7 @@ def test_the_python_figures_are_what_the_rows_give():
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("rows", ["rows.jsonl.xz", "long/rows.jsonl.xz"])
+@pytest.mark.parametrize("rows", ["short.jsonl.xz", "long.jsonl.xz"])
 def test_what_two_workers_reach_is_what_the_rows_give(rows):
     words = ["tests/trials/two_workers.py", f"results/reference/h200/two_workers/{rows}"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
