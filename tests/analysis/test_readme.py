@@ -94,7 +94,7 @@ def held_to_rows() -> set[tuple[str, str]]:
     for arguments in BLOCKS.values():
         words = list(map(str, arguments))
         page = next(word for word in words if word.endswith(".md"))
-        name = {"readme": "figures", "ring": "axes"}.get(words[0], words[0])
+        name = {"readme": "figures", "ring": "axes", "beside": "nsys", "store": "costs"}.get(words[0], words[0])
         if "--block" in words:
             name = words[words.index("--block") + 1]
         found.add((str((ROOT / page).relative_to(ROOT)), name))
