@@ -59,6 +59,10 @@ def test_the_store_is_the_cheapest_for_new_tensors_up_to_4_mib(measured):
         assert all(lows["store"] < high for high in highs.values())
     lows, highs = (at(measured, f"{points.TIME}_{end}", bytes=64 * MI, use="first") for end in ("low", "high"))
     assert highs["ipc_legacy"] < lows["store"]
+    times = at(measured, points.TIME, bytes=64 * MI, use="first")
+    assert times["store"] == pytest.approx(325e3, rel=0.01) and 20e3 < times["store"] - times["ipc_vmm"] < 80e3
+    lows, highs = (at(measured, f"{points.TIME}_{end}", bytes=GI, use="first") for end in ("low", "high"))
+    assert lows["store"] < highs["ipc_legacy"] and lows["ipc_legacy"] < highs["store"]
 
 
 def test_creating_takes_a_fifth_of_a_millisecond_and_a_store_deletes_faster(measured):
