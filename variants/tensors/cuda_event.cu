@@ -10,7 +10,7 @@ struct SharedEvent::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    const OnDevice on(gpu);
+    const OnDevice on(gpu, std::nothrow);
     cudaEventDestroy(event);
   }
   int gpu;

@@ -34,7 +34,7 @@ class LegacyChunk final : public CudaChunk {
   LegacyChunk(const LegacyChunk&) = delete;
   LegacyChunk& operator=(const LegacyChunk&) = delete;
   ~LegacyChunk() override {
-    const OnDevice on(device_);
+    const OnDevice on(device_, std::nothrow);
     cudaFree(data_);
   }
   Handle handle() const override { return {-1, handle_}; }
@@ -54,7 +54,7 @@ class LegacyMapping final : public Mapping {
   LegacyMapping(const LegacyMapping&) = delete;
   LegacyMapping& operator=(const LegacyMapping&) = delete;
   ~LegacyMapping() override {
-    const OnDevice on(device_);
+    const OnDevice on(device_, std::nothrow);
     cudaIpcCloseMemHandle(block_);
   }
   void* data() const override { return data_; }

@@ -57,8 +57,8 @@ void CudaMemory::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 bool CudaMemory::settle() noexcept {
-  const OnDevice on(gpus_.user);
-  if (cudaDeviceSynchronize() == cudaSuccess) return true;
+  const OnDevice on(gpus_.user, std::nothrow);
+  if (on && cudaDeviceSynchronize() == cudaSuccess) return true;
   cudaGetLastError();  // it would be told by the user's next launch; what breaks a context is told again
   return false;
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "common/device/cuda_check.hpp"
@@ -66,13 +67,24 @@ inline void check_memory(cudaError_t error, const char* what) {
 class OnDevice {
  public:
   /// Throws Failure where the device has no context and can't get one.
-  explicit OnDevice(int device) { calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent"); }
+  explicit OnDevice(int device) {
+    calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent");
+    pushed_ = true;
+  }
+  /// For what ends memory: at a process's end the driver may be gone already, and then there is nothing to do.
+  OnDevice(int device, std::nothrow_t) noexcept {
+    try {
+      pushed_ = calls().push(calls().context_of(device)) == CUDA_SUCCESS;
+    } catch (const std::exception&) {  // it has no context any more
+    }
+  }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice() {
     CUcontext own = nullptr;
-    calls().pop(&own);
+    if (pushed_) calls().pop(&own);
   }
+  explicit operator bool() const { return pushed_; }
 
  private:
   struct Calls {
@@ -80,10 +92,14 @@ class OnDevice {
     CUcontext context_of(int device) const {
       const std::lock_guard lock(mutex);
       CUcontext& found = contexts[device];
-      if (found == nullptr) check(retain(&found, device), "cuDevicePrimaryCtxRetain");
+      if (found != nullptr) return found;
+      CUdevice own = 0;
+      check(device_of(&own, device), "cuDeviceGet");
+      check(retain(&found, own), "cuDevicePrimaryCtxRetain");
       return found;
     }
     DriverCheck check;
+    DriverFunction<decltype(cuDeviceGet)> device_of{"cuDeviceGet", 2000};
     DriverFunction<decltype(cuDevicePrimaryCtxRetain)> retain{"cuDevicePrimaryCtxRetain", 7000};
     DriverFunction<decltype(cuCtxPushCurrent)> push{"cuCtxPushCurrent", 4000};
     DriverFunction<decltype(cuCtxPopCurrent)> pop{"cuCtxPopCurrent", 4000};
@@ -94,6 +110,7 @@ class OnDevice {
     static const Calls found;
     return found;
   }
+  bool pushed_ = false;
 };
 
 /// Whose memory it is, and which GPU of this process uses it: mostly the same.

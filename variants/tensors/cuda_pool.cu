@@ -52,7 +52,7 @@ class PoolChunk final : public CudaChunk {
 
  private:
   void free() {
-    const OnDevice on(device_);
+    const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
     cudaStreamSynchronize(cudaStreamPerThread);  // then the pool may use it again
   }
@@ -71,7 +71,7 @@ class PoolMapping final : public Mapping {
   PoolMapping(const PoolMapping&) = delete;
   PoolMapping& operator=(const PoolMapping&) = delete;
   ~PoolMapping() override {
-    const OnDevice on(device_);
+    const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
     cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon hears of it, and frees the memory itself
   }

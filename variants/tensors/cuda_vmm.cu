@@ -53,7 +53,7 @@ class VmmMapping final : public Mapping {
 
  private:
   void end() {
-    const OnDevice on(device_);
+    const OnDevice on(device_, std::nothrow);
     if (mapped_) driver_.unmap(address_, bytes_);
     driver_.unreserve(address_, bytes_);
   }
