@@ -10,11 +10,9 @@ from scipy.special import betaincinv
 from . import units
 from .compare import Rules, explanation, in_both, match_some, measured_metrics, metrics_of, pairs
 from .document import Table, markdown_table
-from .errors import BadInput
-from .files import say
 from .gate import noise_of, parse_noise
 from .load import Results, load_all
-from .marked import rewrite
+from .marked import publish
 from .verdict import CONFIDENCE, FASTER, SLOWER, VERDICTS, Metric, ratio
 
 NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]  # tried in turn, in steps of 12 %
@@ -22,8 +20,6 @@ NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]
 
 def write_aa(before: str, after: str, margin: float, noises: list[str], readme: str | None, check: bool) -> int:
     """Prints the table of false verdicts, or puts it into README's block `aa`. Returns the exit code."""
-    if check and readme is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --readme README.md")
     shared = in_both(load_all([before], "A"), load_all([after], "B"))
     noise = parse_noise(noises, [metric for sides in shared.values() for metric in metrics_of(*sides)])
     texts = []
@@ -35,10 +31,7 @@ def write_aa(before: str, after: str, margin: float, noises: list[str], readme: 
             print(f"warning: {warning}", file=sys.stderr)
         texts.append((f"Experiment {name}:\n\n" if len(shared) > 1 else "") + aa_text(a, b, matched, rules))
     text = "\n\n".join(texts)
-    if readme is None:
-        say(text)
-        return 0
-    return rewrite(readme, "--readme", "aa", lambda: text, check, f"{Path(before)} and {Path(after)}")
+    return publish(lambda: text, readme, "--readme", "aa", check, f"{Path(before)} and {Path(after)}")
 
 
 def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:

@@ -9,8 +9,7 @@ from statistics import fmean
 from . import units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .files import say
-from .marked import rewrite
+from .marked import publish
 from .trace import content, short
 
 ALLOWED = "what `nsys stats --format csv --report cuda_gpu_trace` wrote (`gputrace` in 2022's versions)"
@@ -48,13 +47,7 @@ def text(trace: str, report: str) -> list[str]:
 
 def write_beside(trace: str, report: str, page: str | None, check: bool) -> int:
     """Prints the table, or rewrites the block `nsys` of a page. Returns the exit code."""
-    if check and page is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --page PAGE.md")
-    made = "\n\n".join(text(trace, report))
-    if page is None:
-        say(made)
-        return 0
-    return rewrite(page, "--page", "nsys", lambda: made, check, trace)
+    return publish(lambda: "\n\n".join(text(trace, report)), page, "--page", "nsys", check, trace)
 
 
 def _means(found: Iterable[tuple[str, str, float]]) -> Means:
@@ -95,4 +88,3 @@ def _of_nsys(file: str) -> Means:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput("GPUTRACE.csv", file, f"is no such report ({error!r})", ALLOWED) from error
-

@@ -12,9 +12,8 @@ import numpy as np
 from . import power, units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .files import say
 from .load import Results, load_all
-from .marked import rewrite
+from .marked import publish
 from .moderated import moderate
 from .runs import run_means
 from .verdict import RUN_NOISE, Metric
@@ -25,13 +24,7 @@ SHARES = (50, 90)  # percentiles of the points: half of them vary less, nine in 
 
 def write_power(directories: Sequence[str], readme: str | None, check: bool) -> int:
     """Prints the table of each experiment, or puts it into README's block `power`. Returns the exit code."""
-    if check and readme is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --readme README.md")
-    text = power_text(directories)
-    if readme is None:
-        say(text)
-        return 0
-    return rewrite(readme, "--readme", "power", lambda: text, check, ", ".join(directories))
+    return publish(lambda: power_text(directories), readme, "--readme", "power", check, ", ".join(directories))
 
 
 def power_text(directories: Sequence[str]) -> str:

@@ -5,21 +5,14 @@ from pathlib import Path
 
 from .document import Table, markdown_table
 from .errors import BadInput
-from .files import say
-from .marked import rewrite
+from .marked import publish
 
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
 
 
 def write_faults(file: str, page: str | None, check: bool) -> int:
     """Prints the table, or puts it into the page's block `faults`. Returns the exit code."""
-    if check and page is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --readme PAGE.md")
-    text = faults_text(file)
-    if page is None:
-        say(text)
-        return 0
-    return rewrite(page, "--readme", "faults", lambda: text, check, file)
+    return publish(lambda: faults_text(file), page, "--readme", "faults", check, file)
 
 
 def faults_text(file: str) -> str:

@@ -8,6 +8,17 @@ from .errors import BadInput
 from .files import say, write_all
 
 
+def publish(make: Callable[[], str], page: str | None, argument: str, name: str, check: bool, source: str) -> int:
+    """Prints what `make` gives, or where there is a page puts it into its block, as rewrite() does. Returns the exit code."""
+    if page is not None:
+        return rewrite(page, argument, name, make, check, source)
+    if check:
+        file = f"{argument.removeprefix('--').upper()}.md"
+        raise BadInput("--check", "", "there is no block to check", f"together with {argument} {file}")
+    say(make())
+    return 0
+
+
 def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check: bool, source: str) -> int:
     """Puts what `make` gives between `<!-- name:begin -->` and `<!-- name:end -->`, or with `check` only says whether
     that would change anything. `source` is the rows' directory, for messages. Returns the exit code."""

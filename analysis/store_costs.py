@@ -7,8 +7,7 @@ from pathlib import Path
 from . import units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .files import say
-from .marked import rewrite
+from .marked import publish
 
 ALLOWED = "a folder with what `feedrate_micro --benchmark_filter=store_ --benchmark_out=WAY.json` wrote"
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -27,13 +26,7 @@ OPERATIONS = {
 
 def write_store_costs(folder: str, page: str | None, check: bool) -> int:
     """Prints the table, or puts it into the page's block `costs`. Returns the exit code."""
-    if check and page is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --page PAGE.md")
-    text = store_costs_text(folder)
-    if page is None:
-        say(text)
-        return 0
-    return rewrite(page, "--page", "costs", lambda: text, check, folder)
+    return publish(lambda: store_costs_text(folder), page, "--page", "costs", check, folder)
 
 
 def store_costs_text(folder: str) -> str:

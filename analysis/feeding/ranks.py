@@ -10,9 +10,8 @@ import pandas as pd
 from .. import flags, quoted, units
 from ..answer import usable
 from ..document import Table, markdown_table
-from ..files import say
 from ..load import Results, load
-from ..marked import rewrite
+from ..marked import publish
 
 APART = 1.5  # by so much must the sweep tell two variants apart before the search must rank them alike
 ENOUGH = 0.7  # of the sweep's peak is what the search must reach
@@ -41,11 +40,8 @@ def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
     quick, feeding = load([found], "FOUND"), load([swept], "SWEPT")
     problems = [problem for measure in MEASURES for problem in disagreements(measure, quick, feeding)]
     code = 1 if problems else 0
-    if page is None:
-        say(ranks_text(quick, feeding, problems))
-        return code
     source = f"{Path(found)} and {Path(swept)}"
-    return max(code, rewrite(page, "--page", "ranks", lambda: ranks_text(quick, feeding, problems), check, source))
+    return max(code, publish(lambda: ranks_text(quick, feeding, problems), page, "--page", "ranks", check, source))
 
 
 def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:

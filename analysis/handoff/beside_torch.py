@@ -8,8 +8,7 @@ from statistics import median
 from .. import units
 from ..document import Table, markdown_table
 from ..errors import BadInput
-from ..files import say
-from ..marked import rewrite
+from ..marked import publish
 from . import points
 
 FIELDS = ("way", "bytes", "use", "handoff_ns", "to_start_ns", "device", "torch", "feedrate")
@@ -18,13 +17,7 @@ ALLOWED = "what experiments/handoff/torch_shared.py wrote"
 
 def write_beside_torch(file: str, page: str | None, check: bool) -> int:
     """Prints the table, or puts it into the page's block `torch`. Returns the exit code."""
-    if check and page is None:
-        raise BadInput("--check", "", "there is no block to check", "together with --page PAGE.md")
-    text = beside_torch_text(file)
-    if page is None:
-        say(text)
-        return 0
-    return rewrite(page, "--page", "torch", lambda: text, check, file)
+    return publish(lambda: beside_torch_text(file), page, "--page", "torch", check, file)
 
 
 def beside_torch_text(file: str) -> str:

@@ -8,11 +8,10 @@
 #include <fstream>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <queue>
 #include <thread>
 #include <vector>
-
-#include <optional>
 
 #include "common/clock.hpp"
 #include "common/device/device.hpp"

@@ -82,7 +82,9 @@ TEST_P(DeliveryTest, ProducersAndCollectorsAreKilled) {
     // The worker answers what they had sent. Nobody collects that: it expires, and until then no other run takes it for
     // its own.
     EXPECT_TRUE(await([&] { return stream || server_->integer({count, "t:tasks"}) == 0; }));
-    std::this_thread::sleep_for(Seconds(0.3));  // what it had taken
+    push(encode(id_of(7, 0), {1}));  // behind all of that, so its answer comes last
+    EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:7"}) == 1; })) << worker->err();
+    server_->command({"DEL", "t:results:7"});
     for (const std::string list : {"t:results:0", "t:results:1"}) {
       if (server_->integer({"EXISTS", list}) == 0) continue;
       EXPECT_GT(server_->integer({"TTL", list}), 0) << list;
