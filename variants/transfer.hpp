@@ -62,7 +62,7 @@ struct TransferEntry {
   HostMemory memory;            ///< where its batches must lie
   std::vector<Axis> axes = {};  ///< of its own
   /// Batches that may be in flight at once.
-  std::function<unsigned(const Values& own)> depth;
+  std::function<unsigned(const Point&)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
   /// Names the floors of a GPU that bind it at a point.
   std::function<void(const Bounded&, Limits&)> limits = {};

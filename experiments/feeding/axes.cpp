@@ -138,7 +138,7 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   std::size_t slots = 2 * std::size_t{point.producers} * std::max(point.window, point.capacity);
   if (queue.uses_transfer) {  // what workers stage
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
-    slots += std::size_t{point.workers} * (transfer.depth(point.own) + 1) * point.batch;
+    slots += std::size_t{point.workers} * (transfer.depth(point) + 1) * point.batch;
   }
   return refuse_slots(slots, point.payload, workload->result_bytes(point.payload));
 }

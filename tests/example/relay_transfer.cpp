@@ -47,7 +47,7 @@ class Relay final : public Transfer {
 const TransferRegistration registered("relay", {.description = "example: copies a batch several times",
                                                 .memory = HostMemory::pageable,
                                                 .axes = own_axes().list(),
-                                                .depth = [](const Values&) { return 1u; },
+                                                .depth = [](const Point&) { return 1u; },
                                                 .make = make_transfer<Relay>});
 
 }  // namespace

@@ -21,14 +21,15 @@ const Floors kFloors{{"launch_per_second", 350e3},
 
 class AutoTransfer : public testing::Test {
  protected:
-  Choices chosen(std::size_t payload, std::size_t batch, std::size_t window, const Floors& floors = kFloors) {
+  Choices chosen(std::size_t payload, std::size_t batch, std::size_t window, const Floors& floors = kFloors,
+                 const char* transfer = "auto") {
     Point point;
-    point.transfer = "auto";
+    point.transfer = transfer;
     point.payload = payload;
     point.batch = batch;
     point.window = window;
     const std::size_t stride = stride_of(payload);
-    const auto& entry = Transfers::instance().get("--transfer", "auto");
+    const auto& entry = Transfers::instance().get("--transfer", transfer);
     const auto made = entry.make({*device, *workload, batch, stride, stride, 32, {}, floors, &point});
     return made->choices();
   }
@@ -52,6 +53,16 @@ TEST_F(AutoTransfer, KnowsThatACallOfManyCopiesMakesEachByItself) {
   EXPECT_EQ(chosen(64, 1, 1024, floors)["transfer"], "gather");
   EXPECT_EQ(chosen(64, 16, 1024, floors)["transfer"], "gather");
   EXPECT_NE(chosen(1 << 20, 16, 256, floors)["transfer"], "gather");
+}
+
+TEST_F(AutoTransfer, PutsMoreSmallBatchesTogetherThanLargeOnes) {
+  const auto together = [this](const char* transfer, std::size_t payload, std::size_t batch) {
+    return chosen(payload, batch, 4096, kFloors, transfer)["coalesce"];
+  };
+  EXPECT_EQ(together("gather", 64, 1), "64");
+  EXPECT_EQ(together("gather", 64, 256), "12");  // 20 KiB each
+  EXPECT_EQ(together("batched_copy", 64 << 10, 16), "8");
+  EXPECT_EQ(together("graph", 64, 1), "8");  // a chain without a batch is launched all the same
 }
 
 TEST_F(AutoTransfer, SaysWhy) {

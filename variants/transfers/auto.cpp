@@ -68,10 +68,10 @@ class Auto final : public Transfer {
 };
 
 /// The one that will be chosen has its own axes at their standard values, and no more batches under way than this.
-unsigned most_depth() {
+unsigned most_depth(const Point& point) {
   unsigned most = 1;
   for (const auto& [name, entry] : Transfers::instance().entries()) {
-    if (entry.effort) most = std::max(most, entry.depth({}));
+    if (entry.effort) most = std::max(most, entry.depth(point));
   }
   return most;
 }
@@ -79,15 +79,14 @@ unsigned most_depth() {
 const TransferRegistration registered(
     "auto", {.description = "the transfer that moves this payload and batch fastest by the machine's floors",
              .memory = HostMemory::pinned,
-             .depth = [](const Values&) { return most_depth(); },
+             .depth = most_depth,
              .make = make_transfer<Auto>,
-             .limits =
-                 [](const Bounded& bounded, Limits& limits) {
-                   const auto chosen = bounded.choices.find("transfer");
-                   if (chosen == bounded.choices.end()) return;
-                   const auto& entry = Transfers::instance().get("--transfer", chosen->second);
-                   if (entry.limits) entry.limits(bounded, limits);
-                 }});
+             .limits = [](const Bounded& bounded, Limits& limits) {
+               const auto chosen = bounded.choices.find("transfer");
+               if (chosen == bounded.choices.end()) return;
+               const auto& entry = Transfers::instance().get("--transfer", chosen->second);
+               if (entry.limits) entry.limits(bounded, limits);
+             }});
 
 }  // namespace
 }  // namespace feedrate

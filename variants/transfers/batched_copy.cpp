@@ -40,7 +40,11 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
       own.staging_out = config.device.allocate_host(most_messages() * config.out_stride, HostMemory::pinned);
     }
   }
-  Choices choices() const override { return {{"pieces", staged_ ? "staging" : "call"}}; }
+  Choices choices() const override {
+    Choices all = Grouped::choices();
+    all["pieces"] = staged_ ? "staging" : "call";
+    return all;
+  }
 
   void add(Group& group, const Batch& batch) {
     SideBySide& own = group.own;
@@ -92,12 +96,10 @@ const TransferRegistration registered(
      .axes = joined(BatchedCopy::axes().list(), BatchedCopy::piece_axes().list()),
      .depth = BatchedCopy::depth,
      .make = make_transfer<BatchedCopy>,
-     .limits =
-         [](const Bounded& bounded, Limits& limits) {
-           limit_by_copies(bounded, limits, BatchedCopy::axes().of(bounded.point.own).coalesce);
-         },
+     .limits = [](const Bounded& bounded,
+                  Limits& limits) { limit_by_copies(bounded, limits, BatchedCopy::coalesced(bounded.point)); },
      .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
-       auto effort = effort_of_copies(bounded, floors, BatchedCopy::axes().of(bounded.point.own).coalesce);
+       auto effort = effort_of_copies(bounded, floors, BatchedCopy::coalesced(bounded.point));
        const auto copies = floor_of(floors, "batched_copies_per_second");
        // One call brings many copies; each takes its time all the same. Several workers are faster together, so this is
        // no bound of a point.

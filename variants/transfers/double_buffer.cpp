@@ -12,7 +12,7 @@ const TransferRegistration registered(
     "double_buffer",
     {.description = "two buffers by turns; copies in, kernels and copies out on a stream each, ordered by events",
      .memory = HostMemory::pinned,
-     .depth = [](const Values&) { return kBuffers * Slots::kQueuedPerSlot; },
+     .depth = [](const Point&) { return kBuffers * Slots::kQueuedPerSlot; },
      .make = [](const TransferConfig& config) { return std::make_unique<Slots>(config, kBuffers); },
      .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
      .search = {{"block", {"128", "256", "512", "1024"}}}});

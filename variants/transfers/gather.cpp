@@ -89,10 +89,10 @@ const TransferRegistration registered(
      .depth = Gather::depth,
      .make = make_transfer<Gather>,
      .limits = [](const Bounded& bounded,
-                  Limits& limits) { limit_by_copies(bounded, limits, Gather::axes().of(bounded.point.own).coalesce); },
+                  Limits& limits) { limit_by_copies(bounded, limits, Gather::coalesced(bounded.point)); },
      .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
        const auto copy = floors.find("host_copy_bytes_per_second");
-       auto effort = effort_of_copies(bounded, floors, Gather::axes().of(bounded.point.own).coalesce);
+       auto effort = effort_of_copies(bounded, floors, Gather::coalesced(bounded.point));
        if (!effort || copy == floors.end()) return std::nullopt;
        const double host = host_ns(bounded, copy->second) * static_cast<double>(bounded.point.batch);
        return Effort{std::max(effort->busy_ns, host), effort->lone_ns + host};

@@ -23,7 +23,7 @@ const TransferRegistration registered(
     "gpudirect",
     {.description = "the CPU writes into the GPU's memory itself, through a mapping by GDRCopy",
      .memory = HostMemory::pinned,
-     .depth = [](const Values&) { return 1u; },
+     .depth = [](const Point&) { return 1u; },
      .make = [](const TransferConfig& config) -> std::unique_ptr<Transfer> { throw Failure(why_not(config.device)); },
      .refuse = why_not});
 

@@ -20,6 +20,7 @@ struct GraphOfChains {
 
 class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
  public:
+  static constexpr bool kManyTogether = false;  // a chain that is left out is part of the launch all the same
   struct Options {
     std::string chain = "copies";
   };
@@ -33,7 +34,7 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
   explicit GraphTransfer(const TransferConfig& config)
       : Grouped(config), mapped_(chain_axes().of(config.own).chain == "mapped") {
     for (Group& group : groups_) {
-      group.own.chains.resize(options_.coalesce);
+      group.own.chains.resize(coalesce_);
       if (mapped_) continue;
       for (auto& chain : group.own.chains) {
         chain.in = config.device.allocate_device(config.most_messages * config.in_stride);

@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "variants/transfer.hpp"
@@ -17,19 +19,26 @@ template <class Derived, class Own>
 class Grouped : public Transfer {
  public:
   struct Options {
-    unsigned streams = 4, coalesce = 8;
+    unsigned streams = 4, coalesce = 0;
   };
+  static constexpr bool kManyTogether = true;  ///< false, in `Derived`, where an empty place of a group costs time
   static const Axes<Options>& axes() {
     static const auto kAxes =
         Axes<Options>()
             .number("streams", &Options::streams, {1, 128}, "device streams per worker")
-            .number("coalesce", &Options::coalesce, {1, 256}, "most batches that go to the device together");
+            .number("coalesce", &Options::coalesce, {0, 256},
+                    "most batches that go to the device together; 0 = as many as make 256 KiB, 8 to 64 (graph: 8)");
     return kAxes;
   }
-  static unsigned depth(const Values& own) {
-    const Options options = axes().of(own);
-    return options.streams * options.coalesce;
+  /// `batch_bytes`: of the messages of a full batch.
+  static unsigned coalesced(const Values& own, std::size_t batch_bytes) {
+    constexpr std::size_t kTogether = std::size_t{256} << 10;  // a copy of it takes longer than the calls for it
+    if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
+    if (!Derived::kManyTogether) return 8;
+    return static_cast<unsigned>(std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), 8, 64));
   }
+  static unsigned coalesced(const Point& point) { return coalesced(point.own, point.batch * stride_of(point.payload)); }
+  static unsigned depth(const Point& point) { return axes().of(point.own).streams * coalesced(point); }
   /// What a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}},
@@ -42,9 +51,10 @@ class Grouped : public Transfer {
     Group& group = groups_[begun_ % groups_.size()];
     static_cast<Derived*>(this)->add(group, batch);
     group.batches.push_back(batch);
-    if (group.batches.size() == options_.coalesce) flush();
+    if (group.batches.size() == coalesce_) flush();
     return true;
   }
+  Choices choices() const override { return {{"coalesce", std::to_string(coalesce_)}}; }
   void flush() override {
     if (begun_ - ended_ == groups_.size()) return;
     Group& group = groups_[begun_ % groups_.size()];
@@ -78,12 +88,13 @@ class Grouped : public Transfer {
     std::unique_ptr<Stream> stream;  // destroyed first: it waits for work that uses all else
   };
 
-  explicit Grouped(const TransferConfig& config) : config_(config), options_(axes().of(config.own)) {
-    groups_.resize(options_.streams);
+  explicit Grouped(const TransferConfig& config)
+      : config_(config), coalesce_(coalesced(config.own, config.most_messages * config.in_stride)) {
+    groups_.resize(axes().of(config.own).streams);
     for (Group& group : groups_) {
       group.stream = config.device.stream();
       group.done = config.device.event();
-      group.batches.reserve(options_.coalesce);
+      group.batches.reserve(coalesce_);
     }
   }
   /// The group's work is done, and nothing of it was given back yet.
@@ -98,10 +109,10 @@ class Grouped : public Transfer {
     return view(in.data(), out.data(), all);
   }
   /// The most messages in a group.
-  std::size_t most_messages() const { return options_.coalesce * config_.most_messages; }
+  std::size_t most_messages() const { return coalesce_ * config_.most_messages; }
 
   TransferConfig config_;
-  Options options_;
+  unsigned coalesce_;
   std::vector<Group> groups_;
 
  private:

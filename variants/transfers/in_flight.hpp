@@ -21,7 +21,8 @@ class InFlight {
         Axes<Options>().number("streams", &Options::streams, {1, 128}, "device streams per worker");
     return kAxes;
   }
-  static unsigned depth(const Values& own) { return axes().of(own).streams * kBatchesPerStream; }
+  static unsigned depth_of(unsigned streams) { return streams * kBatchesPerStream; }
+  static unsigned depth(const Point& point) { return depth_of(axes().of(point.own).streams); }
   /// What a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}}, {"block", {"128", "256", "512", "1024"}}};
@@ -42,7 +43,7 @@ class InFlight {
   InFlight(const TransferConfig& config, const Needs& needs) {
     const unsigned streams = axes().of(config.own).streams;
     for (unsigned s = 0; s < streams; ++s) streams_.push_back(config.device.stream());
-    places_.resize(depth(config.own));
+    places_.resize(depth_of(streams));
     for (std::size_t i = 0; i < places_.size(); ++i) {
       places_[i].stream = streams_[i % streams].get();
       places_[i].done = config.device.event();

@@ -44,7 +44,7 @@ class Pageable final : public Transfer {
 const TransferRegistration registered(
     "pageable", {.description = "synchronous copies from and to ordinary memory, one batch at a time",
                  .memory = HostMemory::pageable,
-                 .depth = [](const Values&) { return 1u; },
+                 .depth = [](const Point&) { return 1u; },
                  .make = make_transfer<Pageable>,
                  .limits =
                      [](const Bounded& bounded, Limits& limits) {

@@ -20,7 +20,7 @@ const TransferRegistration registered(
     {.description = "as double_buffer, with as many buffers as wanted, each with events for ready and free",
      .memory = HostMemory::pinned,
      .axes = own_axes().list(),
-     .depth = [](const Values& own) { return own_axes().of(own).buffers * Slots::kQueuedPerSlot; },
+     .depth = [](const Point& point) { return own_axes().of(point.own).buffers * Slots::kQueuedPerSlot; },
      .make =
          [](const TransferConfig& config) {
            return std::make_unique<Slots>(config, own_axes().of(config.own).buffers);

@@ -79,7 +79,7 @@ class RedisBroker final : public PartBroker {
       once_.emplace(sink_, names_, Dialect::kKind, window, shared_);
     }
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
-    for (unsigned i = 0; i < transfer.depth(config.point.own) + 1; ++i) {
+    for (unsigned i = 0; i < transfer.depth(config.point) + 1; ++i) {
       staging_.push_back({config.device.allocate_host(config.point.batch * in_stride_, transfer.memory),
                           config.device.allocate_host(config.point.batch * out_stride_, transfer.memory),
                           {}});
