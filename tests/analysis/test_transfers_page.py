@@ -1,6 +1,9 @@
 """What the page of transfers says in words, of the rows that its tables are made of: a sentence that new rows do not bear
 out must be written anew."""
 
+import json
+import lzma
+
 import pandas as pd
 import pytest
 from conftest import ROOT
@@ -42,19 +45,29 @@ def test_one_operation_must_serve_many_small_messages(results, ranked):
     assert 1e9 / floors["launch_per_second"] == pytest.approx(4e3, rel=0.1)
     assert floors["copy_queued_ns"] == pytest.approx(2.5e3, rel=0.05)
     some = rates(ranked[64, 1])
-    assert next(iter(some)) == "gather"
-    assert some["gather"] == pytest.approx(8 * max(rate for name, rate in some.items() if name != "gather"), rel=0.1)
+    assert list(some)[:3] == ["gather", "graph", "batched_copy"]
+    assert some["gather"] == pytest.approx(8 * some["graph"], rel=0.1)
 
 
 def test_with_large_batches_the_difference_is_small(ranked):
     some = rates(ranked[64, 256])
-    assert sum(rate > max(some.values()) / 1.5 for name, rate in some.items() if name != "auto") == 4
+    assert sum(rate > max(some.values()) / 1.3 for name, rate in some.items() if name != "auto") == 3
+
+
+def test_with_few_under_way_a_graph_of_mapped_kernels_is_ahead(points):
+    few = points[(points["payload_bytes"] == 64) & (points["batch"] == 256) & (points["producers"] == 4)]
+    said = {1024: {"graph": (75e6, 49e3), "gather": (44e6, 85e3)}, 2048: {"graph": (97e6, 80e3), "gather": (64e6, 123e3)}}
+    for window, transfers_at in said.items():
+        for name, (rate, p50) in transfers_at.items():
+            at = few[(few["window"] == window) & (few["transfer"] == name)]
+            best = at.loc[at[RATE].idxmax()]
+            assert best[RATE] == pytest.approx(rate, rel=0.01) and best["p50"] == pytest.approx(p50, rel=0.01)
 
 
 def test_at_64_kib_a_message_can_have_an_operation_of_its_own(ranked):
     some = {name: rate * 64 * KI for name, rate in rates(ranked[64 * KI, 1]).items()}
-    assert some["graph"] == pytest.approx(35e9, rel=0.02) and ranked[64 * KI, 1]["graph"]["chain"] == "mapped"
-    assert some["batched_copy"] > 0.9 * some["graph"] and some["pinned"] < 0.5 * some["graph"]
+    assert some["graph"] == pytest.approx(34e9, rel=0.01) and ranked[64 * KI, 1]["graph"]["chain"] == "mapped"
+    assert some["auto"] > some["graph"] and some["pinned"] < 0.5 * some["graph"]
 
 
 def test_large_copies_go_several_at_a_time(results, points, ranked):
@@ -67,12 +80,22 @@ def test_large_copies_go_several_at_a_time(results, points, ranked):
     assert ranked[MI, 1]["batched_copy"]["bytes_per_second"] < 0.5 * engines < ranked[MI, 1]["auto"]["bytes_per_second"]
 
 
-def test_auto_was_wrong_about_small_messages(results, ranked):
+def test_auto_is_a_good_choice_everywhere(results, ranked):
     for place in transfers.places(results):
-        assert place.chosen == "batched_copy"
-    for where in ((64, 1), (64, 16), (4 * KI, 1)):
-        some = rates(ranked[where])
-        assert 0.08 < some["auto"] / some["gather"] < 0.33
+        small = place.payload * place.batch <= 16 * KI  # bytes of a batch
+        assert place.chosen == ("gather" if small else "batched_copy")
+        best = max(rate for name, rate in rates(ranked[place.payload, place.batch]).items() if name != "auto")
+        auto = place.auto[RATE] / best
+        assert auto > (1 if place.payload >= 4 * KI else 0.8)
+
+
+def test_long_phases_reach_the_copy_engines(results):
+    with lzma.open(ROOT / "results/reference/h200/transfers/large.jsonl.xz", "rt") as lines:
+        cells = [row for row in map(json.loads, lines) if row["kind"] == "cell"]
+    reached = [round(cell["figures"]["bytes_per_second"] / 1e9, 1) for cell in cells]
+    assert len(cells) == 5 and (min(reached), max(reached)) == (49.4, 49.6)
+    assert all(round(cell["bounds"]["bytes_per_second"]["ratio"], 2) in (0.98, 0.99) for cell in cells)
+    assert all(cell["bounds"]["bytes_per_second"]["floor"] == "copy_engine_both_bytes_per_second" for cell in cells)
 
 
 def test_a_lone_message_needs_the_fewest_operations(points):

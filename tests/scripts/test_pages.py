@@ -200,3 +200,9 @@ def test_what_two_workers_reach_is_what_the_rows_give(rows):
     words = ["tests/trials/two_workers.py", f"results/reference/h200/two_workers/{rows}"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
+
+
+def test_what_a_far_server_costs_is_what_the_rows_give():
+    words = ["tests/trials/far_server.py", "results/reference/h200/far_server"]
+    ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()

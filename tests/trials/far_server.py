@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What far_server.sh measured: medians over its rounds, near, over a wire without delay, and far.
+"""What far_server.sh measured: medians over its rounds, near, over a wire without delay, and far; and the ratio of far to
+near in each round, its median, least and greatest.
 
     tests/trials/far_server.py FOLDER
 """
@@ -33,17 +34,16 @@ def figures_of(folder: Path, way: str) -> dict[tuple, list[float]]:
 
 def main(folder: str) -> None:
     found = {way: figures_of(Path(folder), way) for way in WAYS}
-    print("| queue | figure | near | wire | far | far / near | rounds |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    print("| queue | figure | near | wire | far | far / near, by round |")
+    print("|---|---|---:|---:|---:|---:|")
     for title, payload, lone in POINTS:
         for queue in sorted({key[0] for key in found["near"]}):
-            each = [found[way].get((queue, payload, lone), []) for way in WAYS]
-            if not all(each):
-                print(f"| {queue} | {title} | a way has no row that is ok | | | | |")
-                continue
-            near, wire, far = map(median, each)
-            rounds = min(map(len, each))
-            print(f"| {queue} | {title} | {near:,.0f} | {wire:,.0f} | {far:,.0f} | {far / near:.2f} | {rounds} |")
+            near, wire, far = (found[way].get((queue, payload, lone), []) for way in WAYS)
+            if not len(near) == len(wire) == len(far) > 0:  # then a row is its round's
+                sys.exit(f"{queue}, {title}: not every round has a row that is ok")
+            ratios = sorted(b / a for a, b in zip(near, far))
+            figures = " | ".join(f"{median(each):,.0f}" for each in (near, wire, far))
+            print(f"| {queue} | {title} | {figures} | {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) |")
 
 
 if __name__ == "__main__":
