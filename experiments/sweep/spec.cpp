@@ -215,7 +215,7 @@ class Parts {
   /// The searches that begin at a part's points. Where a member's axis is one of the part's own, it is not free.
   void add_searches(const Json& part, const Constraints& constraints, std::vector<Search>& searches) const {
     const Json& wanted = part["search"];
-    allow_only(wanted, where_ + " search", {"goal", "seconds", "axes"});
+    allow_only(wanted, where_ + " search", {"goal", "seconds", "axes", "start"});
     const std::string goal = text_of(wanted.value("goal", Json(kind_->entry().rate)), where_, "search.goal");
     std::vector<std::string> goals;
     for (const Figure& figure : kind_->entry().figures) {
@@ -231,6 +231,14 @@ class Parts {
     std::vector<AxisValues> of_all;
     const Json axes_json = wanted.value("axes", Json::object());
     for (const auto& [name, json] : axes_json.items()) of_all.push_back({name, values_of(axes_.axis(name), json)});
+    Values given;
+    const Json start_json = wanted.value("start", Json::object());
+    for (const auto& [name, json] : start_json.items()) {
+      if (!axes_json.contains(name)) refuse(where_, fmt::format("search.start: '{}' is no axis of search.axes", name));
+      const std::vector<std::string> values = values_of(axes_.axis(name), json);
+      if (values.size() != 1) refuse(where_, fmt::format("search.start: '{}' needs one value", name));
+      given[name] = axes_.axis(name).read(values.front());
+    }
     for (const Values& start : expand(part, Constraints(kind_, Json::array(), where_))) {
       Search search{start, goal, seconds, of_all,
                     [constraints](const Values& point) { return constraints.allow(point); }};
@@ -238,13 +246,13 @@ class Parts {
       std::copy_if(own.begin(), own.end(), std::back_inserter(search.free),
                    [&](const AxisValues& each) { return !axes_json.contains(each.axis); });
       std::erase_if(search.free, [&](const AxisValues& each) { return part["axes"].contains(each.axis); });
-      if (find_start(search)) searches.push_back(std::move(search));
+      if (find_start(search, given)) searches.push_back(std::move(search));
     }
   }
 
-  /// A search starts from the standard values where it may try them, else from the first that it may. False when the
-  /// constraints leave neither.
-  bool find_start(Search& search) const {
+  /// A search starts from the given values and, on other axes, from the standard ones where it may try them, else from
+  /// the first that it may. False when the constraints leave neither.
+  bool find_start(Search& search, const Values& given) const {
     Values first = search.start;
     for (const AxisValues& each : search.free) {
       const Axis& axis = axes_.axis(each.axis);
@@ -253,6 +261,7 @@ class Parts {
         return axis.read(text) == axes_.value(search.start, axis.name);
       });
       if (!tried) search.start[axis.name] = value;
+      if (const auto found = given.find(axis.name); found != given.end()) search.start[axis.name] = found->second;
       first[axis.name] = value;
     }
     if (!search.allowed(search.start)) search.start = first;

@@ -24,7 +24,8 @@ struct Search {
 ///       "parts": [ { "axes": { "queue": ["a", "b"], "payload": "pow2:6..20:2", "window": [1, 256] },
 ///                    "zip": [ ["window", "batch"] ],
 ///                    "constraints": [ … ],
-///                    "search": { "goal": "messages_per_second", "seconds": 3, "axes": { "window": [16, 256] } } } ],
+///                    "search": { "goal": "messages_per_second", "seconds": 3, "axes": { "window": [16, 256] },
+///                                "start": { "window": 16 } } } ],
 ///       "constraints": [ … ] }
 ///
 /// Axes are crossed, except that those named together in `zip` step together. A constraint drops points:
@@ -34,7 +35,8 @@ struct Search {
 ///
 /// The points of a part with `search` are not measured: each is the start of a search for the best settings, and what
 /// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
-/// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes.
+/// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes. It
+/// begins at `start`, and elsewhere at the standard values.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment

@@ -223,6 +223,18 @@ TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
   for (const auto& [id, times] : ids) EXPECT_EQ(times, 1) << id << " was tried twice";
 }
 
+TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
+  place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 1}, "parts": [
+      {"axes": {"queue": "null", "payload": 64},
+       "search": {"seconds": 0.05, "axes": {"window": [4, 64, 1024], "batch": [1, 4, 16]}, "start": {"window": 1024}}}]})");
+  ASSERT_EQ(place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"}).code, 0);
+  const std::vector<Json> rows = cells_of(place_ / "out" / "rows.jsonl");
+  const auto first =
+      std::ranges::find_if(rows, [](const Json& row) { return row.contains("search") && row["search"]["try"] == 0; });
+  ASSERT_NE(first, rows.end());
+  EXPECT_EQ((*first)["params"]["window"], 1024);
+}
+
 TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 2},
       "constraints": [{"product": ["payload", "window"], "max": "64Ki"}],
@@ -318,7 +330,10 @@ TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {
     // A sweep prints its cells or searches, a capacity search what it will do.
     const std::string& said = capacity ? outcome.err : outcome.out;
     const bool feeding = Json::parse(read_text(entry.path())).value("experiment", "feeding") == "feeding";
-    EXPECT_NE(said.find(capacity ? "bound" : feeding ? "payload=" : "rep 0"), said.npos)
+    EXPECT_NE(said.find(capacity  ? "bound"
+                        : feeding ? "payload="
+                                  : "rep 0"),
+              said.npos)
         << entry.path() << ": " << said;
   }
 }

@@ -1,8 +1,9 @@
-# Builds the consumer against the ring library and runs it, as a user would; fails with what went wrong.
-#   cmake -DFROM=installed|sources -DSCRATCH=FOLDER -DRING_BUILD=ITS_BUILD_FOLDER -DRING_SOURCE=variants/ring
-#         -DGENERATOR=NAME -DCXX=PATH -DNVCC=PATH_OR_NOTHING -P check.cmake
-# `installed` also looks into the libraries and headers: nothing of the benchmark's may be there. Its work is compiled by
-# nvcc, where there is one. It runs on the CPU device either way.
+# Builds a consumer of one of Feedrate's libraries and runs it, as a user would; fails with what went wrong.
+#   cmake -DLIBRARY=ring|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=variants/LIBRARY -DGENERATOR=NAME
+#         -DCXX=PATH -DNVCC=PATH_OR_NOTHING -DARGUMENT=WORD [-DBUILD=ITS_BUILD_FOLDER] -P check.cmake
+# `installed` also looks into the libraries and headers: nothing of the benchmark's may be there. Without BUILD it builds
+# the library first, as a project of its own and without CUDA. The consumer's work is compiled by nvcc, where NVCC names
+# one. It runs on the CPU device either way.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -24,18 +25,25 @@ function(must_lack what text pattern)
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
-set(options -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+set(compiler -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX})
+set(options ${compiler} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+set(package feedrate_${LIBRARY})
 if(FROM STREQUAL sources)
-  list(APPEND options -DRING_SOURCE=${RING_SOURCE} -DFEEDRATE_CUDA=OFF)
+  list(APPEND options -DLIBRARY_SOURCE=${SOURCE} -DFEEDRATE_CUDA=OFF)
 else()
   set(prefix ${SCRATCH}/prefix)
-  run(${CMAKE_COMMAND} --install ${RING_BUILD} --prefix ${prefix})
+  if(NOT BUILD)
+    set(BUILD ${SCRATCH}/library)
+    run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} ${compiler} -DFEEDRATE_CUDA=OFF)
+    run(${CMAKE_COMMAND} --build ${BUILD})
+  endif()
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
   list(APPEND options -DCMAKE_PREFIX_PATH=${prefix})
   if(NVCC)
-    list(APPEND options -DRING_CUDA=ON -DCMAKE_CUDA_COMPILER=${NVCC} -DCMAKE_CUDA_ARCHITECTURES=80)
+    list(APPEND options -DWITH_CUDA=ON -DCMAKE_CUDA_COMPILER=${NVCC} -DCMAKE_CUDA_ARCHITECTURES=80)
   endif()
 
-  foreach(installed include/feedrate/ring.hpp include/feedrate/kernel.hpp share/doc/feedrate_ring/LICENSE)
+  foreach(installed include/feedrate/${LIBRARY}.hpp share/doc/${package}/LICENSE)
     if(NOT EXISTS ${prefix}/${installed})
       message(FATAL_ERROR "${installed} is not installed")
     endif()
@@ -44,28 +52,30 @@ else()
   file(GLOB_RECURSE headers ${prefix}/include/*)
   foreach(header IN LISTS headers)
     file(READ ${header} text)
-    must_lack(${header} "${text}" "#include [<\"](common|kernels|variants|experiments|hiredis|fmt|spdlog)/")
+    must_lack(${header} "${text}" "#include [<\"](common|kernels|variants|experiments|hiredis|fmt|spdlog|nlohmann)/")
     must_lack(${header} "${text}" "stage(marks|clock)")
   endforeach()
-  file(GLOB_RECURSE shared ${prefix}/*/libfeedrate_ring.so)
-  file(GLOB_RECURSE static ${prefix}/*/libfeedrate_ring.a)
+  file(GLOB_RECURSE shared ${prefix}/*/lib${package}.so)
+  file(GLOB_RECURSE static ${prefix}/*/lib${package}.a)
   run(readelf -d ${shared})
-  string(REGEX MATCH "SONAME[^\n]*libfeedrate_ring\\.so\\.[0-9]+\\.[0-9]+\\]" soname "${output}")
+  string(REGEX MATCH "SONAME[^\n]*lib${package}\\.so\\.[0-9]+\\.[0-9]+\\]" soname "${output}")
   if(NOT soname)
     message(FATAL_ERROR "${shared} has no versioned SONAME:\n${output}")
   endif()
   must_lack(${shared} "${output}" "needed[^\n]*(${foreign}|cudart)|runpath|rpath")
-  foreach(library IN ITEMS ${shared} ${static})
-    run(nm -C ${library})
-    must_lack(${library} "${output}" "${foreign}|stagemarks")
-  endforeach()
+  if(LIBRARY STREQUAL ring)  # the other has fmt and JSON inside, hidden
+    foreach(library IN ITEMS ${shared} ${static})
+      run(nm -C ${library})
+      must_lack(${library} "${output}" "${foreign}|stagemarks")
+    endforeach()
+  endif()
   run(nm -DC --defined-only ${shared})
-  must_lack("the interface of ${shared}" "${output}" " cuda|cpudevice|hostlane")
+  must_lack("the interface of ${shared}" "${output}" " cuda|cpudevice|hostlane|${foreign}")
 endif()
 
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${SCRATCH}/build ${options})
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/${LIBRARY} -B ${SCRATCH}/build ${options})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 foreach(program with_static with_shared)
-  run(${SCRATCH}/build/${program} cpu)
+  run(${SCRATCH}/build/${program} ${ARGUMENT})
   message(STATUS "${program}: ${output}")
 endforeach()

@@ -8,15 +8,9 @@
 #include <utility>
 
 #include "variants/tensors/memory.hpp"
+#include "variants/tensors/tensor.hpp"
 
 namespace feedrate::tensors {
-
-/// Where a tensor's bytes lie.
-struct Place {
-  std::uint64_t chunk = 0;  ///< number of a chunk, never given twice; 0: no bytes, no place
-  std::size_t offset = 0;
-  std::size_t bytes = 0;  ///< taken, which may be more than was asked for
-};
 
 /// Hands out pieces of chunks. Small pieces lie side by side in shared chunks: the smallest gap that holds one takes it
 /// (best fit, Knuth's TAOCP 2.5), and gaps that meet become one. A large piece is a chunk by itself. All that is handed

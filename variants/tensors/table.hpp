@@ -17,26 +17,6 @@
 
 namespace feedrate::tensors {
 
-/// What a daemon says of a tensor.
-struct Description {
-  std::string name;
-  std::uint64_t generation = 0;  ///< never given twice by one daemon: tells a tensor from a later one of its name
-  Layout layout = {};
-  std::size_t bytes = 0;  ///< of the elements
-  Place place = {};
-  std::uint64_t slot = 0;  ///< of its words
-  std::uint64_t leases = 0;
-  bool pinned = false, sealed = false;
-  std::uint64_t created_ms = 0;  ///< Unix time
-  std::uint64_t expires_ms = 0;  ///< Unix time at which the name is deleted; 0: never
-};
-
-struct CreateOptions {
-  bool pinned = false;                     ///< never evicted
-  bool evict = false;                      ///< where there is no room, evict others
-  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was made
-};
-
 /// Who asks: a connection of a process.
 struct Client {
   std::string name;  ///< for people: "process 4711 of user 1000"

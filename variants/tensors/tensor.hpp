@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,5 +55,32 @@ struct Layout {
 FEEDRATE_EXPORT std::size_t bytes_of(const Layout&);
 /// Throws BadInput unless `name` is 1 to 512 bytes of UTF-8 without control characters.
 FEEDRATE_EXPORT void check_name(std::string_view name);
+
+/// Where a tensor's bytes lie.
+struct Place {
+  std::uint64_t chunk = 0;  ///< number of a chunk, never given twice; 0: no bytes, no place
+  std::size_t offset = 0;
+  std::size_t bytes = 0;  ///< taken, which may be more than was asked for
+};
+
+/// What a daemon says of a tensor.
+struct Description {
+  std::string name;
+  std::uint64_t generation = 0;  ///< never given twice by one daemon: tells a tensor from a later one of its name
+  Layout layout = {};
+  std::size_t bytes = 0;  ///< of the elements
+  Place place = {};
+  std::uint64_t slot = 0;  ///< of its words
+  std::uint64_t leases = 0;
+  bool pinned = false, sealed = false;
+  std::uint64_t created_ms = 0;  ///< Unix time
+  std::uint64_t expires_ms = 0;  ///< Unix time at which the name is deleted; 0: never
+};
+
+struct CreateOptions {
+  bool pinned = false;                     ///< never evicted
+  bool evict = false;                      ///< where there is no room, evict others
+  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was made
+};
 
 }  // namespace feedrate::tensors

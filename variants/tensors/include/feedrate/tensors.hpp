@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "common/export.hpp"
-#include "variants/tensors/board.hpp"
 #include "variants/tensors/errors.hpp"
-#include "variants/tensors/table.hpp"
 #include "variants/tensors/tensor.hpp"
+#include "variants/tensors/words.hpp"
 
 /// Tensors by name, in memory that all processes of a machine share and that outlives its makers. A daemon owns it
 /// (`feedrate store serve`); this is the way to it.

@@ -1,0 +1,73 @@
+# A library of Feedrate's that others can use by itself. Included by variants/ring and variants/tensors.
+#
+#   feedrate_library(NAME OBJECTS target INCLUDE folder HEADERS file… DEPENDS package…)
+#
+# makes feedrate::NAME (static) and feedrate::NAME_shared, both of the same objects, which are position-independent and
+# show no name but those marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
+# feedrate_NAME for find_package.
+#
+# Headers: all of INCLUDE, which has feedrate/NAME.hpp and the like; and HEADERS, paths from the top folder, which these
+# include. The latter come to lie below feedrate/detail/: a user's `common/error.hpp` must not be found in place of ours.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_filename_component(FEEDRATE_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+
+# Copies one, with the paths in its #include lines as they are below feedrate/.
+function(_feedrate_public_header from to)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
+  file(READ ${from} text)
+  string(REGEX REPLACE "#include \"(common|kernels|variants)/" "#include \"feedrate/detail/\\1/" text "${text}")
+  file(CONFIGURE OUTPUT ${to} CONTENT "${text}" @ONLY)
+endfunction()
+
+function(feedrate_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OBJECTS;INCLUDE" "HEADERS;DEPENDS")
+  set(headers ${CMAKE_CURRENT_BINARY_DIR}/include)
+  file(GLOB faces CONFIGURE_DEPENDS RELATIVE ${arg_INCLUDE} ${arg_INCLUDE}/feedrate/*.hpp)
+  foreach(face IN LISTS faces)
+    _feedrate_public_header(${arg_INCLUDE}/${face} ${headers}/${face})
+  endforeach()
+  foreach(header IN LISTS arg_HEADERS)
+    _feedrate_public_header(${FEEDRATE_ROOT}/${header} ${headers}/feedrate/detail/${header})
+  endforeach()
+
+  set_target_properties(${arg_OBJECTS} PROPERTIES
+    CXX_EXTENSIONS OFF CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_features(${arg_OBJECTS} PRIVATE cxx_std_20)
+  target_include_directories(${arg_OBJECTS} PRIVATE ${FEEDRATE_ROOT} ${arg_INCLUDE})
+  target_link_libraries(${arg_OBJECTS} PRIVATE Threads::Threads $<TARGET_NAME_IF_EXISTS:feedrate_flags>)
+
+  set(package feedrate_${name})
+  add_library(${package} STATIC $<TARGET_OBJECTS:${arg_OBJECTS}>)
+  add_library(${package}_shared SHARED $<TARGET_OBJECTS:${arg_OBJECTS}>)
+  foreach(library ${package} ${package}_shared)
+    string(REPLACE feedrate_ "" exported ${library})
+    add_library(feedrate::${exported} ALIAS ${library})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${package} EXPORT_NAME ${exported} LINKER_LANGUAGE CXX)
+    target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${headers}>
+                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_compile_features(${library} INTERFACE cxx_std_20)
+    target_link_libraries(${library} PUBLIC Threads::Threads)
+  endforeach()
+  # Until 1.0 a minor version may change the interface.
+  set_target_properties(${package}_shared PROPERTIES VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_options(${package}_shared PRIVATE LINKER:--exclude-libs,ALL)  # what is linked into it stays inside
+  if(FEEDRATE_HAVE_CUDA)
+    target_link_libraries(${package} INTERFACE $<LINK_ONLY:CUDA::cudart_static>)
+    target_link_libraries(${package}_shared PRIVATE CUDA::cudart_static)
+  endif()
+
+  set(config ${CMAKE_CURRENT_BINARY_DIR}/${package}Config)
+  set(place ${CMAKE_INSTALL_LIBDIR}/cmake/${package})
+  configure_package_config_file(${FEEDRATE_ROOT}/cmake/library_config.cmake.in ${config}.cmake
+                                INSTALL_DESTINATION ${place})
+  write_basic_package_version_file(${config}Version.cmake COMPATIBILITY SameMinorVersion)
+  install(TARGETS ${package} ${package}_shared EXPORT ${package} COMPONENT ${name})
+  install(EXPORT ${package} NAMESPACE feedrate:: FILE ${package}Targets.cmake DESTINATION ${place} COMPONENT ${name})
+  install(FILES ${config}.cmake ${config}Version.cmake DESTINATION ${place} COMPONENT ${name})
+  install(DIRECTORY ${headers}/feedrate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${name})
+  install(FILES ${FEEDRATE_ROOT}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${package} COMPONENT ${name})
+endfunction()

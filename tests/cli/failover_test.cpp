@@ -1,0 +1,65 @@
+// What a failover loses: replication is asynchronous, so the tasks that the master had for itself alone. WAIT tells a
+// client which these are.
+#include "tests/cli/delivery.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class FailoverTest : public DeliveryTest {
+ protected:
+  void SetUp() override {
+    DeliveryTest::SetUp();
+    const int port = free_port();
+    master_.emplace(Words{"--port", std::to_string(port), "--repl-diskless-sync-delay", "0"});
+    server_.emplace(Words{"--replicaof", "127.0.0.1 " + std::to_string(port)});
+    ASSERT_TRUE(await([&] { return replication().find("master_link_status:up") != std::string::npos; }));
+  }
+  std::string replication() {
+    const Reply told = server_->command({"INFO", "replication"});
+    return {told->str, told->len};
+  }
+  void send(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t n = first; n < first + count; ++n) {
+      const Reply reply = add_task(*master_, GetParam(), encode(id_of(0, n), {1}));
+      ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR) << "the master did not take task " << n;
+    }
+  }
+  std::optional<RedisServer> master_;  // server_ is its replica
+};
+
+TEST_P(FailoverTest, LosesWhatWasNotReplicatedAndWaitTellsWhich) {
+  constexpr std::uint64_t kSafe = 1000, kAlone = 500;
+  send(0, kSafe);
+  EXPECT_EQ(master_->integer({"WAIT", "1", "5000"}), 1) << "the replica has these";
+  // Cut off from the master, which takes tasks as before.
+  server_->command({"REPLICAOF", "127.0.0.1", std::to_string(free_port())});
+  ASSERT_TRUE(await([&] { return replication().find("master_link_status:down") != std::string::npos; }));
+  send(kSafe, kAlone);
+  EXPECT_EQ(master_->integer({"WAIT", "1", "100"}), 0) << "nobody else has these";
+  master_->process().signal(SIGKILL);
+  master_->process().wait();
+  server_->command({"REPLICAOF", "NO", "ONE"});
+
+  const auto worker = start();
+  std::multimap<std::uint64_t, Message> found;
+  EXPECT_TRUE(await([&] {
+    found = results();
+    return found.size() >= kSafe;
+  })) << worker->err();
+  push(encode(id_of(1, 0), {1}));  // behind all others
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << worker->err();
+  found = results();
+  std::set<std::uint64_t> safe, alone;
+  for (const auto& [id, message] : found) (id < id_of(0, kSafe) ? safe : alone).insert(id);
+  EXPECT_EQ(safe.size() + alone.size(), found.size()) << "some came twice";
+  record("failover, tasks that WAIT confirmed", {.sent = kSafe, .answered = safe.size(), .lost = kSafe - safe.size()});
+  record("failover, tasks that only the master had",
+         {.sent = kAlone, .answered = alone.size(), .lost = kAlone - alone.size()});
+  EXPECT_EQ(safe.size(), kSafe);
+  EXPECT_EQ(alone.size(), 0u) << "what only the master had has come back";
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, FailoverTest, kQueuesThatKeep, kQueueNames);
+
+}  // namespace
+}  // namespace feedrate::cli_test

@@ -1,0 +1,110 @@
+// with_static FEEDRATE: a store, a tensor that this process makes, and a child that adds it up, by
+// feedrate/tensors.hpp.
+#include <feedrate/tensors.hpp>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <numeric>
+#include <thread>
+
+using namespace std::chrono_literals;
+using feedrate::tensors::Dtype;
+using feedrate::tensors::Store;
+using feedrate::tensors::Tensor;
+
+namespace {
+
+void expect(bool right, const char* what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+std::span<std::uint32_t> words_of(const Tensor& tensor) {
+  return {static_cast<std::uint32_t*>(tensor.data()), tensor.bytes() / sizeof(std::uint32_t)};
+}
+
+/// A process of its own, which is killed with this.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(body());
+  }
+  ~Child() { end(SIGKILL); }
+  int wait() { return end(0); }
+
+ private:
+  int end(int signal) {
+    if (pid_ <= 0) return -1;
+    int status = 0;
+    if (signal != 0) kill(pid_, signal);
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return status;
+  }
+  pid_t pid_;
+};
+
+Store connected(const std::string& socket) {
+  for (int tries = 0; tries < 200; ++tries) {
+    try {
+      return Store(socket);
+    } catch (const feedrate::tensors::Unreachable&) {
+      std::this_thread::sleep_for(50ms);
+    }
+  }
+  throw std::runtime_error("no store comes");
+}
+
+int add_up(const std::string& socket, std::uint32_t words) try {
+  Store store(socket);
+  Tensor numbers = store.wait("numbers", 10s);
+  expect(numbers.wait_for(1, 10s), "nothing is published");
+  const auto all = words_of(numbers);
+  expect(std::accumulate(all.begin(), all.end(), 0u) == words * (words - 1) / 2, "a wrong sum");
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "the child: %s\n", e.what());
+  return 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) try {
+  expect(count == 2, "usage: with_static FEEDRATE");
+  std::string folder = "/tmp/feedrate_consumer_XXXXXX";
+  expect(mkdtemp(folder.data()) != nullptr, "mkdtemp");
+  const std::string socket = folder + "/store.sock";
+  Child daemon([&] {
+    execl(words[1], "feedrate", "store", "serve", "--socket", socket.c_str(), "--device", "cpu", "--memory", "64Mi",
+          nullptr);
+    return 127;
+  });
+  Store store = connected(socket);
+  constexpr std::uint32_t kWords = 1000;
+  Child reader([&] { return add_up(socket, kWords); });
+  Tensor numbers = store.create("numbers", {Dtype::u32, {kWords}});
+  const auto all = words_of(numbers);
+  std::iota(all.begin(), all.end(), 0u);
+  numbers.publish();
+  expect(reader.wait() == 0, "the child failed");
+  try {
+    store.get("nothing");
+    throw std::runtime_error("a tensor that nobody made");
+  } catch (const feedrate::tensors::NotFound& e) {
+    expect(std::string(e.what()).find("nothing") != std::string::npos, "the error does not name the tensor");
+  }
+  std::printf("%zu tensor, read by another process\n", store.list().size());
+  unlink(socket.c_str());
+  rmdir(folder.c_str());
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 1;
+}
