@@ -54,7 +54,9 @@ def test_what_is_no_case_is_refused_by_its_line(tmp_path, text, capsys):
 def test_what_delivers_at_least_once_lost_nothing():
     file = Path(__file__).resolve().parents[2] / "results/reference/delivery/faults.jsonl"
     for case in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-        if case["queue"] in ("redis_reliable", "redis_priority", "redis_stream"):
+        if case["fault"] == "failover, tasks that only the master had":
+            assert case["lost"] == case["sent"], case  # no queue can promise these
+        elif case["queue"] in ("redis_reliable", "redis_priority", "redis_stream"):
             assert case["lost"] == 0, case
         else:
             assert case["duplicated"] == 0, case
