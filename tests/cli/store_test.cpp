@@ -240,6 +240,26 @@ TEST_F(StoreWithRedis, TheMirrorFollowsTheTable) {
   EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that ends leaves nothing";
 }
 
+TEST_F(StoreWithRedis, APrefixIsOneStoresAlone) {
+  const auto first = serve_mirrored();
+  Store store(socket());
+  store.create("w", {Dtype::u8, {1}, {}});
+  ASSERT_TRUE(await([&] { return server_->integer({"EXISTS", "p:tensor:w"}) == 1; }));
+  const Words second{"store", "serve",   "--socket",     place_ / "second", "--memory",
+                     "64Mi",  "--redis", server_->url(), "--prefix",        "p"};
+  const Outcome refused = place_.run(second);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--prefix: 'p'"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find(socket()), std::string::npos) << refused.err;
+  EXPECT_EQ(server_->integer({"EXISTS", "p:tensor:w"}), 1);
+  // What a dead one left there is anybody's.
+  first->signal(SIGKILL);
+  first->wait();
+  const auto heir = place_.start(second);
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:tensor:w"}) == 0; })) << heir->err();
+  EXPECT_FALSE(heir->ended()) << heir->err();
+}
+
 TEST_F(StoreWithRedis, ARestartedStoreDropsWhatIsGone) {
   const auto killed = serve_mirrored();
   {

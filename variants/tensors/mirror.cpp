@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "variants/tensors/reconnect.hpp"
+#include "variants/tensors/socket.hpp"
 
 namespace feedrate::tensors {
 namespace {
@@ -32,13 +33,28 @@ void read_all(redis::Connection& connection) {
   while (connection.unanswered() != 0) connection.read();
 }
 
+/// Whether this process can connect there.
+bool listens(const std::string& socket) try {
+  connect_to(socket);
+  return true;
+} catch (const std::runtime_error&) {
+  return false;
+}
+
 }  // namespace
 
 Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(options)), daemon_(daemon) {
+  std::string other;  // the socket of whoever wrote there last
   try {
-    redis::Connection{options_.url};
+    redis::Connection connection(options_.url);
+    const redis::Reply told = connection.command({"HGET", key("daemon"), "socket"});
+    if (told->type == REDIS_REPLY_STRING) other = redis::text(*told);
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
+  // Each of the two would remove the other's tensors from there.
+  if (!other.empty() && other != daemon.identity().socket && listens(other)) {
+    throw BadInput("--prefix", options_.prefix, fmt::format("one that no other store has, as that at {} does", other));
   }
   daemon.observe([this](Table::Change change, const Description& about) { note(change, about); });
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });

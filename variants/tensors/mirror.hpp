@@ -25,7 +25,8 @@ struct MirrorOptions {
 /// server.
 class Mirror {
  public:
-  /// Observes the daemon. Throws BadInput naming `--redis` where the server can't be reached.
+  /// Observes the daemon. Throws BadInput naming `--redis` where the server can't be reached, and `--prefix` where
+  /// another store that lives has it.
   Mirror(MirrorOptions options, Daemon& daemon);
   /// Removes what is there of this daemon, where the server answers. The daemon must not run any more.
   ~Mirror();
