@@ -36,7 +36,8 @@ def _cell(cases: list[dict]) -> str:
     if not cases:
         return "—"
     lost, twice, sent = (sum(case[field] for case in cases) for field in ("lost", "duplicated", "sent"))
-    return f"{lost} / {twice} of {sent:,}, {max(case['recovery_seconds'] for case in cases):.1f} s"
+    seconds = [case["recovery_seconds"] for case in cases if case["recovery_seconds"] is not None]
+    return f"{lost} / {twice} of {sent:,}" + (f", {max(seconds):.1f} s" if seconds else "")
 
 
 def _read(path: Path) -> list[dict]:

@@ -7,7 +7,7 @@
 # feedrate_NAME for find_package.
 #
 # Headers: all of INCLUDE, which has feedrate/NAME.hpp and the like; and HEADERS, paths from the top folder, which these
-# include. The latter come to lie below feedrate/detail/: a user's `common/error.hpp` must not be found in place of ours.
+# include. The latter are installed below feedrate/detail/: a user's `common/error.hpp` must not be found in place of ours.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -234,7 +234,9 @@ class Parts {
     Values given;
     const Json start_json = wanted.value("start", Json::object());
     for (const auto& [name, json] : start_json.items()) {
-      if (!axes_json.contains(name)) refuse(where_, fmt::format("search.start: '{}' is no axis of search.axes", name));
+      if (!axes_json.contains(name) || part["axes"].contains(name)) {
+        refuse(where_, fmt::format("search.start: '{}' is no axis of search.axes that the part leaves open", name));
+      }
       const std::vector<std::string> values = values_of(axes_.axis(name), json);
       if (values.size() != 1) refuse(where_, fmt::format("search.start: '{}' needs one value", name));
       given[name] = axes_.axis(name).read(values.front());

@@ -36,7 +36,8 @@ struct Search {
 /// The points of a part with `search` are not measured: each is the start of a search for the best settings, and what
 /// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
 /// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes. It
-/// begins at `start`, and elsewhere at the standard values.
+/// begins at `start`, which joins the values of `search`, and elsewhere at the standard values; where a constraint
+/// refuses that point, at the first value of each.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment

@@ -47,6 +47,13 @@ struct Grid {
     }
     return point;
   }
+  /// What constraints are to judge: where a searched value leaves it open, such as `producers` 0, what it stands for.
+  Values counted(Values asked, const Values& resolved) const {
+    for (const AxisValues& each : axes) {
+      if (const auto found = resolved.find(each.axis); found != resolved.end()) asked[each.axis] = found->second;
+    }
+    return asked;
+  }
   std::vector<std::size_t> sizes() const {
     std::vector<std::size_t> all;
     for (const AxisValues& each : axes) all.push_back(each.values.size());
@@ -105,7 +112,8 @@ Values Tuner::find(const Search& search, const Tell& tell) {
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
     const Values asked = grid.point(search, candidate);
     const Resolution cell = session_.resolve(asked);
-    if (!cell.impossible.empty() || kind.entry().threads(cell.values) > cap || !search.allowed(asked)) return {};
+    if (!cell.impossible.empty() || kind.entry().threads(cell.values) > cap) return {};
+    if (!search.allowed(grid.counted(asked, cell.values))) return {};
     if (interrupted()) return {0, search.seconds};
     Known& known = all_known[fmt::format("{} {}", kind.axes().params(cell.values).dump(), rung)];
     // Another candidate's point needs no measurement; the same candidate asked again wants one more.

@@ -54,7 +54,9 @@ def test_with_large_batches_the_difference_is_small(ranked):
     assert sum(rate > max(some.values()) / 1.3 for name, rate in some.items() if name != "auto") == 3
 
 
-def test_with_few_under_way_a_graph_of_mapped_kernels_is_ahead(points):
+def test_with_batches_of_256_a_graph_of_mapped_kernels_is_ahead(points, ranked):
+    some = rates(ranked[64, 256])
+    assert max(some, key=some.get) == "graph" and ranked[64, 256]["graph"]["chain"] == "mapped"
     few = points[(points["payload_bytes"] == 64) & (points["batch"] == 256) & (points["producers"] == 4)]
     said = {1024: {"graph": (75e6, 49e3), "gather": (44e6, 85e3)}, 2048: {"graph": (97e6, 80e3), "gather": (64e6, 123e3)}}
     for window, transfers_at in said.items():
@@ -80,13 +82,23 @@ def test_large_copies_go_several_at_a_time(results, points, ranked):
     assert ranked[MI, 1]["batched_copy"]["bytes_per_second"] < 0.5 * engines < ranked[MI, 1]["auto"]["bytes_per_second"]
 
 
-def test_auto_is_a_good_choice_everywhere(results, ranked):
+def test_auto_is_a_good_choice_where_the_table_has_it(results, ranked):
     for place in transfers.places(results):
         small = place.payload * place.batch <= 16 * KI  # bytes of a batch
         assert place.chosen == ("gather" if small else "batched_copy")
         best = max(rate for name, rate in rates(ranked[place.payload, place.batch]).items() if name != "auto")
         auto = place.auto[RATE] / best
         assert auto > (1 if place.payload >= 4 * KI else 0.8)
+    large = rates(ranked[64 * KI, 1])
+    assert large["auto"] / large["batched_copy"] == pytest.approx(4.1, abs=0.05)
+
+
+def test_the_searches_had_no_coalesce_by_itself():
+    with lzma.open(ROOT / "results/reference/h200/transfers/rows.jsonl.xz", "rt") as lines:
+        rows = [row for row in map(json.loads, lines) if row["kind"] == "cell" and "search" in row]
+    together = [row for row in rows if row["params"]["transfer"] in ("gather", "batched_copy", "graph")]
+    assert together and all(row["params"]["coalesce"] != 0 for row in together)
+    assert all(row["params"]["coalesce"] == 1 for row in together if row["search"]["try"] == 0)
 
 
 def test_long_phases_reach_the_copy_engines(results):

@@ -40,14 +40,15 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     return process;
   }
   /// What a case found, into the table.
-  void record(const char* fault, const Ledger::Tally& tally, double recovery_seconds = 0) {
+  void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
     if (const char* file = std::getenv("FEEDRATE_FAULTS")) {
-      std::ofstream(file, std::ios::app) << Json{{"queue", GetParam()},    {"fault", fault},
-                                                 {"device", device_},      {"sent", tally.sent},
-                                                 {"lost", tally.lost},     {"duplicated", tally.duplicated},
-                                                 {"failed", tally.failed}, {"recovery_seconds", recovery_seconds}}
-                                                .dump()
-                                         << "\n";
+      std::ofstream(file, std::ios::app)
+          << Json{{"queue", GetParam()},    {"fault", fault},
+                  {"device", device_},      {"sent", tally.sent},
+                  {"lost", tally.lost},     {"duplicated", tally.duplicated},
+                  {"failed", tally.failed}, {"recovery_seconds", recovery_seconds ? Json(*recovery_seconds) : Json()}}
+                 .dump()
+          << "\n";
     }
   }
   /// The same, and what the guarantee says of it.

@@ -235,6 +235,18 @@ TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
   EXPECT_EQ((*first)["params"]["window"], 1024);
 }
 
+TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
+  place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 1}, "parts": [
+      {"axes": {"queue": "null", "payload": 64},
+       "constraints": [{"product": ["window", "producers"], "max": 16}],
+       "search": {"seconds": 1, "axes": {"window": [1, 4, 16, 64], "producers": [1, 2]}, "start": {"producers": 0}}}]})");
+  ASSERT_EQ(place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"}).code, 0);
+  for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
+    const Json& params = row["params"];
+    EXPECT_LE(params["window"].get<int>() * params["producers"].get<int>(), 16) << params;
+  }
+}
+
 TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 2},
       "constraints": [{"product": ["payload", "window"], "max": "64Ki"}],

@@ -63,7 +63,7 @@ else()
     message(FATAL_ERROR "${shared} has no versioned SONAME:\n${output}")
   endif()
   must_lack(${shared} "${output}" "needed[^\n]*(${foreign}|cudart)|runpath|rpath")
-  if(LIBRARY STREQUAL ring)  # the other has fmt and JSON inside, hidden
+  if(LIBRARY STREQUAL ring)  # the other has fmt and JSON inside
     foreach(library IN ITEMS ${shared} ${static})
       run(nm -C ${library})
       must_lack(${library} "${output}" "${foreign}|stagemarks")

@@ -101,6 +101,7 @@ void carry(int from, int to, Clock::duration delay) {
   };
   std::deque<Packet> under_way;
   std::vector<char> buffer(kLargestPacket);
+  const bool few_cores = std::thread::hardware_concurrency() <= 4;
   while (true) {
     // Nobody can be woken within microseconds, so it looks again and again while something is under way.
     pollfd ready{from, POLLIN, 0};
@@ -114,7 +115,7 @@ void carry(int from, int to, Clock::duration delay) {
       if (write(to, bytes.data(), bytes.size()) < 0 && errno == EAGAIN) break;
       under_way.pop_front();  // what can't be written otherwise is lost, as on a wire; TCP sends it again
     }
-    if (std::thread::hardware_concurrency() <= 4) std::this_thread::yield();
+    if (few_cores) std::this_thread::yield();
   }
 }
 

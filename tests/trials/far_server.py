@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What far_server.sh measured: medians over its rounds, near, over a wire without delay, and far; and the ratio of far to
-near in each round, its median, least and greatest.
+"""What far_server.sh measured: medians over its rounds, near, over a wire without delay, and far; the ratios of far to near
+and to the wire in each round, their median, least and greatest; and how many rows are flagged.
 
     tests/trials/far_server.py FOLDER
 """
@@ -8,7 +8,7 @@ near in each round, its median, least and greatest.
 import json
 import lzma
 import sys
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -17,33 +17,47 @@ POINTS = (("messages a second, 64 B", 64, False), ("messages a second, 4 KiB", 4
           ("lone p50 in µs, 64 B", 64, True), ("lone p50 in µs, 4 KiB", 4096, True))
 
 
-def figures_of(folder: Path, way: str) -> dict[tuple, list[float]]:
-    """By queue, payload and whether messages were alone under way: a figure of each round that is ok."""
+def rows_of(folder: Path, way: str) -> list[dict]:
     with lzma.open(folder / f"{way}.jsonl.xz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
-    figures = defaultdict(list)
+        return [json.loads(line) for line in lines]
+
+
+def figures_of(rows: list[dict]) -> dict[tuple, dict[int, float]]:
+    """By queue, payload and whether messages were alone under way: the figure of each round that has a row that is ok."""
+    rounds = {row["id"]: number for number, row in enumerate(row for row in rows if row["kind"] == "run")}
+    figures: dict[tuple, dict[int, float]] = {}
     for row in rows:
         if row["kind"] != "cell" or row["status"] != "ok":
             continue
         asked = row["params"]
         lone = asked["window"] == 1
         found = row["figures"]["latency_ns"]["p50"] / 1e3 if lone else row["figures"]["messages_per_second"]
-        figures[asked["queue"], asked["payload_bytes"], lone].append(found)
+        figures.setdefault((asked["queue"], asked["payload_bytes"], lone), {})[rounds[row["run"]]] = found
     return figures
 
 
+def ratio(of: dict[int, float], to: dict[int, float]) -> str:
+    by_round = sorted(of[number] / to[number] for number in of.keys() & to.keys())
+    return f"{median(by_round):.2f} ({by_round[0]:.2f} to {by_round[-1]:.2f})"
+
+
 def main(folder: str) -> None:
-    found = {way: figures_of(Path(folder), way) for way in WAYS}
-    print("| queue | figure | near | wire | far | far / near, by round |")
-    print("|---|---|---:|---:|---:|---:|")
+    rows = {way: rows_of(Path(folder), way) for way in WAYS}
+    found = {way: figures_of(rows[way]) for way in WAYS}
+    print("| queue | figure | near | wire | far | far / near, by round | far / wire, by round |")
+    print("|---|---|---:|---:|---:|---:|---:|")
     for title, payload, lone in POINTS:
         for queue in sorted({key[0] for key in found["near"]}):
-            near, wire, far = (found[way].get((queue, payload, lone), []) for way in WAYS)
-            if not len(near) == len(wire) == len(far) > 0:  # then a row is its round's
-                sys.exit(f"{queue}, {title}: not every round has a row that is ok")
-            ratios = sorted(b / a for a, b in zip(near, far))
-            figures = " | ".join(f"{median(each):,.0f}" for each in (near, wire, far))
-            print(f"| {queue} | {title} | {figures} | {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) |")
+            near, wire, far = (found[way].get((queue, payload, lone), {}) for way in WAYS)
+            if not near.keys() & wire.keys() & far.keys():
+                sys.exit(f"{queue}, {title}: no round has a row that is ok of each way")
+            figures = " | ".join(f"{median(each.values()):,.0f}" for each in (near, wire, far))
+            print(f"| {queue} | {title} | {figures} | {ratio(far, near)} | {ratio(far, wire)} |")
+    cells = [row for way in WAYS for row in rows[way] if row["kind"] == "cell"]
+    used = [row for row in cells if row["status"] == "ok"]
+    flags = Counter(flag for row in used for flag in row.get("flags", []))
+    said = ", ".join(f"{number} `{flag}`" for flag, number in sorted(flags.items()))
+    print(f"\nRows used: {len(used)} of {len(cells)}. Flagged: {said}.")
 
 
 if __name__ == "__main__":

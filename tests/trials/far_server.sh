@@ -23,11 +23,12 @@ over_wire() {   # over_wire MICROSECONDS: a sweep into $folder/out
 near() {
   rm -f "$folder/redis.sock"
   sh -c "exec '$server' --port 0 --unixsocket '$folder/redis.sock' $options >>'$folder/redis.log'" &
-  local redis=$!
+  local redis=$! status=0
   for ((i = 0; i < 100; ++i)); do [[ -S $folder/redis.sock ]] && break; sleep 0.1; done
-  sh -c "exec $sweep --redis unix://$folder/redis.sock --out '$folder/out'"
+  sh -c "exec $sweep --redis unix://$folder/redis.sock --out '$folder/out'" || status=$?
   kill $redis
   wait $redis || true
+  return $status
 }
 
 for way in near wire far; do : >"$rows/$way.jsonl"; done

@@ -65,6 +65,17 @@ TEST_F(AutoTransfer, PutsMoreSmallBatchesTogetherThanLargeOnes) {
   EXPECT_EQ(together("graph", 64, 1), "8");  // a chain without a batch is launched all the same
 }
 
+TEST(TransferSearch, HasTheStandardValueOfEachAxis) {
+  for (const auto& [name, entry] : Transfers::instance().entries()) {
+    const Values standard = values_on(entry.axes, {});
+    for (const AxisValues& each : entry.search) {
+      const auto own = standard.find(each.axis);
+      if (own == standard.end()) continue;  // an axis that all share
+      EXPECT_NE(std::ranges::find(each.values, text_of(own->second)), each.values.end()) << name << ": " << each.axis;
+    }
+  }
+}
+
 TEST_F(AutoTransfer, SaysWhy) {
   const std::string why = chosen(64, 1, 1)["transfer-why"];
   EXPECT_TRUE(why.starts_with("by the floors 8.70")) << why;

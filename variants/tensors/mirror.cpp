@@ -54,7 +54,8 @@ Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(optio
   }
   // Each of the two would remove the other's tensors from there.
   if (!other.empty() && other != daemon.identity().socket && listens(other)) {
-    throw BadInput("--prefix", options_.prefix, fmt::format("one that no other store has, as that at {} does", other));
+    throw BadInput("--prefix", options_.prefix,
+                   fmt::format("a prefix that no other store uses; the store at {} uses it", other));
   }
   daemon.observe([this](Table::Change change, const Description& about) { note(change, about); });
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });

@@ -20,7 +20,7 @@ struct GraphOfChains {
 
 class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
  public:
-  static constexpr bool kManyTogether = false;  // a chain that is left out is part of the launch all the same
+  static constexpr unsigned kMostByItself = 8;  // a chain that is left out is part of the launch all the same
   struct Options {
     std::string chain = "copies";
   };

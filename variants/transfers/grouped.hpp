@@ -21,7 +21,7 @@ class Grouped : public Transfer {
   struct Options {
     unsigned streams = 4, coalesce = 0;
   };
-  static constexpr bool kManyTogether = true;  ///< false, in `Derived`, where an empty place of a group costs time
+  static constexpr unsigned kMostByItself = 64;  ///< of `coalesce` 0; `Derived` may have another
   static const Axes<Options>& axes() {
     static const auto kAxes =
         Axes<Options>()
@@ -32,17 +32,18 @@ class Grouped : public Transfer {
   }
   /// `batch_bytes`: of the messages of a full batch.
   static unsigned coalesced(const Values& own, std::size_t batch_bytes) {
-    constexpr std::size_t kTogether = std::size_t{256} << 10;  // a copy of it takes longer than the calls for it
+    constexpr std::size_t kTogether = std::size_t{256} << 10;  // measured: more does not carry more
+    constexpr unsigned kLeast = 8;
     if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
-    if (!Derived::kManyTogether) return 8;
-    return static_cast<unsigned>(std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), 8, 64));
+    const std::size_t many = kTogether / std::max<std::size_t>(1, batch_bytes);
+    return static_cast<unsigned>(std::clamp<std::size_t>(many, kLeast, Derived::kMostByItself));
   }
   static unsigned coalesced(const Point& point) { return coalesced(point.own, point.batch * stride_of(point.payload)); }
   static unsigned depth(const Point& point) { return axes().of(point.own).streams * coalesced(point); }
   /// What a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}},
-            {"coalesce", {"1", "4", "16", "64"}},
+            {"coalesce", {"0", "1", "4", "16", "64"}},
             {"block", {"128", "256", "512", "1024"}}};
   }
 

@@ -8,8 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 using namespace std::chrono_literals;
@@ -51,6 +56,13 @@ class Child {
   pid_t pid_;
 };
 
+/// Removed with all that is in it.
+struct Folder {
+  std::string path = "/tmp/feedrate_consumer_XXXXXX";
+  Folder() { expect(mkdtemp(path.data()) != nullptr, "mkdtemp"); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
 Store connected(const std::string& socket) {
   for (int tries = 0; tries < 200; ++tries) {
     try {
@@ -78,9 +90,8 @@ int add_up(const std::string& socket, std::uint32_t words) try {
 
 int main(int count, char** words) try {
   expect(count == 2, "usage: with_static FEEDRATE");
-  std::string folder = "/tmp/feedrate_consumer_XXXXXX";
-  expect(mkdtemp(folder.data()) != nullptr, "mkdtemp");
-  const std::string socket = folder + "/store.sock";
+  const Folder folder;
+  const std::string socket = folder.path + "/store.sock";
   Child daemon([&] {
     execl(words[1], "feedrate", "store", "serve", "--socket", socket.c_str(), "--device", "cpu", "--memory", "64Mi",
           nullptr);
@@ -101,8 +112,6 @@ int main(int count, char** words) try {
     expect(std::string(e.what()).find("nothing") != std::string::npos, "the error does not name the tensor");
   }
   std::printf("%zu tensor, read by another process\n", store.list().size());
-  unlink(socket.c_str());
-  rmdir(folder.c_str());
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
