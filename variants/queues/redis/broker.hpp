@@ -66,6 +66,7 @@ class RedisBroker final : public PartBroker {
         results_ms_(redis::milliseconds(config.redis.delivery.results_seconds)),
         metrics_(config.metrics != nullptr ? *config.metrics : own_metrics_),
         pack_(pack_of(config.point)),
+        batch_(config.point.batch),
         in_stride_(config.in_stride()),
         out_stride_(config.out_stride()),
         source_(config.redis.url),
@@ -79,19 +80,20 @@ class RedisBroker final : public PartBroker {
       once_.emplace(sink_, names_, Dialect::kKind, window, shared_);
     }
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
-    for (unsigned i = 0; i < transfer.depth(config.point) + 1; ++i) {
-      staging_.push_back({config.device.allocate_host(config.point.batch * in_stride_, transfer.memory),
-                          config.device.allocate_host(config.point.batch * out_stride_, transfer.memory),
-                          {}});
-    }
+    // One allocation for all batches: pinning memory takes the driver long, however little it is.
+    const std::size_t batches = transfer.depth(config.point) + 1;
+    in_ = config.device.allocate_host(batches * batch_ * in_stride_, transfer.memory);
+    out_ = config.device.allocate_host(batches * batch_ * out_stride_, transfer.memory);
+    staging_.resize(batches);
   }
 
   std::optional<Batch> fetch() override {
     if (fetched_ - completed_ == staging_.size() || sink_.unsent() > kMostUnsent) return std::nullopt;
-    Staging& staging = staging_[fetched_ % staging_.size()];
+    const std::size_t place = fetched_ % staging_.size();
+    Staging& staging = staging_[place];
     staging.taken.clear();
     staging.alone = false;
-    const Messages slots{staging.in.data(), in_stride_, staging.in.size() / in_stride_};
+    const Messages slots{in_.data() + place * batch_ * in_stride_, in_stride_, batch_};
     std::size_t n = 0;
     if (alone_out_) return std::nullopt;
     if (suspects() != Suspects::none) {
@@ -107,7 +109,8 @@ class RedisBroker final : public PartBroker {
       settle_without_device(staging);
       return std::nullopt;
     }
-    return Batch{{staging.in.data(), in_stride_, n}, {staging.out.data(), out_stride_, n}, fetched_++};
+    const Messages results{out_.data() + place * batch_ * out_stride_, out_stride_, n};
+    return Batch{{slots.base, in_stride_, n}, results, fetched_++};
   }
 
   void complete(const Batch& batch) override {
@@ -189,8 +192,7 @@ class RedisBroker final : public PartBroker {
   }
 
  private:
-  struct Staging {
-    Buffer in, out;
+  struct Staging {  ///< what is known of a batch
     Taken taken;
     bool alone = false;  ///< holds a suspect
     std::uint64_t fetched_ns = 0;
@@ -273,7 +275,7 @@ class RedisBroker final : public PartBroker {
   std::string results_ms_;
   WorkerMetrics own_metrics_;  // where nobody asked for any
   WorkerMetrics& metrics_;
-  std::size_t pack_, in_stride_, out_stride_;
+  std::size_t pack_, batch_, in_stride_, out_stride_;
   redis::Connection source_, sink_;
   std::string source_id_;
   bool finishing_ = false;
@@ -283,6 +285,7 @@ class RedisBroker final : public PartBroker {
   typename Dialect::Acks acks_;
   std::optional<Once> once_;
   LimitedWarnings warnings_;
+  Buffer in_, out_;  // each batch's slots, one batch behind the other
   std::vector<Staging> staging_;
   std::deque<Unacked> unacked_;
   std::uint64_t fetched_ = 0, completed_ = 0, replied_ = 0;
