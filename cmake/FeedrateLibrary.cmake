@@ -8,8 +8,18 @@
 #
 # Headers: all of INCLUDE, which has feedrate/NAME.hpp and the like; and HEADERS, paths from the top folder, which these
 # include. The latter are installed below feedrate/detail/: a user's `common/error.hpp` must not be found in place of ours.
+#
+# Included after project(), by a part of Feedrate's build or by a project of its own, which is then a Release build with
+# CUDA where there is nvcc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+if(NOT DEFINED FEEDRATE_HAVE_CUDA)
+  include(${CMAKE_CURRENT_LIST_DIR}/FeedrateCuda.cmake)
+endif()
+find_package(Threads REQUIRED GLOBAL)
 
 get_filename_component(FEEDRATE_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 

@@ -1,9 +1,12 @@
 """The pages for people: README is short, links lead somewhere, and what is quoted is what is there."""
 
+import importlib.util
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -206,3 +209,27 @@ def test_what_a_far_server_costs_is_what_the_rows_give():
     words = ["tests/trials/far_server.py", "results/reference/h200/far_server"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
+
+
+def test_what_the_page_says_of_a_far_server_is_what_the_rows_give():
+    spec = importlib.util.spec_from_file_location("far_server", ROOT / "tests/trials/far_server.py")
+    far_server = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(far_server)
+    rows = {way: far_server.rows_of(ROOT / "results/reference/h200/far_server", way) for way in far_server.WAYS}
+    found = {way: {key: median(each.values()) for key, each in far_server.figures_of(rows[way]).items()} for way in rows}
+    many, lone = ([key for key in found["far"] if key[2] is alone] for alone in (False, True))
+    kept = {key: float(far_server.ratio(*(far_server.figures_of(rows[way])[key] for way in ("far", "wire"))).split()[0])
+            for key in many}
+    assert min(kept, key=kept.get) == ("redis_list", 64, False)
+    assert (round(1 - max(kept.values()), 2), round(1 - min(kept.values()), 2)) == (0.05, 0.41)
+    wire = [found["wire"][key] - found["near"][key] for key in lone]
+    assert min(wire) == pytest.approx(40, abs=2) and max(wire) == pytest.approx(80, abs=3)
+    said = {"far": (1.03, 1.14), "near": (1.5, 2.2)}
+    for way, (least, most) in said.items():
+        bounds = defaultdict(list)
+        for row in rows[way]:
+            if row["kind"] == "cell" and row["status"] == "ok" and row["params"]["window"] == 1:
+                asked = row["params"]
+                bounds[asked["queue"], asked["payload_bytes"]].append(row["bounds"]["latency_ns"]["ratio"])
+        ratios = [median(each) for each in bounds.values()]
+        assert min(ratios) == pytest.approx(least, rel=0.02) and max(ratios) == pytest.approx(most, rel=0.02)

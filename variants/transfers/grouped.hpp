@@ -32,7 +32,7 @@ class Grouped : public Transfer {
   }
   /// `batch_bytes`: of the messages of a full batch.
   static unsigned coalesced(const Values& own, std::size_t batch_bytes) {
-    constexpr std::size_t kTogether = std::size_t{256} << 10;  // measured: more does not carry more
+    constexpr std::size_t kTogether = std::size_t{256} << 10;  // 5 µs of the bus, the calls for it some 9 µs
     constexpr unsigned kLeast = 8;
     if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
     const std::size_t many = kTogether / std::max<std::size_t>(1, batch_bytes);

@@ -58,7 +58,7 @@ class Child {
 
 /// Removed with all that is in it.
 struct Folder {
-  std::string path = "/tmp/feedrate_consumer_XXXXXX";
+  std::string path = std::filesystem::temp_directory_path() / "feedrate_XXXXXX";
   Folder() { expect(mkdtemp(path.data()) != nullptr, "mkdtemp"); }
   ~Folder() { std::filesystem::remove_all(path); }
 };
