@@ -1,5 +1,9 @@
-// Workers under a steady load for a while: a minute, or FEEDRATE_SOAK_SECONDS. Nothing may grow.
+// Workers under a steady load for a while: a minute, or FEEDRATE_SOAK_SECONDS. Nothing may grow. With
+// FEEDRATE_TEST_DEVICE=cuda they work on a GPU, and its memory is watched as well.
+#include <fmt/format.h>
+
 #include "tests/cli/delivery.hpp"
+#include "tests/cli/gpu_memory.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -42,9 +46,9 @@ double used_memory(RedisServer& server) {
 /// One queue, its worker and a ledger.
 class Line {
  public:
-  Line(std::string queue, RedisServer& server, Workplace& place)
-      : queue_(std::move(queue)), server_(server), ledger_(server.socket(), queue_, queue_) {
-    worker_ = place.start({"worker", "--queue", queue_, "--device", "cpu", "--redis", server.url(), "--prefix", queue_,
+  Line(std::string queue, const std::string& device, RedisServer& server, Workplace& place)
+      : queue_(std::move(queue)), on_gpu_(device != "cpu"), server_(server), ledger_(server.socket(), queue_, queue_) {
+    worker_ = place.start({"worker", "--queue", queue_, "--device", device, "--redis", server.url(), "--prefix", queue_,
                            "--dead-letters", "20", "--results-expire", "5"});
     EXPECT_TRUE(await([&] { return worker_->err().find("worker ") != std::string::npos; })) << worker_->err();
     ledger_.start_sending(400);
@@ -52,6 +56,7 @@ class Line {
   void sample() {
     resident.add(resident_bytes(*worker_));
     latency.add(lone_seconds());
+    if (on_gpu_) gpu_memory.add(static_cast<double>(gpu_memory_used_by(worker_->id())));
   }
   void expect_flat() {
     ledger_.stop_sending();
@@ -63,8 +68,16 @@ class Line {
     constexpr double kMiB = 1 << 20;
     EXPECT_LT(resident.late(), 1.03 * resident.early() + kMiB) << queue_ << ": the worker's memory grows";
     EXPECT_LT(latency.late(), 2 * latency.early() + 0.005) << queue_ << ": messages take longer and longer";
+    if (on_gpu_) {
+      EXPECT_GT(gpu_memory.early(), 0) << queue_ << ": nvidia-smi says nothing of this process";
+      EXPECT_LE(gpu_memory.late(), gpu_memory.early()) << queue_ << ": the worker's GPU memory grows";
+    }
+    fmt::print("{}: {} sent, worker {:.1f} → {:.1f} MiB, lone message {:.2f} → {:.2f} ms", queue_, tally.sent,
+               resident.early() / kMiB, resident.late() / kMiB, 1e3 * latency.early(), 1e3 * latency.late());
+    if (on_gpu_) fmt::print(", GPU {} → {} MiB", gpu_memory.early(), gpu_memory.late());
+    fmt::print("\n");
   }
-  Series resident, latency;
+  Series resident, latency, gpu_memory;
 
  private:
   /// From sending a message until its result is there.
@@ -87,6 +100,7 @@ class Line {
     return Seconds(std::chrono::steady_clock::now() - begin).count();
   }
   std::string queue_;
+  bool on_gpu_;
   RedisServer& server_;
   Ledger ledger_;
   std::unique_ptr<Process> worker_;
@@ -96,11 +110,12 @@ class Line {
 TEST(SoakTest, MemoryAndLatencyStayFlat) {
   FEEDRATE_NEEDS_REDIS();
   const double seconds = std::stod(from_environment("FEEDRATE_SOAK_SECONDS", "60"));
+  const std::string device = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   RedisServer server;
   Workplace place;
   std::vector<std::unique_ptr<Line>> lines;
   for (const char* queue : {"redis_list", "redis_priority", "redis_pubsub", "redis_reliable", "redis_stream"}) {
-    lines.push_back(std::make_unique<Line>(queue, server, place));
+    lines.push_back(std::make_unique<Line>(queue, device, server, place));
   }
   Series memory;
   const auto begin = std::chrono::steady_clock::now();
@@ -111,6 +126,7 @@ TEST(SoakTest, MemoryAndLatencyStayFlat) {
   }
   for (const auto& line : lines) line->expect_flat();
   EXPECT_LT(memory.late(), 1.05 * memory.early() + (1 << 20)) << "the server's memory grows";
+  fmt::print("the server {:.2f} → {:.2f} MiB\n", memory.early() / (1 << 20), memory.late() / (1 << 20));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 // FEEDRATE_TEST_DEVICE=cuda (and FEEDRATE_STORE_SHARE=vmm, pool, legacy): in a GPU's memory.
 #include <sys/mman.h>
 
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -12,6 +11,7 @@
 
 #include "feedrate/tensors.hpp"
 #include "tests/cli/feedrate_process.hpp"
+#include "tests/cli/gpu_memory.hpp"
 #include "variants/tensors/protocol.hpp"
 
 namespace feedrate::cli_test {
@@ -123,14 +123,6 @@ class StoreSoak : public testing::Test {
     close(descriptor_);
   }
   bool on_gpu() const { return device_ != "cpu"; }
-  /// MiB.
-  long gpu_memory_used() const {
-    if (!on_gpu()) return 0;
-    std::unique_ptr<FILE, int (*)(FILE*)> query(
-        popen("nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits", "r"), pclose);
-    std::array<char, 64> line{};
-    return fgets(line.data(), line.size(), query.get()) == nullptr ? -1 : std::stol(line.data());
-  }
   void start_daemon(Words more = {}) {
     Words words{"store", "serve", "--socket", socket(), "--memory", std::to_string(memory_), "--device", device_};
     if (on_gpu()) words.insert(words.end(), {"--share", from_environment("FEEDRATE_STORE_SHARE", "vmm")});
