@@ -253,20 +253,24 @@ class Parts {
   }
 
   /// A search starts from the given values and, on other axes, from the standard ones where it may try them, else from
-  /// the first that it may. False when the constraints leave neither.
+  /// the first that it may. Where the constraints refuse that, axes take their first value, one after the other, those
+  /// of `given` before the others. False when the constraints leave nothing.
   bool find_start(Search& search, const Values& given) const {
-    Values first = search.start;
+    const auto first = [&](const AxisValues& each) { return axes_.axis(each.axis).read(each.values.front()); };
     for (const AxisValues& each : search.free) {
       const Axis& axis = axes_.axis(each.axis);
-      const Value value = axis.read(each.values.front());
       const bool tried = std::any_of(each.values.begin(), each.values.end(), [&](const std::string& text) {
         return axis.read(text) == axes_.value(search.start, axis.name);
       });
-      if (!tried) search.start[axis.name] = value;
+      if (!tried) search.start[axis.name] = first(each);
       if (const auto found = given.find(axis.name); found != given.end()) search.start[axis.name] = found->second;
-      first[axis.name] = value;
     }
-    if (!search.allowed(search.start)) search.start = first;
+    std::vector<AxisValues> in_turn = search.free;
+    std::ranges::stable_partition(in_turn, [&](const AxisValues& each) { return given.contains(each.axis); });
+    for (const AxisValues& each : in_turn) {
+      if (search.allowed(search.start)) break;
+      search.start[each.axis] = first(each);
+    }
     return search.allowed(search.start);
   }
 

@@ -37,7 +37,7 @@ struct Search {
 /// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
 /// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes. It
 /// begins at `start`, which joins the values of `search`, and elsewhere at the standard values; where a constraint
-/// refuses that point, at the first value of each.
+/// refuses that point, axes take their first values, those of `start` before others, until it is allowed.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment

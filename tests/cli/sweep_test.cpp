@@ -235,6 +235,15 @@ TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
   EXPECT_EQ((*first)["params"]["window"], 1024);
 }
 
+TEST_F(Sweep, ASearchLeavesItsStartOnlyWhereAConstraintRefusesIt) {
+  place_.write("s.json", R"({"parts": [{"axes": {"queue": "host_polled", "transfer": "pinned", "payload": "1Mi"},
+      "constraints": [{"product": ["payload", "window"], "max": "16Mi"}],
+      "search": {"axes": {"window": [4, 64], "streams": [1, 2, 4], "workers": [2, 1]}, "start": {"window": 64}}}]})");
+  const std::string planned = place_.run({"sweep", "s.json", "--dry-run", "--device", "cpu"}).out;
+  EXPECT_NE(planned.find(" window=4"), planned.npos) << "the first one allowed: " << planned;
+  EXPECT_EQ(planned.find(" streams="), planned.npos) << "the standard: " << planned;
+}
+
 TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
   place_.write("s.json", R"({"run": {"seconds": 0.03, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "null", "payload": 64},
