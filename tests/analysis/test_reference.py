@@ -12,7 +12,7 @@ from analysis import catalogue
 from analysis.__main__ import main
 
 REFERENCE = ROOT / "results/reference"
-H200 = REFERENCE / "h200"
+H100, H200 = REFERENCE / "h100", REFERENCE / "h200"
 MOST = 10_000_000  # bytes of all that is committed there, figures included; 8 MB of them of `feeding` before `transfers`
 FOLDERS = sorted(file.parent for file in REFERENCE.rglob("rows.jsonl*"))
 PAGE, QUICK = H200 / "README.md", H200 / "quick/README.md"
@@ -60,7 +60,7 @@ BLOCKS |= {
 }  # fmt: skip
 BLOCKS |= {
     f"transfers: {name}": [
-        "readme", H200 / "transfers", TRANSFERS, "--block", name, "--figures", H200 / "transfers/figures",
+        "readme", H100 / "transfers", TRANSFERS, "--block", name, "--figures", H100 / "transfers/figures",
     ]
     for name in ("answer", "transfers", "batch_timeout")
 }  # fmt: skip

@@ -18,7 +18,7 @@ KI, MI = 1 << 10, 1 << 20
 
 @pytest.fixture(scope="module")
 def results():
-    return load([str(ROOT / "results/reference/h200/transfers")])
+    return load([str(ROOT / "results/reference/h100/transfers")])
 
 
 @pytest.fixture(scope="module")
@@ -42,44 +42,57 @@ def rates(points: dict[str, pd.Series]) -> dict[str, float]:
 
 def test_one_operation_must_serve_many_small_messages(results, ranked):
     floors = results.floors.set_index("name")["value"]
-    assert 1e9 / floors["launch_per_second"] == pytest.approx(4e3, rel=0.1)
-    assert floors["copy_queued_ns"] == pytest.approx(2.5e3, rel=0.05)
+    assert 1e9 / floors["launch_per_second"] == pytest.approx(3e3, rel=0.1)
+    assert floors["copy_queued_ns"] == pytest.approx(2.4e3, rel=0.05)
     some = rates(ranked[64, 1])
-    assert list(some)[:3] == ["gather", "graph", "batched_copy"]
-    assert some["gather"] == pytest.approx(8 * some["graph"], rel=0.1)
+    assert list(some)[:3] == ["gather", "batched_copy", "graph"]
+    assert 8 < some["gather"] / some["batched_copy"] < 9
 
 
 def test_with_large_batches_the_difference_is_small(ranked):
     some = rates(ranked[64, 256])
-    assert sum(rate > max(some.values()) / 1.3 for name, rate in some.items() if name != "auto") == 3
+    assert sum(rate > max(some.values()) / 1.3 for name, rate in some.items() if name != "auto") == 4
 
 
 def test_with_batches_of_256_a_graph_of_mapped_kernels_is_ahead(points, ranked):
-    some = rates(ranked[64, 256])
-    assert max(some, key=some.get) == "graph" and ranked[64, 256]["graph"]["chain"] == "mapped"
     few = points[(points["payload_bytes"] == 64) & (points["batch"] == 256) & (points["producers"] == 4)]
-    said = {1024: {"graph": (75e6, 49e3), "gather": (44e6, 85e3)}, 2048: {"graph": (97e6, 80e3), "gather": (64e6, 123e3)}}
+    said = {1024: {"graph": (99e6, 38e3), "gather": (54e6, 67e3)}, 2048: {"graph": (129e6, 60e3), "gather": (77e6, 103e3)}}
     for window, transfers_at in said.items():
         for name, (rate, p50) in transfers_at.items():
             at = few[(few["window"] == window) & (few["transfer"] == name)]
             best = at.loc[at[RATE].idxmax()]
             assert best[RATE] == pytest.approx(rate, rel=0.01) and best["p50"] == pytest.approx(p50, rel=0.01)
+            assert name == "gather" or best["chain"] == "mapped"
+    gather, graph = ranked[64, 256]["gather"], ranked[64, 256]["graph"]
+    assert gather["window"] * gather["producers"] == 16384
+    assert (round(gather[RATE] / 1e6), round(gather["p50"] / 1e3)) == (110, 145)
+    assert graph[RATE] < gather[RATE]  # as the search found it
 
 
 def test_at_64_kib_a_message_can_have_an_operation_of_its_own(ranked):
     some = {name: rate * 64 * KI for name, rate in rates(ranked[64 * KI, 1]).items()}
-    assert some["graph"] == pytest.approx(34e9, rel=0.01) and ranked[64 * KI, 1]["graph"]["chain"] == "mapped"
-    assert some["auto"] > some["graph"] and some["pinned"] < 0.5 * some["graph"]
+    assert some["batched_copy"] == pytest.approx(33.5e9, rel=0.01) and some["graph"] == pytest.approx(28e9, rel=0.02)
+    assert ranked[64 * KI, 1]["graph"]["chain"] == "mapped" and some["pinned"] < 0.5 * some["graph"]
 
 
-def test_large_copies_go_several_at_a_time(results, points, ranked):
-    floors = results.floors.set_index("name")["value"]
-    engines = floors["copy_engine_both_bytes_per_second"]
-    assert engines == pytest.approx(50e9, rel=0.02)
+def test_large_copies_go_several_at_a_time(results, points):
+    engines = results.floors.set_index("name")["value"]["copy_engine_both_bytes_per_second"]
+    assert engines == pytest.approx(49e9, rel=0.01)
     large = points[(points["touch"] == "stamp") & (points["transfer"] == "batched_copy")]
     assert set(large["payload_bytes"]) == {MI, 4 * MI}
-    assert (large["bytes_per_second"] > 0.9 * engines).all()
-    assert ranked[MI, 1]["batched_copy"]["bytes_per_second"] < 0.5 * engines < ranked[MI, 1]["auto"]["bytes_per_second"]
+    reached = (large["bytes_per_second"] / engines).round(2)
+    assert (reached.min(), reached.max()) == (0.94, 0.99)
+
+
+def test_at_1_mib_some_searches_never_left_their_start():
+    with lzma.open(ROOT / "results/reference/h100/transfers/rows.jsonl.xz", "rt") as lines:
+        rows = [row for row in map(json.loads, lines) if row["kind"] == "cell" and "search" in row]
+    tries = [row["params"] for row in rows if row["params"]["payload_bytes"] == MI]
+    windows = {name: {one["window"] for one in tries if one["transfer"] == name} for name in ("batched_copy", "auto")}
+    assert windows == {"batched_copy": {64}, "auto": {64}}
+    firsts = [row["params"] for row in rows if row["search"]["try"] == 0 and row["params"]["payload_bytes"] == MI]
+    assert {one["window"] * one["producers"] for one in firsts} == {128}
+    assert 16 in {one["window"] for one in tries if one["transfer"] == "double_buffer"}
 
 
 def test_auto_is_a_good_choice_where_the_table_has_it(results, ranked):
@@ -87,18 +100,18 @@ def test_auto_is_a_good_choice_where_the_table_has_it(results, ranked):
         small = place.payload * place.batch <= 16 * KI  # bytes of a batch
         assert place.chosen == ("gather" if small else "batched_copy")
         best = max(rate for name, rate in rates(ranked[place.payload, place.batch]).items() if name != "auto")
-        auto = place.auto[RATE] / best
-        assert auto > (1 if place.payload >= 4 * KI else 0.8)
-    large = rates(ranked[64 * KI, 1])
-    assert large["auto"] / large["batched_copy"] == pytest.approx(4.1, abs=0.05)
+        assert place.payload == MI or place.auto[RATE] / best > 0.895
 
 
-def test_the_searches_had_no_coalesce_by_itself():
-    with lzma.open(ROOT / "results/reference/h200/transfers/rows.jsonl.xz", "rt") as lines:
-        rows = [row for row in map(json.loads, lines) if row["kind"] == "cell" and "search" in row]
-    together = [row for row in rows if row["params"]["transfer"] in ("gather", "batched_copy", "graph")]
-    assert together and all(row["params"]["coalesce"] != 0 for row in together)
-    assert all(row["params"]["coalesce"] == 1 for row in together if row["search"]["try"] == 0)
+def test_a_graph_of_copies_beats_the_same_copies_one_by_one(points):
+    same = points[(points["batch"] == 1) & (points["window"] == 256) & (points["workers"] == 1)]
+    rate = {(one["payload_bytes"], one["transfer"], one["chain"]): one[RATE] for one in same.to_dict("records")}
+    for chain, least, most in (("copies", 1.8, 2.0), ("mapped", 5.4, 5.7)):
+        ratios = [
+            round(rate[payload, "graph", chain] / next(value for key, value in rate.items() if key[:2] == (payload, "pinned")), 1)
+            for payload in (64, 256, KI, 4 * KI)
+        ]
+        assert (min(ratios), max(ratios)) == (least, most)
 
 
 def test_long_phases_reach_the_copy_engines(results):
@@ -124,5 +137,5 @@ def test_holding_back_costs_what_it_says(results):
         assert (at_once[timeouts.AXIS], longest[timeouts.AXIS]) == (0, 100)
         if at_once["rate"] > 10e6:
             continue
-        assert 44.5e3 < longest["p50"] - at_once["p50"] < 67.5e3
+        assert 47.5e3 < longest["p50"] - at_once["p50"] < 68.5e3
         assert (line["state"] == timeouts.open_load.SUSTAINED).all()
