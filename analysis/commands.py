@@ -116,8 +116,9 @@ def parser() -> argparse.ArgumentParser:
     )
     faults.add_argument("file", metavar="FILE", help="lines of JSON, one a case")
     faults.add_argument(
-        "--readme", metavar="PAGE.md", help="a file with the lines <!-- faults:begin --> and <!-- faults:end --> to rewrite"
+        "--readme", metavar="PAGE.md", help="a file with the lines <!-- BLOCK:begin --> and <!-- BLOCK:end --> to rewrite"
     )
+    faults.add_argument("--block", default="faults", help="the name of that block (default: %(default)s)")
     faults.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page's block would change")
 
     for judging in (compare, aa, ab):
@@ -266,7 +267,7 @@ def _run(options: argparse.Namespace) -> int:
         case "power":
             return write_power(options.directories, options.readme, options.check)
         case "faults":
-            return write_faults(options.file, options.readme, options.check)
+            return write_faults(options.file, options.readme, options.block, options.check)
         case "export":
             say("\n".join(map(str, export(options.directory, options.format, options.out))))
         case "figures":

@@ -10,9 +10,9 @@ from .marked import publish
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
 
 
-def write_faults(file: str, page: str | None, check: bool) -> int:
-    """Prints the table, or puts it into the page's block `faults`. Returns the exit code."""
-    return publish(lambda: faults_text(file), page, "--readme", "faults", check, file)
+def write_faults(file: str, page: str | None, block: str, check: bool) -> int:
+    """Prints the table, or puts it into the page's block. Returns the exit code."""
+    return publish(lambda: faults_text(file), page, "--readme", block, check, file)
 
 
 def faults_text(file: str) -> str:

@@ -40,6 +40,7 @@ BLOCKS = {
     "launch: points": ["readme", H200 / "launch", LAUNCH, "--block", "points"],
     "quick: answer": ["readme", H200 / "quick/b", QUICK, "--block", "answer"],
     "faults": ["faults", REFERENCE / "delivery/faults.jsonl", "--readme", GUARANTEES],
+    "faults_gpu": ["faults", H100 / "delivery/faults.jsonl", "--readme", GUARANTEES, "--block", "faults_gpu"],
     "prices": ["readme", H200 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H200 / "guarantees/figures"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
