@@ -24,15 +24,25 @@ class Script {
   /// Adds a call of it.
   void append(Connection& connection, const std::vector<std::string_view>& keys,
               const std::vector<std::string_view>& arguments) const {
-    connection.begin_command(3 + keys.size() + arguments.size());
-    connection.add_word("EVALSHA");
-    connection.add_word(sha_);
-    connection.add_word(std::to_string(keys.size()));
-    for (const auto key : keys) connection.add_word(key);
-    for (const auto argument : arguments) connection.add_word(argument);
+    const std::string count = std::to_string(keys.size());
+    connection.append(words(count, keys, arguments));
+  }
+  /// The same where nobody waits for the reply: the server keeps it to itself, an error included.
+  void append_unanswered(Connection& connection, const std::vector<std::string_view>& keys,
+                         const std::vector<std::string_view>& arguments) const {
+    const std::string count = std::to_string(keys.size());
+    connection.append_unanswered(words(count, keys, arguments));
   }
 
  private:
+  std::vector<std::string_view> words(std::string_view count, const std::vector<std::string_view>& keys,
+                                      const std::vector<std::string_view>& arguments) const {
+    std::vector<std::string_view> all{"EVALSHA", sha_, count};
+    all.reserve(3 + keys.size() + arguments.size());
+    all.insert(all.end(), keys.begin(), keys.end());
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
   std::string sha_;
 };
 

@@ -7,6 +7,7 @@ namespace {
 class RedeliveryTest : public DeliveryTest {};
 class OnceTest : public DeliveryTest {};
 class PriorityTest : public DeliveryTest {};
+class StreamTest : public DeliveryTest {};
 
 TEST_P(RedeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
   const auto worker = start({"--workload", "faulty", "--attempts", "3"});
@@ -88,6 +89,21 @@ TEST_P(RedeliveryTest, ResultsThatNobodyCollectsExpire) {
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:0"}) == 0; }, Seconds(5)));
 }
 
+/// The key of a stream in use does not expire.
+TEST_P(StreamTest, ResultsThatWereReadDoNotPileUp) {
+  const auto worker = start({"--results-expire", "0.5"});
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t sent = 0;
+  long long most = 0;
+  while (std::chrono::steady_clock::now() - begin < Seconds(2.5)) {
+    for (int i = 0; i < 20; ++i) push(encode(sent++, {1}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    most = std::max(most, server_->integer({"XLEN", "t:results:0"}));
+  }
+  EXPECT_GT(most, 100) << "fresh ones stay";
+  EXPECT_LT(most, static_cast<long long>(sent) / 2) << "of " << sent;
+}
+
 TEST_P(OnceTest, AnIdIsAnsweredOnceWithinItsWindow) {
   const auto worker = start({"--once", "60"});
   for (const std::uint64_t id : {1, 2, 1, 1, 3}) {
@@ -157,6 +173,7 @@ TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
 INSTANTIATE_TEST_SUITE_P(Queues, RedeliveryTest, kAllQueues, kQueueNames);
 INSTANTIATE_TEST_SUITE_P(Queues, OnceTest, testing::Values("redis_reliable", "redis_priority"), kQueueNames);
 INSTANTIATE_TEST_SUITE_P(Queues, PriorityTest, testing::Values("redis_priority"), kQueueNames);
+INSTANTIATE_TEST_SUITE_P(Queues, StreamTest, testing::Values("redis_stream"), kQueueNames);
 
 }  // namespace
 }  // namespace feedrate::cli_test

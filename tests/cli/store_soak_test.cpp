@@ -151,6 +151,13 @@ class StoreSoak : public testing::Test {
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "a client ended with status " << status;
   }
+  void tell() const {
+    std::printf("made %lu, read %lu, deleted %lu, out of memory %lu, wrong %lu", counts_->made.load(),
+                counts_->read.load(), counts_->deleted.load(), counts_->full.load(), counts_->wrong.load());
+    if (on_gpu()) std::printf("; %ld MiB of the GPU are used", gpu_memory_used());
+    std::printf("\n");
+    std::fflush(stdout);
+  }
   void end_clients() {
     for (const pid_t child : std::exchange(clients_, {})) end(child);
   }
@@ -208,8 +215,15 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   std::ranges::sort(until_known);
   EXPECT_LT(until_known[until_known.size() * 9 / 10], 1) << "of ten at most one may wait for a busy machine's cores";
   // Then for a while undisturbed: memory is flat.
-  const auto until = std::chrono::steady_clock::now() + Seconds(setting("FEEDRATE_STORE_SECONDS", 1));
-  while (std::chrono::steady_clock::now() < until) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Seconds all(setting("FEEDRATE_STORE_SECONDS", 1));
+  Seconds told(60);
+  for (Seconds past(0); past < all; past = std::chrono::steady_clock::now() - begin) {
+    if (past > told) {  // a run that is cut off has said what it knows
+      std::printf("after %.0f s: ", told.count());
+      tell();
+      told += Seconds(60);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_LE(status(store).at("chunk_bytes"), memory_);
   }
@@ -225,9 +239,8 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   EXPECT_EQ(counts_->wrong, 0u);
   EXPECT_GT(counts_->made, 0u);
   EXPECT_GT(counts_->read, 0u);
-  std::printf("made %lu, read %lu, deleted %lu, out of memory %lu; a death is known after %.1f ms at most\n",
-              counts_->made.load(), counts_->read.load(), counts_->deleted.load(), counts_->full.load(),
-              1e3 * until_known.back());
+  std::printf("a death is known after %.1f ms at most; ", 1e3 * until_known.back());
+  tell();
 }
 
 TEST_F(StoreSoak, TheDaemonIsKilledAtAnyTime) {
