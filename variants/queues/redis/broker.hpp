@@ -275,8 +275,8 @@ class RedisBroker final : public PartBroker {
 
   // KEYS: results; ARGV: ms that they are kept.
   static constexpr std::string_view kExpireKey = "redis.call('PEXPIRE', KEYS[1], ARGV[1])";
-  // Who reads a stream takes nothing out of it, and a key in use does not expire. An entry's id begins with the time, by
-  // the server's clock. Servers before 6.2 do not know MINID.
+  // Who reads a stream takes nothing out of it, and a key in use does not expire. An entry's id begins with the time,
+  // by the server's clock. Servers before 6.2 do not know MINID.
   static constexpr std::string_view kExpireEntries = R"lua(
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local time = redis.call('TIME')
