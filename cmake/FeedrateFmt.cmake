@@ -1,13 +1,13 @@
 # Makes the targets feedrate_fmt and feedrate_spdlog, which leave the executable without a shared library of either.
 #
 # Each is compiled once (cmake/fmt_library.cpp, cmake/spdlog_library.cpp) where its version allows that, and else in every
-# file that includes it, which doubles the time of a build.
+# file that includes it, which makes a build longer.
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 get_target_property(fmt_headers fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
 get_target_property(spdlog_headers spdlog::spdlog_header_only INTERFACE_INCLUDE_DIRECTORIES)
 
-# Sets FEEDRATE_<NAME>_COMPILED: whether the text of a program that uses a library links with cmake/<file> of each FILE.
+# Sets FEEDRATE_<name>_COMPILED: whether the program `text`, which uses the library, links with FILES of the folder cmake.
 function(feedrate_compiles name text)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "FILES;HEADERS;DEFINITIONS")
   if(FEEDRATE_${name}_COMPILED)

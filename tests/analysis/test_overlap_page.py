@@ -65,6 +65,8 @@ def test_pdl_overlaps_no_work(measured):
 
 def test_the_host_bounds_strategies_on_streams_with_short_kernels(measured):
     assert (at(measured, ("ping_pong", "ring"), item_bytes=SMALL, pipeline="chain")["speedup"] < 1).all()
+    assert at(measured, "ring", item_bytes=SMALL, pipeline="chain")["speedup_high"].iloc[0] < 1
+    assert at(measured, "ping_pong", item_bytes=SMALL, pipeline="chain")["speedup_high"].iloc[0] > 1
     assert (at(measured, ("ping_pong", "ring"), item_bytes=MIDDLE)["speedup"] > 1).all()
     for size, pipeline, times_as_fast in ((SMALL, "chain", 2), (SMALL, "copy_process_copy", 2), (MIDDLE, "chain", 1)):
         ring = at(measured, "ring", item_bytes=size, pipeline=pipeline)["speedup"].iloc[0]

@@ -131,6 +131,17 @@ def test_a_lone_message_needs_the_fewest_operations(points):
     assert min(p50.values()) == graph and graph / mapped == pytest.approx(0.8, abs=0.03)
 
 
+def test_gather_with_one_worker_is_at_its_limit():
+    with lzma.open(ROOT / "results/reference/h100/transfers/rows.jsonl.xz", "rt") as lines:
+        rows = [row for row in map(json.loads, lines) if row["kind"] == "cell"]
+    ok = {}
+    for row in rows:
+        params = row["params"]
+        if params.get("rate") == 40e6 and params["queue"] == "host_polled":
+            ok.setdefault(params["batch_timeout_us"], []).append(row["status"] == "ok")
+    assert {held: (sum(each), len(each)) for held, each in ok.items()} == {0: (0, 3), 5: (1, 3), 20: (2, 3), 100: (1, 3)}
+
+
 def test_holding_back_costs_what_it_says(results):
     for line in timeouts.in_order(timeouts.lines(results)):
         at_once, longest = line.iloc[0], line.iloc[-1]

@@ -16,6 +16,12 @@ constexpr auto kField = "m";  // the one field of every entry
 struct StreamDialect {
   static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
+  // Reading a stream removes nothing, and a key in use does not expire. An entry's id begins with the time, by the
+  // server's clock. Servers before 6.2 do not know MINID.
+  static constexpr std::string_view kTrimResults = R"lua(
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
   static constexpr bool kKeeps = true;
   static constexpr auto kKind = "stream";
   static std::vector<Axis> axes() { return own_axes().list(); }

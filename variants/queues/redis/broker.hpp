@@ -79,8 +79,8 @@ class RedisBroker final : public PartBroker {
     if (const double window = once_window(config.point); window != 0) {
       once_.emplace(sink_, names_, Dialect::kKind, window, shared_);
     }
-    if (results_ms_ != "0" && !shared_) {
-      results_expire_.emplace(sink_, Dialect::kVanishes ? kExpireKey : kExpireEntries);
+    if constexpr (!Dialect::kTrimResults.empty()) {
+      if (results_ms_ != "0" && !shared_) trim_results_.emplace(sink_, Dialect::kTrimResults);
     }
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
     // One allocation for all batches: pinning memory takes the driver long, however little it is.
@@ -222,7 +222,8 @@ class RedisBroker final : public PartBroker {
       Dialect::push_results(sink_, key, results, pack_);
     }
     if constexpr (Dialect::kVanishes) redis::expire(sink_, key, shared_);
-    if (results_expire_) results_expire_->append_unanswered(sink_, {key}, {results_ms_});
+    if (results_ms_ != "0" && !shared_) sink_.append_unanswered({"PEXPIRE", key, results_ms_});
+    if (trim_results_) trim_results_->append_unanswered(sink_, {key}, {results_ms_});
   }
   /// The task of a batch's i-th message goes back to the server.
   void give_back(const Batch& batch, const Staging& staging, std::size_t i, Verdict verdict) {
@@ -273,22 +274,11 @@ class RedisBroker final : public PartBroker {
     unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging.taken.ids), staging.alone});
   }
 
-  // KEYS: results; ARGV: ms that they are kept.
-  static constexpr std::string_view kExpireKey = "redis.call('PEXPIRE', KEYS[1], ARGV[1])";
-  // Who reads a stream takes nothing out of it, and a key in use does not expire. An entry's id begins with the time,
-  // by the server's clock. Servers before 6.2 do not know MINID.
-  static constexpr std::string_view kExpireEntries = R"lua(
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-local time = redis.call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1]))
-)lua";
-
   KeyNames names_;
   bool shared_;
   std::string results_ms_;
-  std::optional<redis::Script> results_expire_;
-  WorkerMetrics own_metrics_;  // where nobody asked for any
+  std::optional<redis::Script> trim_results_;  // none: taking a result removes it, or they stay
+  WorkerMetrics own_metrics_;                  // where nobody asked for any
   WorkerMetrics& metrics_;
   std::size_t pack_, batch_, in_stride_, out_stride_;
   redis::Connection source_, sink_;

@@ -11,6 +11,7 @@ using redis::Connection;
 struct ListDialect {
   static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
   static constexpr bool kVanishes = true;
+  static constexpr std::string_view kTrimResults = "";
   static constexpr bool kKeeps = false;
   static constexpr auto kKind = "list";
   static std::vector<Axis> axes() { return own_axes().list(); }

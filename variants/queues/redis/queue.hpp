@@ -11,6 +11,8 @@
 ///     static constexpr const char* kAddFloor, kTakeFloor    the floors of its commands (floors.cpp); Results has two
 ///                                                           of the same names
 ///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
+///     static constexpr std::string_view kTrimResults        a script that removes results (KEYS[1]) older than ARGV[1]
+///                                                           ms; empty where taking a result removes it
 ///     static constexpr bool kKeeps                          the server keeps what is being served
 ///     static void create(Connection&, key, group)           before the key is used
 ///     static constexpr const char* kKind                    how tasks lie there: "list", "stream", "zset"
