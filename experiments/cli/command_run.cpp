@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "common/error.hpp"
+#include "common/redis/connection.hpp"
 #include "common/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/sources.hpp"
 #include "experiments/sweep/progress.hpp"
 #include "experiments/sweep/recorder.hpp"
 #include "experiments/sweep/repeats.hpp"
@@ -113,6 +115,10 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   const Resolution& cell = cells.front();
   insist(kind, cell, app);
   session->experiment().connect(cells);
+  if (!session->redis_reached() && on_command_line("--redis", arguments)) {
+    throw BadInput("--redis", redis::without_password(options.common.redis.url),
+                   fmt::format("a point that uses Redis; {} does not", kind.variant(cell.values)));
+  }
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
   if (const auto text = crowded_text(kind, cells, available_cores()); !text.empty()) {

@@ -77,8 +77,8 @@ void add(CLI::App& app, Action& action, const std::vector<std::string>& argument
   CLI::App* command = app.add_subcommand(name, help);
   options->folder.add(*command, "quick");
   if (options->tuning) {
-    add_option(*command, "seconds-each", options->tuning->seconds_each, "wall-clock budget of every search, seconds")
-        ->check(CLI::Range(0.1, 3600.0));
+    add_seconds(*command, "seconds-each", options->tuning->seconds_each, 0.1, 3600,
+                "wall-clock budget of every search");
     add_option(*command, "goal", options->tuning->goal,
                "what is to be as high as it can: a figure; default: the spec's, else the experiment's rate");
   }

@@ -27,8 +27,8 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   const char* config = std::getenv(feedrate::variable_of("config").c_str());
   app.set_config("--config", config != nullptr ? config : "",
                  "JSON file of options, by subcommand: {\"run\": {\"payload\": 64}}")
-      ->envname(feedrate::variable_of("config"))
-      ->check(CLI::ExistingFile);
+      ->envname(feedrate::variable_of("config"));
+  feedrate::refuse_unreadable_config(arguments);
   feedrate::Action action;
   feedrate::add_list(app, action);
   feedrate::add_run(app, action, arguments);
@@ -48,9 +48,12 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    if (app.get_subcommands().empty() && app.remaining_size() != 0) {
-      throw feedrate::BadInput("subcommand", app.remaining().front(), feedrate::subcommands_of(app));
+    if (app.get_subcommands().empty()) {
+      const std::string names = feedrate::subcommands_of(app);
+      if (app.remaining_size() == 0) throw feedrate::BadInput("a subcommand is required, one of: " + names);
+      throw feedrate::BadInput("subcommand", app.remaining().front(), names);
     }
+    if (app.remaining_size(true) != 0) throw feedrate::unexpected(app);
     fmt::print(stderr, "feedrate: {} (--help lists the options)\n",
                feedrate::with_source(error.what(), app, arguments));
     return 2;

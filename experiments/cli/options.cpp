@@ -28,7 +28,7 @@ class JsonConfig final : public CLI::Config {
     try {
       collect(Json::parse(input), app_, {}, items);
     } catch (const Json::exception& error) {
-      throw BadInput(fmt::format("--config: not valid JSON: {}", error.what()));
+      throw BadInput(fmt::format("--config: not valid JSON: {}", text_of(error)));
     }
     return items;
   }
@@ -71,16 +71,7 @@ struct AddOption {
   CLI::App& app;
 
   void seconds(const std::string& name, double& field, double most, const char* help) const {
-    app.add_option_function<std::string>(
-           "--" + name,
-           [=, &field](const std::string& text) {
-             field = parse_number("--" + name, text);
-             if (field < 0 || field > most) throw BadInput("--" + name, text, fmt::format("0 to {} seconds", most));
-           },
-           help)
-        ->envname(variable_of(name))
-        ->type_name("SECONDS")
-        ->default_str(fmt::format("{}", field));
+    add_seconds(app, name, field, 0, most, help);
   }
   template <class N>
   void count(const std::string& name, N& field, std::uint64_t least, std::uint64_t most, const char* help) const {
@@ -110,6 +101,23 @@ struct AddOption {
 };
 
 }  // namespace
+
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double least, double most,
+                         const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "--" + name,
+          [=, &field](const std::string& text) {
+            field = parse_number("--" + name, text);
+            if (!(field >= least && field <= most)) {
+              throw BadInput("--" + name, text, fmt::format("{} to {} seconds", least, most));
+            }
+          },
+          help)
+      ->envname(variable_of(name))
+      ->type_name("SECONDS")
+      ->default_str(fmt::format("{}", field));
+}
 
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help) {
   return app

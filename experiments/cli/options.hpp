@@ -32,6 +32,9 @@ std::string experiment_of(const std::vector<std::string>& arguments);
 /// Adds that option.
 void add_experiment(CLI::App&, std::string& chosen);
 
+/// `--name 0.5`, in seconds, within these bounds.
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, double least, double most,
+                         const std::string& help);
 /// `--name 2%` or 0.02, kept as a share above 0 and up to 1.
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);
 /// Gives a spec's `run` to the options of the same names, within whose bounds it must be. The command line, the

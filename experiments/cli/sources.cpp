@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -36,12 +37,6 @@ const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& argu
     if (std::find(arguments.begin(), arguments.end(), each->get_name()) != arguments.end()) return *each;
   }
   return app;
-}
-
-bool on_command_line(const std::string& option, const std::vector<std::string>& arguments) {
-  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-    return argument == option || argument.starts_with(option + "=");
-  });
 }
 
 /// The config file that was given, by the option or by its variable.
@@ -82,7 +77,24 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+/// "; the nearest is NAME", where one of the names is near enough to be what was meant.
+std::string nearest_text(const std::string& given, const std::set<std::string>& names, const std::string& before = "") {
+  constexpr std::size_t kNear = 3;  // a third of the letters may differ
+  std::string nearest;
+  for (const std::string& each : names) {
+    if (nearest.empty() || distance(given, each) < distance(given, nearest)) nearest = each;
+  }
+  if (nearest.empty() || distance(given, nearest) > given.size() / kNear) return "";
+  return "; the nearest is " + before + nearest;
+}
+
 }  // namespace
+
+bool on_command_line(const std::string& option, const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    return argument == option || argument.starts_with(option + "=");
+  });
+}
 
 BadInput with_source(const BadInput& error, const CLI::App& app, const std::vector<std::string>& arguments) {
   return error.from(source_of(error.option(), app, arguments));
@@ -107,11 +119,36 @@ void refuse_unknown_variables(const CLI::App& app) {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable, name = text.substr(0, text.find('='));
     if (!name.starts_with("FEEDRATE_") || known.contains(name)) continue;
-    const auto nearest = *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-      return distance(name, a) < distance(name, b);
-    });
-    throw BadInput(fmt::format("${}: nothing reads a variable of this name; the nearest is ${}", name, nearest));
+    throw BadInput(fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "$")));
   }
+}
+
+BadInput unexpected(const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string name = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
+  const std::vector<std::string> words = app.remaining(true);
+  const auto option = std::find_if(words.begin(), words.end(), [](const auto& word) { return word.starts_with("-"); });
+  if (option == words.end()) {
+    return BadInput(fmt::format("'{}': `{}` takes no such word (--help lists what it takes)", words.front(), name));
+  }
+  const std::string given = option->substr(0, option->find('='));
+  std::set<std::string> names;
+  for (const CLI::Option* each : command->get_options()) {
+    for (const std::string& one : each->get_lnames()) names.insert("--" + one);
+  }
+  return BadInput(
+      fmt::format("{}: `{}` has no such option{} (--help lists the options)", given, name, nearest_text(given, names)));
+}
+
+void refuse_unreadable_config(const std::vector<std::string>& arguments) {
+  const std::string file = config_file(arguments);
+  if (file.empty() || (std::filesystem::is_regular_file(file) && std::ifstream(file))) return;
+  throw BadInput(on_command_line("--config", arguments) ? "--config" : "$" + variable_of("config"), file,
+                 "a JSON file that can be read");
 }
 
 }  // namespace feedrate

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/units.hpp"
+#include "experiments/measure/columns.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate {
@@ -47,6 +48,7 @@ void Answer::add(const Json& row) {
   point.disturbed = disturbed;
   point.queue = queue;
   point.variant = transfer == kNoTransfer ? queue : queue + " + " + transfer;
+  point.values = kind_.axes().values(params);
   point.payload = params["payload_bytes"];
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
@@ -63,12 +65,16 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
   const auto better = [lone](const Place& a, const Place& b) {
     return lone ? a.value.median < b.value.median : a.value.median > b.value.median;
   };
+  // What the category itself says is no setting.
+  std::set<std::string> said{"device", "payload"};
+  if (lone) said.insert({"window", "producers"});
   std::map<std::string, Place> by_variant;
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
     const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    const Place place{point.variant, estimate_of(values), point.limited, point.disturbed,
-                      point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
+    const Place place{point.variant,       kind_.settings(point.values, said),
+                      estimate_of(values), point.limited,
+                      point.disturbed,     point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
     if (!fresh && better(place, known->second)) known->second = place;
   }
@@ -106,6 +112,9 @@ std::string Answer::text() const {
       text += fmt::format("  {:<15} {:<24}{}\n", head, place.variant, value_text(category.name, place));
     };
     line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
+    if (const std::string& settings = places[0].settings; !settings.empty()) {
+      text += "    " + wrapped("with" + settings, 9, kColumns - 4) + "\n";
+    }
     if (places.size() > 1) line("  then, " + against(places[0], places[1]), places[1]);
   }
   if (text.empty()) return text;

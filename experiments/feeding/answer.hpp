@@ -21,7 +21,7 @@ class Answer final : public Summary {
 
   /// A variant's best point.
   struct Place {
-    std::string variant;
+    std::string variant, settings;
     Estimate value;
     bool limited = false;    ///< by the load generator: the queue itself may be better
     bool disturbed = false;  ///< in every repetition
@@ -37,6 +37,7 @@ class Answer final : public Summary {
  private:
   struct Measured {
     std::string queue, variant;
+    Values values;
     std::size_t payload = 0;
     bool lone = false, limited = false, disturbed = false, cpu = false;
     std::set<std::string> unstable;  // metrics
@@ -44,6 +45,7 @@ class Answer final : public Summary {
   };
   Category best(const std::string& name, std::size_t payload) const;
 
+  Kind kind_{"feeding"};
   std::map<std::string, Measured> points_;  // by parameters
 };
 

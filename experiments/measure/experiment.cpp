@@ -21,11 +21,13 @@ std::string Kind::variant(const Values& values) const {
   return text;
 }
 
-std::string Kind::text(const Values& values) const {
-  std::string text = variant(values);
+std::string Kind::text(const Values& values) const { return variant(values) + settings(values); }
+
+std::string Kind::settings(const Values& values, const std::set<std::string>& without) const {
+  std::string text;
   for (const auto& [axis, owners] : axes_.entries()) {
     const auto found = values.find(axis.name);
-    if (found == values.end() || is_none(found->second) || axis.name == "device") continue;
+    if (found == values.end() || is_none(found->second) || without.contains(axis.name)) continue;
     if (std::ranges::find(entry_.variant, axis.name) != entry_.variant.end()) continue;
     const bool always = std::ranges::find(entry_.shown, axis.name) != entry_.shown.end();
     if (!always && found->second == axis.standard) continue;

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -111,8 +112,10 @@ class Kind {
   std::vector<std::pair<std::string, std::string>> lines(const Json& row) const;
   /// A figure's value with its unit, for people: "1.23 M msg/s". Of a distribution's part, "latency_ns.p50", too.
   std::string text(const std::string& figure, double value) const;
-  /// The point in a few words: its variant, and all that is not as usual.
+  /// The point in a few words: its variant and its settings.
   std::string text(const Values&) const;
+  /// " window=4Ki batch=64": the axes whose values are not as usual or are always shown, but those `without`.
+  std::string settings(const Values&, const std::set<std::string>& without = {"device"}) const;
 
  private:
   std::string name_;

@@ -35,6 +35,7 @@ class Session {
   const RedisSettings& redis();
   /// Connects to it once, before anything else is done: BadInput if it can't be.
   void reach_redis();
+  bool redis_reached() const { return redis_reached_; }
   /// Whether the user named a server.
   bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
   /// Ends the private server, if there is one; the next `redis()` starts another.
@@ -79,6 +80,7 @@ class Session {
   unsigned gpu_index_;
   GpuSource gpu_source_;
   std::unique_ptr<redis::PrivateServer> private_redis_;
+  bool redis_reached_ = false;
   FloorList floor_list_;
   std::vector<Resolution> floor_points_;  // whose floors are read
   unsigned floor_rounds_ = 0;

@@ -38,7 +38,7 @@ inline constexpr unsigned kMostWarmups = 5;
 /// `visit.seconds`, `.count`, `.share`, `.word` or `.flag` for each, with the field of `settings`.
 template <class Settings, class Visit>
 void for_each_option(Settings& settings, Visit&& visit) {
-  visit.seconds("seconds", settings.seconds, 86400, "timed phase of a cell");
+  visit.seconds("seconds", settings.seconds, 86400, "timed phase of a cell; 0 only with --messages");
   visit.seconds("warmup", settings.warmup_seconds, 3600,
                 "untimed phase before it; up to five times as long until the rate is steady");
   visit.count("messages", settings.messages, 0, std::uint64_t{1} << 40,

@@ -11,6 +11,18 @@
 namespace feedrate {
 
 namespace fs = std::filesystem;
+namespace {
+
+/// Whether the folder's spec is another than its last run had. Older rows don't tell.
+bool spec_edited(const fs::path& directory, const std::vector<Json>& rows) {
+  std::string last;
+  for (const Json& row : rows) {
+    if (row.value("kind", "") == "run") last = row.value("spec", "");
+  }
+  return !last.empty() && last != spec_hash(directory);
+}
+
+}  // namespace
 
 void FolderOptions::add(CLI::App& command, const std::string& standard_spec) {
   command.add_option("spec", spec, "a spec's name (experiments/specs) or file; default " + standard_spec);
@@ -50,8 +62,9 @@ Results FolderOptions::open(const fs::path& directory, const Spec& spec, Session
   Results results(directory, spec.document, resuming());
   if (!resuming() || resume_anyway) return results;
   const Json there = load_spec(directory / "spec.json", {}).document;
-  const std::string found = difference_from(there, results.earlier(), spec.document, session.environment(),
-                                            std::string(session.device().kind()));
+  std::string found = difference_from(there, results.earlier(), spec.document, session.environment(),
+                                      std::string(session.device().kind()));
+  if (found.empty() && spec_edited(directory, results.earlier())) found = "spec.json: edited since they were measured";
   if (!found.empty()) {
     throw BadInput(fmt::format("--resume {}: its rows would be mixed with others. {} (--resume-anyway mixes them)",
                                directory.string(), found));

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/measure/columns.hpp"
 #include "experiments/sweep/results.hpp"
 
 namespace feedrate {
@@ -18,8 +19,8 @@ class Labels {
   std::vector<std::string> varying_;  // names of axes
 };
 
-/// How far a sweep is, on stderr: one line a cell of at most 80 columns, the figures first, and below the reason where
-/// a cell is not ok. On a terminal the line of a good cell is overwritten by the next.
+/// How far a sweep is, on stderr: one line a cell, the figures first, and below the reason where a cell is not ok. A
+/// terminal shows at most 80 columns of it, and overwrites the line of a good cell by the next; a file has it whole.
 class Progress {
  public:
   Progress(const Kind&, std::size_t cells, double seconds_per_cell);
@@ -45,14 +46,6 @@ class Progress {
   bool terminal_, open_ = false;  // a line that does not end yet
   std::string head_, label_;
 };
-
-inline constexpr std::size_t kColumns = 80;
-
-/// At most so many columns of the text; what is cut off becomes "…".
-std::string shortened(const std::string& text, std::size_t columns);
-
-/// The text in lines of at most so many columns, broken at spaces; all but the first are indented.
-std::string wrapped(const std::string& text, std::size_t indent = 4, std::size_t columns = kColumns);
 
 /// One line where some of the points spin more threads than there are cores; else empty.
 std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);

@@ -42,7 +42,7 @@ std::size_t Recorder::read_earlier() {
     try {
       earlier_.push_back(Json::parse(line));
     } catch (const Json::exception& error) {
-      throw BadInput(fmt::format("{}: line {} is no JSON: {}", file_.string(), earlier_.size() + 1, error.what()));
+      throw BadInput(fmt::format("{}: line {} is no JSON: {}", file_.string(), earlier_.size() + 1, text_of(error)));
     }
     const int version = earlier_.back().value("schema", 0);
     if (version != kRowSchemaVersion) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/error.hpp"
+#include "common/hash.hpp"
 #include "experiments/measure/catalogue.hpp"
 
 namespace feedrate {
@@ -68,6 +69,11 @@ void write_whole(const std::filesystem::path& path, const Json& document) {
   }
 }
 
+std::string spec_hash(const std::filesystem::path& directory) {
+  std::ifstream file(directory / "spec.json");
+  return fmt::format("{:016x}", hash64({std::istreambuf_iterator<char>(file), {}}));
+}
+
 Results::Results(const std::filesystem::path& directory, const Json& document, bool resume)
     : directory_(directory), recorder_(made(directory, document, resume) / "rows.jsonl") {}
 
@@ -96,6 +102,7 @@ void Results::begin(Session& session, std::span<const Resolution> points) {
     if (row.value("kind", "") == "floor") session.add_floor_row(row);
   }
   run_ = session.run_row();
+  run_["spec"] = spec_hash(directory_);
   for (const Json& row : fresh) write(row);
   if (!std::filesystem::exists(directory_ / "catalogue.json")) {
     write_whole(directory_ / "catalogue.json", catalogue());

@@ -42,6 +42,9 @@ class Results {
 /// Writes a file that is there whole or not at all, whenever this is killed. Throws BadInput when it can't be written.
 void write_whole(const std::filesystem::path&, const Json& document);
 
+/// What tells a folder's spec.json from another, byte by byte: 16 hexadecimal digits.
+std::string spec_hash(const std::filesystem::path& directory);
+
 /// Points that come to the same measurement are measured once.
 std::vector<Resolution> distinct(const std::vector<Values>&, Session&);
 

@@ -304,7 +304,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   try {
     document = Json::parse(std::ifstream(file));
   } catch (const Json::exception& error) {
-    refuse(file.string(), fmt::format("not valid JSON: {}", error.what()));
+    refuse(file.string(), fmt::format("not valid JSON: {}", text_of(error)));
   }
   return parse_spec(std::move(document), file.string(), overrides);
 }

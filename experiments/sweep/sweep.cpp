@@ -115,10 +115,14 @@ std::vector<Resolution> search_points(Session& session, std::vector<Values> poin
   for (std::size_t k = 0; k < searches.size() && !interrupted(); ++k) {
     const Search& search = searches[k];
     double best = 0;
-    const std::string head = fmt::format("search {}/{}  {}", k + 1, searches.size(), session.kind().text(search.start));
+    const auto show = [&](const std::string& found) {
+      progress.show_now(
+          fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), found, session.kind().text(search.start)));
+    };
+    show("nothing to measure");
     points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
       best = std::max(best, figure_of(row, search.goal).value_or(0));
-      progress.show_now(fmt::format("{}: best {} of {} tries", head, session.kind().text(search.goal, best), tries));
+      show(fmt::format("best {:>12} of {} tries", session.kind().text(search.goal, best), tries));
     }));
     progress.keep();
   }

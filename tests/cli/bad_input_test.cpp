@@ -31,10 +31,20 @@ const std::string kRedisSpec = R"({"axes": {"queue": "redis_list", "payload": "6
 
 const std::vector<BadInput>& command_lines() {
   static const std::vector<BadInput> rows{
-      {"Nothing", {}, {"subcommand"}},
+      {"Nothing", {}, {"subcommand", "run", "sweep", "store"}},
       {"UnknownSubcommand", {"frobnicate"}, {"frobnicate"}},
       {"UnknownOption", run({"--frob", "1"}), {"--frob"}},
-      {"StrayWord", run({"stray"}), {"stray"}},
+      {"UnknownOptionNearAnother",
+       run({"--payloda", "64"}),
+       {"--payloda: `feedrate run` has no such option; the nearest is --payload"}},
+      {"UnknownOptionOfAStore", {"store", "serve", "--memroy=1Gi"}, {"--memroy: `feedrate store serve`", "--memory"}},
+      {"StrayWord", run({"stray"}), {"'stray'", "feedrate run"}},
+      {"RedisWithoutUse",
+       run({"--queue", "null", "--redis", "redis://localhost"}),
+       {"--redis", "redis://localhost", "null"}},
+      {"SearchWithoutTime",
+       {"tune", "quick", "--device", "cpu", "--seconds-each", "0"},
+       {"--seconds-each", "'0'", "0.1 to 3600"}},
       {"UnknownQueue", run({"--queue", "kafka"}), {"--queue", "kafka", "gpu_ring", "redis_list", "redis_stream"}},
       {"UnknownTransfer", run({"--transfer", "warp"}), {"--transfer", "warp", "pageable", "pinned", "mapped"}},
       {"UnknownWorkload", run({"--workload", "sort"}), {"--workload", "sort", "echo", "vecadd", "fma_chain"}},
@@ -235,15 +245,21 @@ std::vector<BadInput> situations() {
   with_config("ConfigUnknownOption", R"({"run": {"frob": 1}})", {"frob"});
   with_config("ConfigUnknownSubcommand", R"({"rum": {"payload": 1}})", {"rum"});
   with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"c.json: run.payload: 'abc'", "whole number"});
-  rows.push_back(
-      {"ConfigMissing", {"--config", "nowhere.json", "run", "--queue", "null"}, {"--config", "nowhere.json"}});
+  rows.push_back({"ConfigMissing",
+                  {"--config", "nowhere.json", "run", "--queue", "null"},
+                  {"--config: 'nowhere.json'", "JSON file"}});
   rows.push_back({"EnvironmentSpecsMissing",
                   {"sweep", "quick"},
                   {"$FEEDRATE_SPECS", "/nowhere", "a folder"},
                   "",
                   "",
                   {{"FEEDRATE_SPECS", "/nowhere"}}});
-  rows.push_back({"EnvironmentConfigMissing", plain, {"nowhere.json"}, "", "", {{"FEEDRATE_CONFIG", "nowhere.json"}}});
+  rows.push_back({"EnvironmentConfigMissing",
+                  plain,
+                  {"$FEEDRATE_CONFIG: 'nowhere.json'", "JSON file"},
+                  "",
+                  "",
+                  {{"FEEDRATE_CONFIG", "nowhere.json"}}});
   return rows;
 }
 

@@ -34,6 +34,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
                 std::to_string(kLease),
                 "--retry-after",
                 "0.05"};
+    words.insert(words.end(), options_.begin(), options_.end());
     words.insert(words.end(), more.begin(), more.end());
     auto process = place_.start(words);
     EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
@@ -41,7 +42,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   }
   /// What a case found, into the table.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
-    if (const char* file = std::getenv("FEEDRATE_FAULTS")) {
+    if (const char* file = std::getenv("FEEDRATE_FAULTS"); file != nullptr && options_.empty()) {
       std::ofstream(file, std::ios::app)
           << Json{{"queue", GetParam()},    {"fault", fault},
                   {"device", device_},      {"sent", tally.sent},
@@ -65,6 +66,58 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     } else {
       EXPECT_EQ(tally.duplicated, 0u) << "at most once";
     }
+  }
+  // Faults that more than one class tries.
+  void kill_workers_at_random() {
+    std::mt19937 random(23);
+    const int kills = std::getenv("FEEDRATE_LONG_TESTS") != nullptr ? 100 : 12;
+    std::vector<std::unique_ptr<Process>> workers;
+    for (int i = 0; i < 2; ++i) workers.push_back(start());
+    Ledger ledger(server_->socket(), GetParam());
+    ledger.start_sending(kPerSecond, words_);
+    for (int i = 0; i < kills; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 150));
+      auto& victim = workers[random() % workers.size()];
+      victim->signal(SIGKILL);
+      victim->wait();
+      victim = start();
+    }
+    ledger.stop_sending();
+    const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+    judge("worker killed", ledger.tally(), recovery);
+  }
+  void stop_a_worker_beyond_its_lease() {
+    auto zombie = start(), other = start();
+    Ledger ledger(server_->socket(), GetParam());
+    ledger.start_sending(kPerSecond, words_);
+    std::this_thread::sleep_for(Seconds(0.3));
+    zombie->signal(SIGSTOP);
+    std::this_thread::sleep_for(Seconds(3 * kLease));
+    zombie->signal(SIGCONT);
+    std::this_thread::sleep_for(Seconds(0.5));
+    ledger.stop_sending();
+    const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+    judge("worker stopped beyond its lease", ledger.tally(), recovery);
+    EXPECT_FALSE(zombie->ended()) << zombie->err();
+    // It serves on.
+    other->signal(SIGTERM);
+    EXPECT_EQ(other->wait(), 0) << other->err();
+    push(encode(id_of(1, 0), {1}));  // the ledger does not look into list 1
+    EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << zombie->err();
+  }
+  void fill_the_server_for_a_second() {
+    const auto worker = start();
+    Ledger ledger(server_->socket(), GetParam());
+    ledger.start_sending(kPerSecond, words_);
+    std::this_thread::sleep_for(Seconds(0.3));
+    server_->command({"CONFIG", "SET", "maxmemory", "1mb"});  // less than it uses: every write is refused
+    std::this_thread::sleep_for(Seconds(1));
+    server_->command({"CONFIG", "SET", "maxmemory", "0"});
+    std::this_thread::sleep_for(Seconds(0.5));
+    ledger.stop_sending();
+    const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+    judge("server full for a second", ledger.tally(), recovery);
+    EXPECT_FALSE(worker->ended()) << worker->err();
   }
   void kill_connections_of_workers(const Ledger& ledger) {
     const Reply list = server_->command({"CLIENT", "LIST"});
@@ -101,6 +154,8 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     all.insert(all.end(), {"--redis", server_->url(), "--prefix", "t"});
     return place_.run(all);
   }
+  std::size_t words_ = 16;  // of 4 bytes, in a task of the ledger's
+  Words options_;           // of every worker
   const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   std::optional<RedisServer> server_;
   Workplace place_;

@@ -10,44 +10,18 @@ namespace {
 /// Queues that deliver at least once.
 class AtLeastOnceTest : public DeliveryTest {};
 
-TEST_P(DeliveryTest, WorkersAreKilledAtRandom) {
-  std::mt19937 random(23);
-  const int kills = std::getenv("FEEDRATE_LONG_TESTS") != nullptr ? 100 : 12;
-  std::vector<std::unique_ptr<Process>> workers;
-  for (int i = 0; i < 2; ++i) workers.push_back(start());
-  Ledger ledger(server_->socket(), GetParam());
-  ledger.start_sending(kPerSecond);
-  for (int i = 0; i < kills; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 150));
-    auto& victim = workers[random() % workers.size()];
-    victim->signal(SIGKILL);
-    victim->wait();
-    victim = start();
+/// With tasks so large that redis_reliable takes them by LMOVE.
+class LargeTasksTest : public DeliveryTest {
+ protected:
+  LargeTasksTest() {
+    words_ = 250;
+    options_ = {"--payload", "1Ki"};
   }
-  ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
-  judge("worker killed", ledger.tally(), recovery);
-}
+};
 
-TEST_P(DeliveryTest, AZombieThatWakesSpoilsNothing) {
-  auto zombie = start(), other = start();
-  Ledger ledger(server_->socket(), GetParam());
-  ledger.start_sending(kPerSecond);
-  std::this_thread::sleep_for(Seconds(0.3));
-  zombie->signal(SIGSTOP);
-  std::this_thread::sleep_for(Seconds(3 * kLease));
-  zombie->signal(SIGCONT);
-  std::this_thread::sleep_for(Seconds(0.5));
-  ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
-  judge("worker stopped beyond its lease", ledger.tally(), recovery);
-  EXPECT_FALSE(zombie->ended()) << zombie->err();
-  // It serves on.
-  other->signal(SIGTERM);
-  EXPECT_EQ(other->wait(), 0) << other->err();
-  push(encode(id_of(1, 0), {1}));  // the ledger does not look into list 1
-  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << zombie->err();
-}
+TEST_P(DeliveryTest, WorkersAreKilledAtRandom) { kill_workers_at_random(); }
+
+TEST_P(DeliveryTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its_lease(); }
 
 TEST_P(DeliveryTest, ConnectionsAreCut) {
   const auto one = start(), two = start();
@@ -126,20 +100,15 @@ TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   EXPECT_FALSE(through->ended()) << through->err();
 }
 
-TEST_P(DeliveryTest, AFullServerIsWaitedFor) {
-  const auto worker = start();
-  Ledger ledger(server_->socket(), GetParam());
-  ledger.start_sending(kPerSecond);
-  std::this_thread::sleep_for(Seconds(0.3));
-  server_->command({"CONFIG", "SET", "maxmemory", "1mb"});  // less than it uses: every write is refused
-  std::this_thread::sleep_for(Seconds(1));
-  server_->command({"CONFIG", "SET", "maxmemory", "0"});
-  std::this_thread::sleep_for(Seconds(0.5));
-  ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
-  judge("server full for a second", ledger.tally(), recovery);
-  EXPECT_FALSE(worker->ended()) << worker->err();
+TEST_P(DeliveryTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
+
+TEST_P(LargeTasksTest, WorkersAreKilledAtRandom) {
+  kill_workers_at_random();
+  const Reply calls = server_->command({"INFO", "commandstats"});
+  EXPECT_NE(std::string(calls->str, calls->len).find("cmdstat_lmove:"), std::string::npos) << "else this shows nothing";
 }
+TEST_P(LargeTasksTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its_lease(); }
+TEST_P(LargeTasksTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
 
 TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
@@ -311,6 +280,7 @@ TEST_P(AtLeastOnceTest, AResultThatIsRefusedHoldsUpNobodyElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, DeliveryTest, kAllQueues, kQueueNames);
+INSTANTIATE_TEST_SUITE_P(Queues, LargeTasksTest, testing::Values("redis_reliable"), kQueueNames);
 INSTANTIATE_TEST_SUITE_P(Queues, AtLeastOnceTest, kQueuesThatKeep, kQueueNames);
 
 }  // namespace

@@ -21,8 +21,9 @@ class Ledger {
   }
   ~Ledger() { stop_sending(); }
 
-  /// Sends `per_second` tasks of 64 B until stopped.
-  void start_sending(double per_second) {
+  /// Sends `per_second` tasks of so many words of 4 bytes until stopped.
+  void start_sending(double per_second, std::size_t words = 16) {
+    words_ = words;
     sending_ = std::jthread([this, per_second](const std::stop_token& stop) { send(stop, per_second); });
   }
   void stop_sending() {
@@ -120,7 +121,7 @@ class Ledger {
         std::string element;
         for (int n = next % 16 == 3 ? 3 : 1; n != 0; --n, ++next) {
           ids.push_back(next);
-          element += encode(next, std::vector<std::uint32_t>(16, static_cast<std::uint32_t>(next)));
+          element += encode(next, std::vector<std::uint32_t>(words_, static_cast<std::uint32_t>(next)));
         }
         append(*context, element, next);
         asked.push_back(std::move(ids));
@@ -220,6 +221,7 @@ class Ledger {
   std::string socket_;
   bool stream_, sorted_;
   std::string prefix_;
+  std::size_t words_ = 16;
   mutable std::mutex mutex_;
   std::set<std::uint64_t> sent_;
   std::map<std::uint64_t, Result> results_;

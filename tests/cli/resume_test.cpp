@@ -198,6 +198,14 @@ TEST_F(OtherResume, AnotherBuildIsRefused) {
   expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
 }
 
+TEST_F(OtherResume, AnEditedSpecOfTheFolderIsRefused) {
+  std::string spec = read_text(place_ / "out" / "spec.json");
+  spec.replace(spec.find("64,256"), 6, "64,512");
+  write_text(place_ / "out" / "spec.json", spec);
+  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"spec.json", "edited"});
+  EXPECT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0) << "it was taken on purpose";
+}
+
 TEST_F(OtherResume, ResumeAnywayIsForResuming) {
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "new", "--device", "cpu", "--resume-anyway"});
   EXPECT_EQ(outcome.code, 2);

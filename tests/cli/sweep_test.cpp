@@ -1,4 +1,6 @@
 // What a sweep measures, in which order, and what it writes.
+#include <pty.h>
+
 #include <map>
 #include <set>
 
@@ -325,20 +327,73 @@ TEST_F(Sweep, TuneRefusesWhatItCannotTune) {
   EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);
 }
 
-TEST_F(Sweep, ProgressFitsATerminal) {
+/// What the executable shows on a terminal of 80 columns, its lines of progress as they stood.
+std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder) {
+  words.insert(words.begin(), executable());
+  std::vector<char*> raw;
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  winsize size{24, 80, 0, 0};
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    if (chdir(folder.c_str()) == 0) execvp(raw[0], raw.data());
+    _exit(127);
+  }
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = read(terminal, bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<std::size_t>(n));
+  waitpid(child, nullptr, 0);
+  close(terminal);
+  std::vector<std::string> lines(1);
+  for (const char c : text) {
+    if (c == '\r' || c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  for (std::string& line : lines) {
+    if (constexpr std::string_view kClear = "\033[K"; line.starts_with(kClear)) line.erase(0, kClear.size());
+  }
+  return lines;
+}
+
+TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
   place_.write("s.json", R"({"run": {"seconds": 0.01, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
       "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
-  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  std::istringstream lines(outcome.err);
-  int progress = 0;
-  for (std::string line; std::getline(lines, line);) {
+  int shown = 0, cut = 0;
+  for (const std::string& line :
+       lines_on_a_terminal({"sweep", "s.json", "--out", "terminal", "--device", "cpu"}, place_.path())) {
     if (!line.starts_with("[")) continue;
-    ++progress;
+    ++shown;
+    cut += line.ends_with("…") ? 1 : 0;
     const auto columns = std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
     EXPECT_LE(columns, 80) << line;
   }
-  EXPECT_GE(progress, 10);
+  EXPECT_GE(shown, 10);
+  EXPECT_GE(cut, 1) << "else this shows nothing";
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("window=256"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("…"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
+  place_.write("s.json", R"({"run": {"seconds": 0.01, "warmup": 0, "repetitions": 1}, "parts": [
+      {"axes": {"queue": "host_polled", "transfer": "gpudirect,pinned", "payload": 64},
+       "search": {"seconds": 0.1, "axes": {"window": [64, 256]}}}]})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  EXPECT_EQ(outcome.code, 0);
+  std::istringstream lines(outcome.err);
+  int none = 0, some = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("search ")) continue;
+    none += line.find("nothing to measure") != line.npos && line.find("gpudirect") != line.npos ? 1 : 0;
+    some += line.find(" tries ") != line.npos && line.find("pinned") != line.npos ? 1 : 0;
+  }
+  EXPECT_EQ(none, 1) << outcome.err;
+  EXPECT_EQ(some, 1) << outcome.err;
 }
 
 TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "experiments/feeding/axes.hpp"
-#include "experiments/sweep/progress.hpp"
+#include "experiments/measure/columns.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -57,6 +57,7 @@ TEST(Answer, IsTheBestOfEachVariantAndTheRunnerUp) {
   EXPECT_NEAR(*categories[0].places[0].value.reach, 4.303 * 0.01 / std::sqrt(3.0) * std::sqrt(1.346), 1e-5);
   EXPECT_EQ(categories[0].places[1].variant, "host_polled + pinned");
   EXPECT_NE(answer.text().find("then, 2 x "), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("with window=512"), std::string::npos) << "the settings of the best:\n" << answer.text();
   EXPECT_NE(answer.text().find("NOT GPU results"), std::string::npos) << answer.text();
 }
 

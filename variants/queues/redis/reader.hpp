@@ -117,7 +117,7 @@ inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, M
 ///
 ///     unsigned request(Connection&, elements)
 /// appends commands that ask for up to `elements` more, and returns how many commands; 0: nothing may be asked for now.
-/// Integer replies are skipped.
+/// Replies that are an integer or a status are skipped.
 ///
 ///     void parse(const redisReply&, vector<Element>&)
 /// takes its reply apart.
@@ -156,7 +156,8 @@ class Reader {
       redis::Reply reply = connection_.try_read();
       if (!reply) return false;
       --expected_;
-      if (reply->type == REDIS_REPLY_INTEGER) continue;  // of a trim that went ahead of the read
+      // Of a trim that went ahead of the read, or of a transaction's commands.
+      if (reply->type == REDIS_REPLY_INTEGER || reply->type == REDIS_REPLY_STATUS) continue;
       reply_ = std::move(reply);
       elements_.clear();
       at_ = 0;
