@@ -1,0 +1,60 @@
+"""What the page of guarantees says in words, of the rows that its tables are made of: a sentence that new rows do not bear
+out must be written anew."""
+
+import json
+import lzma
+
+import pytest
+from conftest import ROOT
+
+from analysis import stats
+from analysis.feeding import prices
+from analysis.load import load
+
+H200 = ROOT / "results/reference/h200"
+
+
+def runs(name: str) -> list[dict]:
+    with lzma.open(H200 / f"{name}.jsonl.xz", "rt") as lines:
+        return [row for row in map(json.loads, lines) if row["kind"] == "run"]
+
+
+def io_threads(name: str) -> set[tuple[str, str]]:
+    servers = [run["environment"]["redis"]["config"] for run in runs(name)]
+    return {(server["io-threads"], server["io-threads-do-reads"]) for server in servers}
+
+
+def test_the_servers_of_both_tables_have_the_threads_that_the_page_names():
+    assert io_threads("guarantees/rows") == {("4", "yes")}
+    for way in ("near", "wire", "far"):
+        assert io_threads(f"far_server/{way}") == {("1", "no")}
+        assert all(run["environment"]["revision"].startswith("5143e14") for run in runs(f"far_server/{way}"))
+
+
+def test_only_the_rates_of_packed_messages_were_searched_for():
+    spec = json.loads((H200 / "guarantees/spec.json").read_text(encoding="utf-8"))
+    searched = {part["name"]: "search" in part for part in spec["parts"]}
+    assert searched == {
+        "throughput": True, "results effectively once": True, "one message an element": False, "lone messages": False,
+    }  # fmt: skip
+    assert "The settings of “one message an element”" in prices.NOTE and "were given, and not searched for" in prices.NOTE
+    far = json.loads((ROOT / "tests/trials/far_server.json").read_text(encoding="utf-8"))
+    assert not any("search" in part for part in far["parts"])
+
+
+@pytest.fixture(scope="module")
+def priced():
+    results = load([str(H200 / "guarantees")])
+    return results, prices.prices(results).set_index(["measure", "line", "payload"])
+
+
+def test_who_reaches_what(priced):
+    results, found = priced
+    goal = {payload: found.loc[("most messages", "redis_reliable", payload)] for payload in (64, 4096)}
+    assert goal[4096]["share_low"] > 0.6 > goal[64]["share_high"]
+    for payload, reached in ((64, False), (4096, True)):
+        point = found.loc[("most messages", "redis_stream", payload)]["point"]
+        assert point["workers"] > 1 and (point["messages_per_second_ratio"] > 0.85) == reached
+    lone = stats.points(results.closed)
+    lone = lone[(lone["queue"] == "redis_list") & (lone["window"] == 1)]
+    assert len(lone) == 2 and (lone["latency_ns_ratio"] > 1.15).all()
