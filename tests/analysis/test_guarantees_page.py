@@ -3,6 +3,7 @@ out must be written anew."""
 
 import json
 import lzma
+import re
 
 import pytest
 from conftest import ROOT
@@ -58,3 +59,26 @@ def test_who_reaches_what(priced):
     lone = stats.points(results.closed)
     lone = lone[(lone["queue"] == "redis_list") & (lone["window"] == 1)]
     assert len(lone) == 2 and (lone["latency_ns_ratio"] > 1.15).all()
+
+
+def changes(log: str, figure: str) -> list[tuple[float, float]]:
+    """What the lines of a soak's log say, as (early, late)."""
+    text = (ROOT / "results/reference" / log).read_text(encoding="utf-8")
+    return [(float(early), float(late)) for early, late in re.findall(figure, text)]
+
+
+LONE, WORKER = r"lone message ([\d.]+) → ([\d.]+) ms", r"worker ([\d.]+) → ([\d.]+) MiB"
+SERVER = r"the server ([\d.]+) → ([\d.]+) MiB"
+
+
+def test_what_the_soaks_found():
+    for log in ("delivery/soak.log", "h100/delivery/soak.log"):
+        assert len(changes(log, WORKER)) == 5 and all(late - early <= 0.1 for early, late in changes(log, WORKER))
+    assert changes("delivery/soak.log", SERVER) == [(2.48, 2.48)]
+    longer = [round(late - early, 2) for early, late in changes("delivery/soak.log", LONE)]
+    assert (min(longer), max(longer)) == (0.02, 0.11)
+    ((early, late),) = changes("h100/delivery/soak.log", SERVER)
+    assert 1.9 < late / early < 2.1
+    assert all(abs(late - early) <= 0.02 for early, late in changes("h100/delivery/soak.log", LONE))
+    on_gpu = changes("h100/delivery/soak.log", r"GPU (\d+) → (\d+) MiB")
+    assert len(on_gpu) == 5 and all(early == late for early, late in on_gpu)
