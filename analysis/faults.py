@@ -8,6 +8,7 @@ from .errors import BadInput
 from .marked import publish
 
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
+MADE_BY = ("gpu", "host", "version")  # older lines have none of them
 
 
 def write_faults(file: str, page: str | None, block: str, check: bool) -> int:
@@ -29,7 +30,8 @@ def faults_text(file: str) -> str:
         f"Each cell: tasks lost / results that came twice, of how many tasks, and the seconds from the last task's sending "
         f"until the last result. {sent:,} tasks in {len(cases)} cases."
     )
-    return f"{markdown_table(Table(['fault', *queues], rows))}\n\n{note}"
+    made_by = dict.fromkeys(case["made by"] for case in cases if case["made by"])
+    return "\n\n".join([markdown_table(Table(["fault", *queues], rows)), note, *made_by])
 
 
 def _cell(cases: list[dict]) -> str:
@@ -47,7 +49,8 @@ def _read(path: Path) -> list[dict]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             case = json.loads(line)
-            cases.append({field: case[field] for field in FIELDS})
+            fields = {field: case[field] for field in FIELDS}
+            cases.append(fields | {"made by": " · ".join(str(case[field]) for field in MADE_BY if case.get(field))})
         except (ValueError, KeyError, TypeError) as error:
             said = f"line {number} is no case ({error})"
             raise BadInput("FILE", path, said, f"objects with {', '.join(FIELDS)}") from None

@@ -40,18 +40,18 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
     def us(key: str) -> Callable[[Rows], str]:
         return lambda rows: f"{median(rows, key):.2f} µs"
 
-    def rate(unit: float, name: str, key: str) -> Callable[[Rows], str]:
-        return lambda rows: f"{median(rows, key) / unit:.0f} {name}/s"
+    def rate(unit: float, name: str, key: str, digits: int = 0) -> Callable[[Rows], str]:
+        return lambda rows: f"{median(rows, key) / unit:.{digits}f} {name}/s"
 
     add("call", "`ring.call`, 64 B, one at a time, p50", us("p50_us"),
         lambda row: f"{row['p50_us']:.2f} µs (C++: {row['cpp_lone_p50_us']:.2f}, ratio {row['p50_us'] / row['cpp_lone_p50_us']:.2f})")
-    add("views", "blocks of 64 B, all bytes written and compared", rate(1e6, "M", "messages_per_second"),
+    add("views", "blocks of 64 B, all bytes written and compared", rate(1e6, "M", "messages_per_second", 1),
         lambda row: f"{row['messages_per_second'] / 1e6:.1f} M/s")
     add("asyncio", "asyncio, 1,000 tasks", rate(1e3, "k", "round_trips_per_second"),
         lambda row: f"{row['round_trips_per_second'] / 1e3:.0f} k/s")
     add("gpuqueue", "`gpuqueue`, one at a time", rate(1e3, "k", "round_trips_per_second"),
         lambda row: f"{row['round_trips_per_second'] / 1e3:.0f} k/s, p50 {row['p50_us']:.2f} µs")
-    add("views, long", "10⁸ messages in blocks, none lost or wrong", rate(1e6, "M", "messages_per_second"),
+    add("views, long", "10⁸ messages in blocks, none lost or wrong", rate(1e6, "M", "messages_per_second", 1),
         lambda row: f"{row['messages']:,}: resident {row['rss_started_mib']:.1f} MiB at first, {row['rss_after_mib']:.1f} MiB after")
     without = found.get("watchdog, 3600 s", [])
     for stay in ("1", "0.1"):

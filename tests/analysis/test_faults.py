@@ -33,6 +33,14 @@ def test_cases_of_one_queue_and_fault_add_up(tmp_path):
     assert "4,000 tasks in 4 cases" in lines[-1]
 
 
+def test_what_made_the_cases_is_said_once_where_they_name_it(tmp_path):
+    version = "feedrate 0.1.0 (revision 0123456789ab, GNU 12.2.0 Release, CUDA 13.0.88)"
+    cpu, gpu = ({"host": "here", "gpu": name, "version": version} for name in (None, "NVIDIA H100 80GB HBM3"))
+    lines = faults_text(written(tmp_path, [case(), case(**cpu), case(**gpu), case(**gpu)])).splitlines()
+    assert lines[-4:] == ["", f"here · {version}", "", f"NVIDIA H100 80GB HBM3 · here · {version}"]
+    assert "4,000 tasks in 4 cases" in lines[-5]
+
+
 def test_the_block_of_a_page_is_written_and_checked(tmp_path):
     file, page = written(tmp_path, [case(lost=3)]), tmp_path / "page.md"
     page.write_text("before\n<!-- faults:begin -->\n<!-- faults:end -->\nafter\n")

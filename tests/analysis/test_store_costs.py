@@ -1,8 +1,10 @@
 """The table of what a store's operations cost."""
 
 import json
+import re
 
 import pytest
+from conftest import ROOT
 
 from analysis.__main__ import main
 
@@ -36,6 +38,21 @@ def test_what_is_none_is_bad_input(tmp_path, capsys, text):
     (tmp_path / "vmm.json").write_text(text)
     assert main(["store", str(tmp_path)]) == 2
     assert "vmm.json is none" in capsys.readouterr().err
+
+
+def test_what_the_page_says_of_the_soaks_stands_in_their_logs():
+    """In numbers; what was wrong makes a test fail, and both logs end with all tests passed."""
+    page = (ROOT / "variants/tensors/README.md").read_text(encoding="utf-8")
+    store = ROOT / "results/reference/h200/store"
+    short, long = ((store / name).read_text(encoding="utf-8") for name in ("soak.log", "soak_long.log"))
+    assert "3 passed, 0 failed" in short and "1 passed, 0 failed" in long
+    known = float(re.search(r"a death is known after ([\d.]+) ms at most", short)[1])
+    assert 140 < known <= 150 and "0.15 s at most" in " ".join(page.split())
+    made, read = (int(number) for number in re.search(r"made (\d+), read (\d+)", long).groups())
+    assert f"made {made:,} tensors and read {read:,} in 27 s" in " ".join(page.split()) and "(26860 ms total)" in long
+    costs = json.loads((store / "vmm.json").read_text(encoding="utf-8"))["benchmarks"]
+    (overhead,) = (one["memory_overhead"] for one in costs if "memory_overhead" in one)
+    assert overhead == pytest.approx(0.065, abs=0.0005)
 
 
 def test_an_empty_folder_and_a_check_of_nothing_are_bad_input(tmp_path):

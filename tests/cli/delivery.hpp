@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/cli/ledger.hpp"
+#include "tests/cli/made_by.hpp"
 
 namespace feedrate::cli_test {
 
@@ -9,8 +10,8 @@ inline constexpr double kLease = 0.6;  // seconds; the default is longer, and a 
 inline constexpr double kPerSecond = 8000;
 
 /// A user's server and workers of one queue, given by the parameter. With FEEDRATE_FAULTS=FILE each fault adds a line
-/// of JSON to that file, from which the table of guarantees is made. FEEDRATE_TEST_DEVICE names the workers' device:
-/// with `cuda` a poisoned message breaks a real context.
+/// of JSON to that file, from which the table of guarantees is made, and which names what made it. FEEDRATE_TEST_DEVICE
+/// names the workers' device: with `cuda` a poisoned message breaks a real context.
 class DeliveryTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -43,13 +44,12 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   /// What a case found, into the table.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
     if (const char* file = std::getenv("FEEDRATE_FAULTS"); file != nullptr && options_.empty()) {
-      std::ofstream(file, std::ios::app)
-          << Json{{"queue", GetParam()},    {"fault", fault},
-                  {"device", device_},      {"sent", tally.sent},
-                  {"lost", tally.lost},     {"duplicated", tally.duplicated},
-                  {"failed", tally.failed}, {"recovery_seconds", recovery_seconds ? Json(*recovery_seconds) : Json()}}
-                 .dump()
-          << "\n";
+      Json line{{"queue", GetParam()},    {"fault", fault},
+                {"device", device_},      {"sent", tally.sent},
+                {"lost", tally.lost},     {"duplicated", tally.duplicated},
+                {"failed", tally.failed}, {"recovery_seconds", recovery_seconds ? Json(*recovery_seconds) : Json()}};
+      line.update(made_by(place_, device_));
+      std::ofstream(file, std::ios::app) << line.dump() << "\n";
     }
   }
   /// The same, and what the guarantee says of it.

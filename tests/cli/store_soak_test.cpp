@@ -12,6 +12,7 @@
 #include "feedrate/tensors.hpp"
 #include "tests/cli/feedrate_process.hpp"
 #include "tests/cli/gpu_memory.hpp"
+#include "tests/cli/made_by.hpp"
 #include "variants/tensors/protocol.hpp"
 
 namespace feedrate::cli_test {
@@ -158,6 +159,11 @@ class StoreSoak : public testing::Test {
     std::printf("\n");
     std::fflush(stdout);
   }
+  void tell_killed(unsigned kills, const char* what) {
+    std::printf("%u %s were killed, %u clients at a time: %s\n", kills, what, setting("FEEDRATE_STORE_CLIENTS", 4),
+                made_by(place_, device_).dump().c_str());
+    std::fflush(stdout);
+  }
   void end_clients() {
     for (const pid_t child : std::exchange(clients_, {})) end(child);
   }
@@ -212,6 +218,7 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
     start_clients();
     ASSERT_TRUE(await(all_there));
   }
+  tell_killed(kills, "clients");
   std::ranges::sort(until_known);
   EXPECT_LT(until_known[until_known.size() * 9 / 10], 1) << "of ten at most one may wait for a busy machine's cores";
   // Then for a while undisturbed: memory is flat.
@@ -256,6 +263,7 @@ TEST_F(StoreSoak, TheDaemonIsKilledAtAnyTime) {
     start_daemon();
     ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients go on with the new one";
   }
+  tell_killed(kills, "daemons");
   end_clients();
   EXPECT_EQ(counts_->wrong, 0u);
 }
@@ -266,7 +274,8 @@ TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
   start_daemon({"--redis", server.url(), "--prefix", "p"});
   start_clients();
   std::mt19937 random(11);
-  for (unsigned i = 0; i < setting("FEEDRATE_STORE_KILLS", 20) / 10 + 1; ++i) {
+  const unsigned kills = setting("FEEDRATE_STORE_KILLS", 20) / 10 + 1;
+  for (unsigned i = 0; i < kills; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 100));
     const std::uint64_t made = counts_->made;
     server.process().signal(SIGKILL);
@@ -274,6 +283,7 @@ TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
     ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "nobody waits for it";
     server.kill_and_start();
   }
+  tell_killed(kills, "Redis servers");
   end_clients();
   Store store(socket());
   const auto same = [&] {
