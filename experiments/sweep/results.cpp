@@ -71,7 +71,8 @@ void write_whole(const std::filesystem::path& path, const Json& document) {
 
 std::string spec_hash(const std::filesystem::path& directory) {
   std::ifstream file(directory / "spec.json");
-  return fmt::format("{:016x}", hash64({std::istreambuf_iterator<char>(file), {}}));
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return fmt::format("{:016x}", hash64(bytes));
 }
 
 Results::Results(const std::filesystem::path& directory, const Json& document, bool resume)
