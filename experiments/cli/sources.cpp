@@ -77,15 +77,15 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-/// "; the nearest is NAME", where one of the names is near enough to be what was meant.
-std::string nearest_text(const std::string& given, const std::set<std::string>& names, const std::string& before = "") {
+/// "; the nearest is NAME", where one of the names is near enough to be what was meant. All begin with `prefix`.
+std::string nearest_text(const std::string& given, const std::set<std::string>& names, std::string_view prefix) {
   constexpr std::size_t kNear = 3;  // a third of the letters may differ
   std::string nearest;
   for (const std::string& each : names) {
     if (nearest.empty() || distance(given, each) < distance(given, nearest)) nearest = each;
   }
-  if (nearest.empty() || distance(given, nearest) > given.size() / kNear) return "";
-  return "; the nearest is " + before + nearest;
+  if (nearest.empty() || kNear * distance(given, nearest) > given.size() - prefix.size()) return "";
+  return "; the nearest is " + nearest;
 }
 
 }  // namespace
@@ -119,7 +119,8 @@ void refuse_unknown_variables(const CLI::App& app) {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable, name = text.substr(0, text.find('='));
     if (!name.starts_with("FEEDRATE_") || known.contains(name)) continue;
-    throw BadInput(fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "$")));
+    throw BadInput(
+        fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "FEEDRATE_")));
   }
 }
 
@@ -140,8 +141,8 @@ BadInput unexpected(const CLI::App& app) {
   for (const CLI::Option* each : command->get_options()) {
     for (const std::string& one : each->get_lnames()) names.insert("--" + one);
   }
-  return BadInput(
-      fmt::format("{}: `{}` has no such option{} (--help lists the options)", given, name, nearest_text(given, names)));
+  return BadInput(fmt::format("{}: `{}` has no such option{} (--help lists the options)", given, name,
+                              nearest_text(given, names, "--")));
 }
 
 void refuse_unreadable_config(const std::vector<std::string>& arguments) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "experiments/feeding/axes.hpp"
-#include "experiments/measure/columns.hpp"
+#include "experiments/sweep/progress.hpp"
 
 namespace feedrate::test {
 namespace {
