@@ -77,15 +77,17 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-/// "; the nearest is NAME", where one of the names is near enough to be what was meant. All begin with `prefix`.
-std::string nearest_text(const std::string& given, const std::set<std::string>& names, std::string_view prefix) {
+/// "; the nearest is NAME", where one of the names is near enough to be what was meant. All begin with `prefix`, and
+/// are told with `sign` before it.
+std::string nearest_text(const std::string& given, const std::set<std::string>& names, std::string_view prefix,
+                         std::string_view sign = "") {
   constexpr std::size_t kNear = 3;  // a third of the letters may differ
   std::string nearest;
   for (const std::string& each : names) {
     if (nearest.empty() || distance(given, each) < distance(given, nearest)) nearest = each;
   }
   if (nearest.empty() || kNear * distance(given, nearest) > given.size() - prefix.size()) return "";
-  return "; the nearest is " + nearest;
+  return fmt::format("; the nearest is {}{}", sign, nearest);
 }
 
 }  // namespace
@@ -120,7 +122,7 @@ void refuse_unknown_variables(const CLI::App& app) {
     const std::string text = *variable, name = text.substr(0, text.find('='));
     if (!name.starts_with("FEEDRATE_") || known.contains(name)) continue;
     throw BadInput(
-        fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "FEEDRATE_")));
+        fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "FEEDRATE_", "$")));
   }
 }
 

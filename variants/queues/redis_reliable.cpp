@@ -7,45 +7,6 @@ namespace {
 
 constexpr std::string_view kPop = "local elements = redis.call('RPOP', KEYS[1], ARGV[1]) or {}";
 
-/// Takes a batch as the script Take does, by as many LMOVE in a transaction. Lua copies each element several times: of
-/// 4 KiB it takes the server three times as long as LMOVE does, of 100 B half as long.
-class Moves {
- public:
-  static constexpr std::size_t kLeastBytes = 512;  // of an element on average
-  static constexpr std::size_t kMost = 64;         // elements at once
-
-  Moves(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-      : settle_(connection, kSettle),
-        worker_(redelivery.worker()),
-        leases_(KeyNames(config.redis.prefix).leases()),
-        lifetime_(config.redis.shared ? redis::kLifetimeMs : "0") {}
-  /// Returns how many replies there will be.
-  unsigned append(Connection& connection, const Take& take, std::size_t elements) const {
-    connection.append({"MULTI"});
-    for (std::size_t i = 0; i < elements; ++i) {
-      connection.append({"LMOVE", take.tasks(), take.processing(), "RIGHT", "RIGHT"});
-    }
-    settle_.append(connection, {take.tasks(), take.processing(), leases_}, {worker_, lifetime_});
-    connection.append({"EXEC"});
-    return static_cast<unsigned>(elements + 3);
-  }
-
- private:
-  // Whose lease is gone has taken nothing: what lies in its list was moved just now. KEYS: tasks, processing, leases;
-  // ARGV: the worker, ms that the processing list lives or 0.
-  static constexpr std::string_view kSettle = R"lua(
-if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
-  while redis.call('LMOVE', KEYS[2], KEYS[1], 'RIGHT', 'RIGHT') do end
-  return 0
-end
-if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
-return 1
-)lua";
-
-  redis::Script settle_;
-  std::string worker_, leases_, lifetime_;
-};
-
 /// Tasks and results as elements of Redis lists. A worker moves a batch of tasks into a list of its own in one step,
 /// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
 /// and another takes over its list (Redelivery).
@@ -57,7 +18,7 @@ struct ReliableDialect : ListDialect {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
         : take_(connection, config, redelivery, kPop),
-          moves_(connection, config, redelivery),
+          moves_(connection, config.redis, redelivery.worker()),
           redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
@@ -66,7 +27,7 @@ struct ReliableDialect : ListDialect {
       moving_ = !drained_ && large_;
       if (moving_) {
         asked_ = std::min({elements, Moves::kMost, 2 * std::max<std::size_t>(came_, 1)});
-        return moves_.append(connection, take_, asked_);
+        return moves_.append(connection, asked_);
       }
       if (drained_) {
         connection.append(
