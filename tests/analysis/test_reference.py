@@ -41,7 +41,7 @@ BLOCKS = {
     "quick: answer": ["readme", H200 / "quick/b", QUICK, "--block", "answer"],
     "faults": ["faults", REFERENCE / "delivery/faults.jsonl", "--readme", GUARANTEES],
     "faults_gpu": ["faults", H100 / "delivery/faults.jsonl", "--readme", GUARANTEES, "--block", "faults_gpu"],
-    "prices": ["readme", H200 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H200 / "guarantees/figures"],
+    "prices": ["readme", H100 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H100 / "guarantees/figures"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
 BLOCKS["nsys"] = ["beside", TRACES / "ring.json.xz", TRACES / "ring.gputrace.csv.xz", "--page", PROFILING]
