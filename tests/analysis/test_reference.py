@@ -42,6 +42,8 @@ BLOCKS = {
     "faults": ["faults", REFERENCE / "delivery/faults.jsonl", "--readme", GUARANTEES],
     "faults_gpu": ["faults", H100 / "delivery/faults.jsonl", "--readme", GUARANTEES, "--block", "faults_gpu"],
     "prices": ["readme", H100 / "guarantees", GUARANTEES, "--block", "prices", "--figures", H100 / "guarantees/figures"],
+    "h100: answer": ["readme", H100 / "quick/a", H100 / "README.md", "--block", "answer"],
+    "h100: ranks": ["ranks", H100 / "quick/a", H200, "--page", H100 / "README.md"],
     "quick: ranks": ["ranks", H200 / "quick/b", H200 / "quick/a", "--page", QUICK],
 }
 BLOCKS["nsys"] = ["beside", TRACES / "ring.json.xz", TRACES / "ring.gputrace.csv.xz", "--page", PROFILING]

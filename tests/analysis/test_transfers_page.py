@@ -49,29 +49,29 @@ def test_one_operation_must_serve_many_small_messages(results, ranked):
     assert 8 < some["gather"] / some["batched_copy"] < 9
 
 
-def test_with_large_batches_the_difference_is_small(ranked):
+def test_with_large_batches_two_are_ahead(ranked):
     some = rates(ranked[64, 256])
-    assert sum(rate > max(some.values()) / 1.3 for name, rate in some.items() if name != "auto") == 4
+    assert list(some)[:3] == ["graph", "gather", "batched_copy"]
+    assert 1.8 < some["gather"] / some["batched_copy"] < 2 < some["graph"] / some["batched_copy"] < 2.1
 
 
 def test_with_batches_of_256_a_graph_of_mapped_kernels_is_ahead(points, ranked):
     few = points[(points["payload_bytes"] == 64) & (points["batch"] == 256) & (points["producers"] == 4)]
-    said = {1024: {"graph": (99e6, 38e3), "gather": (54e6, 67e3)}, 2048: {"graph": (129e6, 60e3), "gather": (77e6, 103e3)}}
+    said = {1024: {"graph": (85e6, 44e3), "gather": (52e6, 71e3)}, 2048: {"graph": (112e6, 69e3), "gather": (74e6, 107e3)}}
     for window, transfers_at in said.items():
         for name, (rate, p50) in transfers_at.items():
             at = few[(few["window"] == window) & (few["transfer"] == name)]
             best = at.loc[at[RATE].idxmax()]
             assert best[RATE] == pytest.approx(rate, rel=0.01) and best["p50"] == pytest.approx(p50, rel=0.01)
             assert name == "gather" or best["chain"] == "mapped"
-    gather, graph = ranked[64, 256]["gather"], ranked[64, 256]["graph"]
+    gather = ranked[64, 256]["gather"]
     assert gather["window"] * gather["producers"] == 16384
-    assert (round(gather[RATE] / 1e6), round(gather["p50"] / 1e3)) == (110, 145)
-    assert graph[RATE] < gather[RATE]  # as the search found it
+    assert (round(gather[RATE] / 1e6), round(gather["p50"] / 1e3)) == (101, 152)
 
 
 def test_at_64_kib_a_message_can_have_an_operation_of_its_own(ranked):
     some = {name: rate * 64 * KI for name, rate in rates(ranked[64 * KI, 1]).items()}
-    assert some["batched_copy"] == pytest.approx(33.5e9, rel=0.01) and some["graph"] == pytest.approx(28e9, rel=0.02)
+    assert some["batched_copy"] == pytest.approx(41e9, rel=0.01) and some["graph"] == pytest.approx(36e9, rel=0.01)
     assert ranked[64 * KI, 1]["graph"]["chain"] == "mapped" and some["pinned"] < 0.5 * some["graph"]
 
 
@@ -81,18 +81,18 @@ def test_large_copies_go_several_at_a_time(results, points):
     large = points[(points["touch"] == "stamp") & (points["transfer"] == "batched_copy")]
     assert set(large["payload_bytes"]) == {MI, 4 * MI}
     reached = (large["bytes_per_second"] / engines).round(2)
-    assert (reached.min(), reached.max()) == (0.94, 0.99)
+    assert (reached.min(), reached.max()) == (0.95, 1.0)
 
 
-def test_at_1_mib_some_searches_never_left_their_start():
+def test_at_1_mib_every_search_began_within_the_caches(ranked):
     with lzma.open(ROOT / "results/reference/h100/transfers/rows.jsonl.xz", "rt") as lines:
         rows = [row for row in map(json.loads, lines) if row["kind"] == "cell" and "search" in row]
     tries = [row["params"] for row in rows if row["params"]["payload_bytes"] == MI]
-    windows = {name: {one["window"] for one in tries if one["transfer"] == name} for name in ("batched_copy", "auto")}
-    assert windows == {"batched_copy": {64}, "auto": {64}}
+    assert {one["window"] for one in tries} == {16}
     firsts = [row["params"] for row in rows if row["search"]["try"] == 0 and row["params"]["payload_bytes"] == MI]
-    assert {one["window"] * one["producers"] for one in firsts} == {128}
-    assert 16 in {one["window"] for one in tries if one["transfer"] == "double_buffer"}
+    assert {one["window"] * one["producers"] for one in firsts} == {32}
+    some = [rate for name, rate in rates(ranked[MI, 1]).items() if name != "auto"]
+    assert round(some[0] * MI / 1e9, 1) == 48.6 and round(some[0] / some[1], 2) == 1.19
 
 
 def test_auto_is_a_good_choice_where_the_table_has_it(results, ranked):
@@ -100,13 +100,13 @@ def test_auto_is_a_good_choice_where_the_table_has_it(results, ranked):
         small = place.payload * place.batch <= 16 * KI  # bytes of a batch
         assert place.chosen == ("gather" if small else "batched_copy")
         best = max(rate for name, rate in rates(ranked[place.payload, place.batch]).items() if name != "auto")
-        assert place.payload == MI or place.auto[RATE] / best > 0.895
+        assert 0.795 < place.auto[RATE] / best < 1.005
 
 
 def test_a_graph_of_copies_beats_the_same_copies_one_by_one(points):
     same = points[(points["batch"] == 1) & (points["window"] == 256) & (points["workers"] == 1)]
     rate = {(one["payload_bytes"], one["transfer"], one["chain"]): one[RATE] for one in same.to_dict("records")}
-    for chain, least, most in (("copies", 1.8, 2.0), ("mapped", 5.4, 5.7)):
+    for chain, least, most in (("copies", 1.7, 2.3), ("mapped", 3.9, 6.6)):
         ratios = [
             round(rate[payload, "graph", chain] / next(value for key, value in rate.items() if key[:2] == (payload, "pinned")), 1)
             for payload in (64, 256, KI, 4 * KI)
@@ -139,7 +139,7 @@ def test_gather_with_one_worker_is_at_its_limit():
         params = row["params"]
         if params.get("rate") == 40e6 and params["queue"] == "host_polled":
             ok.setdefault(params["batch_timeout_us"], []).append(row["status"] == "ok")
-    assert {held: (sum(each), len(each)) for held, each in ok.items()} == {0: (0, 3), 5: (1, 3), 20: (2, 3), 100: (1, 3)}
+    assert {held: (sum(each), len(each)) for held, each in ok.items()} == {0: (0, 3), 5: (1, 3), 20: (1, 3), 100: (1, 3)}
 
 
 def test_holding_back_costs_what_it_says(results):
@@ -148,5 +148,5 @@ def test_holding_back_costs_what_it_says(results):
         assert (at_once[timeouts.AXIS], longest[timeouts.AXIS]) == (0, 100)
         if at_once["rate"] > 10e6:
             continue
-        assert 47.5e3 < longest["p50"] - at_once["p50"] < 68.5e3
+        assert 48.5e3 < longest["p50"] - at_once["p50"] < 65.5e3
         assert (line["state"] == timeouts.open_load.SUSTAINED).all()

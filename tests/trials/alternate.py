@@ -1,9 +1,10 @@
 """Compares the rows of tests/trials/alternate.sh in pairs: python tests/trials/alternate.py FOLDER.
 
 Prints, for each point, the mean ratio new / old of its rate (a lone message: of its p50) with the 95 % interval of
-the mean of the logarithms (Student's t)."""
+the mean of the logarithms (Student's t). The files may be compressed (old.jsonl.xz)."""
 
 import json
+import lzma
 import sys
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import numpy as np
 from scipy.stats import t as student
 
 
-def cells(file: Path) -> list[dict]:
+def cells(folder: Path, which: str) -> list[dict]:
     """Of schema 1 or later, in the order in which they were measured."""
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    file = folder / f"{which}.jsonl"
+    text = file.read_text(encoding="utf-8") if file.exists() else lzma.open(f"{file}.xz", "rt").read()
+    rows = [json.loads(line) for line in text.splitlines()]
     return [row for row in rows if row["kind"] == "cell"]
 
 
@@ -23,9 +26,9 @@ def figure(row: dict) -> float:
 
 
 def main(folder: Path) -> None:
-    old, new = (cells(folder / f"{which}.jsonl") for which in ("old", "new"))
+    old, new = cells(folder, "old"), cells(folder, "new")
     points: dict[tuple, list[float]] = {}
-    for before, after in zip(old, new, strict=True):
+    for before, after in zip(old, new):  # a run that was cut short has one without its pair
         params = after["params"]
         point = tuple(params[name] for name in ("queue", "payload_bytes", "window"))
         assert point == tuple(before["params"][name] for name in ("queue", "payload_bytes", "window"))
