@@ -49,6 +49,10 @@ def test_what_the_page_says_of_the_soaks_stands_in_their_logs():
     assert "3 passed, 0 failed" in short and "1 passed, 0 failed" in long
     known = float(re.search(r"a death is known after ([\d.]+) ms at most", short)[1])
     assert 140 < known <= 150 and "0.15 s at most" in " ".join(page.split())
+    killed = (ROOT / "results/reference/h100/store/soak.log").read_text(encoding="utf-8")
+    counts = re.findall(r"^(\d+) (clients|daemons|Redis servers) were killed", killed, re.MULTILINE)
+    assert counts == [("200", "clients"), ("21", "daemons"), ("21", "Redis servers")] and "3 passed, 0 failed" in killed
+    assert "200 clients, 21 daemons and 21 Redis servers" in " ".join(page.split())
     made, read, wrong = (int(n) for n in re.search(r"most; made (\d+), read (\d+), .* wrong (\d+);", long).groups())
     assert f"for 572 s on an H100 made {made:,} tensors and read {read:,}" in " ".join(page.split()) and wrong == 0
     used = re.findall(r"after \d+ s: .*; (\d+) MiB of the GPU", long)
