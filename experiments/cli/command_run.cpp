@@ -115,7 +115,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   const Resolution& cell = cells.front();
   insist(kind, cell, app);
   session->experiment().connect(cells);
-  if (!session->redis_reached() && on_command_line("--redis", arguments)) {
+  if (!session->redis_used() && on_command_line("--redis", arguments)) {
     throw BadInput("--redis", redis::without_password(options.common.redis.url),
                    fmt::format("a point that uses Redis; {} does not", kind.variant(cell.values)));
   }

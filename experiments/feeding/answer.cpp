@@ -109,7 +109,7 @@ std::string Answer::text() const {
   for (const Category& category : categories()) {
     const auto& places = category.places;
     const auto line = [&](const std::string& head, const Place& place) {
-      text += fmt::format("  {:<15} {:<24}{}\n", head, place.variant, value_text(category.name, place));
+      text += fmt::format("  {:<15} {:<23} {}\n", head, place.variant, value_text(category.name, place));
     };
     line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
     if (const std::string& settings = places[0].settings; !settings.empty()) {

@@ -94,7 +94,6 @@ const RedisSettings& Session::redis() {
 void Session::reach_redis() {
   try {
     redis::Connection probe(redis().url);
-    redis_reached_ = true;
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
   }

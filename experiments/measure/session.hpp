@@ -35,7 +35,8 @@ class Session {
   const RedisSettings& redis();
   /// Connects to it once, before anything else is done: BadInput if it can't be.
   void reach_redis();
-  bool redis_reached() const { return redis_reached_; }
+  /// Whether anything has asked for it.
+  bool redis_used() const { return !redis_.own_prefix.empty(); }
   /// Whether the user named a server.
   bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
   /// Ends the private server, if there is one; the next `redis()` starts another.
@@ -80,7 +81,6 @@ class Session {
   unsigned gpu_index_;
   GpuSource gpu_source_;
   std::unique_ptr<redis::PrivateServer> private_redis_;
-  bool redis_reached_ = false;
   FloorList floor_list_;
   std::vector<Resolution> floor_points_;  // whose floors are read
   unsigned floor_rounds_ = 0;

@@ -115,15 +115,18 @@ std::vector<Resolution> search_points(Session& session, std::vector<Values> poin
   for (std::size_t k = 0; k < searches.size() && !interrupted(); ++k) {
     const Search& search = searches[k];
     double best = 0;
+    bool tried = false;
     const auto show = [&](const std::string& found) {
       progress.show_now(
           fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), found, session.kind().text(search.start)));
     };
-    show("nothing to measure");
+    show("first try");
     points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
+      tried = true;
       best = std::max(best, figure_of(row, search.goal).value_or(0));
       show(fmt::format("best {:>12} of {} tries", session.kind().text(search.goal, best), tries));
     }));
+    if (!tried) show("nothing to measure");
     progress.keep();
   }
   progress.end();

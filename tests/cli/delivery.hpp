@@ -41,7 +41,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
     return process;
   }
-  /// What a case found, into the table.
+  /// What a case found, into the table, which is of workers with the standard options.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
     if (const char* file = std::getenv("FEEDRATE_FAULTS"); file != nullptr && options_.empty()) {
       Json line{{"queue", GetParam()},    {"fault", fault},

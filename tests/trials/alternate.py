@@ -28,7 +28,7 @@ def figure(row: dict) -> float:
 def main(folder: Path) -> None:
     old, new = cells(folder, "old"), cells(folder, "new")
     points: dict[tuple, list[float]] = {}
-    for before, after in zip(old, new):  # a run that was cut short has one without its pair
+    for before, after in zip(old, new, strict=True):
         params = after["params"]
         point = tuple(params[name] for name in ("queue", "payload_bytes", "window"))
         assert point == tuple(before["params"][name] for name in ("queue", "payload_bytes", "window"))

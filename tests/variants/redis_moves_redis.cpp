@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/redis/private_server.hpp"
-#include "variants/queues/redis/processing.hpp"
+#include "variants/queues/redis/moves.hpp"
 
 namespace feedrate::test {
 namespace {
@@ -22,7 +22,7 @@ class Moves : public testing::Test {
   redis::Reply take(std::size_t elements) {
     RedisSettings settings;
     settings.prefix = "q";
-    const redis_queue::Moves moves(connection_, settings, "w");
+    const redis_queue::Moves moves(connection_, {settings, "w"});
     redis::Reply last;
     for (unsigned n = moves.append(connection_, elements); n != 0; --n) last = connection_.read();
     return last;

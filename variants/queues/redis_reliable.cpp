@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "variants/queues/redis/processing.hpp"
+#include "variants/queues/redis/moves.hpp"
 
 namespace feedrate::redis_queue {
 namespace {
@@ -17,9 +17,7 @@ struct ReliableDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kPop),
-          moves_(connection, config.redis, redelivery.worker()),
-          redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPop), moves_(connection, take_.keys()), redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
@@ -30,8 +28,8 @@ struct ReliableDialect : ListDialect {
         return moves_.append(connection, asked_);
       }
       if (drained_) {
-        connection.append(
-            {"BLMOVE", take_.tasks(), take_.processing(), "RIGHT", "RIGHT", fmt::format("{}", kBlockMs / 1000.0)});
+        connection.append({"BLMOVE", take_.keys().tasks, take_.keys().processing, "RIGHT", "RIGHT",
+                           fmt::format("{}", kBlockMs / 1000.0)});
       } else {
         take_.append(connection, elements);
       }
