@@ -1,0 +1,106 @@
+"""Separate runs of one code, several a side: how many verdicts between the sides are false, and how many say SAME?
+
+    tests/trials/separate_runs.sh OUT 5 [OPTION…]     # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
+    python tests/trials/separate_runs.py keep OUT FILE  # what every run says of every point that each of them has ok
+    python tests/trials/separate_runs.py judge FILE     # every FASTER and SLOWER is false
+
+`judge` does what `python -m analysis compare A1 A2 … --with B1 B2 …` does with the folders themselves. FILE has a line
+of what was run, then a line a point and metric: the geometric mean of each run of A and of B.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from analysis.compare import Rules, judge_all, metrics_of, pairs  # noqa: E402
+from analysis.document import Table, markdown_table  # noqa: E402
+from analysis.load import load  # noqa: E402
+from analysis.marked import rewrite  # noqa: E402
+from analysis.runs import ratios, run_means  # noqa: E402
+from analysis.verdict import FASTER, SLOWER, VERDICTS, Metric  # noqa: E402
+
+TOLD = ("throughput", "p50", "p99")
+
+
+def keep(folder: Path) -> list[dict]:
+    sides = [load(sorted(folder.glob(f"{side}[0-9]*"))) for side in "ab"]
+    metrics = [metric for metric in metrics_of(*sides) if metric.name in TOLD]
+    known = [(point, both) for point, both in pairs(*sides) if all(both)]
+    first = {
+        "runs": [[directory.name for directory in side.directories] for side in sides],
+        "environment": sides[0].environments[0],
+        "metrics": [asdict(metric) for metric in metrics],
+        "points": len(sides[0].cells[sides[0].axes].drop_duplicates()),
+    }
+    lines = [first]
+    for point, both in known:
+        means = {
+            metric.name: [
+                run_means(values[metric.column], values["run"], list(map(str, side.directories))).tolist()
+                for side, values in zip(sides, both)
+            ]
+            for metric in metrics
+        }
+        if all(np.isfinite(one).all() for those in means.values() for one in those):
+            exact = {name: [[float(f"{np.exp(x):.6g}") for x in side] for side in two] for name, two in means.items()}
+            lines.append({"point": {name: value for name, value in point.items() if name != "repetitions"}} | exact)
+    return lines
+
+
+def judged(lines: list[dict]) -> dict[str, list]:
+    """The ratios B / A of each metric, with their verdicts."""
+    first, *points = lines
+    found = {}
+    for described in first["metrics"]:
+        metric = Metric(**described)
+        before, after = (np.log([point[metric.name][side] for point in points]) for side in (0, 1))
+        rules = Rules()
+        found[metric.name] = judge_all(ratios(before, after, metric.resolution), metric, rules.margin, rules.looked_for)
+    return found
+
+
+def text(file: Path) -> str:
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows, every = [], []
+    for name, those in judged(lines).items():
+        words = [one.verdict for one in those]
+        every += words
+        reach = np.median([np.sqrt(one.high / one.low) - 1 for one in those])
+        rows.append([name, *(str(words.count(word)) for word in VERDICTS), f"±{100 * reach:.1f} %"])
+    false, same = (sum(word in those for word in every) for those in ((FASTER, SLOWER), ("SAME",)))
+    table = markdown_table(Table(["metric", *VERDICTS, "interval of a ratio, median"], rows, set(range(1, 6))))
+    a, b = map(len, lines[0]["runs"])
+    return (
+        f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok in every "
+        f"run. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
+        f"{same} say SAME ({100 * same / len(every):.1f} %)."
+    )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = options.add_subparsers(dest="command", required=True)
+    keeping = commands.add_parser("keep")
+    keeping.add_argument("folder", type=Path)
+    keeping.add_argument("file", type=Path)
+    judging = commands.add_parser("judge")
+    judging.add_argument("file", type=Path)
+    judging.add_argument("--page", help="writes the page's block `separate`")
+    judging.add_argument("--check", action="store_true", help="only says whether that would change (exit code 1)")
+    given = options.parse_args()
+    if given.command == "keep":
+        given.file.write_text("".join(json.dumps(line) + "\n" for line in keep(given.folder)), encoding="utf-8")
+    elif given.page is None:
+        print(text(given.file))
+    else:
+        return rewrite(given.page, "--page", "separate", lambda: text(given.file), given.check, given.file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Measures one spec in separate runs of one executable, for two sides: a1 b1 b2 a2 a3 b3 …, so that drift meets both alike.
+#   FEEDRATE=bin/feedrate tests/trials/separate_runs.sh OUT RUNS-A-SIDE [options of sweep…]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$1 runs=$2
+shift 2
+for ((run = 1; run <= runs; ++run)); do
+  sides=(a b)
+  ((run % 2)) || sides=(b a)
+  for side in "${sides[@]}"; do
+    "${FEEDRATE:-feedrate}" sweep "$here/planted_ab.json" --seed "$run" --repetitions 1 --out "$out/$side$run" "$@"
+  done
+done
