@@ -32,7 +32,9 @@ def measure(folder, factor: float, spoilt: bool = False) -> None:
 
 def test_a_kept_file_is_judged_as_compare_judges_the_folders(tmp_path):
     measure(tmp_path, 1.3)
-    lines = separate_runs.keep(tmp_path)
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("".join(map(separate_runs.line, separate_runs.keep(tmp_path))))
+    lines = separate_runs.read(kept)
     assert lines[0]["runs"] == [["a1", "a2", "a3"], ["b1", "b2", "b3"]] and len(lines) == 5
     sides = [load(sorted(tmp_path.glob(f"{side}?"))) for side in "ab"]
     matched, _ = match(*sides)
@@ -42,7 +44,8 @@ def test_a_kept_file_is_judged_as_compare_judges_the_folders(tmp_path):
     assert [one.verdict for one in separate_runs.judged(lines)["throughput"]] == ["SAME"] * 3 + ["FASTER"]
 
 
-def test_a_point_that_one_run_lacks_is_counted_and_not_judged(tmp_path):
+def test_a_point_that_one_run_lacks_is_judged_by_the_others(tmp_path):
     measure(tmp_path, 1, spoilt=True)
     lines = separate_runs.keep(tmp_path)
-    assert lines[0]["points"] == 4 and len(lines) == 4
+    assert [point["throughput"][1][1] is None for point in lines[1:]] == [True, False, False, False]
+    assert all(one.verdict == "SAME" for one in separate_runs.judged(lines)["throughput"])

@@ -185,9 +185,10 @@ def test_a_spec_without_a_line_is_found():
     assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
 
 
-def test_the_planted_slowdown_is_what_the_rows_give():
+@pytest.mark.parametrize("trial, rows", [("planted_ab.py", "planted"), ("separate_runs.py", "separate.jsonl")])
+def test_a_trial_of_verdicts_is_what_the_rows_give(trial, rows):
     page = "results/reference/h100/README.md"
-    words = ["tests/trials/planted_ab.py", "judge", "results/reference/h100/planted", "--page", page, "--check"]
+    words = [f"tests/trials/{trial}", "judge", f"results/reference/h100/{rows}", "--page", page, "--check"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 

@@ -1,11 +1,12 @@
 """Separate runs of one code, several a side: how many verdicts between the sides are false, and how many say SAME?
 
     tests/trials/separate_runs.sh OUT 5 [OPTION…]     # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
-    python tests/trials/separate_runs.py keep OUT FILE  # what every run says of every point that each of them has ok
+    python tests/trials/separate_runs.py keep OUT FILE  # what every run says of every point that is ok on both sides
     python tests/trials/separate_runs.py judge FILE     # every FASTER and SLOWER is false
 
 `judge` does what `python -m analysis compare A1 A2 … --with B1 B2 …` does with the folders themselves. FILE has a line
-of what was run, then a line a point and metric: the geometric mean of each run of A and of B.
+of what was run, then a line a point: of each metric the geometric mean in each run of A and of B, null where it
+is not ok.
 """
 
 import argparse
@@ -46,10 +47,21 @@ def keep(folder: Path) -> list[dict]:
             ]
             for metric in metrics
         }
-        if all(np.isfinite(one).all() for those in means.values() for one in those):
-            exact = {name: [[float(f"{np.exp(x):.6g}") for x in side] for side in two] for name, two in means.items()}
-            lines.append({"point": {name: value for name, value in point.items() if name != "repetitions"}} | exact)
+        values = {name: [[_value(x) for x in side] for side in two] for name, two in means.items()}
+        lines.append({"point": point} | values)
     return lines
+
+
+def _value(logarithm: float) -> float | None:
+    return None if np.isnan(logarithm) else float(f"{np.exp(logarithm):.6g}")
+
+
+def line(of: dict) -> str:
+    return json.dumps(of, default=np.generic.item) + "\n"
+
+
+def read(file: Path) -> list[dict]:
+    return [json.loads(one) for one in file.read_text(encoding="utf-8").splitlines()]
 
 
 def judged(lines: list[dict]) -> dict[str, list]:
@@ -58,14 +70,28 @@ def judged(lines: list[dict]) -> dict[str, list]:
     found = {}
     for described in first["metrics"]:
         metric = Metric(**described)
-        before, after = (np.log([point[metric.name][side] for point in points]) for side in (0, 1))
+        before, after = (
+            np.log(np.array([point[metric.name][side] for point in points], dtype=float)) for side in (0, 1)
+        )
         rules = Rules()
         found[metric.name] = judge_all(ratios(before, after, metric.resolution), metric, rules.margin, rules.looked_for)
     return found
 
 
+def differing(lines: list[dict]) -> tuple[float, float]:
+    """By how much the throughput of runs differs (standard deviation, a share): what all points of a run have in common,
+    and what is a point's own, the median of all points."""
+    runs = np.log(np.array([np.hstack(point["throughput"]) for point in lines[1:]], dtype=float))
+    sides = np.split(runs, [len(lines[0]["runs"][0])], axis=1)
+    away = np.hstack([side - np.nanmean(side, axis=1, keepdims=True) for side in sides])
+    shared = np.nanmean(away, axis=0)
+    freedom = away.shape[1] - 2
+    own = np.sqrt(np.nansum((away - shared) ** 2, axis=1) / freedom)
+    return float(np.sqrt((shared**2).sum() / freedom)), float(np.median(own))
+
+
 def text(file: Path) -> str:
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = read(file)
     rows, every = [], []
     for name, those in judged(lines).items():
         words = [one.verdict for one in those]
@@ -75,10 +101,12 @@ def text(file: Path) -> str:
     false, same = (sum(word in those for word in every) for those in ((FASTER, SLOWER), ("SAME",)))
     table = markdown_table(Table(["metric", *VERDICTS, "interval of a ratio, median"], rows, set(range(1, 6))))
     a, b = map(len, lines[0]["runs"])
+    shared, own = differing(lines)
     return (
-        f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok in every "
-        f"run. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
-        f"{same} say SAME ({100 * same / len(every):.1f} %)."
+        f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok on both "
+        f"sides. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
+        f"{same} say SAME ({100 * same / len(every):.1f} %). In throughput whole runs differ by {100 * shared:.1f} %, all "
+        f"their points alike, and a point besides by {100 * own:.1f} % (standard deviations)."
     )
 
 
@@ -94,7 +122,7 @@ def main() -> int:
     judging.add_argument("--check", action="store_true", help="only says whether that would change (exit code 1)")
     given = options.parse_args()
     if given.command == "keep":
-        given.file.write_text("".join(json.dumps(line) + "\n" for line in keep(given.folder)), encoding="utf-8")
+        given.file.write_text("".join(map(line, keep(given.folder))), encoding="utf-8")
     elif given.page is None:
         print(text(given.file))
     else:

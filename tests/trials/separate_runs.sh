@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures one spec in separate runs of one executable, for two sides: a1 b1 b2 a2 a3 b3 …, so that drift meets both alike.
-#   FEEDRATE=bin/feedrate tests/trials/separate_runs.sh OUT RUNS-A-SIDE [options of sweep…]
+#   FEEDRATE=build/release/bin/feedrate tests/trials/separate_runs.sh OUT RUNS-A-SIDE [options of sweep…]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$1 runs=$2
