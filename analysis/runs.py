@@ -27,6 +27,22 @@ def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.
     return np.where(np.isfinite(means), means, np.nan)
 
 
+def variances(before: np.ndarray, after: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Of the logarithms, as `ratios` takes them: the variance between runs that all points of a run share, each point's own,
+    and the degrees of freedom of the latter."""
+    sides = [np.atleast_2d(before), np.atleast_2d(after)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side has not: NaN
+        away = np.hstack([side - np.nanmean(side, axis=1, keepdims=True) for side in sides])
+        shared = np.nan_to_num(np.nanmean(away, axis=0)) if len(away) >= ENOUGH else np.zeros(away.shape[1])
+    freedom = np.isfinite(np.hstack(sides)).sum(axis=1) - 2
+    points = len(away)
+    correction = points / (points - 1) if shared.any() else 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.where(freedom > 0, np.nansum((away - shared) ** 2, axis=1) * correction / freedom, np.nan)
+    return float((shared**2).sum() / (away.shape[1] - 2)), own, freedom
+
+
 def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio]:
     """B / A for each point. `before`, `after`: a line a point, a column a run, as `run_means` gives them. `rounding`:
     the standard deviation of what a histogram's buckets add to a side."""
@@ -35,15 +51,9 @@ def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # points that a side has not: NaN
         means = [np.nanmean(side, axis=1) for side in sides]
-        away = np.hstack([side - mean[:, None] for side, mean in zip(sides, means)])
-        shared = np.nan_to_num(np.nanmean(away, axis=0)) if len(away) >= ENOUGH else np.zeros(away.shape[1])
+    common, own, freedom = variances(*sides)
     runs_freedom = sum(side.shape[1] for side in sides) - 2
-    common = (shared**2).sum() / runs_freedom
-    points = len(away)
-    freedom = counts[0] + counts[1] - 2
-    correction = points / (points - 1) if shared.any() else 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.where(freedom > 0, np.nansum((away - shared) ** 2, axis=1) * correction / freedom, np.nan)
         own, own_freedom = moderate(own, freedom.astype(float))
         share = 1 / counts[0] + 1 / counts[1]
         variance = (common + own) * share + 2 * rounding**2

@@ -1,4 +1,4 @@
-"""The trial of separate runs says of a kept file what `compare` says of the folders, and the published page says that."""
+"""The trial of separate runs says of a kept file what `compare` says of the folders."""
 
 import importlib.util
 

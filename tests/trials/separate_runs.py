@@ -1,6 +1,6 @@
 """Separate runs of one code, several a side: how many verdicts between the sides are false, and how many say SAME?
 
-    tests/trials/separate_runs.sh OUT 5 [OPTION…]     # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
+    tests/trials/separate_runs.sh OUT 5 [OPTION…]       # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
     python tests/trials/separate_runs.py keep OUT FILE  # what every run says of every point that is ok on both sides
     python tests/trials/separate_runs.py judge FILE     # every FASTER and SLOWER is false
 
@@ -21,14 +21,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from analysis.compare import Rules, judge_all, metrics_of, pairs  # noqa: E402
 from analysis.document import Table, markdown_table  # noqa: E402
 from analysis.load import load  # noqa: E402
-from analysis.marked import rewrite  # noqa: E402
-from analysis.runs import ratios, run_means  # noqa: E402
+from analysis.marked import publish  # noqa: E402
+from analysis.runs import ratios, run_means, variances  # noqa: E402
 from analysis.verdict import FASTER, SLOWER, VERDICTS, Metric  # noqa: E402
 
 TOLD = ("throughput", "p50", "p99")
 
 
 def keep(folder: Path) -> list[dict]:
+    """What FILE holds: what was run, and each point's means by metric, side and run."""
     sides = [load(sorted(folder.glob(f"{side}[0-9]*"))) for side in "ab"]
     metrics = [metric for metric in metrics_of(*sides) if metric.name in TOLD]
     known = [(point, both) for point, both in pairs(*sides) if all(both)]
@@ -64,30 +65,18 @@ def read(file: Path) -> list[dict]:
     return [json.loads(one) for one in file.read_text(encoding="utf-8").splitlines()]
 
 
+def logarithms(lines: list[dict], name: str) -> list[np.ndarray]:
+    """Of A and of B: a line a point, a column a run."""
+    return [np.log(np.array([point[name][side] for point in lines[1:]], dtype=float)) for side in (0, 1)]
+
+
 def judged(lines: list[dict]) -> dict[str, list]:
     """The ratios B / A of each metric, with their verdicts."""
-    first, *points = lines
-    found = {}
-    for described in first["metrics"]:
-        metric = Metric(**described)
-        before, after = (
-            np.log(np.array([point[metric.name][side] for point in points], dtype=float)) for side in (0, 1)
-        )
-        rules = Rules()
-        found[metric.name] = judge_all(ratios(before, after, metric.resolution), metric, rules.margin, rules.looked_for)
+    rules, found = Rules(), {}
+    for metric in (Metric(**described) for described in lines[0]["metrics"]):
+        known = ratios(*logarithms(lines, metric.name), metric.resolution)
+        found[metric.name] = judge_all(known, metric, rules.margin, rules.looked_for)
     return found
-
-
-def differing(lines: list[dict]) -> tuple[float, float]:
-    """By how much the throughput of runs differs (standard deviation, a share): what all points of a run have in common,
-    and what is a point's own, the median of all points."""
-    runs = np.log(np.array([np.hstack(point["throughput"]) for point in lines[1:]], dtype=float))
-    sides = np.split(runs, [len(lines[0]["runs"][0])], axis=1)
-    away = np.hstack([side - np.nanmean(side, axis=1, keepdims=True) for side in sides])
-    shared = np.nanmean(away, axis=0)
-    freedom = away.shape[1] - 2
-    own = np.sqrt(np.nansum((away - shared) ** 2, axis=1) / freedom)
-    return float(np.sqrt((shared**2).sum() / freedom)), float(np.median(own))
 
 
 def text(file: Path) -> str:
@@ -101,7 +90,8 @@ def text(file: Path) -> str:
     false, same = (sum(word in those for word in every) for those in ((FASTER, SLOWER), ("SAME",)))
     table = markdown_table(Table(["metric", *VERDICTS, "interval of a ratio, median"], rows, set(range(1, 6))))
     a, b = map(len, lines[0]["runs"])
-    shared, own = differing(lines)
+    common, each, _ = variances(*logarithms(lines, "throughput"))
+    shared, own = np.sqrt(common), np.sqrt(np.nanmedian(each))
     return (
         f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok on both "
         f"sides. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
@@ -123,11 +113,8 @@ def main() -> int:
     given = options.parse_args()
     if given.command == "keep":
         given.file.write_text("".join(map(line, keep(given.folder))), encoding="utf-8")
-    elif given.page is None:
-        print(text(given.file))
-    else:
-        return rewrite(given.page, "--page", "separate", lambda: text(given.file), given.check, given.file)
-    return 0
+        return 0
+    return publish(lambda: text(given.file), given.page, "--page", "separate", given.check, given.file)
 
 
 if __name__ == "__main__":

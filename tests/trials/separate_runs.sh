@@ -2,6 +2,7 @@
 # Measures one spec in separate runs of one executable, for two sides: a1 b1 b2 a2 a3 b3 …, so that drift meets both alike.
 #   FEEDRATE=build/release/bin/feedrate tests/trials/separate_runs.sh OUT RUNS-A-SIDE [options of sweep…]
 set -euo pipefail
+(($# >= 2)) || { echo "usage: $0 OUT RUNS-A-SIDE [options of sweep…]" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$1 runs=$2
 shift 2
