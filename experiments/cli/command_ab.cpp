@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct AbOptions {
   CommonOptions common;
   FolderOptions folder;
   std::string other;
@@ -30,7 +30,7 @@ struct Options {
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
 
 /// The command of a side: this command's device, server and settings, with axes of its own.
-std::vector<std::string> words_of(const Options& options, const std::string& executable, const fs::path& spec,
+std::vector<std::string> words_of(const AbOptions& options, const std::string& executable, const fs::path& spec,
                                   const std::vector<std::string>& axes, const fs::path& out, bool again) {
   std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
   if (again) words.emplace_back("--resume-anyway");  // its own folder
@@ -42,7 +42,7 @@ std::vector<std::string> words_of(const Options& options, const std::string& exe
 }
 
 /// Measures what it is asked for on stdin, one cell a line, and answers with what the terminal shows of it.
-int ab_side(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   const Spec spec = options.folder.load(options.common, command);
   const auto directory = options.folder.directory(spec.name);
   auto session = options.common.session(spec.kind->name(), arguments);
@@ -66,7 +66,7 @@ int ab_side(Options& options, CLI::App& command, const std::vector<std::string>&
   return interrupted() ? 130 : 0;
 }
 
-int ab(Options& options, CLI::App& command) {
+int ab(AbOptions& options, CLI::App& command) {
   if (options.folder.spec.empty()) options.folder.spec = "quick";
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or --a-axis and --b-axis that differ");
@@ -155,7 +155,7 @@ int ab(Options& options, CLI::App& command) {
 }  // namespace
 
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AbOptions>();
   CLI::App* command = app.add_subcommand("ab", "measure two executables, or two settings, in interleaved pairs");
   options->folder.add(*command, "quick");
   command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
@@ -176,7 +176,7 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
   options->common.add_run(*command);
   command->callback([options, command, &action] { action = [options, command] { return ab(*options, *command); }; });
 
-  auto side = std::make_shared<Options>();
+  auto side = std::make_shared<AbOptions>();
   CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`, which asks for cells on stdin")->group("");
   side->folder.add(*hidden, "quick");
   side->common.add_device(*hidden);

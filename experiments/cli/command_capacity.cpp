@@ -15,7 +15,7 @@
 namespace feedrate {
 namespace {
 
-struct Options {
+struct CapacityOptions {
   CommonOptions common;
   FolderOptions folder;
   std::vector<std::string> slos{"p99:1ms"};
@@ -34,7 +34,7 @@ std::size_t possible(const std::vector<Resolution>& points) {
 }
 
 void print_plan(const Spec& spec, const std::vector<Resolution>& points, const std::vector<Slo>& slos,
-                const Options& options) {
+                const CapacityOptions& options) {
   constexpr double kSetUpSeconds = 0.25;
   const RunSettings& run = options.common.run;
   const auto searches = static_cast<double>(run.repetitions * slos.size() * possible(points));
@@ -54,7 +54,7 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
     fmt::print(stderr, "{}\n", text);
 }
 
-int capacity(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
   Spec spec = folder.load(options.common, command);
@@ -111,7 +111,7 @@ int capacity(Options& options, CLI::App& command, const std::vector<std::string>
 }  // namespace
 
 void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CapacityOptions>();
   CLI::App* command = app.add_subcommand("capacity", "find the highest rate that keeps a bound on latency");
   options->folder.add(*command, "capacity");
   command->add_option("--slo", options->slos, "PERCENTILE:TIME, as in p99:50us; may be repeated")

@@ -13,7 +13,7 @@
 namespace feedrate {
 namespace {
 
-struct Options {
+struct SweepOptions {
   CommonOptions common;
   FolderOptions folder;
   std::string profile_cell;
@@ -43,7 +43,7 @@ void restart(const std::vector<std::string>& arguments, const std::filesystem::p
   execv("/proc/self/exe", raw.data());
 }
 
-int sweep(Options& options, CLI::App& command, const std::vector<std::string>& arguments) {
+int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   Spec spec = folder.load(options.common, command);
@@ -72,7 +72,7 @@ int sweep(Options& options, CLI::App& command, const std::vector<std::string>& a
 
 void add(CLI::App& app, Action& action, const std::vector<std::string>& arguments, const std::string& name,
          const std::string& help, std::optional<Tuning> tuning) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepOptions>();
   options->tuning = std::move(tuning);
   CLI::App* command = app.add_subcommand(name, help);
   options->folder.add(*command, "quick");

@@ -27,7 +27,7 @@ void allow_only(const Json& object, const std::string& where, const std::set<std
   }
 }
 
-std::string text_of(const Json& value, const std::string& where, const std::string& what) {
+std::string as_text(const Json& value, const std::string& where, const std::string& what) {
   if (!value.is_string()) refuse(where, fmt::format("{} must be a text, not {}", what, value.dump()));
   return value.get<std::string>();
 }
@@ -107,7 +107,7 @@ class Constraints {
     }
     double product = 1;
     for (const Json& name : constraint["product"]) {
-      product *= numeric(text_of(name, where_, "an axis of 'product'"), point);
+      product *= numeric(as_text(name, where_, "an axis of 'product'"), point);
     }
     return product <= bound_of(where_, constraint["max"]);
   }
@@ -173,7 +173,7 @@ class Parts {
       if (!group.is_array()) refuse(where_, "'zip' must be a list of lists of axes");
       Step step;
       for (const Json& name_json : group) {
-        const auto name = text_of(name_json, where_, "an axis of 'zip'");
+        const auto name = as_text(name_json, where_, "an axis of 'zip'");
         if (!part["axes"].contains(name)) refuse(where_, fmt::format("'zip' names '{}', which has no values", name));
         if (!zipped.insert(name).second) refuse(where_, fmt::format("'zip' names '{}' twice", name));
         step.names.push_back(name);
@@ -216,7 +216,7 @@ class Parts {
   void add_searches(const Json& part, const Constraints& constraints, std::vector<Search>& searches) const {
     const Json& wanted = part["search"];
     allow_only(wanted, where_ + " search", {"goal", "seconds", "axes", "start"});
-    const std::string goal = text_of(wanted.value("goal", Json(kind_->entry().rate)), where_, "search.goal");
+    const std::string goal = as_text(wanted.value("goal", Json(kind_->entry().rate)), where_, "search.goal");
     std::vector<std::string> goals;
     for (const Figure& figure : kind_->entry().figures) {
       if (figure.better == Better::higher && !figure.distribution) goals.push_back(figure.name);
@@ -330,7 +330,7 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
     }
   }
   Spec spec;
-  const auto experiment = text_of(document.value("experiment", Json(kStandardExperiment)), where, "'experiment'");
+  const auto experiment = as_text(document.value("experiment", Json(kStandardExperiment)), where, "'experiment'");
   try {
     spec.kind = std::make_shared<Kind>(experiment);
   } catch (const BadInput& error) {
@@ -340,11 +340,11 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
   for (const std::string& text : overrides) parts.replace(document["parts"], text);
   parts.check_zips(document["parts"], overrides);
 
-  spec.name = text_of(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");
+  spec.name = as_text(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");
   if (spec.name.empty() || spec.name.starts_with('.') || spec.name.find('/') != std::string::npos) {
     refuse(where, fmt::format("'name' is part of a folder's name, and '{}' can't be that", spec.name));
   }
-  spec.description = text_of(document.value("description", Json("")), where, "'description'");
+  spec.description = as_text(document.value("description", Json("")), where, "'description'");
   for (std::size_t i = 0; i < document["parts"].size(); ++i) {
     const Json& part = document["parts"][i];
     try {

@@ -111,23 +111,36 @@ TEST_P(LargeTasksTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its
 TEST_P(LargeTasksTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
 
 TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
+  constexpr std::uint64_t kTasks = 40;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
+  const auto push_from = [&](std::uint64_t first) {
+    for (std::uint64_t i = 0; i < kTasks; ++i) push(encode(first + i, std::vector<std::uint32_t>(1024, 0)));
+  };
+  // Seconds until so many different tasks have an answer.
+  const auto answered = [&](std::size_t tasks) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::set<std::uint64_t> seen;
+    EXPECT_TRUE(await([&] {
+      for (const auto& [id, message] : results()) seen.insert(id);
+      return seen.size() == tasks;
+    })) << seen.size();
+    return Seconds(std::chrono::steady_clock::now() - begin).count();
+  };
   const auto held = start(slow);
-  for (std::uint64_t i = 0; i < 40; ++i) push(encode(i, std::vector<std::uint32_t>(1024, 0)));
+  push_from(0);
   ASSERT_TRUE(await([&] { return !results().empty(); }));
   const auto other = start(slow);
   held->signal(SIGKILL);
   held->wait();
-  const auto killed = std::chrono::steady_clock::now();
-  std::set<std::uint64_t> seen;
-  EXPECT_TRUE(await([&] {
-    for (const auto& [id, message] : results()) seen.insert(id);
-    return seen.size() == 40;
-  })) << seen.size();
-  const double seconds = Seconds(std::chrono::steady_clock::now() - killed).count();
-  // The first comes within the lease and a second; here all of the few that were held do, and the rest besides.
-  EXPECT_LT(seconds, kLease + 1 + 2) << "with the work itself";
+  const double seconds = answered(kTasks);
+  // How long the work takes depends on the machine: the worker that is left does as much again, with nothing to wait
+  // for.
+  push_from(kTasks);
+  const double work = answered(2 * kTasks);
+  // What was held comes within the lease and a second, and the rest besides.
+  EXPECT_LT(seconds, kLease + 1 + work);
   RecordProperty("seconds", std::to_string(seconds));
+  RecordProperty("work", std::to_string(work));
 }
 
 TEST_P(AtLeastOnceTest, TheServerIsKilledAndComesBack) {

@@ -19,19 +19,19 @@
 namespace feedrate {
 namespace {
 
-struct Axes {
+struct LaneAxes {
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
   unsigned pollers = 1;
   unsigned mirrors = 1;
 };
-std::string name_of(const Axes& a) {
+std::string name_of(const LaneAxes& a) {
   return fmt::format("{}_{}_{}_pollers_{}_mirrors", a.notify == Notify::flags ? "flags" : "counter",
                      a.results == ResultOrder::in_order ? "in_order" : "as_finished", a.pollers, a.mirrors);
 }
-void PrintTo(const Axes& axes, std::ostream* out) { *out << name_of(axes); }
-std::vector<Axes> all_axes() {
-  std::vector<Axes> all;
+void PrintTo(const LaneAxes& axes, std::ostream* out) { *out << name_of(axes); }
+std::vector<LaneAxes> all_axes() {
+  std::vector<LaneAxes> all;
   for (const Notify notify : {Notify::counter, Notify::flags}) {
     for (const ResultOrder results : {ResultOrder::in_order, ResultOrder::as_finished}) {
       for (unsigned pollers = 1; pollers <= 4; ++pollers) {
@@ -47,7 +47,7 @@ constexpr std::uint32_t kLongest = 72;  // payload bytes
 
 /// A lane's memory.
 struct LaneMemory {
-  LaneMemory(const Axes& axes, std::uint64_t capacity)
+  LaneMemory(const LaneAxes& axes, std::uint64_t capacity)
       : in(capacity * kStride),
         out(capacity * kStride),
         ends(capacity),
@@ -84,7 +84,7 @@ const Workload& echo() {
 }
 /// Messages of random lengths; the length follows from the id, so the collector knows it too.
 std::uint32_t length_of(std::uint64_t id) { return static_cast<std::uint32_t>(mix64(id) % (kLongest + 1)); }
-constexpr std::uint64_t kSeed = 5;
+constexpr std::uint64_t kLaneSeed = 5;
 
 constexpr std::uint64_t kLongEnough = 60'000'000'000;  // until a test gives up
 
@@ -102,7 +102,7 @@ void produce(LaneProducer& producer, std::uint64_t first, std::uint64_t count, s
   for (std::uint64_t next = first; next < first + count;) {
     const Messages room = producer.reserve(std::min<std::uint64_t>(1 + random() % 6, first + count - next));
     const std::size_t n = room.empty() ? 0 : 1 + random() % room.count;  // not always all that was reserved
-    for (std::size_t i = 0; i < n; ++i, ++next) echo().fill(kSeed, next, length_of(next), room.from(i).first(1));
+    for (std::size_t i = 0; i < n; ++i, ++next) echo().fill(kLaneSeed, next, length_of(next), room.from(i).first(1));
     n == 0 ? backoff.wait() : producer.publish(n);
     if (now_ns() > deadline) return;  // the collector says so
   }
@@ -132,7 +132,7 @@ class Collecting {
         ASSERT_TRUE(order_ == ResultOrder::as_finished || header.id == first + received) << "out of order";
         ASSERT_EQ(std::exchange(arrived[header.id - first], 1), 0) << "twice: " << header.id;
         const ConstMessages one = results.from(i).first(1);
-        ASSERT_TRUE(echo().matches(kSeed, header.id, length_of(header.id), one)) << header.id;
+        ASSERT_TRUE(echo().matches(kLaneSeed, header.id, length_of(header.id), one)) << header.id;
       }
       collector_.release(n);
     }
@@ -146,7 +146,8 @@ class Collecting {
 };
 
 /// A poller written against LaneServer. `leaves`: when it finds nothing, instead of waiting.
-void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned poller, const std::atomic<bool>& leaves) {
+void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigned poller,
+           const std::atomic<bool>& leaves) {
   LaneServer server(lane, &state);
   std::mt19937 random(poller);
   constexpr std::uint64_t kMost = 4;
@@ -192,7 +193,7 @@ void serve(const LaneView& lane, LaneState& state, const Axes& axes, unsigned po
   server.depart();
 }
 
-std::vector<std::jthread> start_pollers(const LaneView& lane, LaneState& state, const Axes& axes,
+std::vector<std::jthread> start_pollers(const LaneView& lane, LaneState& state, const LaneAxes& axes,
                                         const std::atomic<bool>& leaves) {
   state = lane_start(lane, axes.pollers);
   std::vector<std::jthread> threads;
@@ -202,7 +203,7 @@ std::vector<std::jthread> start_pollers(const LaneView& lane, LaneState& state, 
   return threads;
 }
 
-class Lane : public testing::TestWithParam<Axes> {
+class Lane : public testing::TestWithParam<LaneAxes> {
  protected:
   static constexpr std::uint64_t kMessages = 1'500;
   static constexpr std::uint64_t kCapacities[] = {1, 2, 4, 16};

@@ -7,7 +7,7 @@
 namespace feedrate {
 namespace {
 
-constexpr std::uint64_t kSeed = 5;
+constexpr std::uint64_t kStampSeed = 5;
 constexpr std::size_t kPayload = 4096, kCount = 256, kStride = stride_of(kPayload);
 
 /// Messages that are stamped, and the results that a workload makes of them.
@@ -17,7 +17,7 @@ class StampedMessages : public testing::TestWithParam<const char*> {
   Messages messages() { return {in.data(), kStride, kCount}; }
   Messages results() { return {out.data(), stride_of(workload->result_bytes(kPayload)), kCount}; }
   void send(std::uint64_t first_id) {
-    stamped.fill(kSeed, first_id, kPayload, messages());
+    stamped.fill(kStampSeed, first_id, kPayload, messages());
     work();
   }
   void work() {
@@ -25,12 +25,12 @@ class StampedMessages : public testing::TestWithParam<const char*> {
   }
   Checked check() {
     std::vector<std::uint64_t> ids(kCount);
-    return stamped.check(kSeed, kPayload, {out.data(), results().stride, kCount}, ids.data());
+    return stamped.check(kStampSeed, kPayload, {out.data(), results().stride, kCount}, ids.data());
   }
   /// The place of one that is, or is not, sampled.
   std::size_t place(bool sampled, std::uint64_t first_id = 0) {
     std::size_t at = 0;
-    while (Stamped::sampled(kSeed, first_id + at) != sampled) ++at;
+    while (Stamped::sampled(kStampSeed, first_id + at) != sampled) ++at;
     return at;
   }
   bool right_with(std::size_t place, std::size_t byte) {
@@ -75,7 +75,7 @@ TEST_P(StampedMessages, AWrongByteBehindTheStampIsFoundInTheSample) {
 // The device adds up every byte of a result, so what it read wrong shows in its sum.
 TEST_P(StampedMessages, AByteThatTheDeviceReadWrongIsFoundInEveryMessage) {
   send(0);
-  stamped.fill(kSeed, kCount, kPayload, messages());
+  stamped.fill(kStampSeed, kCount, kPayload, messages());
   const std::size_t at = place(false, kCount);
   messages().payload(at)[kPayload - 1] ^= std::byte{4};
   work();
@@ -92,9 +92,9 @@ TEST_P(StampedMessages, TheRestOfASlotIsWrittenOnceAndAfterASample) {
   send(0);
   for (std::size_t at = 0; at < kCount; ++at) messages().payload(at)[kPayload - 1] = std::byte{0x5A};  // marks it
   std::size_t kept = 0, expected = 0;
-  stamped.fill(kSeed, kCount, kPayload, messages());
+  stamped.fill(kStampSeed, kCount, kPayload, messages());
   for (std::size_t at = 0; at < kCount; ++at) {
-    const bool whole = Stamped::sampled(kSeed, at) || Stamped::sampled(kSeed, kCount + at);
+    const bool whole = Stamped::sampled(kStampSeed, at) || Stamped::sampled(kStampSeed, kCount + at);
     expected += whole ? 0 : 1;
     kept += messages().payload(at)[kPayload - 1] == std::byte{0x5A} && !whole ? 1 : 0;
   }
@@ -103,7 +103,7 @@ TEST_P(StampedMessages, TheRestOfASlotIsWrittenOnceAndAfterASample) {
 }
 
 TEST_P(StampedMessages, AnswersAreWhatCheckFindsRight) {
-  stamped.answer(kSeed, 1000, kPayload, results());
+  stamped.answer(kStampSeed, 1000, kPayload, results());
   EXPECT_TRUE(check().right);
 }
 

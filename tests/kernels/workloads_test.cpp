@@ -20,8 +20,8 @@ bool all_match(const Workload& workload, std::uint64_t seed, std::uint64_t first
   return checked.right && checked.consecutive && (results.empty() || checked.first_id == first);
 }
 
-struct Slots {
-  Slots(const Workload& workload, std::size_t payload, std::size_t count)
+struct FilledSlots {
+  FilledSlots(const Workload& workload, std::size_t payload, std::size_t count)
       : in(count * stride_of(payload)),
         out(count * stride_of(workload.result_bytes(payload))),
         messages{in.data(), stride_of(payload), count},
@@ -44,7 +44,7 @@ class EveryWorkload : public testing::TestWithParam<std::string> {
 TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
   for (const std::size_t payload : {0, 1, 2, 4, 7, 8, 15, 16, 17, 31, 32, 60, 64, 65, 96, 1000, 1004, 4096, 65536}) {
     if (!workload->refuse(payload).empty()) continue;
-    Slots slots(*workload, payload, 5);
+    FilledSlots slots(*workload, payload, 5);
     workload->fill(42, message_id(3, 1000), payload, slots.messages);
     workload->run_on_cpu(slots.view());
     for (std::size_t i = 0; i < 5; ++i) {
@@ -56,7 +56,7 @@ TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
 
 TEST_P(EveryWorkload, EveryChangedByteIsFound) {
   constexpr std::size_t kPayload = 96;
-  Slots slots(*workload, kPayload, 1);
+  FilledSlots slots(*workload, kPayload, 1);
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
   const auto matches = [&](std::uint64_t seed) { return workload->matches(seed, 7, kPayload, slots.results); };
@@ -82,7 +82,7 @@ TEST_P(EveryWorkload, EveryChangedByteIsFound) {
 
 TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
   constexpr std::size_t kPayload = 64, kCount = 19;  // more than two vectors of messages, and no whole number of them
-  Slots slots(*workload, kPayload, kCount);
+  FilledSlots slots(*workload, kPayload, kCount);
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -98,7 +98,7 @@ TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
 
 TEST_P(EveryWorkload, AWrongResultIsToldByWhatWasExpectedAndFound) {
   constexpr std::size_t kPayload = 96;
-  Slots slots(*workload, kPayload, 1);
+  FilledSlots slots(*workload, kPayload, 1);
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
   const auto said = [&] { return workload->difference(1, 7, kPayload, slots.results); };
@@ -125,7 +125,7 @@ std::size_t distinct(const Messages& messages, std::size_t payload) {
 
 TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
   constexpr std::size_t kPayload = 64, kMessages = 100'000;
-  Slots slots(*workload, kPayload, kMessages);
+  FilledSlots slots(*workload, kPayload, kMessages);
   workload->fill(9, 0, kPayload, slots.messages);
   const std::size_t found = distinct(slots.messages, kPayload);
   if (GetParam() == "echo") {
@@ -134,7 +134,7 @@ TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
     EXPECT_EQ(found, PayloadPool::kEntries);
     EXPECT_GE(found, 1024u);
   }
-  Slots later(*workload, kPayload, 1000);
+  FilledSlots later(*workload, kPayload, 1000);
   workload->fill(10, 0, kPayload, later.messages);  // of another repetition
   std::size_t same = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
@@ -147,7 +147,7 @@ TEST_P(EveryWorkload, PreparedItDoesTheSame) {
   const auto prepared = Workloads::instance().get("--workload", GetParam()).make({});
   for (const std::size_t payload : {32, 96, 4096}) {
     prepared->prepare(payload);
-    Slots slots(*workload, payload, 50), others(*workload, payload, 50);
+    FilledSlots slots(*workload, payload, 50), others(*workload, payload, 50);
     workload->fill(3, message_id(1, 70), payload, slots.messages);
     prepared->fill(3, message_id(1, 70), payload, others.messages);
     for (std::size_t i = 0; i < 50; ++i) {
@@ -188,7 +188,7 @@ template <unsigned kOff>
 bool inexact_is_right() {
   WorkloadOf<Inexact<kOff>> workload;
   workload.prepare(64);
-  Slots slots(workload, 64, 10);
+  FilledSlots slots(workload, 64, 10);
   workload.fill(1, 0, 64, slots.messages);
   workload.run_on_cpu(slots.view());
   return all_match(workload, 1, 0, 64, slots.results);
@@ -215,7 +215,7 @@ TEST(Tolerance, IsAbsoluteRelativeOrOfPlaces) {
 
 TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
   constexpr std::size_t kPayload = 64;
-  Slots slots(*workload, kPayload, 3);
+  FilledSlots slots(*workload, kPayload, 3);
   workload->fill(1, 0, kPayload, slots.messages);
   slots.messages.header(1).length = 4096;
   workload->run_on_cpu(slots.view());
@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Workloads, EveryWorkload, testing::ValuesIn(workload_na
 
 TEST(Echo, AddsOneToEveryWordAndSumsThem) {
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
-  Slots slots(*echo, 6, 1);
+  FilledSlots slots(*echo, 6, 1);
   slots.messages.header(0) = {5, 6, 0};
   const unsigned char payload[6] = {0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0x02};
   std::memcpy(slots.messages.payload(0), payload, sizeof payload);
@@ -250,7 +250,7 @@ TEST(Echo, AddsOneToEveryWordAndSumsThem) {
 TEST(VecAdd, RefusesWhatIsNoPairOfArrays) {
   const auto vecadd = Workloads::instance().get("--workload", "vecadd").make({});
   EXPECT_FALSE(vecadd->refuse(20).empty());
-  Slots slots(*vecadd, 64, 1);
+  FilledSlots slots(*vecadd, 64, 1);
   vecadd->fill(1, 0, 64, slots.messages);
   slots.messages.header(0).length = 20;
   vecadd->run_on_cpu(slots.view());
@@ -269,7 +269,7 @@ TEST(FmaChain, AnotherMessagesResultIsWrongHoweverLongTheChain) {
   for (const double flops : {1.0, 64.0, 8192.0, 65536.0}) {
     const auto chain = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", flops}});
     constexpr std::size_t kPayload = 16;
-    Slots slots(*chain, kPayload, 2);
+    FilledSlots slots(*chain, kPayload, 2);
     chain->fill(1, 7, kPayload, slots.messages);
     chain->run_on_cpu(slots.view());
     EXPECT_TRUE(all_match(*chain, 1, 7, kPayload, slots.results)) << flops;

@@ -34,13 +34,13 @@ std::uint32_t word_of(const Bytes& bytes) {
 }
 
 /// A lane's slots by counter, by flags and in the device's memory; results in order and not.
-struct Kind {
+struct RingKind {
   const char* name;
   RingConfig config;
 };
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+void PrintTo(const RingKind& kind, std::ostream* out) { *out << kind.name; }
 
-class EveryRing : public testing::TestWithParam<Kind> {
+class EveryRing : public testing::TestWithParam<RingKind> {
  protected:
   RingConfig config(std::size_t capacity = 16) const {
     RingConfig config = GetParam().config;
@@ -356,20 +356,20 @@ RingConfig with(auto change) {
   return config;
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryRing,
-                         testing::Values(Kind{"counter", {}},
-                                         Kind{"counter_four_pollers", with([](auto& c) { c.pollers = 4; })},
-                                         Kind{"counter_as_finished", with([](auto& c) {
-                                                c.pollers = 2;
-                                                c.results = ResultOrder::as_finished;
-                                              })},
-                                         Kind{"flags", with([](auto& c) { c.notify = Notify::flags; })},
-                                         Kind{"flags_mirrors_as_finished", with([](auto& c) {
-                                                c.notify = Notify::flags;
-                                                c.pollers = 4;
-                                                c.mirrors = 2;
-                                                c.results = ResultOrder::as_finished;
-                                              })},
-                                         Kind{"vram", with([](auto& c) { c.slots = Slots::vram; })}),
+                         testing::Values(RingKind{"counter", {}},
+                                         RingKind{"counter_four_pollers", with([](auto& c) { c.pollers = 4; })},
+                                         RingKind{"counter_as_finished", with([](auto& c) {
+                                                    c.pollers = 2;
+                                                    c.results = ResultOrder::as_finished;
+                                                  })},
+                                         RingKind{"flags", with([](auto& c) { c.notify = Notify::flags; })},
+                                         RingKind{"flags_mirrors_as_finished", with([](auto& c) {
+                                                    c.notify = Notify::flags;
+                                                    c.pollers = 4;
+                                                    c.mirrors = 2;
+                                                    c.results = ResultOrder::as_finished;
+                                                  })},
+                                         RingKind{"vram", with([](auto& c) { c.slots = Slots::vram; })}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(GpuRing, StartsOnce) {

@@ -69,7 +69,7 @@ TEST_P(SlotsWithASlowStream, KeepBatchesApart) {
   const Buffer in = device.allocate_host(kBatches * kMessages * kStride, HostMemory::pinned);
   const Buffer out = device.allocate_host(kBatches * kMessages * kStride, HostMemory::pinned);
   workload->fill(1, 0, kPayload, {in.data(), kStride, kBatches * kMessages});
-  Slots slots({device, *workload, kMessages, kStride, kStride, 32}, 2);
+  SlotTransfer slots({device, *workload, kMessages, kStride, kStride, 32}, 2);
   std::size_t submitted = 0, back = 0;
   while (back < kBatches) {
     const std::size_t at = submitted * kMessages * kStride;

@@ -12,8 +12,8 @@ const TransferRegistration registered(
     "double_buffer",
     {.description = "two buffers by turns; copies in, kernels and copies out on a stream each, ordered by events",
      .memory = HostMemory::pinned,
-     .depth = [](const Point&) { return kBuffers * Slots::kQueuedPerSlot; },
-     .make = [](const TransferConfig& config) { return std::make_unique<Slots>(config, kBuffers); },
+     .depth = [](const Point&) { return kBuffers * SlotTransfer::kQueuedPerSlot; },
+     .make = [](const TransferConfig& config) { return std::make_unique<SlotTransfer>(config, kBuffers); },
      .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
      .search = {{"block", {"128", "256", "512", "1024"}}}});
 

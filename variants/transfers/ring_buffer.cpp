@@ -20,10 +20,10 @@ const TransferRegistration registered(
     {.description = "as double_buffer, with as many buffers as wanted, each with events for ready and free",
      .memory = HostMemory::pinned,
      .axes = own_axes().list(),
-     .depth = [](const Point& point) { return own_axes().of(point.own).buffers * Slots::kQueuedPerSlot; },
+     .depth = [](const Point& point) { return own_axes().of(point.own).buffers * SlotTransfer::kQueuedPerSlot; },
      .make =
          [](const TransferConfig& config) {
-           return std::make_unique<Slots>(config, own_axes().of(config.own).buffers);
+           return std::make_unique<SlotTransfer>(config, own_axes().of(config.own).buffers);
          },
      .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
      .search = {{"buffers", {"2", "3", "4", "8", "16"}}, {"block", {"128", "256", "512", "1024"}}}});

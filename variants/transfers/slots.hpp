@@ -12,11 +12,11 @@ namespace feedrate {
 /// copies out. Events order them: a kernel waits until its buffer is filled, a copy out until the kernel has ended, and
 /// whoever writes a buffer until what lay there has been read. So the host queues ahead of the buffers, twice as many
 /// batches as there are, and never waits.
-class Slots final : public Transfer {
+class SlotTransfer final : public Transfer {
  public:
   static constexpr unsigned kQueuedPerSlot = 2;
 
-  Slots(const TransferConfig& config, unsigned slots)
+  SlotTransfer(const TransferConfig& config, unsigned slots)
       : config_(config),
         slots_(slots),
         queued_(slots * kQueuedPerSlot),

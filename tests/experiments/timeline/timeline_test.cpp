@@ -15,9 +15,7 @@
 namespace feedrate {
 namespace {
 
-using Kind = Activity::Kind;
-
-Activity work(Kind kind, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t stream = 7) {
+Activity work(Activity::Kind kind, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t stream = 7) {
   Activity activity;
   activity.kind = kind;
   activity.name = "work";
@@ -28,7 +26,7 @@ Activity work(Kind kind, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint
 }
 
 Activity call(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t correlation, std::uint32_t thread = 40) {
-  Activity activity = work(Kind::api, begin_ns, end_ns, 0);
+  Activity activity = work(Activity::Kind::api, begin_ns, end_ns, 0);
   activity.name = "cudaLaunchKernel";
   activity.correlation = correlation;
   activity.thread = thread;
@@ -49,7 +47,7 @@ TEST(GpuUse, OfNothingIsIdle) {
 
 TEST(GpuUse, OfNoTimeIsNothing) {
   for (const std::uint64_t end_ns : {1000, 999}) {
-    const GpuUse use = use_of({work(Kind::kernel, 0, 5000)}, 1000, end_ns);
+    const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 5000)}, 1000, end_ns);
     EXPECT_EQ(use.busy, 0);
     EXPECT_EQ(use.gaps.count, 0u);
   }
@@ -57,8 +55,8 @@ TEST(GpuUse, OfNoTimeIsNothing) {
 
 TEST(GpuUse, CountsTimeOnceWhereWorkOverlaps) {
   // Nested, overlapping and adjacent kernels: 1100…1500 is busy.
-  const GpuUse use = use_of({work(Kind::kernel, 1100, 1400), work(Kind::kernel, 1200, 1300),
-                             work(Kind::kernel, 1350, 1450), work(Kind::kernel, 1450, 1500)});
+  const GpuUse use = use_of({work(Activity::Kind::kernel, 1100, 1400), work(Activity::Kind::kernel, 1200, 1300),
+                             work(Activity::Kind::kernel, 1350, 1450), work(Activity::Kind::kernel, 1450, 1500)});
   EXPECT_DOUBLE_EQ(use.busy, 0.4);
   EXPECT_DOUBLE_EQ(use.at_once, 0.55);
   EXPECT_DOUBLE_EQ(use.kernel, 0.4);
@@ -68,8 +66,8 @@ TEST(GpuUse, CountsTimeOnceWhereWorkOverlaps) {
 }
 
 TEST(GpuUse, ClipsWhatReachesOut) {
-  const GpuUse use = use_of({work(Kind::kernel, 0, 1100), work(Kind::to_host, 1900, 9000), work(Kind::kernel, 10, 1000),
-                             work(Kind::kernel, 2000, 3000)});
+  const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 1100), work(Activity::Kind::to_host, 1900, 9000),
+                             work(Activity::Kind::kernel, 10, 1000), work(Activity::Kind::kernel, 2000, 3000)});
   EXPECT_DOUBLE_EQ(use.kernel, 0.1);
   EXPECT_DOUBLE_EQ(use.to_host, 0.1);
   EXPECT_DOUBLE_EQ(use.busy, 0.2);
@@ -78,7 +76,7 @@ TEST(GpuUse, ClipsWhatReachesOut) {
 }
 
 TEST(GpuUse, AResidentKernelIsBusyAllTheTime) {
-  const GpuUse use = use_of({work(Kind::kernel, 0, 5000), work(Kind::to_device, 1000, 1250)});
+  const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 5000), work(Activity::Kind::to_device, 1000, 1250)});
   EXPECT_EQ(use.busy, 1);
   EXPECT_EQ(use.kernel, 1);
   EXPECT_DOUBLE_EQ(use.overlap, 0.25);
@@ -86,8 +84,8 @@ TEST(GpuUse, AResidentKernelIsBusyAllTheTime) {
 }
 
 TEST(GpuUse, TellsDirectionsApart) {
-  const GpuUse use = use_of({work(Kind::to_device, 1000, 1400), work(Kind::to_host, 1300, 1600),
-                             work(Kind::other_copy, 1500, 1700), work(Kind::kernel, 1350, 1550)});
+  const GpuUse use = use_of({work(Activity::Kind::to_device, 1000, 1400), work(Activity::Kind::to_host, 1300, 1600),
+                             work(Activity::Kind::other_copy, 1500, 1700), work(Activity::Kind::kernel, 1350, 1550)});
   EXPECT_DOUBLE_EQ(use.to_device, 0.4);
   EXPECT_DOUBLE_EQ(use.to_host, 0.3);
   EXPECT_DOUBLE_EQ(use.copy, 0.7);
@@ -97,9 +95,9 @@ TEST(GpuUse, TellsDirectionsApart) {
 }
 
 TEST(GpuUse, IsOfTheGpuAlone) {
-  Activity range = work(Kind::range, 1000, 2000);
+  Activity range = work(Activity::Kind::range, 1000, 2000);
   EXPECT_EQ(use_of({range, call(1000, 2000, 1)}).busy, 0);
-  EXPECT_DOUBLE_EQ(use_of({work(Kind::memset, 1000, 1500)}).busy, 0.5);  // neither kernel nor copy
+  EXPECT_DOUBLE_EQ(use_of({work(Activity::Kind::memset, 1000, 1500)}).busy, 0.5);  // neither kernel nor copy
 }
 
 TEST(GpuUse, SummarisesGaps) {
@@ -108,7 +106,7 @@ TEST(GpuUse, SummarisesGaps) {
   std::uint64_t ns = 1000;
   for (std::uint64_t gap = 1; gap <= 100; ++gap, ++ns) {
     ns += gap;
-    kernels.push_back(work(Kind::kernel, ns, ns + 1));
+    kernels.push_back(work(Activity::Kind::kernel, ns, ns + 1));
   }
   const GpuUse use = use_of(kernels, 1000, ns);
   EXPECT_EQ(use.gaps.count, 100u);
@@ -122,7 +120,7 @@ TEST(GpuUse, SummarisesGaps) {
 }
 
 TEST(GpuUse, WorkWithoutDurationEndsNoGap) {
-  const GpuUse use = use_of({work(Kind::kernel, 1500, 1500), work(Kind::kernel, 1700, 1600)});
+  const GpuUse use = use_of({work(Activity::Kind::kernel, 1500, 1500), work(Activity::Kind::kernel, 1700, 1600)});
   EXPECT_EQ(use.busy, 0);
   EXPECT_EQ(use.gaps.count, 1u);
   EXPECT_EQ(use.gaps.longest_ns, 1000u);
@@ -214,10 +212,10 @@ TEST_F(TimelineFile, OfNothingIsValid) {
 }
 
 TEST_F(TimelineFile, HasATrackForEachOfAStreamsEnginesAndEachThread) {
-  std::vector<Activity> activities{work(Kind::kernel, 10, 20, 7),  work(Kind::to_device, 0, 5, 7),
-                                   work(Kind::to_host, 20, 25, 7), work(Kind::memset, 30, 31, 8),
-                                   work(Kind::kernel, 40, 50, 8),  call(1, 2, 0, 40),
-                                   work(Kind::range, 0, 3, 0)};
+  std::vector<Activity> activities{work(Activity::Kind::kernel, 10, 20, 7),  work(Activity::Kind::to_device, 0, 5, 7),
+                                   work(Activity::Kind::to_host, 20, 25, 7), work(Activity::Kind::memset, 30, 31, 8),
+                                   work(Activity::Kind::kernel, 40, 50, 8),  call(1, 2, 0, 40),
+                                   work(Activity::Kind::range, 0, 3, 0)};
   activities.back().thread = 40;
   activities.push_back(call(1, 2, 0, 41));
   const Json trace = written(activities, {});
@@ -231,7 +229,7 @@ TEST_F(TimelineFile, HasATrackForEachOfAStreamsEnginesAndEachThread) {
 
 TEST_F(TimelineFile, TimesAreMicrosecondsSinceTheEarliest) {
   const std::uint64_t zero_ns = 1'234'567'890'123'456'789;
-  Activity kernel = work(Kind::kernel, zero_ns + 1'002'003, zero_ns + 1'002'010);
+  Activity kernel = work(Activity::Kind::kernel, zero_ns + 1'002'003, zero_ns + 1'002'010);
   kernel.bytes = 4096;
   kernel.correlation = 9;
   const Json trace = written({kernel}, {{"producer 0", "sent", zero_ns, zero_ns + 1, 1}});
@@ -245,7 +243,7 @@ TEST_F(TimelineFile, TimesAreMicrosecondsSinceTheEarliest) {
 
 TEST_F(TimelineFile, NamesMayHoldAnything) {
   const std::string wild = "a \"quoted\" \\ name,\n\ttab \x01 \xc3\xa9";
-  std::vector<Activity> activities{work(Kind::kernel, 0, 1), work(Kind::kernel, 2, 3)};
+  std::vector<Activity> activities{work(Activity::Kind::kernel, 0, 1), work(Activity::Kind::kernel, 2, 3)};
   activities[0].name = wild;
   activities[1].name = "no UTF-8: \xff";
   const Json trace = written(activities, {{wild, wild, 0, 1, 1}}, {{"note", wild}, {"broken", "\xff"}});
@@ -260,9 +258,9 @@ TEST_F(TimelineFile, ArrowsLeadFromCallsToTheirWork) {
   std::vector<Activity> activities{call(10, 30, 1),
                                    call(12, 28, 1),
                                    call(40, 41, 2),
-                                   work(Kind::kernel, 50, 60),
-                                   work(Kind::kernel, 60, 70),
-                                   work(Kind::kernel, 70, 80)};
+                                   work(Activity::Kind::kernel, 50, 60),
+                                   work(Activity::Kind::kernel, 60, 70),
+                                   work(Activity::Kind::kernel, 70, 80)};
   activities[3].correlation = activities[4].correlation = 1;  // a graph's call launches many
   activities[5].correlation = 3;                              // its call was not recorded
   const Json trace = written(activities, {});

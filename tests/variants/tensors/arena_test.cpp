@@ -10,13 +10,12 @@
 #include <random>
 #include <set>
 
+#include "tests/variants/tensors/sizes.hpp"
 #include "variants/tensors/errors.hpp"
 #include "variants/tensors/tensor.hpp"
 
 namespace feedrate::tensors {
 namespace {
-
-constexpr std::size_t kMi = std::size_t{1} << 20;
 
 class ArenaTest : public testing::Test {
  protected:

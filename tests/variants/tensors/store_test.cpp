@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "feedrate/tensors.hpp"
+#include "tests/variants/tensors/sizes.hpp"
 #include "variants/tensors/daemon.hpp"
 
 namespace feedrate::tensors {
@@ -24,7 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMi = std::size_t{1} << 20;
 
 /// A folder for a socket.
 class Folder {

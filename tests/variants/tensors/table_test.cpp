@@ -3,12 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/variants/tensors/sizes.hpp"
 #include "variants/tensors/errors.hpp"
 
 namespace feedrate::tensors {
 namespace {
-
-constexpr std::size_t kMi = std::size_t{1} << 20;
 
 /// What `call` throws an `Error` with; a failure where it does not.
 template <class Error, class Call>
