@@ -18,7 +18,7 @@ class Workload : public Kernel, public Payloads {
   using KernelMarks = StageMarks;
 
   virtual std::size_t result_bytes(std::size_t payload) const = 0;
-  /// Why messages of this size can't be; empty when they can.
+  /// What sizes it needs ("NAME needs a multiple of 16 bytes") when this is none of them; else empty.
   virtual std::string refuse(std::size_t payload) const = 0;
   /// Makes what checking messages of this size needs, so that it need not be made while they are timed. May take a
   /// second or more; not while other threads use this.

@@ -16,7 +16,7 @@
 /// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription;
-///     static string refuse(payload);              host: why this payload can't be swept, or ""
+///     static string refuse(payload);              host: what sizes it needs when this is none of them, or ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   and, if wanted,
 ///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    axes of its own

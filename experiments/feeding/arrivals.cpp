@@ -147,7 +147,10 @@ std::string refuse_load(Point& point, const Workload& workload) {
   if (sizes.empty() && point.payload_mix != kNoMix)
     sizes = parse_payload_mix(point.payload_mix, point.payload).values();
   for (const std::size_t size : sizes) {
-    if (auto reason = workload.refuse(size); !reason.empty()) return reason;
+    if (auto reason = workload.refuse(size); !reason.empty()) {
+      return fmt::format("{}: a payload of '{}' is not possible: {}", traced ? "--trace-file" : "--payload-mix", size,
+                         reason);
+    }
     point.payload = std::max(point.payload, size);
   }
   return "";

@@ -114,8 +114,8 @@ void normalise(Resolved& made, const QueueEntry& queue) {
 std::string refuse_touch(const Point& point) {
   if (point.touch == "all") return "";
   if (point.payload < Stamped::kStampBytes) {
-    return fmt::format("touch stamp needs a payload of at least the stamp's {} bytes, not {}", Stamped::kStampBytes,
-                       point.payload);
+    return fmt::format("--payload: '{}' is not possible: --touch stamp needs at least the stamp's {} bytes",
+                       point.payload, Stamped::kStampBytes);
   }
   const bool sizes = point.payload_mix != kNoMix ||
                      (point.arrivals == "trace" && !read_trace(point.trace_file).schedule.payloads.empty());
@@ -125,7 +125,9 @@ std::string refuse_touch(const Point& point) {
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
   if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
-  if (auto reason = workload->refuse(point.payload); !reason.empty()) return reason;
+  if (auto reason = workload->refuse(point.payload); !reason.empty()) {
+    return fmt::format("--payload: '{}' is not possible: {}", point.payload, reason);
+  }
   if (auto reason = refuse_touch(point); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
   if (queue.uses_transfer) {

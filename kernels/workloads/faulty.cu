@@ -16,7 +16,7 @@ struct Faulty {
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % sizeof(Vec16) == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
   static std::string refuse(std::size_t payload) {
-    return accepts(payload) ? "" : "faulty needs a payload of a multiple of 16 bytes, not " + std::to_string(payload);
+    return accepts(payload) ? "" : "faulty needs a multiple of 16 bytes";
   }
 
   FEEDRATE_HD Fault fault(const Header& header, const std::byte* payload, std::size_t bytes) const {

@@ -18,7 +18,7 @@ struct Scale {
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
   /// Why a sweep can't have this payload; empty when it can.
   static std::string refuse(std::size_t payload) {
-    return accepts(payload) ? "" : "scale needs a payload of a multiple of 16 bytes, not " + std::to_string(payload);
+    return accepts(payload) ? "" : "scale needs a multiple of 16 bytes";
   }
 
   /// The work, by all threads of `group` together: each takes pieces of 16 bytes and returns the sum of the 32-bit

@@ -12,8 +12,7 @@ struct VecAdd {
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 32 == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload / 2; }
   static std::string refuse(std::size_t payload) {
-    if (accepts(payload) && payload != 0) return "";
-    return "vecadd needs a payload of a multiple of 32 bytes, not " + std::to_string(payload);
+    return accepts(payload) && payload != 0 ? "" : "vecadd needs a multiple of 32 bytes";
   }
 
   template <class Group>
