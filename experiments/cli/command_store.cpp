@@ -40,7 +40,7 @@ std::string standard_socket() {
 }
 
 std::string socket_of(const std::string& asked) {
-  const std::string path = asked.empty() ? standard_socket() : asked;
+  std::string path = asked.empty() ? standard_socket() : asked;
   if (path.empty()) throw BadInput("--socket", "", "a path (there is no $XDG_RUNTIME_DIR for a standard one)");
   return path;
 }

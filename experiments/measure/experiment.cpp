@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, std::string>> Kind::lines(const Json& row) co
     if (!found) continue;
     std::string line = text(figure.name, *found);
     if (figure.distribution) {
-      line = "p50 " + line;
+      line.insert(0, "p50 ");
       for (const char* part : {"p99", "max"}) {
         line += fmt::format(", {} {}", part, text(figure.name, *figure_of(row, figure.name + "." + part)));
       }

@@ -37,6 +37,7 @@ Side::Side(std::string name, const std::vector<std::string>& words, const std::f
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (out < 0) throw Failure(fmt::format("{}: {}", log.string(), std::strerror(errno)));
   std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
   for (const std::string& word : words) raw.push_back(const_cast<char*>(word.c_str()));
   raw.push_back(nullptr);
   const pid_t parent = getpid();

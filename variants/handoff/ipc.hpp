@@ -60,8 +60,8 @@ class IpcTaker final : public Taker {
 };
 
 template <class Way>
-Entry ipc_entry(std::string description) {
-  return {.description = std::move(description),
+Entry ipc_entry(const char* description) {
+  return {.description = description,
           .copies = {},
           .refuse = Way::refuse,
           .giver = make<Giver, IpcGiver<Way>>,

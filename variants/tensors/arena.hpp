@@ -25,7 +25,8 @@ class Arena {
   using IsMapped = std::function<bool(std::uint64_t chunk)>;
 
   /// `limit`: bytes of all chunks together.
-  Arena(ChunkMemory& memory, std::size_t limit, IsMapped is_mapped) : Arena(memory, limit, is_mapped, Sizes{}) {}
+  Arena(ChunkMemory& memory, std::size_t limit, IsMapped is_mapped)
+      : Arena(memory, limit, std::move(is_mapped), Sizes{}) {}
   Arena(ChunkMemory& memory, std::size_t limit, IsMapped is_mapped, Sizes sizes)
       : memory_(memory), limit_(limit), is_mapped_(std::move(is_mapped)), sizes_(sizes) {}
 
@@ -56,7 +57,7 @@ class Arena {
     std::size_t bytes;
     std::uint64_t chunk;
     std::size_t offset;
-    auto operator<=>(const Gap&) const = default;
+    auto operator<=>(const Gap&) const = default;  // NOLINT(modernize-use-nullptr): a false report of clang-tidy 14
   };
   std::size_t left() const { return limit_ - reserved_; }
   std::uint64_t add_chunk(std::size_t bytes, bool shared);

@@ -106,6 +106,7 @@ class Mapper {
 std::vector<WayCost> measure_ways(const std::vector<Candidate>& candidates, std::size_t chunk_bytes) {
   // All forks come first: none may have what this process sets up for a candidate.
   std::vector<std::unique_ptr<Mapper>> mappers;
+  mappers.reserve(candidates.size());
   for (const Candidate& candidate : candidates) mappers.push_back(std::make_unique<Mapper>(candidate));
   std::vector<WayCost> found;
   for (std::size_t at = 0; at < candidates.size(); ++at) {

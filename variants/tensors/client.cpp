@@ -124,6 +124,8 @@ struct Tensor::Held {
     // A fork's copy: the lease is not its own, a lock may be held for ever, and a GPU's calls are not for it. Or nobody
     // can say whether the GPU still uses the memory. Then all is kept, and the lease ends with the process.
     if (getpid() != session->process || !session->memory->settle()) {
+      // Without memory for three pointers the process ends, which ends the lease too.
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
       new auto(std::tuple(std::move(session), std::move(mapping), std::move(part)));
       return;
     }

@@ -60,6 +60,7 @@ void ListControl::serve(redis::Connection& connection, const std::vector<std::st
   auto all = told->get_future();
   daemon_.post([told, requests, identity = daemon_.identity(), allowed = options_.list + ":"](Table& table) {
     std::vector<ToSend> answers;
+    answers.reserve(requests.size());
     for (const std::string& text : requests) answers.push_back(answer_of(table, identity, text, allowed));
     told->set_value(std::move(answers));
   });

@@ -19,7 +19,7 @@ class SlotTransfer final : public Transfer {
   SlotTransfer(const TransferConfig& config, unsigned slots)
       : config_(config),
         slots_(slots),
-        queued_(slots * kQueuedPerSlot),
+        queued_(std::size_t{slots} * kQueuedPerSlot),
         in_(config.device.stream()),
         work_(config.device.stream()),
         out_(config.device.stream()) {

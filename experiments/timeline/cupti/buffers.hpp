@@ -59,7 +59,7 @@ class RecordBuffers {
     keep_ = false;
     return {std::exchange(full_, {}), dropped_};
   }
-  void put_back(std::vector<Full> read) {
+  void put_back(std::vector<Full>&& read) {
     const std::lock_guard lock(mutex_);
     for (auto& [buffer, bytes] : read) reuse(std::move(buffer));
   }

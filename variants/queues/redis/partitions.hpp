@@ -92,6 +92,7 @@ template <class Make>
 std::unique_ptr<Broker> broker_of(const std::vector<unsigned>& partitions, Make&& make) {
   if (partitions.size() == 1) return make(partitions.front());
   std::vector<std::unique_ptr<PartBroker>> parts;
+  parts.reserve(partitions.size());
   for (const unsigned i : partitions) parts.push_back(make(i));
   return std::make_unique<PartitionedBroker>(std::move(parts));
 }
