@@ -6,6 +6,16 @@
 
 namespace feedrate::test {
 
+void run_case(Session& session, const Case& one) {
+  if (Queues::instance().get("--queue", one.point.queue).uses_transfer) {
+    const auto& transfer = Transfers::instance().get("--transfer", one.point.transfer);
+    if (transfer.refuse) {
+      if (const auto reason = transfer.refuse(*open_device(one.point.device)); !reason.empty()) GTEST_SKIP() << reason;
+    }
+  }
+  expect_clean(run_cell(session, one.point));
+}
+
 std::vector<Case> cases_for(const std::string& queue, const std::string& device) {
   const bool redis = Queues::instance().get("--queue", queue).uses_redis;
   const bool transfers = Queues::instance().get("--queue", queue).uses_transfer;
@@ -21,9 +31,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   };
   const auto per_transfer = [&](const std::string& name, std::uint64_t n, auto&& change) {
     if (!transfers) return add(name, n, change);
-    const auto usable = open_device(device == "cuda" && cuda_unavailable().empty() ? "cuda" : "cpu");
     for (const auto& [transfer, entry] : Transfers::instance().entries()) {
-      if (entry.refuse && !entry.refuse(*usable).empty()) continue;
       // A broker's batches are all alike to a transfer: of those that work as another does, one is enough with a
       // server.
       if (redis && transfer != "pageable" && transfer != "pinned" && transfer != "mapped" && transfer != "gather")

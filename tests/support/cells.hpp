@@ -44,8 +44,12 @@ struct Case {
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 inline std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
+/// Skips where the device refuses the case's transfer, and else expects a clean row.
+void run_case(Session& session, const Case& one);
+
 /// What every queue must survive, whatever the device: all transfers and workloads, windows from lone messages to more
-/// than the slots hold, odd sizes, several producers.
+/// than the slots hold, odd sizes, several producers. It opens no device: tests are listed before any runs, and some
+/// must be the first in their process that has the GPU.
 std::vector<Case> cases_for(const std::string& queue, const std::string& device);
 
 }  // namespace feedrate::test

@@ -13,7 +13,7 @@ class GpuQueue : public testing::TestWithParam<Case> {
 
 TEST_P(GpuQueue, BringsEveryMessageBackOnceAndRight) {
   Session session("feeding", "cuda", 0, {}, "test", brief(10 * GetParam().messages));
-  expect_clean(run_cell(session, GetParam().point));
+  run_case(session, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(HostPolled, GpuQueue, testing::ValuesIn(cases_for("host_polled", "cuda")), case_name);

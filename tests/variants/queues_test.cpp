@@ -11,7 +11,7 @@ class CpuQueue : public testing::TestWithParam<Case> {};
 
 TEST_P(CpuQueue, BringsEveryMessageBackOnceAndRight) {
   Session session("feeding", "cpu", 0, {}, "test", brief(GetParam().messages));
-  expect_clean(run_cell(session, GetParam().point));
+  run_case(session, GetParam());
 }
 
 /// The queue null at a point with 1024 slots, and what it lends.

@@ -16,7 +16,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
 };
 
 TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) {
-  expect_clean(run_cell(session(GetParam().messages), GetParam().point));
+  run_case(session(GetParam().messages), GetParam());
 }
 
 /// What differs from redis_list only in how tasks are taken: every third case will do.
