@@ -1,7 +1,9 @@
 // What a sweep measures, in which order, and what it writes.
 #include <pty.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -282,22 +284,24 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   wet.insert(wet.end(), {"--out", "out"});
   ASSERT_EQ(place_.run(wet).code, 0);
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, double> spent;  // by search
-  std::map<std::string, int> found;     // by point
+  std::map<std::string, std::vector<double>> spent;  // by search, of each cell
+  std::map<std::string, int> found;                  // by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const Json& params = row.at("params");
     EXPECT_EQ(params["batch"], 4);
     if (row.contains("search")) {
-      spent[params["queue"].get<std::string>() + params["payload_bytes"].dump()] +=
-          row["time"]["duration_seconds"].get<double>();
+      spent[params["queue"].get<std::string>() + params["payload_bytes"].dump()].push_back(
+          row["time"]["duration_seconds"]);
     } else {
       ++found[params.dump()];
     }
   }
   EXPECT_EQ(spent.size(), 4u);
   for (const auto& [search, seconds] : spent) {
-    EXPECT_GE(seconds, 0.3) << search;
-    EXPECT_LT(seconds, 1.3) << search;
+    const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    EXPECT_GE(whole, 0.3) << search;
+    // The last one may begin shortly before the end, and one may wait for a busy machine's cores.
+    EXPECT_LT(whole - *std::ranges::max_element(seconds), 1) << search;
   }
   EXPECT_EQ(found.size(), 4u);
 

@@ -30,16 +30,6 @@ TEST(Ideal, IsTheFirstItemsWayAndTheSlowestStageForEveryFurtherOne) {
   EXPECT_DOUBLE_EQ(ideal_ns(std::vector<double>{10, 30, 20}, 5), 60 + 4 * 30);
 }
 
-TEST(Calibration, FindsTheRoundsThatACostTakes) {
-  const auto device = open_cpu_device();
-  Calibration calibration(*device);
-  const std::uint32_t some = calibration.rounds(StageRole::transform, 4096, 1, 1e6);
-  const std::uint32_t more = calibration.rounds(StageRole::transform, 4096, 1, 10e6);
-  EXPECT_GT(some, 1u);
-  EXPECT_NEAR(more, 10.0 * some, 0.2 * more);
-  EXPECT_EQ(calibration.rounds(StageRole::transform, 4096, 1, 0), 1u);
-}
-
 Json cell(Session& session, Values values) {
   const Resolution resolved = session.resolve(values);
   EXPECT_EQ(resolved.impossible, "");

@@ -1,0 +1,19 @@
+#include <gtest/gtest.h>
+
+#include "experiments/overlap/stage_times.hpp"
+
+namespace feedrate::overlap {
+namespace {
+
+TEST(Calibration, FindsTheRoundsThatACostTakes) {
+  const auto device = open_cpu_device();
+  Calibration calibration(*device);
+  const std::uint32_t some = calibration.rounds(StageRole::transform, 4096, 1, 10e6);
+  const std::uint32_t more = calibration.rounds(StageRole::transform, 4096, 1, 100e6);
+  EXPECT_GT(some, 1u);
+  EXPECT_NEAR(more, 10.0 * some, 0.2 * more) << "what a launch takes is less than a fifth of the lesser cost";
+  EXPECT_EQ(calibration.rounds(StageRole::transform, 4096, 1, 0), 1u);
+}
+
+}  // namespace
+}  // namespace feedrate::overlap
