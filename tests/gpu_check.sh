@@ -41,7 +41,7 @@ short=("${brief[@]}" --batch 8)
 check gpu_tests "$here/run" test gpu
 # CUPTI must have the process to itself from its beginning, and NVTX chooses its tool once.
 check_all traces "$here/run" test gpu \
-  '--gtest_filter=ActivityOnGpu.*:GpuCellTrace.*-ActivityOnGpu.RangesAreRecorded'
+  '--gtest_filter=ActivityOnGpu.*:GpuCellTimeline.*-ActivityOnGpu.RangesAreRecorded'
 check_all ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
 check ring_example "$here/bin/ring_example"
 # Two processes on one GPU: a resident kernel in the one must not keep the other from its launches, nor the reverse.

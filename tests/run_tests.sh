@@ -12,7 +12,7 @@ Builds the presets release and tsan and runs their tests: release's labels cpu, 
 a GPU; then cpu and redis under ThreadSanitizer. Ends by naming what was skipped and why, and with the line
 `N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something failed, 2 missing packages or bad arguments.
 
-Takes about 28 minutes on two cores in a fresh clone, a third of it for building.
+Takes about 40 minutes on two cores in a fresh clone, a fourth of it for building.
 
   --quick          without ThreadSanitizer
   CTEST ARGUMENTS  go to every ctest, for example: -R Histogram, -L cpu, --repeat until-fail:5
@@ -143,7 +143,7 @@ main() {
   done
   set -- "${rest[@]}"
   local started=$SECONDS
-  say 'building and testing take about 28 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
+  say 'building and testing take about 40 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
   feedrate_setup tests
   mkdir -p "$results"
   test_release "$@"

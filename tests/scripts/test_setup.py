@@ -357,8 +357,8 @@ def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
 
 
 def test_the_tests_say_how_long_they_take(clone):
-    assert "about 28 minutes on two cores" in clone.run(TESTS, "--help").stdout
-    assert "about 28 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
+    assert "about 40 minutes on two cores" in clone.run(TESTS, "--help").stdout
+    assert "about 40 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
 
 
 def test_what_a_failed_test_said_last_stands_near_the_end_of_the_log(clone):
