@@ -101,13 +101,10 @@ TEST_F(Capacity, DryRunSaysWhatIsSearchedAndHowLongThatTakes) {
 }
 
 TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
-  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome =
       place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p99:1ms", "--resolution", "1%", "--out", "out",
                   "--axis", "queue=host_polled", "--seconds-each", "1.5", "--seconds", "0.2"});
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_LT(took.count(), 10);
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
   ASSERT_EQ(answers().size(), 1u);
   const Json capacity = answers()[0].at("capacity");
@@ -115,6 +112,7 @@ TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
   EXPECT_NE(capacity.at("limit").get<std::string>().find("its time was over"), std::string::npos) << capacity;
   const std::size_t tried = capacity.at("probes").size();
   EXPECT_GT(tried, 0u);
+  EXPECT_LE(tried, 8u) << "each takes 0.2 s of 1.5 s";
   // Gone on with, it ends where it had ended: the time of what was measured counts again.
   const std::size_t rows = cells_of(place_ / "out" / "rows.jsonl").size();
   const Outcome again = place_.run({"capacity", "--resume", "out", "--device", "cpu"});

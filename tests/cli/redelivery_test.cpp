@@ -150,24 +150,30 @@ TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
     return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
         .count();
   };
-  const auto add = [&](std::uint64_t id, bool important) {
-    const auto score = now_us() - (important ? 1'000'000 : 0);
+  const auto add = [&](std::uint64_t id, auto score) {
     server_->command({"ZADD", "t:tasks", std::to_string(score), encode(id, std::vector<std::uint32_t>(1024, 1))});
   };
   const auto worker =
       start({"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "1"});
-  for (std::uint64_t id = 100; id < 200; ++id) add(id, true);
-  add(1, false);
-  std::uint64_t next = 1000;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto since = [&] { return Seconds(std::chrono::steady_clock::now() - begin).count(); };
-  while (results().count(1) == 0 && since() < 15) {
-    while (server_->integer({"ZCARD", "t:tasks"}) < 100) add(next++, true);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  EXPECT_GT(since(), 0.8) << "what was important went first";
-  EXPECT_LT(since(), 8) << "but not for ever";
+  for (std::uint64_t id = 100; id < 200; ++id) add(id, now_us() - 1'000'000);
+  const auto unimportant = now_us();
+  add(1, unimportant);
+  std::uint64_t next = 1000, first_behind = 0;  // from that on, what is important has waited a second less
+  EXPECT_TRUE(await(
+      [&] {
+        while (server_->integer({"ZCARD", "t:tasks"}) < 100) {
+          const auto score = now_us() - 1'000'000;
+          if (score > unimportant && first_behind == 0) first_behind = next;
+          add(next++, score);
+        }
+        return results().count(1) != 0;
+      },
+      Seconds(60)))
+      << "but not for ever";
+  ASSERT_NE(first_behind, 0u) << "what was important went first";
   EXPECT_GT(next, 1000u) << "it was never behind";
+  const auto found = results();
+  EXPECT_LE(std::distance(found.lower_bound(first_behind), found.end()), 3) << "what the worker had in hand";
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, RedeliveryTest, kAllQueues, kQueueNames);
