@@ -14,12 +14,12 @@ namespace {
 constexpr double kGrowth = 0.01;
 constexpr double kBatches = 8;
 
-struct Behind {
+struct BehindBecause {
   Cause cause;
   std::string evidence;
 };
 
-std::optional<Behind> why_behind(const Point& point, const PassResult& result) {
+std::optional<BehindBecause> why_behind(const Point& point, const PassResult& result) {
   const Backlog& backlog = result.backlog;
   const auto due = static_cast<double>(result.due);
   const double grown = backlog.end - backlog.begin;
@@ -32,7 +32,7 @@ std::optional<Behind> why_behind(const Point& point, const PassResult& result) {
   // Where the queue always had room, it was not the queue.
   const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
                    result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
-  return own ? Behind{Cause::generator, "generator: " + evidence} : Behind{Cause::backlog, evidence};
+  return own ? BehindBecause{Cause::generator, "generator: " + evidence} : BehindBecause{Cause::backlog, evidence};
 }
 
 /// A generator is late when its own lateness makes a tenth or more of what half of the messages take, or a quarter

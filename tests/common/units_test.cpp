@@ -7,7 +7,7 @@
 namespace feedrate {
 namespace {
 
-using Values = std::vector<std::string>;
+using Expanded = std::vector<std::string>;
 
 TEST(Units, CountsHaveSuffixes) {
   EXPECT_EQ(parse_count("--n", "0"), 0u);
@@ -20,11 +20,11 @@ TEST(Units, CountsHaveSuffixes) {
 }
 
 TEST(Units, ValuesAreListsRangesAndPowers) {
-  EXPECT_EQ(expand_values("--n", "a,b"), (Values{"a", "b"}));
-  EXPECT_EQ(expand_values("--n", "1..4"), (Values{"1", "2", "3", "4"}));
-  EXPECT_EQ(expand_values("--n", "0..10:5"), (Values{"0", "5", "10"}));
-  EXPECT_EQ(expand_values("--n", "pow2:6..10:2"), (Values{"64", "256", "1024"}));
-  EXPECT_EQ(expand_values("--n", "64,pow2:1..2,9"), (Values{"64", "2", "4", "9"}));
+  EXPECT_EQ(expand_values("--n", "a,b"), (Expanded{"a", "b"}));
+  EXPECT_EQ(expand_values("--n", "1..4"), (Expanded{"1", "2", "3", "4"}));
+  EXPECT_EQ(expand_values("--n", "0..10:5"), (Expanded{"0", "5", "10"}));
+  EXPECT_EQ(expand_values("--n", "pow2:6..10:2"), (Expanded{"64", "256", "1024"}));
+  EXPECT_EQ(expand_values("--n", "64,pow2:1..2,9"), (Expanded{"64", "2", "4", "9"}));
   for (const char* wrong : {"", "1,,2", "4..1", "1..4:0", "pow2:6", "pow2:1..99", "1..99999999"}) {
     EXPECT_THROW(expand_values("--n", wrong), BadInput) << wrong;
   }

@@ -3,9 +3,9 @@
 namespace feedrate::handoff {
 namespace {
 
-constexpr char kWay[] = "legacy";
+constexpr char kLegacy[] = "legacy";
 const WayRegistration registered("ipc_legacy",
-                                 ipc_entry<GpuIpc<kWay>>("a GPU's memory by a handle of its cudaMalloc block"));
+                                 ipc_entry<GpuIpc<kLegacy>>("a GPU's memory by a handle of its cudaMalloc block"));
 
 }  // namespace
 }  // namespace feedrate::handoff

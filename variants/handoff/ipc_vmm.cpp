@@ -3,9 +3,9 @@
 namespace feedrate::handoff {
 namespace {
 
-constexpr char kWay[] = "vmm";
+constexpr char kVmm[] = "vmm";
 const WayRegistration registered(
-    "ipc_vmm", ipc_entry<GpuIpc<kWay>>("a GPU's memory by virtual memory management, a descriptor for each tensor"));
+    "ipc_vmm", ipc_entry<GpuIpc<kVmm>>("a GPU's memory by virtual memory management, a descriptor for each tensor"));
 
 }  // namespace
 }  // namespace feedrate::handoff

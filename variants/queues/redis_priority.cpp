@@ -5,7 +5,7 @@
 namespace feedrate::redis_queue {
 namespace {
 
-constexpr std::string_view kPop = R"lua(
+constexpr std::string_view kPopByScore = R"lua(
 local found, elements = redis.call('ZPOPMIN', KEYS[1], ARGV[1]), {}
 for i = 1, #found, 2 do elements[#elements + 1] = found[i] end)lua";
 
@@ -76,7 +76,7 @@ struct PriorityDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kPop), redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPopByScore), redelivery_(redelivery) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive() || now_ns() < again_at_ns_) return 0;
       take_.append(connection, elements);

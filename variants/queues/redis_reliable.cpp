@@ -5,7 +5,7 @@
 namespace feedrate::redis_queue {
 namespace {
 
-constexpr std::string_view kPop = "local elements = redis.call('RPOP', KEYS[1], ARGV[1]) or {}";
+constexpr std::string_view kPopElements = "local elements = redis.call('RPOP', KEYS[1], ARGV[1]) or {}";
 
 /// Tasks and results as elements of Redis lists. A worker moves a batch of tasks into a list of its own in one step,
 /// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
@@ -17,7 +17,7 @@ struct ReliableDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kPop), moves_(connection, take_.keys()), redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPopElements), moves_(connection, take_.keys()), redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now

@@ -72,7 +72,7 @@ QueueEntry reluctant(ReluctantQueue::Manner manner) {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 const QueueRegistration freezing("test_freezing", reluctant({milliseconds(5000), milliseconds(100), microseconds(0)}));
-const QueueRegistration slow("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
+const QueueRegistration sluggish("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
 const QueueRegistration prompt("test_prompt", reluctant({}));
 
 /// An echo whose messages take long to make: the generator's fault, not the queue's.
