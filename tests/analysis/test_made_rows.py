@@ -1,4 +1,4 @@
-"""The blocks and figures of `transfers`, `overlap` and `handoff` from rows that `feedrate` itself makes on the CPU device."""
+"""The analysis reads what `feedrate` itself measures: blocks and figures of rows that it makes on the CPU device."""
 
 import json
 import os
@@ -6,9 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
-
-from analysis.__main__ import main
+from conftest import ROOT, main
 
 TRANSFERS = {
     "name": "transfers",
@@ -64,80 +62,23 @@ def executable() -> Path:
     pytest.skip("no build of feedrate")
 
 
-def swept(executable: Path, folder: Path, spec: dict) -> Path:
-    (folder / "short.json").write_text(json.dumps(spec))
-    words = [executable, "sweep", folder / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", folder / "rows"]
-    ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300)
+@pytest.mark.parametrize("spec, blocks", [
+    (TRANSFERS, {"transfers": ["these are not GPU results", "figures/transfers.png", "| 64 B | 16 | "],
+                 "batch_timeout": ["figures/batch_timeout.png", "| 2.00 k msg/s | 100 µs |"]}),
+    (OVERLAP, {"strategies": ["figures/overlap_strategies.png", "skipped: strategy pdl needs a GPU", "| ping_pong | "],
+               "best": ["| chain: most items per second<br>item 4 KiB"], "points": ["| ring | "]}),
+    (HANDOFF, {"cheapest": ["figures/handoff_by_size.png", "| first | 1 MiB | "], "ways": ["it shares a GPU's memory"],
+               "several": ["figures/handoff_several.png", "| way | 1 reader | 2 readers |"]}),
+], ids=lambda one: one.get("name"))  # fmt: skip
+def test_blocks_and_figures_of_measured_rows(executable, tmp_path, spec, blocks):
+    (tmp_path / "short.json").write_text(json.dumps(spec))
+    folder, figures, page = (str(tmp_path / name) for name in ("rows", "figures", "page.md"))
+    words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", folder]
+    ran = subprocess.run(list(map(str, words)), capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr[-2000:]
-    return folder / "rows"
-
-
-def block(folder: Path, name: str) -> str:
-    page = folder.parent / f"{name}.md"
-    page.write_text(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n")
-    assert main(["readme", str(folder), str(page), "--block", name, "--figures", str(folder.parent / "figures")]) == 0
-    return page.read_text()
-
-
-@pytest.fixture(scope="module")
-def transfers(executable, tmp_path_factory) -> Path:
-    folder = swept(executable, tmp_path_factory.mktemp("transfers"), TRANSFERS)
-    assert main(["figures", str(folder), "--out", str(folder.parent / "figures")]) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
-def overlap(executable, tmp_path_factory) -> Path:
-    folder = swept(executable, tmp_path_factory.mktemp("overlap"), OVERLAP)
-    assert main(["figures", str(folder), "--out", str(folder.parent / "figures")]) == 0
-    return folder
-
-
-def test_the_best_transfers(transfers):
-    text = block(transfers, "transfers")
-    assert "these are not GPU results" in text and "figures/transfers.png" in text
-    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| 64 B |")]
-    assert [line[1] for line in lines] == ["1", "16"]
-    for line in lines:
-        best, after = line[2].split("<br>")[0], line[5].split("<br>")[0]
-        assert {best, after} == {"gather", "pinned"} and "window" in line[2] and line[8] == "pinned"
-
-
-def test_batches_held_back(transfers):
-    text = block(transfers, "batch_timeout")
-    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| 64 B |")]
-    assert [line[3] for line in lines] == ["0", "100 µs"] * 2 and {line[2] for line in lines} == {"2.00 k msg/s"}
-    assert "figures/batch_timeout.png" in text
-
-
-def test_strategies(overlap):
-    text = block(overlap, "strategies")
-    names = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
-    assert names == ["strategy", "serial", "ping_pong", "ring", "graph", "pdl"]
-    assert "skipped: strategy pdl needs a GPU" in text and "decode " in text
-    assert "figures/overlap_strategies.png" in text
-    best = block(overlap, "best")
-    assert "| chain: most items per second<br>item 4 KiB" in best
-    assert "| ring | " in block(overlap, "points")
-
-
-@pytest.fixture(scope="module")
-def handoff(executable, tmp_path_factory) -> Path:
-    folder = swept(executable, tmp_path_factory.mktemp("handoff"), HANDOFF)
-    assert main(["figures", str(folder), "--out", str(folder.parent / "figures")]) == 0
-    return folder
-
-
-def test_the_cheapest_hand_off(handoff):
-    text = block(handoff, "cheapest")
-    assert "these are not GPU results" in text and "figures/handoff_by_size.png" in text
-    lines = [line.split(" | ") for line in text.splitlines() if line.startswith(("| cached |", "| first |"))]
-    assert [line[1] for line in lines] == ["4 KiB", "1 MiB"] * 2
-    for line in lines:
-        assert {line[2].split("<br>")[0], line[5].split("<br>")[0]} == {"ipc_memfd", "shm_copy"}
-
-
-def test_what_a_hand_off_costs(handoff):
-    text = block(handoff, "ways")
-    assert "| shm_copy | " in text and "| ipc_memfd | " in text and "it shares a GPU's memory" in text
-    assert "figures/handoff_several.png" in block(handoff, "several")
+    assert main(["figures", folder, "--out", figures]) == 0
+    for name, said in blocks.items():
+        Path(page).write_text(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n")
+        assert main(["readme", folder, page, "--block", name, "--figures", figures]) == 0
+        text = Path(page).read_text()
+        assert all(part in text for part in said), text

@@ -1,0 +1,634 @@
+"""What the analysis says of `feeding`: who is best and how sure that is, what to use under a bound, open loads, capacities,
+transfers, batches that are held back, prices of guarantees, the ring's axes, and whether a search found what a sweep did.
+Committed rows are recomputed in test_blocks.py; here are the cases that they do not hold."""
+
+import numpy as np
+import pytest
+import rows
+from conftest import committed, dictionaries, lines, main, report
+from rows import limited, repeated
+
+from analysis import answer, catalogue, conduct, stability, stats
+from analysis.document import Table
+from analysis.feeding import advice, capacity, costs, open_load, prices, questions, tails, timeouts, transfers
+from analysis.feeding.choose import knee, lone
+from analysis.feeding.ranks import MEASURES, disagreements, ranks_text
+from analysis.feeding.ring import axes, pair
+from analysis.feeding.ring import points as ring
+from analysis.feeding.ring.block import ring_text
+from analysis.load import load
+
+pytestmark = pytest.mark.usefixtures("figureless")
+
+SMALL, LARGE, LONE = "small messages", "large messages", "lone messages"
+
+
+def disturbed(some: list[dict]) -> list[dict]:
+    return [rows.spoilt(row, "disturbed") for row in some]
+
+
+def points_of(queue: str = "gpu_ring", *rates: float, **more) -> list[dict]:
+    return repeated(queue, tuple(rates), **more)
+
+
+# --- the answer
+
+
+@pytest.fixture
+def answers(read):
+    """The lines of the answer, by their question."""
+
+    def found(*some, **options) -> dict[str, dict]:
+        results = read(*some, **options).closed
+        table = answer.table(results, questions.questions(results))
+        return {" ".join(line["for"].split()[:2]): line for line in dictionaries(table)}
+
+    return found
+
+
+NEXT = points_of("host_polled", 1e6, 1e6)
+
+
+def test_fastest_stands_with_its_interval_beside_the_next(answers):
+    line = answers(points_of("gpu_ring", 9.9e6, 10e6, 10.1e6), points_of("host_polled", 4.9e6, 5e6, 5.1e6))[SMALL]
+    assert line["for"] == "small messages (64 B): most verified messages"
+    assert line["best"].startswith("gpu_ring") and line["runner-up"].startswith("host_polled + pinned")
+    # Two points moderate nothing: Student's t of 2 degrees of freedom, and the median of three instead of their mean.
+    reach = 4.302652729911275 * np.log([9.9, 10, 10.1]).std(ddof=1) * np.sqrt(1.346 / 3)
+    assert line["figure"] == f"10.0 M msg/s ({10 * np.exp(-reach):.2f}–{10 * np.exp(reach):.1f})"
+    assert line["ratio"] == "2.00"
+
+
+@pytest.mark.parametrize("some, column, said", [
+    ([*points_of("gpu_ring", 1e6, 1e6, window=8), *points_of("gpu_ring", 3e6, 3e6, window=512)], "best", "gpu_ring\nwindow 512"),
+    (points_of("gpu_ring", 1.5e6, 1.5e6, 4e6), "figure", "1.50 M msg/s ("),  # the median
+    (points_of("gpu_ring", 1e6, 1.2e6), "ratio", "1.10\nno clear difference"),  # the intervals overlap
+    (points_of("gpu_ring", 9e6), "ratio", "9.00\nno clear difference"),  # one repetition has no interval
+    (points_of("gpu_ring", 9e6), "figure", "9.00 M msg/s\none repetition"),
+    (points_of("null", 99e6, 99e6), "best", "host_polled"),  # it delivers nothing
+    (limited(points_of("gpu_ring", 9e6, 9e6)), "figure", "at least 9.00"),
+    (limited(points_of("gpu_ring", 9e6, 9e6)), "ratio", "9.00"),
+    (limited(points_of("gpu_ring", 0.9e6, 0.9e6)), "ratio", "1.11\nno clear difference"),  # the next may be faster
+    (disturbed(points_of("gpu_ring", 9e6, 9e6)), "figure", "9.00 M msg/s ¶"),  # it has no other rows
+    ([*disturbed(points_of("gpu_ring", 9e6)), *repeated("gpu_ring", (2e6, 2e6))[:1]], "figure", "2.00 M msg/s"),
+    (points_of("gpu_ring", 2e6, 12e6), "figure", "7.00 M msg/s ("),
+    (points_of("gpu_ring", 9e6, 9e6, device="cpu"), "best", "host_polled"),  # no match for a GPU
+])  # fmt: skip
+def test_answer(answers, some, column, said):
+    some = [row | {"id": f"{place:016}"} for place, row in enumerate(some)]  # repetitions of one point, whatever they are
+    line = answers(some, NEXT)[SMALL]
+    assert line[column].startswith(said), line
+    assert ("unstable: 6 times between" in line["figure"]) == (said == "7.00 M msg/s (")
+
+
+def test_large_messages_are_of_the_largest_payload_that_all_have_and_lone_ones_of_one_in_flight(answers):
+    some = [points_of("gpu_ring", 1e6, 1e6, payload_bytes=size) for size in (64, 4096)]
+    some += [points_of("host_polled", 2e6, 2e6, payload_bytes=size) for size in (64, 4096, 1 << 20)]
+    some += [points_of("null", 9e6, 9e6)]  # it does not work, so what it lacks does not matter
+    some += [points_of("gpu_ring", 1e5, 1e5, p50=25_600.0, window=1), points_of("host_polled", 1e5, 1e5, p50=51_200.0, window=1)]
+    some += [points_of("host_polled", 1e5, 1e5, p50=6.0, window=1, producers=2)]  # not alone
+    found = answers(*some)
+    assert found[LARGE]["for"].startswith("large messages (4 KiB)") and found[LARGE]["figure"].startswith("8.19 GB/s")
+    assert found[LONE]["best"].startswith("gpu_ring") and found[LONE]["ratio"] == "2.00"
+    assert found[LONE]["figure"] == "25.6 µs (25.5–25.7)"  # no finer than its bucket
+
+
+def test_nothing_that_counts_is_no_answer(read):
+    assert questions.blocks(read(rows.not_ok(rows.params(), "failed", "the device fell off the bus"))) == []
+
+
+def test_knee_prefers_the_shallower_window_of_equal_throughput(read):
+    measured = stats.points(read(repeated(rates=(0.97e6,), p99=5e4, window=64), repeated(rates=(1e6,), p99=5e6, window=4096)))
+    assert knee(measured)["window"].tolist() == [64]
+    assert stats.best(measured, "variant", "messages_per_second")["window"].tolist() == [4096]
+    assert lone(measured).empty
+
+
+# --- unstable points
+
+
+RATE, P50, P99 = "messages_per_second", "latency_ns.p50", "latency_ns.p99"
+
+
+@pytest.mark.parametrize("some, unstable", [
+    ({"rates": (1e6, 1.49e6)}, []), ({"rates": (1.5e6, 1e6, 1.2e6)}, ["throughput"]),
+    ({"p50": (1e4, 1.49e4)}, []), ({"p50": (1e4, 1.5e4)}, ["p50"]), ({"p99": (2e4, 5.9e4)}, []),
+    ({"p99": (2e4, 6e4)}, ["p99"]), ({"rates": (1e6, 6e6), "p50": (1e4, 9e4), "p99": (1e4, 63e4)}, ["throughput", "p50", "p99"]),
+    ({"rates": (1e6,)}, []),
+])  # fmt: skip
+def test_point_is_unstable_from_the_catalogues_factors_on(read, some, unstable):
+    (point,) = stats.points(read(repeated(**some))).to_dict("records")
+    assert point["unstable"] == unstable
+    rates = some.get("rates", (1e6,))
+    assert len(rates) == 1 or point["spread"]["throughput"] == pytest.approx(max(rates) / min(rates))
+
+
+def test_last_row_of_one_run_judges_its_point_and_no_row_judges_two_runs(read, folder):
+    some = repeated(rates=(1e6, 9e6))
+    some[-1]["stop"] = {"reason": "repetitions", "repetitions": 2, "spread": {RATE: 1.0, P50: 1.6}, "unstable": [P50]}
+    (point,) = stats.points(read(some)).to_dict("records")
+    assert point["unstable"] == ["p50"] and point["spread"]["p50"] == 1.6
+    steady = repeated(rates=(6e6, 6e6))
+    steady[-1]["stop"] = {"reason": "repetitions", "repetitions": 2, "spread": {}, "unstable": []}
+    (point,) = stats.points(load([folder(some, name="a"), folder(steady, name="b")])).to_dict("records")
+    assert point["unstable"] == ["throughput"] and point["repetitions"] == 4
+    rule = "throughput or p50 differ by 1.5 times or more between repetitions, or p99 by 3 times or more"
+    assert stability.rule(catalogue.merged([rows.CATALOGUE]).experiment("feeding")) == rule
+
+
+# --- which to use, what it costs, how the measurement went
+
+
+@pytest.fixture
+def advised(read):
+    """The lines of "Which should I use?", by their bound."""
+
+    def found(*some, **options) -> dict[str, dict]:
+        blocks = advice.blocks(read(*some, **options))
+        return {line["bound"]: line for one in blocks if isinstance(one, Table) for line in dictionaries(one)}
+
+    return found
+
+
+def open_cell(queue: str, rate: int, p99: float, **changes) -> dict:
+    return rows.load_cell(rows.load_params(queue, rate, **changes), samples=50, p99=p99)
+
+
+RING, POLLED = rows.load_params("gpu_ring"), rows.load_params("host_polled")
+
+
+def test_highest_capacity_wins_and_the_runner_up_is_another_queue(advised, tmp_path):
+    probe = rows.load_cell(RING | {"rate": 5000})
+    won, second = rows.capacity(RING, 5000, 6000, probes=[probe]), rows.capacity(POLLED, 4000, 4500)
+    other = rows.capacity(POLLED | {"transfer": "mapped"}, 3000, 3500)
+    line = advised(probe, won, second, other)["p99 ≤ 1 ms"]
+    assert line["use"].startswith("gpu_ring") and line["its rate"] == "5.00 to 6.00 k msg/s"
+    assert (line["host threads"], line["cores used"], line["SMs"], line["GPU power"]) == ("2", "1.20", "16", "231 W")
+    assert line["delivery"] == "exactly once in process" and line["runner-up"] == "host_polled + pinned\n4.00 to 4.50 k msg/s"
+    assert str(line["evidence"]) == "1" and line["evidence"].evidence == f"{won['id']}\n{tmp_path / 'some'}"
+    near = advised(probe, won, rows.capacity(POLLED, 4800, 5500), name="near")["p99 ≤ 1 ms"]
+    assert near["runner-up"].endswith("not told apart: their intervals overlap")
+    best = [rows.capacity(POLLED | {"transfer": name}, low, low + 50) for name, low in (("pinned", 8000), ("mapped", 7900))]
+    line = advised(probe, won, best, name="two")["p99 ≤ 1 ms"]
+    assert line["use"].startswith("host_polled + pinned") and line["runner-up"].startswith("gpu_ring")
+    none = advised(probe, rows.capacity(RING, 0, 10, "p99:5us"), name="none")
+    assert list(none) == ["p99 ≤ 5 µs"] and none["p99 ≤ 5 µs"]["use"] == "none of those measured"
+
+
+def test_without_searches_the_highest_rate_sustained_within_the_bound_wins(advised):
+    some = [open_cell("gpu_ring", 1000, 15e3), open_cell("gpu_ring", 2000, 90e3), open_cell("host_polled", 4000, 90e3),
+            rows.backlog(open_cell("host_polled", 8000, 10e3)), open_cell("null", 9000, 1e3),
+            open_cell("gpu_ring", 9000, 1e3, device="cpu")]  # fmt: skip
+    found = advised(some)
+    assert list(found) == ["p99 ≤ 20 µs", "p99 ≤ 100 µs", "p99 ≤ 1 ms"]
+    assert found["p99 ≤ 20 µs"]["use"] == "gpu_ring" and found["p99 ≤ 20 µs"]["runner-up"] == "none of those measured"
+    line = found["p99 ≤ 100 µs"]
+    assert line["use"].startswith("host_polled + pinned") and line["its rate"] == "4.00 k msg/s\np99 90.0 µs"
+    assert line["runner-up"].startswith("gpu_ring\n2.00 k msg/s") and line["evidence"].evidence.startswith(some[2]["id"])
+    line = advised(open_cell("gpu_ring", 1000, 5e6), name="slow")["p99 ≤ 1 ms"]
+    assert line["use"] == "none of those measured" and set(list(line.values())[3:]) == {"—"}
+
+
+def test_closed_loads_advise_if_there_are_no_others(read):
+    blocks = advice.blocks(read(repeated("gpu_ring", (8e6,), p99=500e3), repeated("host_polled", (5e6,), p99=50e3)))
+    found = {line["bound"]: line["use"].partition("\n")[0] for line in dictionaries(blocks[1])}
+    assert list(found.values()) == ["none of those measured", "host_polled + pinned", "gpu_ring"]
+    assert "closed loads" in blocks[-1].text
+
+
+def test_cost_is_that_of_the_peak_with_watts_if_there_are_any(read):
+    some = [rows.cell(rows.params(queue, window=window), machine=rows.machine())
+            for queue, window in (("host_polled", 1), ("host_polled", 256), ("redis_list", 256))]  # fmt: skip
+    some[1]["machine"]["gpu"]["power_w"], some[1]["machine"]["host"]["own_cores"] = 410.0, 3.5
+    del some[2]["machine"]["gpu"]
+    results = read(some)
+    (table,) = [block for block in costs.blocks(results, stats.points(results.closed)) if isinstance(block, Table)]
+    assert [(line["cores used"], line["GPU power"]) for line in dictionaries(table)] == [("3.50", "410 W"), ("1.20", "—")]
+    results = read(rows.cell(rows.params()), name="none")
+    assert costs.blocks(results, stats.points(results.closed)) == []
+
+
+@pytest.mark.parametrize("stops, said", [
+    ([{}], ""), ([{"reason": "repetitions", "repetitions": 3, "disturbed": 0}], ""),
+    ([{"reason": "disturbed", "repetitions": 1, "disturbed": 4}], "1 point(s) were given up"),
+    ([{"reason": reason, "repetitions": 5} for reason in ("precise", "precise", "time limit", "repetitions")],
+     "2 of 3 points met it, 1 ended at the time limit."),
+])  # fmt: skip
+def test_conduct_counts_points_by_why_they_ended(read, stops, said):
+    some = [rows.cell(rows.params(window=window)) | ({"stop": stop} if stop else {}) for window, stop in enumerate(stops, 1)]
+    text = " ".join(block.text for block in conduct.blocks(read(some)))
+    assert said in text and bool(text) == bool(said)
+
+
+def test_conduct_counts_disturbed_repetitions(read):
+    kept = rows.cell(rows.params(), 1, machine=rows.machine() | {"disturbances": ["2 other cores were busy"]})
+    text = " ".join(block.text for block in conduct.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
+    assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed and are counted" in text
+
+
+# --- open loads
+
+
+def saturation(results) -> list[list[str]]:
+    return open_load.saturation(open_load.curves(open_load.points(results))).rows
+
+
+def test_point_of_an_open_load_is_sustained_if_every_repetition_kept_up(read):
+    some = [rows.load_cell(POLLED, n, p99=p99) for n, p99 in enumerate((5e4, 1e4, 9e6))]
+    (point,) = open_load.points(read(some)).to_dict("records")
+    assert (point["p99"], point["p99_least"], point["p99_greatest"], point["repetitions"]) == (5e4, 1e4, 9e6, 3)
+    assert point["state"] == open_load.SUSTAINED and point["kept"] and point["unstable"] == ["p99"]
+    some[1] = rows.backlog(some[1])
+    results = read(some, name="one")
+    (point,) = open_load.points(results).to_dict("records")
+    assert point["state"] == open_load.UNSUSTAINABLE and point["reason"] == "the backlog grew" and not point["kept"]
+    assert saturation(results)[0][7] == "in 1 of 3 repetitions: the backlog grew"
+    assert saturation(read([rows.backlog(row, "it grew") for row in some], name="all"))[0][7] == "it grew"
+
+
+def test_late_repetition_is_in_the_median_and_in_the_range(read):
+    some = [rows.load_cell(POLLED, 0, p99=28e3), rows.load_cell(POLLED, 1, p99=29e3), rows.late(POLLED, 2, p99=56e3)]
+    for row in some:
+        p99 = row["figures"]["latency_ns"]["p99"]
+        row["details"]["load"]["without_own_lag_ns"] = {"p50": 10e3, "p99": min(p99, 30e3)}
+    results = read(some)
+    (point,) = open_load.points(results).to_dict("records")
+    assert (point["p99"], point["state"], point["generator"]) == (29e3, open_load.SUSTAINED, 1)
+    said = saturation(results)[0][4]
+    assert said.startswith("29.0 µs (") and " †\n28.0 µs to 56.0 µs\n" in said
+    assert said.endswith("without the generator's lag 29.0 µs, 28.0 µs to 30.0 µs")
+    assert open_load.points(read(rows.late(POLLED), name="late"))["kept"].item()
+
+
+def test_rates_are_kept_up_to_the_first_that_was_not_sustained(read):
+    some = [rows.load_cell(POLLED | {"rate": rate}) for rate in (1000, 2000, 4000)]
+    some[1] = rows.backlog(some[1])
+    found = open_load.points(read(some)).sort_values("rate")
+    assert list(found["kept"]) == [True, False, False] and found["state"].iloc[2] == open_load.SUSTAINED
+
+
+def test_curves_join_near_rates_and_take_the_setting_that_sustains_most(read):
+    near = read([rows.load_cell(POLLED | {"rate": rate}) for rate in (1000, 1040, 1049, 1060, 2000)])
+    assert sorted(open_load.points(near)["repetitions"]) == [1, 1, 3]  # within five percent
+    good, bad = ([POLLED | {"rate": rate, "window": window} for rate in (1000, 2000)] for window in (256, 1))
+    some = [*map(rows.load_cell, good), rows.load_cell(bad[0]), rows.backlog(rows.load_cell(bad[1]))]
+    found = open_load.points(read(some, name="settings"))
+    assert set(found["window"]) == {1, 256} and set(open_load.curves(found)["window"]) == {256}
+    kinds = [POLLED, POLLED | {"payload_bytes": 4096}, POLLED | {"arrivals": "bursts", "burst_us": 100}]
+    tasks = open_load.points(read(list(map(rows.load_cell, kinds)), name="kinds"))["task"]
+    assert list(tasks) == ["64 B", "4 KiB", "64 B, bursts of 100 µs"]
+
+
+def test_saturation_names_the_last_rate_sustained_and_what_came_back_beyond(read):
+    results = read(rows.load_sweep(2))
+    by_queue = {row[1].split()[0]: row for row in saturation(results)}
+    redis, own = by_queue["redis_list"], by_queue["gpu_ring"]
+    assert (redis[2], redis[5], redis[6], redis[7]) == (
+        "100 k msg/s", "1.00 M msg/s", "400 k msg/s", "the backlog grew by 600000 msg/s",
+    )  # fmt: skip
+    assert own[2] == "10.0 M msg/s" and own[5] == "—"  # it kept up with all rates
+    chosen = open_load.comparable(open_load.curves(open_load.points(results)))
+    assert chosen["rate"].median() == pytest.approx(100_000, rel=0.01) and len(chosen) == 3  # the most that all sustain
+    assert tails.table(results, open_load.curves(open_load.points(results))) is None  # without null there is no driver's tail
+
+
+def test_open_loads_are_in_no_figure_of_closed_ones(folder, read):
+    fast = open_cell("gpu_ring", 1000, 1.0, window=1)
+    fast["figures"] |= {"messages_per_second": 9e12, "latency_ns": fast["figures"]["latency_ns"] | {"p50": 1.0}}
+    closed = [rows.cell(rows.params("gpu_ring", window=window)) for window in (1, 256)]
+    text = report(folder(closed, fast))
+    answered, rest = text.split("## Which should I use?")  # which is made of open loads if there are any
+    headline = rest.partition("## Headline")[2].partition("##")[0]
+    assert headline and not any(said in part for said in ("9.00 T msg/s", "1.00 ns") for part in (answered, headline))
+    assert "Capacity under" not in report(folder(closed, name="closed")) and len(ring.read(read(closed, fast))) == 2
+
+
+def test_tail_stands_beside_those_of_the_driver_and_the_gpu_of_its_machine(read):
+    def some(rate: int, where: dict) -> list[dict]:
+        return [
+            rows.load_cell(RING | {"rate": 1_000_000}, where=where), rows.late(rows.load_params("null", rate), where=where),
+            rows.floor("round_ns", 5_900.0, where=where), rows.floor("round_p99_ns", 7_200.0, where=where),
+        ]  # fmt: skip
+
+    def table(results):
+        return tails.table(results, open_load.curves(open_load.points(results))).rows
+
+    here, there = some(1_000_000, rows.environment()), some(980_000, rows.environment(cores=64))
+    higher = rows.load_cell(RING | {"rate": 10_000_000})  # null was not measured there
+    own, null, bare = table(read(higher, here))
+    assert own[1] == null[1] == "1.00 M msg/s" and own[2].startswith("gpu_ring") and null[2].startswith("null")
+    assert bare[3:5] == ["5.90 µs", "7.20 µs"]
+    both = [row | {"id": f"{place:016x}"} for place, row in enumerate([*here, *there])]  # the same points on two machines
+    found = table(read(both, name="both"))
+    assert [line[1] for line in found[:4]] == ["1.00 M msg/s"] * 3 + ["980 k msg/s"]
+    assert [line[2].split("\n")[0][-2:] for line in found] == ["@A", "@A", "@B", "@B", "@A", "@B"]
+
+
+# --- searches for a capacity
+
+
+@pytest.fixture
+def searched(read):
+    """What the searches of some intervals found, with the one row that a folder needs."""
+
+    def found(*searches):
+        each = [rows.capacity(RING, low, high, repetition=n) for n, (low, high) in enumerate(searches)]
+        return read(rows.load_cell(RING), each)
+
+    return found
+
+
+@pytest.mark.parametrize("intervals, overlap", [
+    ([(1000, 1200)], "—"), ([(1000, 1200), (1100, 1300)], "yes"), ([(1000, 1200), (1200, 1300)], "no"),
+    ([(1000, 0), (1200, 1300)], "yes"),  # the first has no upper end
+    ([(0, 900), (1000, 1200), (900, 1100)], "no"),
+])  # fmt: skip
+def test_searches_that_overlap_are_said_to(searched, intervals, overlap):
+    (row,) = capacity.table(capacity.answers(searched(*intervals))).rows
+    assert row[4] == overlap
+
+
+@pytest.mark.parametrize("low, high, said", [
+    (1_000_000, 1_200_000, "1.00 to 1.20 M msg/s"), (900_000, 1_200_000, "900 k msg/s to 1.20 M msg/s"),
+    (900, float("inf"), "at least 900 msg/s"), (0, 900, "less than 900 msg/s"),
+])  # fmt: skip
+def test_interval_of_a_capacity_in_words(low, high, said):
+    assert capacity.interval(low, high) == said
+
+
+@pytest.mark.parametrize("lows, median", [([300, 100, 200], 200), ([400, 100, 300, 200], 200), ([7], 7)])
+def test_search_with_the_median_capacity_stands_for_all(searched, lows, median):
+    results = searched(*((low, 2 * low) for low in lows))
+    (found,) = capacity.answers(results).to_dict("records")
+    (row,) = results.capacities[results.capacities["id"] == found["id"]].to_dict("records")
+    assert found["low"] == median == row["low"] and found["high"] == 2 * median
+    assert capacity.evidence(capacity.answers(results), results.cells) is None  # they tell no rates
+
+
+def test_capacity_costs_the_median_of_the_tries_at_its_highest_sustained_rate(read):
+    probes = [rows.load_cell(RING | {"rate": 2000}, n) for n in range(4)] + [rows.load_cell(RING | {"rate": 4000})]
+    probes[3:] = [rows.spoilt(probes[3], "disturbed"), rows.backlog(probes[4])]
+    for row, watts in zip(probes, (139.0, 136.0, 132.0, 500.0, 600.0)):
+        row["machine"]["gpu"]["power_w"] = watts
+    results = read(probes, rows.capacity(RING, 2000, 4000, probes=probes))
+    spent = capacity.spent(capacity.answers(results).iloc[0], results.cells)
+    assert spent["power_w"] == 136.0 and spent["delivery"] == "exactly once in process"
+
+
+def test_ends_of_an_interval_stand_with_the_tries_they_rest_on(read, folder):
+    """Two tries made the upper end; afterwards the bound was kept there, and at a higher rate, too."""
+
+    def tries(rate, count, p99=1e5, without=None):
+        found = [rows.load_cell(RING | {"rate": rate}, n, p99=p99) for n in range(count)]
+        for row in found:
+            row["details"]["load"]["without_own_lag_ns"] = {"p50": 1e4, "p99": without or p99}
+        return found
+
+    high = tries(2000, 4, 1.2e6, 0.9e6)
+    high[0]["flags"], high[3] = ["late_generator", "unsteady"], rows.spoilt(high[3], "disturbed")
+    probes = [*tries(1000, 3), *high, *tries(3000, 1), *tries(4000, 1, 2e6)]
+    told = [(500, 0, 1, 1, "open"), (1000, 0, 3, 3, "sustained"), (2000, 0, 2, 0, "not sustained"), (2000, 1, 1, 1, "open"),
+            (3000, 1, 1, 1, "open"), (4000, 1, 1, 0, "open")]  # fmt: skip
+    rates = [dict(zip(("rate", "part", "tries", "kept", "verdict"), one)) for one in told]
+    failed = rows.spoilt(rows.capacity(rows.load_params("redis_list"), 1, 2, "p999:50us"), "error", "Redis: OOM", "failed")
+    del failed["capacity"], failed["cost"]
+    some = [*probes, rows.capacity(RING, 1000, 2000, probes=probes, rates=rates), failed]
+    results = read(some)
+    found = capacity.answers(results)
+    assert [row[3:] for row in capacity.evidence(capacity.best_settings(found), results.cells).rows] == [
+        ["1.00 k msg/s", "3 of 3: sustained", "3 of 3", "0", "0", "0"],
+        ["2.00 k msg/s", "0 of 2: not sustained\nagain 1 of 1: open", "3 of 3", "1", "1", "1"],
+        ["3.00 k msg/s", "again 1 of 1: open", "1 of 1", "0", "0", "0"],
+    ]
+    assert "1 of 9 tries were disturbed and count neither way: gpu_ring 1 of 9." in capacity.evidence_note(found, results.cells)
+    text = report(folder(some))
+    assert "again 1 of 1: open" in text and "| 64 B | p99.9 ≤ 50 µs | none of those measured |" in text
+    assert "| 64 B | p99.9 ≤ 50 µs | redis_list + pinned | — | — | failed: Redis: OOM |" in text
+
+
+@pytest.mark.parametrize("command", [
+    "compare DIR DIR --out OUT", "aa DIR DIR", "export DIR --format google-benchmark --out OUT/one.json",
+    "export DIR --format hdr --out OUT", "figures DIR --out OUT", "report DIR --out OUT",
+])  # fmt: skip
+def test_no_command_stumbles_over_a_search_among_open_loads(folder, tmp_path, command):
+    some = [rows.load_cell(RING, n) for n in range(2)]
+    directory = folder(some, rows.capacity(RING, 10_000, 11_000, probes=some[:1]))
+    (tmp_path / "out").mkdir()
+    assert main(command.replace("DIR", str(directory)).replace("OUT", str(tmp_path / "out")).split()) == 0
+
+
+# --- the best transfer, batches that are held back, prices of guarantees
+
+
+FAST, SLOW, NEAR = (10e6, 10.1e6, 9.9e6), (5e6, 5.1e6, 4.9e6), (9.8e6, 10e6, 10.2e6)
+
+
+@pytest.fixture
+def best_transfers(read):
+    def found(*groups) -> list[dict]:
+        results = read(*groups)
+        places = transfers.places(results)
+        return dictionaries(transfers.table(results, places)) if places else []
+
+    return found
+
+
+def test_best_transfer_stands_beside_the_next_and_auto_never_wins(best_transfers):
+    auto = rows.winner("auto", (12e6, 12e6, 12e6), chosen="gather", producers=4)
+    other = [rows.transfer("mapped", 20e6, n, window=1) for n in range(2)]  # no search found it, so it does not compete
+    (line,) = best_transfers(rows.winner("gather", FAST, producers=4), rows.winner("pinned", SLOW), auto, other)
+    assert (line["payload"], line["batch"], line["auto chose"]) == ("64 B", "1", "gather")
+    assert line["best transfer"].startswith("gather\n") and "producers 4" in line["best transfer"]
+    assert line["runner-up"].startswith("pinned\n")
+    assert line["its messages"].startswith("5.00 M msg/s (") and line["bytes"].startswith("640 MB/s (")
+    ratio, _, interval = line["ratio"].partition(" ")
+    low, _, high = interval.strip("()").partition("–")
+    assert ratio == "2.00" and 1 < float(low) < 2 < float(high) and line["auto / best"].startswith("1.20 (")
+
+
+@pytest.mark.parametrize("first, second, column, begins, ends", [
+    (rows.winner("gather", FAST), rows.winner("pinned", NEAR), "ratio", "1.00", "\nunclear"),
+    (rows.winner("gather", FAST[:1]), rows.winner("pinned", SLOW), "ratio", "2.00", "\nunclear"),
+    (limited(rows.winner("gather", FAST)), rows.winner("pinned", SLOW), "ratio", "at least 2.00", ""),
+    (rows.winner("gather", FAST), limited(rows.winner("pinned", SLOW)), "ratio", "at most 2.00", "\nunclear"),
+    (limited(rows.winner("gather", FAST)), limited(rows.winner("pinned", SLOW)), "ratio", "—", "\nunclear"),
+    (rows.winner("gather", (10e6, 40e6)), rows.winner("pinned", SLOW), "messages", "25.0", "unstable: 4 times between repetitions"),
+    (rows.winner("gather", FAST), rows.winner("pinned", SLOW), "auto chose", "—", ""),
+])  # fmt: skip
+def test_ratio_of_transfers_is_only_as_sure_as_its_rows(best_transfers, first, second, column, begins, ends):
+    (line,) = best_transfers(first, second)
+    assert line[column].startswith(begins) and line[column].endswith(ends)
+
+
+def test_place_is_a_batch_that_was_given_and_not_searched_for(best_transfers):
+    both = [rows.winner(name, rates, batch=16) for name, rates in (("gather", FAST), ("pinned", SLOW))]
+    searched = [rows.attempt(rows.transfer(name, 1, batch=batch), 5) for name in ("gather", "pinned") for batch in (64, 256)]
+    assert best_transfers(*both, searched) == []
+    # No batch holds more than may be outstanding, so a try with a small window has a smaller batch than was given.
+    cut = [rows.attempt(rows.transfer(name, 1, batch=8, window=8), 5) for name in ("gather", "pinned")]
+    assert len(best_transfers(*both, cut)) == 1
+    failed = [row if "search" in row else rows.spoilt(row, "error", "it broke off", "failed")
+              for row in rows.winner("gather", FAST, batch=32)]  # fmt: skip
+    found = best_transfers(*both, rows.winner("pinned", SLOW, batch=32), failed)
+    assert [line["best transfer"].split("\n")[0] for line in found] == ["gather", "pinned"]
+    assert found[1]["runner-up"] == "nothing else was measured"
+    assert best_transfers(rows.winner("gather", FAST)) == []
+
+
+def test_held_back_batches_make_a_line_for_each_queue_and_rate(read):
+    some = [rows.held_back(queue, timeout, rate, n) for queue in ("gpu_ring", "host_polled") for timeout in (0, 20, 100)
+            for rate in (100_000, 10_000_000) for n in range(2)]  # fmt: skip
+    for row in some:  # more was due in one repetition than in the other: they are one point all the same
+        row["details"]["load"]["due_per_second"] *= 1 + 0.2 * row["repetition"]
+    some[-1]["figures"]["messages_per_second"] *= 3
+    results = read(some, [rows.held_back("gpu_ring", timeout, 100_000, window=64) for timeout in (0, 20)])
+    found = timeouts.in_order(timeouts.lines(results))
+    told = [(line["variant"].iloc[0], line["rate"].iloc[0], list(line[timeouts.AXIS])) for line in found]
+    assert told == [(name, rate, [0, 20, 100]) for name in ("gpu_ring", "host_polled + pinned") for rate in (1e5, 1e7)]
+    assert set(timeouts.lines(results)["window"]) == {8192}  # the setting of most values
+    table = dictionaries(timeouts.table(results, timeouts.lines(results)))
+    first, last = table[0], table[-1]
+    assert (first["due"], first["held back for"], first["sustained"]) == ("100 k msg/s", "0", "yes")
+    assert (last["due"], last["held back for"], last["sustained"]) == ("10.0 M msg/s", "100 µs", "no")
+    assert "unstable: 3 times between repetitions" in last["came back"]
+    assert timeouts.lines(read(rows.held_back("gpu_ring", 20), rows.held_back("host_polled", 0), name="one")).empty
+
+
+def priced(queue: str, rates, once: int = 0, **more) -> list[dict]:
+    found = repeated(queue, rates, **{"pack": 64, "once_seconds": once} | more)
+    return [row | {"id": f"{queue[-8:]:>08}{once:04}{place:02}{more.get('window', 9):02}"} for place, row in enumerate(found)]
+
+
+def reliable(rates, **more) -> list[dict]:
+    some = priced("redis_stream", rates, **more)
+    return [row | {"params": row["params"] | {"queue": "redis_reliable"}, "id": f"a{row['id'][1:]}"} for row in some]
+
+
+def test_price_of_a_guarantee_is_a_share_of_redis_list_with_an_interval(read):
+    fast, slow = (10e6, 10.1e6, 9.9e6), (2.5e6, 2.5e6, 2.5e6)
+    some = [priced("redis_list", fast), reliable(slow), priced("redis_stream", slow), reliable((1e6, 1e6), once=60)]
+    alone = [priced(queue, (1e4,), p50=p50, window=1) for queue, p50 in (("redis_list", 4e4), ("redis_stream", 6e4))]
+    found = prices.prices(read(*some, *alone))
+    shares = found.set_index(["measure", "line"])
+    rates = shares.loc["most messages"]["share"]
+    assert (rates["redis_list"], rates["redis_reliable"], rates["redis_reliable, once"]) == (1, 0.25, 0.1)
+    assert shares.loc[("lone p50", "redis_stream"), "share"] == 1.5
+    one = shares.loc[("most messages", "redis_reliable")]
+    assert one["share_low"] < 0.25 < one["share_high"]
+    assert any("× 0.25" in cell for row in prices.table(found).rows for cell in row)
+    assert all(prices.prices(read(*few, name=str(len(few)))).empty for few in (some[1:], (some[0], some[2])))
+
+
+# --- a search beside a sweep
+
+
+SWEPT = {"gpu_ring": 9e6, "host_polled": 4e6, "redis_list": 3.5e6}
+
+
+@pytest.mark.parametrize(("found", "said"), [
+    ({"gpu_ring": 8e6, "host_polled": 3e6, "redis_list": 3.4e6}, []),  # these two are less than 1.5 × apart
+    ({"gpu_ring": 5e6, "host_polled": 3e6, "redis_list": 3e6}, ["gpu_ring reaches 56%"]),
+    ({"gpu_ring": 7e6, "host_polled": 8e6, "redis_list": 3e6},
+     ["gpu_ring is 2.2 × better than host_polled + pinned, and is not ranked before it"]),
+    ({"gpu_ring": 9e6, "host_polled": 4e6}, ["redis_list + pinned was not searched"]),
+])  # fmt: skip
+def test_what_a_search_missed_is_named(folder, read, capsys, found, said):
+    sides = [[row for queue, rate in some.items() for row in points_of(queue, rate)] for some in (found, SWEPT)]
+    problems = disagreements(MEASURES[0], read(sides[0], name="found"), read(sides[1], name="swept"))
+    assert problems == [f"peak messages: {each}" for each in said]
+    directories = [str(folder(side, name=name)) for side, name in zip(sides, ("found", "swept"))]
+    assert main(["ranks", *directories]) == (1 if said else 0)
+    printed = capsys.readouterr().out
+    assert all(each in printed for each in said)
+
+
+def test_peaks_of_bytes_are_compared_at_one_payload_and_bounds_stay_bounds(read):
+    """517 M messages of 64 B are 33 GB/s, and no peak of large messages."""
+    swept = [points_of("gpu_ring", rate, payload_bytes=size) for rate, size in ((449e6, 64), (640e3, 1 << 16), (60e3, 1 << 20))]
+    found = [points_of("gpu_ring", rate, payload_bytes=size) for rate, size in ((517e6, 64), (296e3, 1 << 16))]
+    quick, feeding = read(*found, name="found"), read(*swept, name="swept")
+    assert disagreements(MEASURES[1], quick, feeding) == ["peak bytes: gpu_ring reaches 46%"]
+    text = ranks_text(quick, feeding, [])
+    assert "| peak bytes, 64 KiB, sweep |" in text and "| 41.9 GB/s | 19.4 GB/s | 0.46 |" in text
+    slow = [row | {"flags": ["unsteady"]} for row in points_of("gpu_ring", 4e6)]
+    quick, feeding = read(limited(points_of("gpu_ring", 6e6)), name="fast"), read(slow, name="slow")
+    text = ranks_text(quick, feeding, [])
+    assert "| gpu_ring | 4.00 M msg/s ‡ | at least 6.00 M msg/s | at least 1.50 |" in text
+    assert "Of the search: Of 1 of 1 rows the load generator was the limit" in text and "Of the sweep: ‡ 1 of 1 rows" in text
+    assert "| at most 0.67 |" in ranks_text(feeding, quick, [])
+
+
+def test_search_without_windows_and_packing_does_not_rank_like_the_sweep():
+    """Redis stood above kernels that are three times faster."""
+    found = [one for measure in MEASURES for one in disagreements(measure, committed("h200/aa/a"), committed("h200"))]
+    assert any("host_polled + mapped is 13 × better than redis_list + pinned" in one for one in found)
+    assert any("gpu_ring reaches 7%" in one for one in found) and any("redis_list + mapped was not searched" in one for one in found)
+
+
+# --- the ring's axes
+
+
+def test_ring_stands_beside_other_queues_with_its_bounds(read):
+    own, other = rows.ring(rate=40e6), rows.ring("redis_list", rate=4e6)
+    for number, (some, said) in enumerate((
+        ([own, other], "10.0"), (limited([own]) + [other], "at least 10.0"), ([own] + limited([other]), "at most 10.0"),
+        (limited([own, other]), "not known"),
+    )):  # fmt: skip
+        (line,) = lines(ring_text(read(some, name=str(number))), "| 64 B | redis_list |")
+        assert line[3] == said and line[4:] == ["—", "—"]
+    some = [rows.ring(repetition=n, rate=rate, window=64) for n, rate in enumerate((9e6, 10e6, 90e6))]
+    text = ring_text(read(some, [rows.ring("redis_list", n, rate=rate) for n, rate in enumerate((1e6, 2e6, 3e6))], name="median"))
+    assert "10.0 M msg/s (" in text and lines(text, "| 64 B | redis_list |")[0][3] == "5.00"
+    alone = ring_text(read(own, name="alone"))
+    assert "against others" not in alone and "peaks by payload" in alone and "nan" not in alone
+
+
+def test_limited_repetitions_of_the_ring_count_and_make_its_figures_bounds(read):
+    some = [rows.ring(rate=10e6), *limited([rows.ring(repetition=n, rate=rate) for n, rate in ((1, 30e6), (2, 40e6))])]
+    skipped = rows.not_ok(rows.params("gpu_ring", lanes=1), "skipped", "8 mirrors for 2 pollers")
+    text = ring_text(read(some, rows.ring(rate=20e6, lanes=2), skipped))
+    (line,) = lines(text, "| 64 B | 2 | pinned |")
+    assert line[3].startswith("at least 30.0 M msg/s (") and line[3].endswith("best of 2")
+    assert line[4].startswith("at least ") and line[5].startswith("at least ")
+    assert "Of 2 of 4 rows the load generator was the limit" in text and "Of 5 rows 1 are not used: 1 skipped." in text
+    none = ring_text(read(rows.not_ok(rows.params("gpu_ring", **rows.OWN), "failed", "fell off the bus"), name="none"))
+    assert "No row of gpu_ring is ok." in none
+
+
+def test_axis_of_the_ring_shows_missing_values_and_bounds(read, folder, tmp_path):
+    some = [rows.ring(granularity=name, payload_bytes=size, rate=64e6 / size, batch=16)
+            for name in ("thread", "warp", "block") for size in (64, 1024) if (name, size) != ("warp", 1024)]  # fmt: skip
+    (row,) = [row for row in axes.table(ring.read(read(some))).rows if row[0] == "granularity"]
+    assert row[1] == "thread / warp / block" and "1 KiB: 62.5 / — / 62.5 k msg/s" in row[2]
+    some = [rows.ring(lanes=2, rate=10e6, p50=3e3), *limited([rows.ring(lanes=4, rate=20e6, p50=2e3)])]
+    (row,) = [row for row in axes.table(ring.read(read(some, name="bounds"))).rows if row[0] == "lanes"]
+    assert row[1:3] == ["2 / 4", "10.0 / ≥20.0 M msg/s"]
+    (note := tmp_path / "note.md").write_text("<!-- axes:begin -->\n<!-- axes:end -->\n")
+    for directory, said in ((folder(some), "≥, ≤ (at least, at most)"), (folder(some[0], name="one"), "no two points that differ")):
+        assert main(["ring", str(directory), "--note", str(note)]) == 0 and said in note.read_text()
+
+
+def test_rows_from_before_the_ring_had_axes_are_what_it_did_unasked(read):
+    old = [rows.cell(rows.params("gpu_ring")), rows.cell(rows.params("host_polled"))]
+    new = [rows.ring(repetition=1), rows.ring("host_polled", 1)]
+    assert ring.read(read(old, new))["repetitions"].tolist() == [2, 2]
+    text = ring_text(read(old, name="old"))
+    assert "| 64 B | 2 | — |" in text
+    cpu = [rows.rerun(rows.ring(device="cpu", window=window, batch=1), where=rows.environment(None), floors={"thread_round_trip_ns": 6e2})
+           for window in (1, 64)]  # fmt: skip
+    text = ring_text(read(cpu, name="cpu"))
+    assert "floor: a word" not in text and text.startswith("**CPU device: these are not GPU results.**")
+
+
+def test_best_lanes_of_a_batch_stand_beside_null_with_that_batch(read):
+    rates = {(1024, 4): (117e6, 175e6, 208e6), (1024, 8): (148e6, 160e6, 165e6), (8192, 4): (180e6,)}
+    some = [rows.ring(repetition=n, batch=batch, window=8 * batch, lanes=lanes, rate=rate)
+            for (batch, lanes), each in rates.items() for n, rate in enumerate(each)]  # fmt: skip
+    some = [row if row["figures"]["messages_per_second"] in (117e6, 180e6) else limited([row])[0] for row in some]
+    some += [rows.ring("null", batch=1024, window=8192, rate=200e6)]
+    some += [rows.ring(batch=1024, window=8192, lanes=8, producers=4, rate=400e6), rows.ring(batch=1, window=1, rate=1e5)]  # no pair
+    short, long = pair.table(ring.read(read(some))).rows
+    assert short[:3] == ["64 B", "1024", "8192"] and short[3].startswith("at least 175 M msg/s") and "lanes 4" in short[3]
+    assert short[3].endswith("best of 2") and short[4].startswith("200 M msg/s") and short[5] == "at least 88 %"
+    assert long[1] == "8192" and long[3].startswith("180 M msg/s") and long[4:] == ["—", "—"]
+    assert pair.table(ring.read(read(some[-3], name="null"))) is None

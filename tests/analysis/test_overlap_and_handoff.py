@@ -1,0 +1,285 @@
+"""The sections of `overlap` and `handoff`: which points are compared, what their tables say, and what is in none.
+Committed rows are recomputed in test_blocks.py; here are the cases that they do not hold."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import committed, dictionaries, main, report
+from other_rows import KI, MI, MOVES, handoff, handoffs, nothing_to_save, overlap, skipped
+
+from analysis import answer, sections
+from analysis.document import Bullets
+from analysis.handoff import changes, cheapest, several, story, ways
+from analysis.handoff import points as handoff_points
+from analysis.handoff.plots import draw_all
+from analysis.handoff.plots import styles as handoff_styles
+from analysis.overlap import along, axes, points, questions, strategies
+
+pytestmark = pytest.mark.usefixtures("figureless")
+
+
+@pytest.fixture
+def overlaps(read):
+    return lambda *some, **options: read(*some, experiment="overlap", **options)
+
+
+def by_strategy(results, pipeline: str = "chain") -> dict[str, dict]:
+    measured = points.read(results)
+    table = strategies.table(results, pipeline, measured[measured["pipeline"] == pipeline])
+    return {line["strategy"]: line for line in dictionaries(table)}
+
+
+# --- overlap
+
+
+def test_strategies_are_compared_at_the_setting_that_most_share(overlaps):
+    whole = committed("h200/overlap", "overlap")
+    assert list(by_strategy(whole))[:7] == ["serial", "two_stream", "ping_pong", "ring", "graph", "pdl", "persistent"]
+    measured = points.read(whole)
+    shared = points.compared(whole, measured[measured["pipeline"] == "chain"])
+    assert set(shared["item_bytes"]) == {MI} and set(shared["balance"]) == {"even"}
+    assert set(shared.loc[shared["strategy"] == "ring", "depth"]) == {3}  # the standard, though 8 may be faster
+    some = [overlap(name, n) for name in ("serial", "ping_pong") for n in (0, 1)]
+    found = overlaps(some, [overlap("ring", n, depth=depth, items_per_second=depth * 1e4) for depth in (1, 2) for n in (0, 1)])
+    assert list(points.compared(found, points.read(found))["depth"]) == [0, 0, 2]  # without the standard, the fastest
+    found = overlaps(some, overlap("peer_copy", item_bytes=16 * MI), name="elsewhere")
+    assert list(by_strategy(found))[-1].startswith("peer_copy\nitem 16 MiB")
+
+
+def test_line_of_a_strategy_says_why_it_has_no_figure(overlaps):
+    wrong = overlap("graph")
+    wrong["details"]["verified"]["wrong"] = 1
+    unstable = [overlap("ping_pong", n, items_per_second=rate) for n, rate in enumerate((1e4, 2e4))]
+    lost = [nothing_to_save(overlap("ring", n), "overlap_efficiency", "overlap_efficiency_alone") for n in range(3)]
+    partly = [overlap("persistent", n) for n in range(3)]
+    nothing_to_save(partly[2], "overlap_efficiency")
+    found = by_strategy(overlaps(overlap("serial"), wrong, unstable, lost, partly, skipped(overlap("pdl"), "needs a GPU")))
+    serial, ring, persistent = found["serial"], found["ring"], found["persistent"]
+    assert (serial["speedup"], serial["overlap efficiency"], serial["by stages alone"]) == ("1", "0", "0")
+    assert found["graph"]["items a second"] == "invalid: items were wrong"
+    assert found["pdl"]["items a second"] == "skipped: needs a GPU" and found["pdl"]["speedup"] == "—"
+    assert "unstable: 2 times between" in found["ping_pong"]["items a second"]
+    assert ring["overlap efficiency"] == ring["by stages alone"] == "—\n4 % to save"
+    assert persistent["overlap efficiency"].endswith("\nin 2 of 3 repetitions") and "rep" not in persistent["by stages alone"]
+    assert ring["stages, alone"].startswith("decode 60.") and ring["stages, alone"].count("\n") == 2
+
+
+def test_efficiency_may_be_zero_or_less_and_other_figures_keep_their_logarithms(overlaps):
+    some = [overlap("two_stream", n, overlap_efficiency=value) for n, value in enumerate((-0.02, 0.0, 0.02))]
+    results = overlaps(some)
+    point = points.read(results).iloc[0]
+    reach = 4.302652729911275 * 0.02 * np.sqrt(1.346 / 3)  # Student's t of 2 degrees of freedom
+    assert [point[f"overlap_efficiency_{end}"] for end in ("low", "high")] == pytest.approx([-reach, reach])
+    assert by_strategy(results)["two_stream"]["overlap efficiency"] == "0 (-0.0576 to 0.0576)"
+    low, middle, high = (point[f"items_per_second{end}"] for end in ("_low", "", "_high"))
+    assert middle / low == pytest.approx(high / middle) and sections.of("feeding").linear == ()
+
+
+def test_answer_is_by_pipeline_and_a_cpu_does_not_compete(overlaps):
+    some = [overlap("serial", device=device) for device in ("cpu", "cuda")]
+    some += [overlap(name, pipeline=pipeline) for pipeline in points.PIPELINES for name in ("serial", "ping_pong")]
+    some = list({row["id"]: row for row in some}.values())
+    results = overlaps(some)
+    table = answer.table(results, questions.questions(results))
+    assert [row[0].split(":")[0] for row in table.rows] == list(points.PIPELINES)
+    assert {row[1].split("\n")[0] for row in table.rows} == {"ping_pong"} and "item 1 MiB" in table.rows[1][0]
+    assert set(points.read(results)["device"]) == {"cuda"}
+
+
+def along_lines(results, axis: axes.Axis) -> dict[str, list[str]]:
+    """By the line's name the cells of a table along an axis; the columns' names come first."""
+    found = points.along(results, points.read(results), axis.name, axis.moving)
+    table = along.table(results, axis, found)
+    return {row[0]: row[1:] for row in [table.columns, *table.rows]}
+
+
+def test_table_along_an_axis_has_speedup_and_efficiency_at_each_value(overlaps):
+    some = [overlap("ring", n, depth=depth) for depth in (1, 2, 3) for n in range(3)]
+    some += [overlap("graph", n, depth=depth) for depth in (1, 3) for n in range(3)]
+    for row in some[:3]:
+        nothing_to_save(row, "overlap_efficiency", saved=-0.01)
+    nothing_to_save(some[3], "overlap_efficiency")
+    for number, row in enumerate([*some[:3], *some[9:12]]):
+        row["details"]["serial_ns"]["p50"] = 64e3 * (100 + number % 3)
+        for place, stage in enumerate(row["details"]["stages"]):
+            stage |= {"alone_ns": (10 + number % 3) * 1e3 - place, "contended_ns": (20 + number % 3) * 1e3 - place}
+    told = along_lines(overlaps(some), axes.DEPTH)
+    assert list(told) == ["strategy", "ring", "graph", along.SERIAL, along.ALONE, along.BESIDE]
+    assert told["strategy"] == ["1", "2", "3"] and told["graph"][1] == "—"
+    assert told["ring"][0].endswith("\nnothing to save") and told["ring"][1].endswith(", in 2 of 3 repetitions")
+    assert re.fullmatch(r"2\.5\d \(.*\)\n0\.90\d \(.*\)", told["ring"][2])
+    assert [told[kind][0] for kind in (along.SERIAL, along.ALONE, along.BESIDE)] == ["101 µs", "11.0 µs", "21.0 µs"]
+
+
+@pytest.mark.parametrize("axis, moving, steps", [
+    ("balance", (), {"even", "first", "middle", "last", "rising"}), ("depth", (), {1, 2, 3, 4, 8}),
+    ("item_bytes", ("cost_us", "items"), {4 << 10, 64 << 10, MI, 16 * MI}), ("nonsense", (), set()),
+])  # fmt: skip
+def test_along_an_axis_all_else_is_equal(axis, moving, steps):
+    whole = committed("h200/overlap", "overlap")
+    measured = points.read(whole)
+    found = points.along(whole, measured[measured["pipeline"] == "chain"], axis, moving)
+    if not steps:
+        assert found.empty
+        return
+    assert set(found[axis]) == steps and "serial" not in set(found["strategy"])
+    assert not found.duplicated(["strategy", axis]).any()
+    assert all(found[one].nunique() == 1 for one in points.setting_axes(whole) if one not in (axis, *moving))
+
+
+def test_reports_have_their_sections_in_order_also_without_a_row_that_counts(folder, tmp_path):
+    pipeline = [overlap(name, n) for name in ("serial", "ring") for n in (0, 1)]
+    tensors = [row for size in (KI, MI) for way in ("store", "shm_copy") for row in handoffs(FAST, way, size, device="cpu")]
+    text = report(folder(pipeline, tensors))
+    order = ["# Experiment overlap", "## The answer", "## What was measured", "## Pipeline chain", "## Every point",
+             "# Experiment handoff", f"## {story.WAYS}"]  # fmt: skip
+    places = [text.find(heading) for heading in order]
+    assert places == sorted(places) and -1 not in places and "over the bus" not in text
+    assert text.index("these are not GPU results") < text.index("100 µs") and "× launch sync" in text
+    assert story.TWO_GPUS not in text
+    gone = report(folder(skipped(overlap(), "no such GPU"), skipped(handoff(), "no such GPU"), name="gone"))
+    assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {story.WAYS}" not in gone
+
+
+@pytest.mark.parametrize("block, lacks", [
+    ("two_gpus", "holds no row of handoff to another GPU that counts"),
+    ("several", "holds no way with two numbers of tensors or readers"), ("by_depth", "holds no strategy with two values of depth"),
+])  # fmt: skip
+def test_block_wants_rows_of_its_kind(folder, tmp_path, capsys, block, lacks):
+    (page := tmp_path / "page.md").write_text(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n")
+    directory = folder(handoffs(FAST), overlap())
+    assert main(["readme", str(directory), str(page), "--block", block]) == 2 and lacks in capsys.readouterr().err
+
+
+# --- handoff: the cheapest way
+
+
+FAST, SLOW, NEAR = (100e3, 101e3, 99e3), (200e3, 202e3, 198e3), (100.5e3, 101e3, 99.5e3)
+
+
+@pytest.fixture
+def hands(read):
+    return lambda *some, **options: read(*some, experiment="handoff", **options)
+
+
+def cheapest_lines(results, to: str = "same", told: tuple = ()) -> list[dict]:
+    return dictionaries(cheapest.table(results, cheapest.places(results, to), told))
+
+
+def said(results) -> list[str]:
+    return changes.sentences(results, cheapest.places(results))
+
+
+def test_cheapest_way_stands_beside_the_next(hands):
+    wrong = handoffs((50e3,) * 3, "shm_pinned")
+    for row in wrong:
+        row["details"]["verified"]["wrong"] = 1
+    results = hands(handoffs(SLOW, "shm_copy"), handoffs(FAST), handoffs((3e5, 3e5, 3e5), "redis_value"), wrong,
+                    handoffs(FAST, "ipc_memfd", device="cpu"))  # fmt: skip
+    (line,) = cheapest_lines(results)
+    assert (line["use"], line["size"], line["cheapest"], line["runner-up"]) == ("cached", "1 MiB", "store", "shm_copy")
+    assert re.fullmatch(r"100 µs \(9\d\.?\d*–10\d\)", line["hand-off"]) and line["until start"].startswith("10.0 µs (")
+    ratio, _, interval = line["ratio"].partition(" ")
+    low, _, high = interval.strip("()").partition("–")
+    assert ratio == "2.00" and 1 < float(low) < 2 < float(high)
+
+
+@pytest.mark.parametrize("some, cheapest_way, ratio, sentence", [
+    ([handoffs(FAST), handoffs(NEAR, "ipc_vmm")], "store", "unclear", ""),
+    ([handoffs(FAST), handoffs(FAST, "ipc_vmm")], "ipc_vmm", "1.00 (", ""),  # equal times keep the order of the ways
+    ([handoffs(FAST[:1]), handoffs(SLOW[:1], "ipc_vmm")], "store", "2.00\nunclear", "No way is told apart from the others at 1 MiB."),
+    ([handoffs(FAST)], "store", "—", "Only store was measured at 1 MiB."),
+    ([handoffs((100e3, 200e3)), handoffs(SLOW, "ipc_vmm")], "store", "unclear", ""),
+])  # fmt: skip
+def test_cheapest_way_is_only_as_sure_as_its_rows(hands, some, cheapest_way, ratio, sentence):
+    results = hands(*some)
+    (line,) = cheapest_lines(results)
+    assert line["cheapest"] == cheapest_way and ratio in line["ratio"] and said(results)[0].endswith(sentence)
+    assert ("unstable: 2 times" in line["hand-off"]) == (len(some[0]) == 2)
+    assert (line["runner-up"] == "nothing else was measured") == (len(some) == 1)
+
+
+def by_size(way: str, *times, use: str = "cached") -> list[dict]:
+    """Rows of a way at growing sizes; None: it was not measured there."""
+    return [row for size, some in zip((KI, 64 * KI, MI, 64 * MI), times) if some for row in handoffs(some, way, size, use)]
+
+
+@pytest.mark.parametrize("some, sentence", [
+    ([by_size("shm_pinned", FAST, FAST, SLOW, SLOW), by_size("store", SLOW, SLOW, FAST, FAST)],
+     "shm_pinned is cheapest from 1 KiB to 64 KiB. store is cheapest from 1 MiB to 64 MiB."),
+    ([by_size("ipc_vmm", FAST, NEAR, FAST, NEAR), by_size("store", NEAR, FAST, NEAR, FAST), by_size("shm_copy", *[SLOW] * 4)],
+     "ipc_vmm and store are cheapest from 1 KiB to 64 MiB, or not told apart from the cheapest."),  # noise is no change
+    ([by_size("ipc_vmm", FAST, NEAR, SLOW, SLOW), by_size("store", NEAR, FAST, FAST, FAST), by_size("shm_copy", *[SLOW] * 4)],
+     "(cached): store is cheapest from 1 KiB to 64 MiB, or not told apart from the cheapest."),
+    ([by_size("shm_pinned", FAST, FAST, SLOW, SLOW), by_size("store", *[FAST] * 4)],
+     "Beside the best way that moves no bytes over the bus, the best that does takes 1.00 times as long at 1 KiB "
+     "(shm_pinned) and 2.00 times as long at 64 MiB (shm_pinned)."),
+    # The best way was not measured at 1 MiB; that another one leads there is no change.
+    ([by_size("store", FAST, FAST, None, FAST), by_size("shm_pinned", *[SLOW] * 4)], "store is cheapest from 1 KiB to 64 MiB."),
+    ([by_size("redis_value", FAST, FAST, FAST, None), by_size("store", *[SLOW] * 4),
+      [skipped(handoff("redis_value", 64 * MI), "a value in Redis has at most 512 MiB")]],  # it cannot be measured there
+     "redis_value is cheapest from 1 KiB to 1 MiB. Only store was measured at 64 MiB."),
+])  # fmt: skip
+def test_sentence_says_from_which_size_on_another_way_is_cheapest(hands, some, sentence):
+    results = hands(*some)
+    (text,) = said(results)
+    assert sentence in text and text.startswith(changes.USES["cached"])
+    heading, bullets, *_ = sections.of("handoff").answer(results)
+    assert heading.text == "The answer" and bullets == Bullets([text])
+
+
+def test_uses_sizes_and_settings_are_kept_apart(hands):
+    results = hands(by_size("store", *[FAST] * 4), by_size("store", *[SLOW] * 4, use="first"),
+                    *(handoffs(FAST, "shm_copy", use=use) for use in ("cached", "first")))  # fmt: skip
+    assert [text.partition(":")[0] for text in said(results)] == [changes.USES["cached"], changes.USES["first"]]
+    told = cheapest_lines(results)
+    assert [line["size"] for line in told[:4]] == ["1 KiB\n1 way only", "64 KiB\n1 way only", "1 MiB", "64 MiB\n1 way only"]
+    assert cheapest.where(results, cheapest.places(results)) == "All with 1 tensor, 1 reader."
+    assert "names a number of ways" in cheapest.note(results, cheapest.places(results))
+
+
+def test_two_gpus_have_a_table_of_their_own(hands):
+    other = [handoffs(times, "ipc_vmm", reach=reach, to="other") for reach, times in (("map", FAST), ("copy", SLOW))]
+    results = hands(*other, handoffs(SLOW))
+    assert all(place.best["to"] == "same" for place in cheapest.places(results))
+    (line,) = cheapest_lines(results, "other", ("reach",))
+    assert (line["cheapest"], line["runner-up"]) == ("ipc_vmm\nread in place", "ipc_vmm\ncopied first")
+
+
+def test_ways_stand_at_the_size_that_most_share_nearest_to_1_mib(hands):
+    shared = [handoffs(FAST, way, size, use) for way in ("store", "shm_copy") for size in (KI, 256 * KI) for use in ("cached", "first")]
+    gone = skipped(handoff("ipc_memfd"), "it shares host memory")
+    results = hands(*shared, handoffs(FAST), handoffs(SLOW, "ipc_vmm", 64 * MI), gone)
+    table = ways.table(results, ways.found(results))
+    told = {row[0]: dict(zip(table.columns, row)) for row in table.rows}
+    assert ways.usual(ways.found(results)) == 256 * KI and ways.nearest([256 * KI, 4 * MI, KI]) == 4 * MI
+    assert list(told) == ["shm_copy", "ipc_vmm\n64 MiB", "store", "ipc_memfd"]
+    copied, kept, far = told["shm_copy"], told["store"], told["ipc_vmm\n64 MiB"]
+    assert copied["create"].startswith("200 µs") and copied["delete"].startswith("40.0 µs") and copied["first"].startswith("100 µs")
+    assert (copied["device memory"], copied["host memory"]) == ("512 KiB", "256 KiB") and "shm_copy" in MOVES
+    assert (kept["device memory"], kept["host memory"]) == ("256 KiB", "0 B")
+    assert (far["create"], far["first"]) == ("—", "—") and told["ipc_memfd"]["create"] == "skipped: it shares host memory"
+
+
+def test_several_tensors_and_readers_have_tables_along_their_number(hands):
+    some = [handoffs(FAST, way, tensors=count) for way in ("store", "shm_copy") for count in (1, 4)]
+    results = hands(*some, handoffs(SLOW, readers=4))
+    found = several.found(results)
+    assert [(steps.axis, steps.use) for steps in found] == [("tensors", "cached"), ("readers", "cached")]
+    table = several.table(results, found[0])
+    assert table.columns == ["way", "1 tensor", "4 tensors"] and [row[0] for row in table.rows] == ["shm_copy", "store"]
+    rate, time = table.rows[1][2].split("\n")
+    assert rate.startswith("41.9 GB/s (") and time.startswith("100 µs (")
+    assert several.found(hands(handoffs(FAST), handoffs(FAST, "shm_copy", tensors=4), name="one")) == []
+
+
+def test_figure_by_size_has_a_line_for_each_way_and_floor(hands):
+    results = hands(*[handoffs(FAST, way, size) for way in ("store", "shm_copy") for size in (KI, MI)])
+    first = draw_all(results)[0].figure.axes[0]
+    names = [" ".join(name.split()) for name in first.get_legend_handles_labels()[1]]
+    assert names[:3] == ["shm_copy", "store", "floor: launch sync"] and "the bytes to the device" in names[3]
+    (line,) = (line for line in first.get_lines() if line.get_label() == first.get_legend_handles_labels()[1][2])
+    assert set(line.get_ydata()) == {9e3} and first.get_xscale() == first.get_yscale() == "log"
+    assert draw_all(hands(handoffs(FAST), name="one size")) == []
+    assert set(handoff_styles.LOOKS) == set(handoff_points.ORDER) and handoff_styles.look("torch") == handoff_styles.OTHER
