@@ -105,9 +105,9 @@ def dictionaries(table) -> list[dict]:
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> SimpleNamespace:
     """The report of a run with every figure of closed and open loads and of capacities, as a page and as Markdown, with the
-    drawings of both shapes. The page's figures are SVG; only one of them is written as PNG, too."""
+    drawings of both shapes. Only the broad shape is rendered, and only one figure as PNG, too."""
     directory = rows.write(tmp_path_factory.mktemp("whole") / "run", rows.every_figure())
-    drawings, png = [], figures._png
+    drawings, png, svg = [], figures._png, figures._svg
 
     def here(work, some):  # not in other processes, whose drawings would be lost
         drawings.extend(some)
@@ -116,6 +116,7 @@ def whole(tmp_path_factory) -> SimpleNamespace:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("analysis.figures.cores.on_all", here)
         patch.setattr(figures, "_png", lambda drawing: png(drawing) if drawing.name == "headline" else b"")
+        patch.setattr(figures, "_svg", lambda drawing, shape: "<svg></svg>" if shape == "slim" else svg(drawing, shape))
         page = write_report([str(directory)], None, None)
     return SimpleNamespace(
         directory=directory, html=page.read_text(), md=page.with_suffix(".md").read_text(), drawings=drawings

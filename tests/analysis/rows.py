@@ -324,15 +324,6 @@ def winner(name: str, rates, **where) -> list[dict]:
     return [*some, attempt(some[0]), attempt(transfer(name, 1, **where | {"window": 64}), 1)]
 
 
-def held_back(queue: str, timeout_us: int, rate: float = 1_000_000, repetition: int = 0, **changes) -> dict:
-    """A row of an open load whose producers hold batches back: the longer they hold them, the later is the median."""
-    point = load_params(queue, rate, **{"batch": 256, "window": 8192, "batch_timeout_us": timeout_us} | changes)
-    row = load_cell(point, repetition, samples=200)
-    for percentile in ("p50", "p99"):
-        row["figures"]["latency_ns"][percentile] += 500.0 * timeout_us
-    return row
-
-
 # --- whole runs
 
 

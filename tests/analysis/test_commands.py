@@ -4,9 +4,7 @@ in one line and exit code 1, and leaves no part of a file; blocks of pages are r
 import ast
 import errno
 import json
-import lzma
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import other_rows
 import pytest
 import rows
-from conftest import ROOT, lines, main
+from conftest import ROOT, main
 
 from analysis import files, needs
 from analysis.cores import on_all
@@ -39,6 +37,7 @@ def place(tmp_path_factory):
         "run-without-id": [GOOD, {"schema": 2, "kind": "run", "environment": {}}],
         "other-status": [GOOD | {"status": "fine"}], "other-points": [rows.cell(rows.params(window=3))],
         "failed": [rows.not_ok(rows.params(), "failed", "it hung")], "launch": other_rows.launches(1),
+        "others": [other_rows.handoff(), other_rows.overlap()],
     }.items():  # fmt: skip
         rows.write(here / name, some)
     rows.write(here / "bare", [GOOD], None)
@@ -52,7 +51,7 @@ def place(tmp_path_factory):
     (here / "cut/rows.jsonl").write_text(json.dumps(GOOD)[:100])
     (here / "bare.md").write_text("no markers")
     (here / "reversed.md").write_text("<!-- figures:end --><!-- figures:begin -->")
-    names = ("figures", "transfers", "batch_timeout", "prices", "strategies", "by_depth", "ways", "load")
+    names = ("figures", "transfers", "batch_timeout", "prices", "by_depth", "ways", "two_gpus", "several")
     (here / "page.md").write_text("".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n" for name in names))
     (here / "no.json").write_text("no JSON\n")
     (here / "line.jsonl").write_text('{"way": "store"}\n')
@@ -102,6 +101,9 @@ def place(tmp_path_factory):
     ("readme good page.md --block batch_timeout", "holds no open load with two values of batch-timeout"),
     ("readme good page.md --block prices", "holds no redis_list beside two other Redis queues"),
     ("readme good page.md --block ways", "holds rows of feeding only; allowed: rows of handoff"),
+    ("readme others page.md --block two_gpus", "holds no row of handoff to another GPU that counts"),
+    ("readme others page.md --block several", "holds no way with two numbers of tensors or readers"),
+    ("readme others page.md --block by_depth", "holds no strategy with two values of depth"),
     ("ranks launch launch", "holds rows of launch only; allowed: rows of feeding"),
     ("aa good good --check", "--check '': there is no block to check; allowed: together with --readme README.md"),
     ("aa good good --readme bare.md", "--readme 'bare.md': lacks the markers"),
@@ -195,14 +197,6 @@ def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatc
     assert one_line(capsys.readouterr().err, "No space left on device", str(tmp_path)) and contents(tmp_path) == before
 
 
-def test_file_that_cannot_grow_stops_the_export(directory):
-    """The limit is the system's own, and is reached in the middle of a file."""
-    before = contents(directory)
-    cap = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))  # noqa: E731
-    done = program("export", directory, "--format", "hdr", "--out", directory / "logs", preexec_fn=cap)
-    assert done.returncode == 1 and one_line(done.stderr, "logs", "File too large") and contents(directory) == before
-
-
 def test_places_that_cannot_be_read_or_written_are_named(tmp_path, directory, capsys, monkeypatch, figureless):
     (tmp_path / "file").touch()
     assert main(["report", str(directory), "--out", str(tmp_path / "file/deep")]) == 1
@@ -237,16 +231,15 @@ def test_files_are_written_all_or_none_and_keep_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("end", ["closed", "full", "nobody reads"])
 def test_stdout_that_takes_nothing_is_named(end):
-    command = ("torch", f"{ROOT}/results/reference/h200/handoff/torch_shared.jsonl")
     if end == "closed":
-        done = program(*command, preexec_fn=lambda: os.close(1))
+        done = program("needs", preexec_fn=lambda: os.close(1))
     elif end == "full":
         with open("/dev/full", "w") as sink:
-            done = program(*command, stdout=sink)
+            done = program("needs", stdout=sink)
     else:
         read, write = os.pipe()
         os.close(read)
-        done = program(*command, stdout=write)
+        done = program("needs", stdout=write)
         os.close(write)
     assert done.returncode == 1 and one_line(done.stderr, "stdout")
 
@@ -324,66 +317,3 @@ def test_block_is_rewritten_and_checked_and_the_rest_stays(folder, tmp_path, cap
     page.write_text(text[:number] + str((int(text[number]) + 1) % 10) + text[number + 1 :])
     assert main([*words, "--check"]) == 1
     assert main(words) == 0 and page.read_text() == text
-
-
-# --- tables of other files
-
-
-def table(capsys, *command: str) -> list[str]:
-    assert main(list(command)) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_faults_of_one_queue_add_up_and_name_their_origin(tmp_path, capsys):
-    def case(queue="redis_list", fault="worker killed", **fields):
-        told = {"queue": queue, "fault": fault, "sent": 1000, "lost": 0, "duplicated": 0, "recovery_seconds": 0.0}
-        return told | fields
-
-    origin = {"host": "here", "gpu": "NVIDIA H100", "version": "feedrate 0.1.0"}
-    cases = [case(lost=3), case(lost=4, recovery_seconds=1.25), case("redis_reliable", duplicated=2, **origin),
-             case("redis_reliable", "connections cut", duplicated=5, recovery_seconds=0.7, **origin)]  # fmt: skip
-    (file := tmp_path / "faults.jsonl").write_text("".join(json.dumps(each) + "\n" for each in cases))
-    found = table(capsys, "faults", str(file))
-    assert found[0] == "| fault | redis_list | redis_reliable |"
-    assert "| worker killed | 7 / 0 of 2,000, 1.2 s | 0 / 2 of 1,000, 0.0 s |" in found
-    assert "| connections cut | — | 0 / 5 of 1,000, 0.7 s |" in found
-    assert "4,000 tasks in 4 cases" in found[-3] and found[-1] == "NVIDIA H100 · here · feedrate 0.1.0"
-
-
-def test_store_costs_have_a_line_for_each_operation_and_a_column_for_each_way(tmp_path, capsys):
-    def one(name: str, value: float, unit: str = "ns", **more) -> dict:
-        return {"name": f"{name}/real_time", "real_time": value, "time_unit": unit} | more
-
-    vmm = [one("store_get_mapped", 31e3), one("store_get_leased", 570.0), one("store_list/100000/iterations:3", 825.0, "ms"),
-           one("store_create_delete_by_list/32", 4e6, items_per_second=8000.0)]  # fmt: skip
-    for way, some in (("pool", [one("store_get_mapped", 44e3)]), ("vmm", vmm)):
-        (tmp_path / f"{way}.json").write_text(json.dumps({"benchmarks": some}))
-    found = table(capsys, "store", str(tmp_path))
-    assert found[0] == "| operation | vmm | pool |"
-    assert found[2] == "| get, when this process has a lease already | 570 ns | — |"
-    assert found[3].endswith("| 31.0 µs | 44.0 µs |") and any("32 at a time, each | 125 µs |" in line for line in found)
-    assert any("list of 100,000 tensors of 4 KiB | 825 ms |" in line for line in found)
-
-
-def test_ways_of_torch_stand_with_medians_least_and_greatest(tmp_path, capsys):
-    def one(way, size, use, handoff, start):
-        told = {"way": way, "bytes": size, "use": use, "handoff_ns": handoff, "to_start_ns": start}
-        return told | {"device": "a GPU", "torch": "2.0", "feedrate": "1.0"}
-
-    some = [one("torch_shared", 1024, "first", 1e3 * us, 1e3) for us in (30, 20, 50)]
-    some += [one("store", 1024, "first", 7e3, 2e3), one("store", 64, "cached", 1e3, 500)]
-    (file := tmp_path / "torch.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in some))
-    found = table(capsys, "torch", str(file))
-    assert found[2:4] == ["| cached | 64 B | — | — | 1.00 µs | 500 ns |",
-                          "| first | 1 KiB | 30.0 µs (20.0–50.0) | 1.00 µs | 7.00 µs | 2.00 µs |"]  # fmt: skip
-    assert found[-1].endswith("a GPU · PyTorch 2.0 · 1.0")
-
-
-def test_nsys_and_trace_stand_side_by_side_by_stream(tmp_path, capsys):
-    kernel = '"feedrate::<unnamed>::stage_kernel(feedrate::StageWork, const std::byte *)"'
-    trace, report = tmp_path / "ring.json.xz", tmp_path / "gputrace.csv"
-    trace.write_bytes(lzma.compress(other_rows.timeline("ring", ("copy in", "process", "copy out")).encode()))
-    ran = [f"1,50000,7,14,{kernel}", f"2,70000,8,14,{kernel}", f"3,1,9,99,{kernel}"]
-    report.write_text("\n".join(["Start (ns),Duration (ns),CorrId,Strm,Name", *ran]) + "\n")
-    found = lines("\n".join(table(capsys, "beside", str(trace), str(report))), "| 14")
-    assert found == [["14", "stage_kernel", "2", "60.0 µs", "6", "60.0 µs", "1.00"]]

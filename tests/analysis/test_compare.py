@@ -1,8 +1,6 @@
 """Comparisons on the command line: `compare`, `ab`, `aa` and `power`, what their gates stop, and what they reject."""
 
 import re
-import runpy
-from pathlib import Path
 
 import numpy as np
 import other_rows
@@ -10,13 +8,9 @@ import pytest
 import rows
 from conftest import REFERENCE, lines, main
 
-from analysis.calibration import between, within
 from analysis.compare import match
-from analysis.load import load_all
 
 pytestmark = pytest.mark.usefixtures("figureless")
-
-THROUGHPUT = rows.METRICS[0]
 
 
 def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[list[dict], list[dict]]:
@@ -375,18 +369,6 @@ def test_what_is_no_result_of_ab_is_rejected(ab, folder, tmp_path, capsys):
     assert main(["ab", str(tmp_path)]) == 2 and "no such directory" in capsys.readouterr().err
 
 
-def test_trial_of_separate_runs_judges_a_kept_file_as_compare_judges_the_folders(six, tmp_path):
-    trial, kept = runpy.run_path("tests/trials/separate_runs.py"), tmp_path / "kept.jsonl"
-    kept.write_text("".join(map(trial["line"], trial["keep"](Path(six[0]).parent))))
-    found = trial["read"](kept)
-    assert found[0]["runs"] == [["a1", "a2", "a3"], ["b1", "b2", "b3"]] and len(found) == 5
-    sides = [load_all([one for one in six if f"/{letter}" in one[-3:]])["feeding"] for letter in "ab"]
-    matched, _ = match(*sides)
-    for name, those in trial["judged"](found).items():
-        column = {"throughput": "messages_per_second"}.get(name, name)
-        assert [one.verdict for one in those] == [one.verdict for one in matched[column]]
-
-
 # --- aa and power
 
 
@@ -412,47 +394,3 @@ def test_aa_counts_false_verdicts_and_warns_of_other_revisions(folder, capsys):
     assert "20 points, 4 repetitions a side" in text
     assert "do not tell the same revision (0123abc; fffffff)" in error and "0123abc; fffffff" in text
     assert main(["aa", *sides, "--margin", "two"]) == 2 and "'two' is no percentage" in capsys.readouterr().err
-
-
-def test_noise_that_aa_finds_makes_compare_honest_on_other_runs(folder, capsys):
-    generator, sides = np.random.default_rng(9), []
-    for name in ("a", "b", "other"):
-        factors = np.exp(generator.normal(0, 0.05, 31))
-        some = run_of(30)
-        for row in some:
-            row["figures"]["messages_per_second"] *= factors[row["params"]["window"]]
-        sides.append(str(folder(some, name=name)))
-
-    def throughput(*arguments: str) -> list[str]:
-        main(["aa", *arguments])
-        return lines(capsys.readouterr().out, "| throughput")[0]
-
-    told = throughput(*sides[:2], *ZERO)
-    assert int(told[2]) + int(told[3]) > 5
-    unseen = throughput(sides[0], sides[2], *ZERO)
-    assert int(unseen[2]) + int(unseen[3]) > 5
-    noise = f"{told[8].removesuffix(' %')}%:throughput"
-    assert throughput(sides[0], sides[2], "--run-noise", noise)[2:4] == ["0", "0"]
-
-
-def power_run(folder, name: str, repetitions: int = 6, apart: float = 0.0, **where) -> str:
-    """40 points whose repetitions differ by 4 % and whose runs differ by `apart`."""
-    generator = np.random.default_rng(ord(name))
-    some = [
-        rows.cell(rows.params(window=window), n, 1e6 * np.exp(middle + generator.normal(0, 0.04)), samples=10,
-                  where=rows.environment(**where))
-        for window, middle in enumerate(generator.normal(0, apart, 40), start=1)
-        for n in range(repetitions)
-    ]  # fmt: skip
-    return str(folder(some, name=name))
-
-
-def test_power_is_calibrated_by_the_spread_of_the_rows(folder, capsys):
-    several = [load_all([power_run(folder, name, apart=0.1)])["feeding"] for name in "ab"]
-    assert np.sqrt(np.median(within(several, THROUGHPUT)[0])) == pytest.approx(0.04, rel=0.15)
-    whole = np.hypot(0.1, 0.04 / np.sqrt(6))  # a run's mean has its repetitions' noise, too
-    assert np.sqrt(np.median(between(several, THROUGHPUT)[0])) == pytest.approx(whole, rel=0.3)
-    other = [several[0], load_all([power_run(folder, "c", revision="fffffff")])["feeding"]]
-    assert len(between(other, THROUGHPUT)[0]) == 0  # two revisions do not show what runs differ by
-    alone = power_run(folder, "d", repetitions=1)
-    assert main(["power", alone]) == 2 and "no point with two repetitions" in capsys.readouterr().err

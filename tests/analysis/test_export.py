@@ -132,23 +132,6 @@ def test_hdr_payload_has_the_documented_layout():
     assert plain[40:] == bytes([0x01, 0x06, 0xD3, 0x04, 0x90, 0x03])
 
 
-def test_package_hdrh_reads_back_every_count(logs, directory):
-    log, histogram = pytest.importorskip("hdrh.log"), pytest.importorskip("hdrh.histogram")
-    for name, point in zip(NAMES, POINTS):
-        reader = log.HistogramLogReader(str(logs[name]), histogram.HdrHistogram(1, 1 << 40, 2))
-        for repetition in range(3):
-            row = written(directory, point, repetition)
-            for tag in (one for one in ("latency_ns", "service_ns", "send_lag_ns") if one in row["figures"]):
-                interval, expected = reader.get_next_interval_histogram(), Histogram.from_row(row["figures"][tag]["histogram"])
-                assert interval.get_tag() == tag and interval.get_total_count() == expected.total
-                counts = {index: interval.get_count_at_index(index) for index in range(interval.counts_len)}
-                known = dict(zip(expected.index.tolist(), expected.counts.tolist()))
-                assert {index: count for index, count in counts.items() if count} == known
-                for percent in (50, 99, 99.9):
-                    assert interval.get_value_at_percentile(percent) == pytest.approx(expected.percentile(percent), rel=1 / 128)
-        assert reader.get_next_interval_histogram() is None
-
-
 # --- timelines
 
 

@@ -5,15 +5,13 @@ Committed rows are recomputed in test_blocks.py; here are the cases that they do
 import numpy as np
 import pytest
 import rows
-from conftest import committed, dictionaries, lines, main, report
+from conftest import dictionaries, lines, main, report
 from rows import limited, repeated
 
 from analysis import answer, catalogue, conduct, stability, stats
 from analysis.document import Table
-from analysis.feeding import advice, capacity, costs, open_load, prices, questions, tails, timeouts, transfers
-from analysis.feeding.choose import knee, lone
-from analysis.feeding.ranks import MEASURES, disagreements, ranks_text
-from analysis.feeding.ring import axes, pair
+from analysis.feeding import advice, capacity, costs, open_load, questions, tails, transfers
+from analysis.feeding.ranks import MEASURES, disagreements
 from analysis.feeding.ring import points as ring
 from analysis.feeding.ring.block import ring_text
 from analysis.load import load
@@ -97,17 +95,10 @@ def test_nothing_that_counts_is_no_answer(read):
     assert questions.blocks(read(rows.not_ok(rows.params(), "failed", "the device fell off the bus"))) == []
 
 
-def test_knee_prefers_the_shallower_window_of_equal_throughput(read):
-    measured = stats.points(read(repeated(rates=(0.97e6,), p99=5e4, window=64), repeated(rates=(1e6,), p99=5e6, window=4096)))
-    assert knee(measured)["window"].tolist() == [64]
-    assert stats.best(measured, "variant", "messages_per_second")["window"].tolist() == [4096]
-    assert lone(measured).empty
-
-
 # --- unstable points
 
 
-RATE, P50, P99 = "messages_per_second", "latency_ns.p50", "latency_ns.p99"
+RATE, P50 = "messages_per_second", "latency_ns.p50"
 
 
 @pytest.mark.parametrize("some, unstable", [
@@ -303,27 +294,6 @@ def test_open_loads_are_in_no_figure_of_closed_ones(folder, read):
     assert "Capacity under" not in report(folder(closed, name="closed")) and len(ring.read(read(closed, fast))) == 2
 
 
-def test_tail_stands_beside_those_of_the_driver_and_the_gpu_of_its_machine(read):
-    def some(rate: int, where: dict) -> list[dict]:
-        return [
-            rows.load_cell(RING | {"rate": 1_000_000}, where=where), rows.late(rows.load_params("null", rate), where=where),
-            rows.floor("round_ns", 5_900.0, where=where), rows.floor("round_p99_ns", 7_200.0, where=where),
-        ]  # fmt: skip
-
-    def table(results):
-        return tails.table(results, open_load.curves(open_load.points(results))).rows
-
-    here, there = some(1_000_000, rows.environment()), some(980_000, rows.environment(cores=64))
-    higher = rows.load_cell(RING | {"rate": 10_000_000})  # null was not measured there
-    own, null, bare = table(read(higher, here))
-    assert own[1] == null[1] == "1.00 M msg/s" and own[2].startswith("gpu_ring") and null[2].startswith("null")
-    assert bare[3:5] == ["5.90 µs", "7.20 µs"]
-    both = [row | {"id": f"{place:016x}"} for place, row in enumerate([*here, *there])]  # the same points on two machines
-    found = table(read(both, name="both"))
-    assert [line[1] for line in found[:4]] == ["1.00 M msg/s"] * 3 + ["980 k msg/s"]
-    assert [line[2].split("\n")[0][-2:] for line in found] == ["@A", "@A", "@B", "@B", "@A", "@B"]
-
-
 # --- searches for a capacity
 
 
@@ -373,37 +343,6 @@ def test_capacity_costs_the_median_of_the_tries_at_its_highest_sustained_rate(re
     results = read(probes, rows.capacity(RING, 2000, 4000, probes=probes))
     spent = capacity.spent(capacity.answers(results).iloc[0], results.cells)
     assert spent["power_w"] == 136.0 and spent["delivery"] == "exactly once in process"
-
-
-def test_ends_of_an_interval_stand_with_the_tries_they_rest_on(read, folder):
-    """Two tries made the upper end; afterwards the bound was kept there, and at a higher rate, too."""
-
-    def tries(rate, count, p99=1e5, without=None):
-        found = [rows.load_cell(RING | {"rate": rate}, n, p99=p99) for n in range(count)]
-        for row in found:
-            row["details"]["load"]["without_own_lag_ns"] = {"p50": 1e4, "p99": without or p99}
-        return found
-
-    high = tries(2000, 4, 1.2e6, 0.9e6)
-    high[0]["flags"], high[3] = ["late_generator", "unsteady"], rows.spoilt(high[3], "disturbed")
-    probes = [*tries(1000, 3), *high, *tries(3000, 1), *tries(4000, 1, 2e6)]
-    told = [(500, 0, 1, 1, "open"), (1000, 0, 3, 3, "sustained"), (2000, 0, 2, 0, "not sustained"), (2000, 1, 1, 1, "open"),
-            (3000, 1, 1, 1, "open"), (4000, 1, 1, 0, "open")]  # fmt: skip
-    rates = [dict(zip(("rate", "part", "tries", "kept", "verdict"), one)) for one in told]
-    failed = rows.spoilt(rows.capacity(rows.load_params("redis_list"), 1, 2, "p999:50us"), "error", "Redis: OOM", "failed")
-    del failed["capacity"], failed["cost"]
-    some = [*probes, rows.capacity(RING, 1000, 2000, probes=probes, rates=rates), failed]
-    results = read(some)
-    found = capacity.answers(results)
-    assert [row[3:] for row in capacity.evidence(capacity.best_settings(found), results.cells).rows] == [
-        ["1.00 k msg/s", "3 of 3: sustained", "3 of 3", "0", "0", "0"],
-        ["2.00 k msg/s", "0 of 2: not sustained\nagain 1 of 1: open", "3 of 3", "1", "1", "1"],
-        ["3.00 k msg/s", "again 1 of 1: open", "1 of 1", "0", "0", "0"],
-    ]
-    assert "1 of 9 tries were disturbed and count neither way: gpu_ring 1 of 9." in capacity.evidence_note(found, results.cells)
-    text = report(folder(some))
-    assert "again 1 of 1: open" in text and "| 64 B | p99.9 ≤ 50 µs | none of those measured |" in text
-    assert "| 64 B | p99.9 ≤ 50 µs | redis_list + pinned | — | — | failed: Redis: OOM |" in text
 
 
 @pytest.mark.parametrize("command", [
@@ -475,50 +414,6 @@ def test_place_is_a_batch_that_was_given_and_not_searched_for(best_transfers):
     assert best_transfers(rows.winner("gather", FAST)) == []
 
 
-def test_held_back_batches_make_a_line_for_each_queue_and_rate(read):
-    some = [rows.held_back(queue, timeout, rate, n) for queue in ("gpu_ring", "host_polled") for timeout in (0, 20, 100)
-            for rate in (100_000, 10_000_000) for n in range(2)]  # fmt: skip
-    for row in some:  # more was due in one repetition than in the other: they are one point all the same
-        row["details"]["load"]["due_per_second"] *= 1 + 0.2 * row["repetition"]
-    some[-1]["figures"]["messages_per_second"] *= 3
-    results = read(some, [rows.held_back("gpu_ring", timeout, 100_000, window=64) for timeout in (0, 20)])
-    found = timeouts.in_order(timeouts.lines(results))
-    told = [(line["variant"].iloc[0], line["rate"].iloc[0], list(line[timeouts.AXIS])) for line in found]
-    assert told == [(name, rate, [0, 20, 100]) for name in ("gpu_ring", "host_polled + pinned") for rate in (1e5, 1e7)]
-    assert set(timeouts.lines(results)["window"]) == {8192}  # the setting of most values
-    table = dictionaries(timeouts.table(results, timeouts.lines(results)))
-    first, last = table[0], table[-1]
-    assert (first["due"], first["held back for"], first["sustained"]) == ("100 k msg/s", "0", "yes")
-    assert (last["due"], last["held back for"], last["sustained"]) == ("10.0 M msg/s", "100 µs", "no")
-    assert "unstable: 3 times between repetitions" in last["came back"]
-    assert timeouts.lines(read(rows.held_back("gpu_ring", 20), rows.held_back("host_polled", 0), name="one")).empty
-
-
-def priced(queue: str, rates, once: int = 0, **more) -> list[dict]:
-    found = repeated(queue, rates, **{"pack": 64, "once_seconds": once} | more)
-    return [row | {"id": f"{queue[-8:]:>08}{once:04}{place:02}{more.get('window', 9):02}"} for place, row in enumerate(found)]
-
-
-def reliable(rates, **more) -> list[dict]:
-    some = priced("redis_stream", rates, **more)
-    return [row | {"params": row["params"] | {"queue": "redis_reliable"}, "id": f"a{row['id'][1:]}"} for row in some]
-
-
-def test_price_of_a_guarantee_is_a_share_of_redis_list_with_an_interval(read):
-    fast, slow = (10e6, 10.1e6, 9.9e6), (2.5e6, 2.5e6, 2.5e6)
-    some = [priced("redis_list", fast), reliable(slow), priced("redis_stream", slow), reliable((1e6, 1e6), once=60)]
-    alone = [priced(queue, (1e4,), p50=p50, window=1) for queue, p50 in (("redis_list", 4e4), ("redis_stream", 6e4))]
-    found = prices.prices(read(*some, *alone))
-    shares = found.set_index(["measure", "line"])
-    rates = shares.loc["most messages"]["share"]
-    assert (rates["redis_list"], rates["redis_reliable"], rates["redis_reliable, once"]) == (1, 0.25, 0.1)
-    assert shares.loc[("lone p50", "redis_stream"), "share"] == 1.5
-    one = shares.loc[("most messages", "redis_reliable")]
-    assert one["share_low"] < 0.25 < one["share_high"]
-    assert any("× 0.25" in cell for row in prices.table(found).rows for cell in row)
-    assert all(prices.prices(read(*few, name=str(len(few)))).empty for few in (some[1:], (some[0], some[2])))
-
-
 # --- a search beside a sweep
 
 
@@ -542,29 +437,6 @@ def test_what_a_search_missed_is_named(folder, read, capsys, found, said):
     assert all(each in printed for each in said)
 
 
-def test_peaks_of_bytes_are_compared_at_one_payload_and_bounds_stay_bounds(read):
-    """517 M messages of 64 B are 33 GB/s, and no peak of large messages."""
-    swept = [points_of("gpu_ring", rate, payload_bytes=size) for rate, size in ((449e6, 64), (640e3, 1 << 16), (60e3, 1 << 20))]
-    found = [points_of("gpu_ring", rate, payload_bytes=size) for rate, size in ((517e6, 64), (296e3, 1 << 16))]
-    quick, feeding = read(*found, name="found"), read(*swept, name="swept")
-    assert disagreements(MEASURES[1], quick, feeding) == ["peak bytes: gpu_ring reaches 46%"]
-    text = ranks_text(quick, feeding, [])
-    assert "| peak bytes, 64 KiB, sweep |" in text and "| 41.9 GB/s | 19.4 GB/s | 0.46 |" in text
-    slow = [row | {"flags": ["unsteady"]} for row in points_of("gpu_ring", 4e6)]
-    quick, feeding = read(limited(points_of("gpu_ring", 6e6)), name="fast"), read(slow, name="slow")
-    text = ranks_text(quick, feeding, [])
-    assert "| gpu_ring | 4.00 M msg/s ‡ | at least 6.00 M msg/s | at least 1.50 |" in text
-    assert "Of the search: Of 1 of 1 rows the load generator was the limit" in text and "Of the sweep: ‡ 1 of 1 rows" in text
-    assert "| at most 0.67 |" in ranks_text(feeding, quick, [])
-
-
-def test_search_without_windows_and_packing_does_not_rank_like_the_sweep():
-    """Redis stood above kernels that are three times faster."""
-    found = [one for measure in MEASURES for one in disagreements(measure, committed("h200/aa/a"), committed("h200"))]
-    assert any("host_polled + mapped is 13 × better than redis_list + pinned" in one for one in found)
-    assert any("gpu_ring reaches 7%" in one for one in found) and any("redis_list + mapped was not searched" in one for one in found)
-
-
 # --- the ring's axes
 
 
@@ -581,54 +453,3 @@ def test_ring_stands_beside_other_queues_with_its_bounds(read):
     assert "10.0 M msg/s (" in text and lines(text, "| 64 B | redis_list |")[0][3] == "5.00"
     alone = ring_text(read(own, name="alone"))
     assert "against others" not in alone and "peaks by payload" in alone and "nan" not in alone
-
-
-def test_limited_repetitions_of_the_ring_count_and_make_its_figures_bounds(read):
-    some = [rows.ring(rate=10e6), *limited([rows.ring(repetition=n, rate=rate) for n, rate in ((1, 30e6), (2, 40e6))])]
-    skipped = rows.not_ok(rows.params("gpu_ring", lanes=1), "skipped", "8 mirrors for 2 pollers")
-    text = ring_text(read(some, rows.ring(rate=20e6, lanes=2), skipped))
-    (line,) = lines(text, "| 64 B | 2 | pinned |")
-    assert line[3].startswith("at least 30.0 M msg/s (") and line[3].endswith("best of 2")
-    assert line[4].startswith("at least ") and line[5].startswith("at least ")
-    assert "Of 2 of 4 rows the load generator was the limit" in text and "Of 5 rows 1 are not used: 1 skipped." in text
-    none = ring_text(read(rows.not_ok(rows.params("gpu_ring", **rows.OWN), "failed", "fell off the bus"), name="none"))
-    assert "No row of gpu_ring is ok." in none
-
-
-def test_axis_of_the_ring_shows_missing_values_and_bounds(read, folder, tmp_path):
-    some = [rows.ring(granularity=name, payload_bytes=size, rate=64e6 / size, batch=16)
-            for name in ("thread", "warp", "block") for size in (64, 1024) if (name, size) != ("warp", 1024)]  # fmt: skip
-    (row,) = [row for row in axes.table(ring.read(read(some))).rows if row[0] == "granularity"]
-    assert row[1] == "thread / warp / block" and "1 KiB: 62.5 / — / 62.5 k msg/s" in row[2]
-    some = [rows.ring(lanes=2, rate=10e6, p50=3e3), *limited([rows.ring(lanes=4, rate=20e6, p50=2e3)])]
-    (row,) = [row for row in axes.table(ring.read(read(some, name="bounds"))).rows if row[0] == "lanes"]
-    assert row[1:3] == ["2 / 4", "10.0 / ≥20.0 M msg/s"]
-    (note := tmp_path / "note.md").write_text("<!-- axes:begin -->\n<!-- axes:end -->\n")
-    for directory, said in ((folder(some), "≥, ≤ (at least, at most)"), (folder(some[0], name="one"), "no two points that differ")):
-        assert main(["ring", str(directory), "--note", str(note)]) == 0 and said in note.read_text()
-
-
-def test_rows_from_before_the_ring_had_axes_are_what_it_did_unasked(read):
-    old = [rows.cell(rows.params("gpu_ring")), rows.cell(rows.params("host_polled"))]
-    new = [rows.ring(repetition=1), rows.ring("host_polled", 1)]
-    assert ring.read(read(old, new))["repetitions"].tolist() == [2, 2]
-    text = ring_text(read(old, name="old"))
-    assert "| 64 B | 2 | — |" in text
-    cpu = [rows.rerun(rows.ring(device="cpu", window=window, batch=1), where=rows.environment(None), floors={"thread_round_trip_ns": 6e2})
-           for window in (1, 64)]  # fmt: skip
-    text = ring_text(read(cpu, name="cpu"))
-    assert "floor: a word" not in text and text.startswith("**CPU device: these are not GPU results.**")
-
-
-def test_best_lanes_of_a_batch_stand_beside_null_with_that_batch(read):
-    rates = {(1024, 4): (117e6, 175e6, 208e6), (1024, 8): (148e6, 160e6, 165e6), (8192, 4): (180e6,)}
-    some = [rows.ring(repetition=n, batch=batch, window=8 * batch, lanes=lanes, rate=rate)
-            for (batch, lanes), each in rates.items() for n, rate in enumerate(each)]  # fmt: skip
-    some = [row if row["figures"]["messages_per_second"] in (117e6, 180e6) else limited([row])[0] for row in some]
-    some += [rows.ring("null", batch=1024, window=8192, rate=200e6)]
-    some += [rows.ring(batch=1024, window=8192, lanes=8, producers=4, rate=400e6), rows.ring(batch=1, window=1, rate=1e5)]  # no pair
-    short, long = pair.table(ring.read(read(some))).rows
-    assert short[:3] == ["64 B", "1024", "8192"] and short[3].startswith("at least 175 M msg/s") and "lanes 4" in short[3]
-    assert short[3].endswith("best of 2") and short[4].startswith("200 M msg/s") and short[5] == "at least 88 %"
-    assert long[1] == "8192" and long[3].startswith("180 M msg/s") and long[4:] == ["—", "—"]
-    assert pair.table(ring.read(read(some[-3], name="null"))) is None

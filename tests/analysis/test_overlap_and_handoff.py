@@ -5,15 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from conftest import committed, dictionaries, main, report
+from conftest import committed, dictionaries, report
 from other_rows import KI, MI, MOVES, handoff, handoffs, nothing_to_save, overlap, skipped
 
 from analysis import answer, sections
 from analysis.document import Bullets
-from analysis.handoff import changes, cheapest, several, story, ways
-from analysis.handoff import points as handoff_points
-from analysis.handoff.plots import draw_all
-from analysis.handoff.plots import styles as handoff_styles
+from analysis.handoff import changes, cheapest, story, ways
 from analysis.overlap import along, axes, points, questions, strategies
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -112,22 +109,6 @@ def test_table_along_an_axis_has_speedup_and_efficiency_at_each_value(overlaps):
     assert [told[kind][0] for kind in (along.SERIAL, along.ALONE, along.BESIDE)] == ["101 µs", "11.0 µs", "21.0 µs"]
 
 
-@pytest.mark.parametrize("axis, moving, steps", [
-    ("balance", (), {"even", "first", "middle", "last", "rising"}), ("depth", (), {1, 2, 3, 4, 8}),
-    ("item_bytes", ("cost_us", "items"), {4 << 10, 64 << 10, MI, 16 * MI}), ("nonsense", (), set()),
-])  # fmt: skip
-def test_along_an_axis_all_else_is_equal(axis, moving, steps):
-    whole = committed("h200/overlap", "overlap")
-    measured = points.read(whole)
-    found = points.along(whole, measured[measured["pipeline"] == "chain"], axis, moving)
-    if not steps:
-        assert found.empty
-        return
-    assert set(found[axis]) == steps and "serial" not in set(found["strategy"])
-    assert not found.duplicated(["strategy", axis]).any()
-    assert all(found[one].nunique() == 1 for one in points.setting_axes(whole) if one not in (axis, *moving))
-
-
 def test_reports_have_their_sections_in_order_also_without_a_row_that_counts(folder, tmp_path):
     pipeline = [overlap(name, n) for name in ("serial", "ring") for n in (0, 1)]
     tensors = [row for size in (KI, MI) for way in ("store", "shm_copy") for row in handoffs(FAST, way, size, device="cpu")]
@@ -140,16 +121,6 @@ def test_reports_have_their_sections_in_order_also_without_a_row_that_counts(fol
     assert story.TWO_GPUS not in text
     gone = report(folder(skipped(overlap(), "no such GPU"), skipped(handoff(), "no such GPU"), name="gone"))
     assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {story.WAYS}" not in gone
-
-
-@pytest.mark.parametrize("block, lacks", [
-    ("two_gpus", "holds no row of handoff to another GPU that counts"),
-    ("several", "holds no way with two numbers of tensors or readers"), ("by_depth", "holds no strategy with two values of depth"),
-])  # fmt: skip
-def test_block_wants_rows_of_its_kind(folder, tmp_path, capsys, block, lacks):
-    (page := tmp_path / "page.md").write_text(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n")
-    directory = folder(handoffs(FAST), overlap())
-    assert main(["readme", str(directory), str(page), "--block", block]) == 2 and lacks in capsys.readouterr().err
 
 
 # --- handoff: the cheapest way
@@ -229,24 +200,6 @@ def test_sentence_says_from_which_size_on_another_way_is_cheapest(hands, some, s
     assert heading.text == "The answer" and bullets == Bullets([text])
 
 
-def test_uses_sizes_and_settings_are_kept_apart(hands):
-    results = hands(by_size("store", *[FAST] * 4), by_size("store", *[SLOW] * 4, use="first"),
-                    *(handoffs(FAST, "shm_copy", use=use) for use in ("cached", "first")))  # fmt: skip
-    assert [text.partition(":")[0] for text in said(results)] == [changes.USES["cached"], changes.USES["first"]]
-    told = cheapest_lines(results)
-    assert [line["size"] for line in told[:4]] == ["1 KiB\n1 way only", "64 KiB\n1 way only", "1 MiB", "64 MiB\n1 way only"]
-    assert cheapest.where(results, cheapest.places(results)) == "All with 1 tensor, 1 reader."
-    assert "names a number of ways" in cheapest.note(results, cheapest.places(results))
-
-
-def test_two_gpus_have_a_table_of_their_own(hands):
-    other = [handoffs(times, "ipc_vmm", reach=reach, to="other") for reach, times in (("map", FAST), ("copy", SLOW))]
-    results = hands(*other, handoffs(SLOW))
-    assert all(place.best["to"] == "same" for place in cheapest.places(results))
-    (line,) = cheapest_lines(results, "other", ("reach",))
-    assert (line["cheapest"], line["runner-up"]) == ("ipc_vmm\nread in place", "ipc_vmm\ncopied first")
-
-
 def test_ways_stand_at_the_size_that_most_share_nearest_to_1_mib(hands):
     shared = [handoffs(FAST, way, size, use) for way in ("store", "shm_copy") for size in (KI, 256 * KI) for use in ("cached", "first")]
     gone = skipped(handoff("ipc_memfd"), "it shares host memory")
@@ -260,26 +213,3 @@ def test_ways_stand_at_the_size_that_most_share_nearest_to_1_mib(hands):
     assert (copied["device memory"], copied["host memory"]) == ("512 KiB", "256 KiB") and "shm_copy" in MOVES
     assert (kept["device memory"], kept["host memory"]) == ("256 KiB", "0 B")
     assert (far["create"], far["first"]) == ("—", "—") and told["ipc_memfd"]["create"] == "skipped: it shares host memory"
-
-
-def test_several_tensors_and_readers_have_tables_along_their_number(hands):
-    some = [handoffs(FAST, way, tensors=count) for way in ("store", "shm_copy") for count in (1, 4)]
-    results = hands(*some, handoffs(SLOW, readers=4))
-    found = several.found(results)
-    assert [(steps.axis, steps.use) for steps in found] == [("tensors", "cached"), ("readers", "cached")]
-    table = several.table(results, found[0])
-    assert table.columns == ["way", "1 tensor", "4 tensors"] and [row[0] for row in table.rows] == ["shm_copy", "store"]
-    rate, time = table.rows[1][2].split("\n")
-    assert rate.startswith("41.9 GB/s (") and time.startswith("100 µs (")
-    assert several.found(hands(handoffs(FAST), handoffs(FAST, "shm_copy", tensors=4), name="one")) == []
-
-
-def test_figure_by_size_has_a_line_for_each_way_and_floor(hands):
-    results = hands(*[handoffs(FAST, way, size) for way in ("store", "shm_copy") for size in (KI, MI)])
-    first = draw_all(results)[0].figure.axes[0]
-    names = [" ".join(name.split()) for name in first.get_legend_handles_labels()[1]]
-    assert names[:3] == ["shm_copy", "store", "floor: launch sync"] and "the bytes to the device" in names[3]
-    (line,) = (line for line in first.get_lines() if line.get_label() == first.get_legend_handles_labels()[1][2])
-    assert set(line.get_ydata()) == {9e3} and first.get_xscale() == first.get_yscale() == "log"
-    assert draw_all(hands(handoffs(FAST), name="one size")) == []
-    assert set(handoff_styles.LOOKS) == set(handoff_points.ORDER) and handoff_styles.look("torch") == handoff_styles.OTHER

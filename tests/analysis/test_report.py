@@ -1,17 +1,15 @@
 """The report: plain words, numbers as people read them, and nothing that went wrong left out."""
 
 import re
-import runpy
 
 import other_rows
 import pytest
 import rows
-from conftest import ROOT, lines, main, report
+from conftest import lines, main, report
 from rows import limited, repeated
-from test_compare import side
 
 from analysis import sections, units
-from analysis.document import Link, Table, evidence, markdown_table, to_html, without_links
+from analysis.document import Link, Table, evidence, markdown_table, without_links
 from analysis.load import load_all
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -74,12 +72,6 @@ def test_links_to_evidence_are_numbered_once_and_can_be_left_out():
     heading, *_, listed = evidence([table, table])
     assert heading.text == "Evidence" and len(listed.rows) == 1 and str(listed.rows[0][0]) == "1"
     assert "evidence" not in markdown_table(without_links(table)) and "[1](#evidence-1)" in markdown_table(table)
-
-
-def test_length_of_a_line_decides_its_room():
-    page = to_html("t", [Table(["c"], [["short"], ["neither short nor long"], ["x" * 40], ["word " * 20]])])
-    kinds = re.findall(r'<td><span class="([^"]+)">', page)
-    assert kinds == ["value short", "value plain", "value long", "value prose"]
 
 
 def test_report_names_its_page_and_warns_before_any_number(folder, capsys):
@@ -177,12 +169,6 @@ def test_machines_are_kept_apart_and_differing_facts_are_named(folder, tmp_path)
     assert "Latency was taken of one message in 16" in text
 
 
-def test_workloads_have_a_headline_each(folder):
-    some = [rows.cell(rows.params(workload=workload, flops_per_byte=flops)) for workload, flops in (("echo", 0), ("fma_chain", 64))]
-    text = report(folder(some))
-    assert "## Headline: echo" in text and "## Headline: fma_chain, 64 FLOP/B" in text
-
-
 # --- experiments without a section
 
 
@@ -234,21 +220,3 @@ def test_new_distribution_of_feeding_appears_in_report_comparison_and_export(fol
     out = tmp_path / "out.json"
     assert main(["export", str(sides[0]), "--format", "google-benchmark", "--out", str(out)]) == 0
     assert '/queueing_p99"' in out.read_text()
-
-
-def test_trial_of_a_planted_slowdown_names_every_false_verdict(tmp_path):
-    trial = runpy.run_path(str(ROOT / "tests/trials/planted_ab.py"))
-    points = [rows.params(payload_bytes=size, window=1) for size in (96, 64, 128)] + [rows.params(payload_bytes=65536)]
-
-    def judged(factors, pairs_of_the_last: int) -> str:
-        before, after = side(points, (1, 1, 1, 1), 16), side(points, factors, 16, seed=1)
-        after = [limited([row])[0] if row["ab"]["point"] == 3 and row["ab"]["pair"] >= pairs_of_the_last else row for row in after]
-        rows.write(tmp_path / "run/a", before), rows.write(tmp_path / "run/b", after)
-        return trial["text"]([str(tmp_path / "run")])
-
-    text = judged((1.2, 1, 1.2, 2.85), 1)
-    assert "- `run`: 4 points with 1 to 16 pairs, 16 at the median, 0 without any. Fewer than half" in text
-    assert "host_polled + pinned, 65536 B, window 256: 1 of 16 pairs, throughput 2.8" in text
-    assert "verdicts on equal points 1 is FASTER or SLOWER, and false" in text and "host_polled + pinned, 128 B" in text
-    assert "of 3 verdicts on slowed points 1 is FASTER, and false (33.3 %): host_polled + pinned, 96 B" in text
-    assert "of 3 verdicts on slowed points 0 are FASTER, and false." in judged((0.8, 1, 1, 1), 16)

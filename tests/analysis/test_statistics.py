@@ -19,7 +19,7 @@ from analysis.moderated import moderate, prior
 from analysis.runs import ratios, run_means
 from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Ratio, discoveries, judge, ratio
 
-THROUGHPUT, P50, P99, _ = rows.METRICS
+THROUGHPUT, P50, P99 = rows.METRICS[:3]
 MARGIN, MARGINS = 0.02, Margins(0.02, 0.05)
 
 
@@ -376,17 +376,6 @@ def test_power_of_pairs_is_that_of_simulated_pairs(count):
 
     size = power.change(*power.PAIRS.error(2 * 0.05**2, count), 30)
     assert share_found(size, draw, lambda some: judge_pairs(some, THROUGHPUT, MARGINS)) == pytest.approx(0.8, abs=0.08)
-
-
-def test_power_of_repetitions_is_that_of_simulated_repetitions():
-    """Runs differ by 3 %, which compare takes them to, and repetitions vary by 5 %."""
-
-    def draw(generator, change):
-        a, b = (generator.normal(middle + generator.normal(0, 0.03), 0.05, 10) for middle in (0.0, change))
-        return ratio(np.exp(a), np.exp(b), 0.0, 0.03)
-
-    size = power.change(*power.repetitions(0.03).error(2 * 0.05**2, 10), 30)
-    assert share_found(size, draw, lambda some: judge(some, THROUGHPUT, MARGIN)) == pytest.approx(0.8, abs=0.08)
 
 
 def test_power_grows_with_the_number_and_shrinks_with_the_points():
