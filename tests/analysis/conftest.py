@@ -1,7 +1,6 @@
 """Makes `analysis` importable, loads committed results once, and holds what several tests share."""
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -9,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import fastjsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,47 +119,3 @@ def whole(tmp_path_factory) -> SimpleNamespace:
     return SimpleNamespace(
         directory=directory, html=page.read_text(), md=page.with_suffix(".md").read_text(), drawings=drawings
     )
-
-
-def _inlined(schema, definitions: dict):
-    """The schema with a number's or a text's definition in place of each reference to it: compiled, it costs no call for
-    each of the millions of counts that committed rows hold."""
-    if isinstance(schema, list):
-        return [_inlined(one, definitions) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.keys() == {"$ref"}:
-        meant = definitions.get(schema["$ref"].removeprefix("#/definitions/"))
-        return meant if meant and meant.get("type") in ("integer", "number", "string") else schema
-    return {key: _inlined(value, definitions) for key, value in schema.items()}
-
-
-class Schemas:
-    """The schema of every row, and that of the cells of `feeding`."""
-
-    FILES = ("common/results/row.schema.json", "experiments/feeding/cell.schema.json")
-
-    def __init__(self):
-        self._row, self._cell = (self._read(ROOT / name) for name in self.FILES)
-
-    @staticmethod
-    def _read(file: Path) -> Callable[[dict], dict]:
-        schema = json.loads(file.read_text())
-        return fastjsonschema.compile(_inlined(schema, schema.get("definitions", {})), use_default=False)
-
-    def validate(self, row: dict) -> None:
-        self._row(row)
-        if row["kind"] == "cell" and row["experiment"] == "feeding":
-            self._cell(row)
-
-    def is_valid(self, row: dict) -> bool:
-        try:
-            self.validate(row)
-        except fastjsonschema.JsonSchemaValueException:
-            return False
-        return True
-
-
-@pytest.fixture(scope="session")
-def schema() -> Schemas:
-    return Schemas()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis import catalogue
-from analysis.histogram import bucket_index
+from analysis.histogram import bucket_bounds
 
 FLOORS = {
     "launch_sync_ns": 6200.0, "copy_launch_copy_ns": 9100.0, "word_round_trip_ns": 1800.0, "redis_round_trip_ns": 14000.0,
@@ -91,6 +91,11 @@ def params(queue="host_polled", transfer="pinned", **changes) -> dict:
     base |= {"pack": 1} if queue.startswith("redis") else {}
     base |= {"lanes": 16} if queue == "gpu_ring" else {}
     return base | changes
+
+
+def bucket_index(values: np.ndarray, bits: int) -> np.ndarray:
+    """The bucket of each value, ns."""
+    return np.searchsorted(bucket_bounds(np.arange(6000), bits)[0], values, "right") - 1
 
 
 def histogram(samples: np.ndarray, bits: int = 8, largest: int = 1 << 37) -> dict:

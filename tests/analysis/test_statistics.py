@@ -12,7 +12,7 @@ from analysis import power, stats
 from analysis.aa import run_noise, upper_bound
 from analysis.ab import Margins, by_start, paired
 from analysis.ab import judge as judge_pairs
-from analysis.histogram import Histogram, bucket_bounds, bucket_index, merge
+from analysis.histogram import Histogram, bucket_bounds, merge
 from analysis.interval import between, ends
 from analysis.load import load
 from analysis.moderated import moderate, prior
@@ -416,9 +416,9 @@ def test_percentiles_of_a_histogram_are_within_one_percent_of_numpys(draw):
 
 def test_bucket_holds_its_value_and_has_the_documented_index():
     values = np.array([0, 255, 256, 257, 258, 511, 512, 515, 1023, 1024])
-    assert bucket_index(values, 8).tolist() == [0, 255, 256, 256, 257, 383, 384, 384, 511, 512]
+    assert rows.bucket_index(values, 8).tolist() == [0, 255, 256, 256, 257, 383, 384, 384, 511, 512]
     values = np.array([value for power in range(1, 45) for value in ((1 << power) - 1, 1 << power, (1 << power) + 1)])
-    low, width = bucket_bounds(bucket_index(values, 8), 8)
+    low, width = bucket_bounds(rows.bucket_index(values, 8), 8)
     assert np.all((low <= values) & (values < low + width)) and np.all(width <= np.maximum(values / 128, 1))
 
 
