@@ -1,7 +1,6 @@
-"""Made-up rows of the experiments `launch`, `overlap` and `handoff`, and timelines in the format of `feedrate run --trace`."""
+"""Made-up rows of the experiments `launch`, `overlap` and `handoff`."""
 
 import copy
-import json
 
 import numpy as np
 import rows
@@ -139,44 +138,3 @@ def handoff(way: str = "store", size: int = MI, use: str = "cached", repetition:
 def handoffs(times, way: str = "store", size: int = MI, use: str = "cached", **changes) -> list[dict]:
     """A point's rows, one for each time (ns)."""
     return [handoff(way, size, use, number, time, **changes) for number, time in enumerate(times)]
-
-
-# --- timelines: pipelines that no GPU ran
-
-
-KERNEL = "feedrate::(anonymous namespace)::stage_kernel(feedrate::StageWork, std::byte const*, std::byte*, bool)"
-GPU, HOST, MESSAGES, THREAD = 1, 2, 3, 4711
-
-
-def timeline(strategy: str = "ring", stages=("decode", "normalise", "reduce"), items: int = 6, **params) -> str:
-    """A trace of a pipeline: all of it on one stream (`serial`), or a stream for each stage. A stage that copies has a
-    track of its own in its stream. Times are in ns, and a kernel takes 60 µs."""
-    zero, events = 5_000, []
-
-    def event(phase: str, process: int, track: int, ns: int, name: str, **more) -> None:
-        events.append({"ph": phase, "pid": process, "tid": track, "ts": (ns - zero) / 1000, "name": name} | more)
-
-    def work(process: int, track: int, begin: int, end: int, name: str, kind: str, **args) -> None:
-        event("X", process, track, begin, name, cat=kind, dur=(end - begin) / 1000, args=args)
-
-    for process, name in ((GPU, "GPU"), (HOST, "host"), (MESSAGES, "messages")):
-        event("M", process, 1, zero, "process_name", args={"name": name})
-    streams = [13 if strategy == "serial" else 13 + place for place in range(len(stages))]
-    tracks = [2 * stream + (2 if name.startswith("copy") else 1) for stream, name in zip(streams, stages)]
-    for track, stream, copies in sorted(set(zip(tracks, streams, (one.startswith("copy") for one in stages)))):
-        event("M", GPU, track, zero, "thread_name", args={"name": f"stream {stream} {'copies' if copies else 'kernels'}"})
-    work(HOST, THREAD, 5_000, 90_000_000, "timed", "range")
-    at, correlation, free = 5_100, 100, [20_000] * len(stages)
-    for _ in range(items):
-        for place, name in enumerate(stages):
-            correlation += 1
-            work(HOST, THREAD, at, at + 900, name, "range")
-            work(HOST, THREAD, at + 100, at + 800, "cudaLaunchKernel", "api", correlation=correlation)
-            begin = max(free) if strategy == "serial" else max(free[place], free[place - 1] if place else 0)
-            free[place] = begin + 60_000
-            kind, what = ("copy", "copy to device") if name.startswith("copy") else ("kernel", KERNEL)
-            work(GPU, tracks[place], begin, free[place], what, kind, correlation=correlation)
-            at += 1_000
-    told = {"pipeline": "chain", "strategy": strategy} | params
-    other = {"dropped_records": 0, "params": told, "untimed_records": 0, "zero_ns": zero}
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events, "otherData": other})

@@ -5,6 +5,7 @@ import ast
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import other_rows
 import pytest
 import rows
-from conftest import ROOT, main
+from conftest import REFERENCE, ROOT, main
 
 from analysis import files, needs
 from analysis.cores import on_all
@@ -59,7 +60,7 @@ def place(tmp_path_factory):
     (here / "damaged.json.xz").write_bytes(b"no archive")
     (here / "no-costs").mkdir()
     (here / "no-costs/vmm.json").write_text('{"benchmarks": [{"name": "x"}]}')
-    (here / "ring.json").write_text(other_rows.timeline("ring"))
+    shutil.copy(f"{REFERENCE}/h200/overlap/traces/ring.json.xz", here / "ring.json.xz")
     (here / "other.csv").write_text("Start (ns),Duration (ns),CorrId,Strm,Name\n1,50000,7,99,x\n")
     (here / "soon.csv").write_text("Start (ns),Duration (ns),CorrId,Strm,Name\n1,soon,7,14,x\n")
     return here
@@ -126,13 +127,13 @@ def place(tmp_path_factory):
     ("beside missing other.csv", "no such file"),
     ("beside damaged.json.xz other.csv", "is not what xz wrote"),
     ("beside other.csv other.csv", "is no timeline"),
-    ("beside ring.json missing", "no such file"),
-    ("beside ring.json other.csv", "has no work on the streams of the trace"),
-    ("beside ring.json soon.csv", "is no such report"),
+    ("beside ring.json.xz missing", "no such file"),
+    ("beside ring.json.xz other.csv", "has no work on the streams of the trace"),
+    ("beside ring.json.xz soon.csv", "is no such report"),
     ("timeline missing --out x.svg", "TRACE 'missing': no such file"),
     ("timeline no.json --out x.svg", "TRACE 'no.json': is no timeline"),
-    ("timeline ring.json --out x.svg --milliseconds 0", "--milliseconds '0.0': shows nothing; allowed: more than 0"),
-    ("timeline ring.json --out x.svg --milliseconds nan", "allowed: more than 0"),
+    ("timeline ring.json.xz --out x.svg --milliseconds 0", "--milliseconds '0.0': shows nothing; allowed: more than 0"),
+    ("timeline ring.json.xz --out x.svg --milliseconds nan", "allowed: more than 0"),
 ])  # fmt: skip
 def test_bad_input_is_named_with_what_is_allowed(place, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(place)

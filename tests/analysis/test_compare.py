@@ -88,19 +88,6 @@ def test_points_without_a_partner_and_differing_environments_are_named(compare):
     assert "| host |" not in text
 
 
-def test_service_time_of_open_loads_has_a_metric_of_its_own(compare):
-    before, after = planted(1, 1)
-    for factor, some in ((1.0, before), (1.5, after)):
-        for row in some:
-            if row["params"]["queue"] == "host_polled":
-                response = row["figures"]["latency_ns"]
-                row["figures"]["service_ns"] = response | {"p99": factor * response["p99"]}
-    _, text, _ = compare(before, after, *ZERO)
-    assert "service p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text
-    redis = lines(text, "| redis_list + pinned | echo |")
-    assert len(redis) == 2 and all(line[-1] == "—" for line in redis)
-
-
 def test_rows_from_before_an_axis_match_those_with_its_default(read):
     told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
     told |= {"payload_mix": "none", "priority_mix": "none"}

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import lzma
 import os
 import re
 import struct
@@ -15,9 +16,10 @@ import numpy as np
 import other_rows
 import pytest
 import rows
-from conftest import main
+from conftest import REFERENCE, main
 
 from analysis import dark, timeline, trace
+from analysis.errors import BadInput
 from analysis.export.hdr import encode
 from analysis.histogram import Histogram
 from analysis.plots import timeline as drawn
@@ -132,75 +134,79 @@ def test_hdr_payload_has_the_documented_layout():
     assert plain[40:] == bytes([0x01, 0x06, 0xD3, 0x04, 0x90, 0x03])
 
 
-# --- timelines
+# --- timelines of committed traces
 
 
-@pytest.fixture
-def traces(tmp_path) -> list[str]:
-    """serial, ping_pong and ring, as the command takes them."""
-    told = {"serial": {}, "ping_pong": {}, "ring": {"depth": 3}}
-    for name, params in told.items():
-        (tmp_path / f"{name}.json").write_text(other_rows.timeline(name, **params))
-    return [str(tmp_path / f"{name}.json") for name in told]
+TRACES = [f"{REFERENCE}/h200/overlap/traces/{name}.json.xz" for name in ("serial", "ping_pong", "ring")]
 
 
-def changed(tmp_path, change, *told) -> trace.Trace:
-    document = json.loads(other_rows.timeline(*told))
-    change(document)
+def changed(tmp_path, change) -> trace.Trace:
+    """The trace of `ping_pong` with a change of its work on the GPU or of what it says of its point."""
+    document = json.loads(lzma.decompress(Path(TRACES[1]).read_bytes()))
+    document["traceEvents"] = [one for one in document["traceEvents"] if change(one, document["otherData"])]
     (tmp_path / "one.json").write_text(json.dumps(document))
     return trace.read(str(tmp_path / "one.json"))
 
 
-def test_trace_names_stages_by_the_ranges_around_their_launches(traces):
-    serial, ping_pong, ring = map(trace.read, traces)
-    (track,) = serial.tracks
-    assert track.name == "stream 13 kernels" and [work.label for work in track.work[:4]] == ["decode", "normalise", "reduce", "decode"]
-    assert len(track.work) == 18 and (track.work[0].begin, track.work[0].end) == pytest.approx((0, 60))
-    assert serial.length == pytest.approx(18 * 60) and ping_pong.length == pytest.approx(8 * 60)
+def on_gpu(event: dict) -> bool:
+    return event["pid"] == 1 and event["ph"] == "X"
+
+
+def test_trace_names_stages_by_the_ranges_around_their_launches():
+    serial, ping_pong, ring = map(trace.read, TRACES)
     assert [one.title for one in (serial, ping_pong, ring)] == ["serial", "ping_pong", "ring, depth 3"]
-    assert [track.work[0].begin for track in ring.tracks] == pytest.approx([0, 60, 120])
-    cut = trace.window(ping_pong, 100)
-    assert [[work.end for work in track.work] for track in cut.tracks] == [[60, 100], [100], []] and cut.length == pytest.approx(480)
+    assert [track.name for track in serial.tracks] == ["stream 177 kernels", "stream 177 copies"]
+    for one in (ping_pong, ring):
+        assert [track.name.split()[2] for track in one.tracks] == ["copies", "kernels", "copies"]
+        assert [{work.label for work in track.work} for track in one.tracks] == [{"copy in"}, {"process"}, {"copy out"}]
+        begins = [track.work[0].begin for track in one.tracks]
+        assert begins == sorted(begins) and begins[0] == 0 and all(len(track.work) == 32 for track in one.tracks)
+    events = [one for one in json.loads(lzma.decompress(Path(TRACES[2]).read_bytes()))["traceEvents"] if on_gpu(one)]
+    first, last = min(one["ts"] for one in events), max(one["ts"] + one["dur"] for one in events)
+    assert ring.length == pytest.approx(last - first)
+    cut = trace.window(ring, 60)  # it ends in the first kernel
+    assert [[work.end == 60 for work in track.work][-1:] for track in cut.tracks[1:]] == [[True], []]
+    assert cut.length == ring.length
 
 
-def test_trace_without_ranges_or_with_overlapping_work(tmp_path):
-    def without_ranges(document):
-        document["traceEvents"] = [one for one in document["traceEvents"] if one.get("cat") not in ("range", "api")]
-        document["otherData"]["params"] = {"queue": "gpu_ring"}
+def test_trace_without_ranges_with_overlapping_work_or_without_any(tmp_path):
+    def without_ranges(event, about):
+        about["params"] = {"queue": "gpu_ring"}
+        return event.get("cat") not in ("range", "api")
 
-    def one_stream(document):
-        for one in document["traceEvents"]:
-            one["tid"] = 27 if one["pid"] == other_rows.GPU and one["ph"] == "X" else one["tid"]
+    def one_stream(event, about):  # as the branches of a graph have
+        event["tid"] = 354 if on_gpu(event) else event["tid"]
+        return True
 
-    one = changed(tmp_path, without_ranges, "graph", ("copy in", "process"))
-    assert one.title == "one" and [track.name for track in one.tracks] == ["stream 13 copies", "stream 14 kernels"]
-    assert {work.label for track in one.tracks for work in track.work} == {"copy to device", "stage_kernel"}
-    one = changed(tmp_path, one_stream, "ping_pong")  # as the branches of a graph do
-    assert [track.name for track in one.tracks] == ["stream 13 kernels", "", ""]
+    one = changed(tmp_path, without_ranges)
+    assert one.title == "one"
+    assert {work.label for track in one.tracks for work in track.work} == {"copy to device", "copy to host", "stage_kernel"}
+    one = changed(tmp_path, one_stream)
+    assert len(one.tracks) > 1 and not any(track.name for track in one.tracks[1:])
     assert all(first.end <= second.begin for track in one.tracks for first, second in zip(track.work, track.work[1:]))
-    (tmp_path / "cpu.json").write_text(other_rows.timeline(items=0))
-    assert main(["timeline", str(tmp_path / "cpu.json"), "--out", str(tmp_path / "x.svg")]) == 2
+    with pytest.raises(BadInput, match="holds no work of a GPU"):
+        changed(tmp_path, lambda event, about: not on_gpu(event))
 
 
 @pytest.mark.parametrize("name, said", [
-    (other_rows.KERNEL, "stage_kernel"), ("memset_kernel", "memset_kernel"), ("()", "()"),
+    ("feedrate::(anonymous namespace)::stage_kernel(StageWork, std::byte const*, bool)", "stage_kernel"), ("memset_kernel", "memset_kernel"), ("()", "()"),
     ("void feedrate::resident<feedrate::Echo, 4>(feedrate::Lanes<8>*)", "resident"),
 ])  # fmt: skip
 def test_kernels_have_short_names(name, said):
     assert trace.short(name) == said
 
 
-def test_timelines_share_one_axis_in_one_svg_for_both_screens(traces, tmp_path, monkeypatch, capsys):
+def test_timelines_share_one_axis_in_one_svg_for_both_screens(tmp_path, monkeypatch, capsys):
     with looks():
-        figure = drawn.draw([trace.read(file) for file in traces]).figure
+        figure = drawn.draw([trace.read(file) for file in TRACES]).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1 and figure.axes[0].get_xlim()[0] == 0
-    titles = ["serial: 1.08 ms in all", "ping_pong: 480 µs in all", "ring, depth 3: 480 µs in all"]
+    titles = ["serial: 3.70 ms in all", "ping_pong: 1.99 ms in all", "ring, depth 3: 1.99 ms in all"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == titles
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["decode", "normalise", "reduce"]
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"copy in", "process", "copy out"}
     heights = [axes.get_position().height / len(axes.get_yticks()) for axes in figure.axes]
     assert max(heights) / min(heights) < 1.2
     out = tmp_path / "all.svg"
-    assert main(["timeline", *traces, "--out", str(out)]) == 0 and str(out) in capsys.readouterr().out
+    assert main(["timeline", *TRACES, "--out", str(out)]) == 0 and str(out) in capsys.readouterr().out
     text = out.read_text()
     root = xml.fromstring(text)
     assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (drawn.WIDTH + 1)
@@ -209,6 +215,6 @@ def test_timelines_share_one_axis_in_one_svg_for_both_screens(traces, tmp_path, 
     colours = {colour.upper() for colour in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(style, ""))}
     assert len(colours) > 4 and colours <= dark.FIGURES.keys()
     monkeypatch.setattr(timeline, "MOST", 50)
-    assert main(["timeline", *traces, "--out", str(out)]) == 2
-    assert "54 kernels and copies are too many to be seen; allowed: --milliseconds N" in capsys.readouterr().err
-    assert main(["timeline", *traces, "--out", str(out), "--milliseconds", "0.3"]) == 0 and len(out.read_text()) < len(text)
+    assert main(["timeline", *TRACES, "--out", str(out)]) == 2
+    assert "288 kernels and copies are too many to be seen; allowed: --milliseconds N" in capsys.readouterr().err
+    assert main(["timeline", *TRACES, "--out", str(out), "--milliseconds", "0.2"]) == 0 and len(out.read_text()) < len(text)

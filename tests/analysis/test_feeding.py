@@ -399,21 +399,6 @@ def test_ratio_of_transfers_is_only_as_sure_as_its_rows(best_transfers, first, s
     assert line[column].startswith(begins) and line[column].endswith(ends)
 
 
-def test_place_is_a_batch_that_was_given_and_not_searched_for(best_transfers):
-    both = [rows.winner(name, rates, batch=16) for name, rates in (("gather", FAST), ("pinned", SLOW))]
-    searched = [rows.attempt(rows.transfer(name, 1, batch=batch), 5) for name in ("gather", "pinned") for batch in (64, 256)]
-    assert best_transfers(*both, searched) == []
-    # No batch holds more than may be outstanding, so a try with a small window has a smaller batch than was given.
-    cut = [rows.attempt(rows.transfer(name, 1, batch=8, window=8), 5) for name in ("gather", "pinned")]
-    assert len(best_transfers(*both, cut)) == 1
-    failed = [row if "search" in row else rows.spoilt(row, "error", "it broke off", "failed")
-              for row in rows.winner("gather", FAST, batch=32)]  # fmt: skip
-    found = best_transfers(*both, rows.winner("pinned", SLOW, batch=32), failed)
-    assert [line["best transfer"].split("\n")[0] for line in found] == ["gather", "pinned"]
-    assert found[1]["runner-up"] == "nothing else was measured"
-    assert best_transfers(rows.winner("gather", FAST)) == []
-
-
 # --- a search beside a sweep
 
 

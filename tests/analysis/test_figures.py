@@ -18,7 +18,6 @@ from analysis.feeding.plots import capacities, draw_all, heatmap, load_stages, o
 from analysis.feeding.plots.stages import LOOKS
 from analysis.feeding.plots.styles import Styles
 from analysis.feeding.ring import plots as ring
-from analysis.feeding.ring import points as of_ring
 from analysis.handoff.plots import styles as handoff_styles
 from analysis.histogram import Histogram
 from analysis.overlap.plots import styles as overlap_styles
@@ -82,15 +81,6 @@ def test_figures_of_the_ring():
     assert [drawing.name for drawing in drawn] == list(ring.NAMES)
     for drawing in drawn:
         check(drawing, False, figures._svg(drawing, ""))
-
-
-def test_crossover_of_the_ring_is_where_copies_stay_ahead(read):
-    some = [rows.ring(payload_bytes=size, slots=slots, rate=rate, producers=4, batch=32)
-            for size, rates in ((4096, (8e6, 7e6)), (65536, (5e5, 5.5e5)), (1 << 20, (3.5e4, 4e4)))
-            for slots, rate in zip(("pinned", "vram"), rates)]  # fmt: skip
-    measured = of_ring.many(of_ring.of_ring(of_ring.read(read(some))))
-    pulled, copied = (of_ring.using(measured, "slots", slots) for slots in ("pinned", "vram"))
-    assert ring.crossover(pulled, copied) == 65536 and ring.crossover(copied, pulled) is None
 
 
 def test_figures_of_a_report(whole):

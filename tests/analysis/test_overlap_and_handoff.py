@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pytest
 from conftest import committed, dictionaries, report
-from other_rows import KI, MI, MOVES, handoff, handoffs, nothing_to_save, overlap, skipped
+from other_rows import KI, MI, handoff, handoffs, nothing_to_save, overlap, skipped
 
 from analysis import answer, sections
 from analysis.document import Bullets
-from analysis.handoff import changes, cheapest, story, ways
-from analysis.overlap import along, axes, points, questions, strategies
+from analysis.handoff import changes, cheapest, story
+from analysis.overlap import points, questions, strategies
 
 pytestmark = pytest.mark.usefixtures("figureless")
 
@@ -82,31 +82,6 @@ def test_answer_is_by_pipeline_and_a_cpu_does_not_compete(overlaps):
     assert [row[0].split(":")[0] for row in table.rows] == list(points.PIPELINES)
     assert {row[1].split("\n")[0] for row in table.rows} == {"ping_pong"} and "item 1 MiB" in table.rows[1][0]
     assert set(points.read(results)["device"]) == {"cuda"}
-
-
-def along_lines(results, axis: axes.Axis) -> dict[str, list[str]]:
-    """By the line's name the cells of a table along an axis; the columns' names come first."""
-    found = points.along(results, points.read(results), axis.name, axis.moving)
-    table = along.table(results, axis, found)
-    return {row[0]: row[1:] for row in [table.columns, *table.rows]}
-
-
-def test_table_along_an_axis_has_speedup_and_efficiency_at_each_value(overlaps):
-    some = [overlap("ring", n, depth=depth) for depth in (1, 2, 3) for n in range(3)]
-    some += [overlap("graph", n, depth=depth) for depth in (1, 3) for n in range(3)]
-    for row in some[:3]:
-        nothing_to_save(row, "overlap_efficiency", saved=-0.01)
-    nothing_to_save(some[3], "overlap_efficiency")
-    for number, row in enumerate([*some[:3], *some[9:12]]):
-        row["details"]["serial_ns"]["p50"] = 64e3 * (100 + number % 3)
-        for place, stage in enumerate(row["details"]["stages"]):
-            stage |= {"alone_ns": (10 + number % 3) * 1e3 - place, "contended_ns": (20 + number % 3) * 1e3 - place}
-    told = along_lines(overlaps(some), axes.DEPTH)
-    assert list(told) == ["strategy", "ring", "graph", along.SERIAL, along.ALONE, along.BESIDE]
-    assert told["strategy"] == ["1", "2", "3"] and told["graph"][1] == "—"
-    assert told["ring"][0].endswith("\nnothing to save") and told["ring"][1].endswith(", in 2 of 3 repetitions")
-    assert re.fullmatch(r"2\.5\d \(.*\)\n0\.90\d \(.*\)", told["ring"][2])
-    assert [told[kind][0] for kind in (along.SERIAL, along.ALONE, along.BESIDE)] == ["101 µs", "11.0 µs", "21.0 µs"]
 
 
 def test_reports_have_their_sections_in_order_also_without_a_row_that_counts(folder, tmp_path):
@@ -198,18 +173,3 @@ def test_sentence_says_from_which_size_on_another_way_is_cheapest(hands, some, s
     assert sentence in text and text.startswith(changes.USES["cached"])
     heading, bullets, *_ = sections.of("handoff").answer(results)
     assert heading.text == "The answer" and bullets == Bullets([text])
-
-
-def test_ways_stand_at_the_size_that_most_share_nearest_to_1_mib(hands):
-    shared = [handoffs(FAST, way, size, use) for way in ("store", "shm_copy") for size in (KI, 256 * KI) for use in ("cached", "first")]
-    gone = skipped(handoff("ipc_memfd"), "it shares host memory")
-    results = hands(*shared, handoffs(FAST), handoffs(SLOW, "ipc_vmm", 64 * MI), gone)
-    table = ways.table(results, ways.found(results))
-    told = {row[0]: dict(zip(table.columns, row)) for row in table.rows}
-    assert ways.usual(ways.found(results)) == 256 * KI and ways.nearest([256 * KI, 4 * MI, KI]) == 4 * MI
-    assert list(told) == ["shm_copy", "ipc_vmm\n64 MiB", "store", "ipc_memfd"]
-    copied, kept, far = told["shm_copy"], told["store"], told["ipc_vmm\n64 MiB"]
-    assert copied["create"].startswith("200 µs") and copied["delete"].startswith("40.0 µs") and copied["first"].startswith("100 µs")
-    assert (copied["device memory"], copied["host memory"]) == ("512 KiB", "256 KiB") and "shm_copy" in MOVES
-    assert (kept["device memory"], kept["host memory"]) == ("256 KiB", "0 B")
-    assert (far["create"], far["first"]) == ("—", "—") and told["ipc_memfd"]["create"] == "skipped: it shares host memory"

@@ -5,11 +5,10 @@ import re
 import other_rows
 import pytest
 import rows
-from conftest import lines, main, report
+from conftest import lines, report
 from rows import limited, repeated
 
 from analysis import sections, units
-from analysis.document import Link, Table, evidence, markdown_table, without_links
 from analysis.load import load_all
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -62,14 +61,6 @@ def test_page_is_read_in_words_and_tells_its_evidence_last(whole):
     numbers = re.findall(r'href="#(evidence-\d+)"', above)
     assert numbers and all(f'id="{number}"' in below for number in numbers) and str(whole.directory) in below
     assert whole.md.index("\n| ") == whole.md.index("\n| for |"), "the answer comes before every other table"
-
-
-def test_links_to_evidence_are_numbered_once_and_can_be_left_out():
-    link = Link("1", "evidence-1", "0123\n/a/folder")
-    table = Table(["c"], [["x"], [link]])
-    heading, *_, listed = evidence([table, table])
-    assert heading.text == "Evidence" and len(listed.rows) == 1 and str(listed.rows[0][0]) == "1"
-    assert "evidence" not in markdown_table(without_links(table)) and "[1](#evidence-1)" in markdown_table(table)
 
 
 def test_report_names_its_page_and_warns_before_any_number(folder, capsys):
@@ -198,23 +189,3 @@ def test_experiments_of_one_folder_are_reported_each_by_itself(folder, tmp_path)
     assert "kernels/s" not in text[second:] and "msg/s" not in text[first:second]
     unknown = folder(other_rows.launches(1), name="unknown", told=rows.CATALOGUE | {"experiments": []})
     assert "7 rows: 7 ok" in report(unknown)  # without a catalogue of the experiment, its rows' fates can be told
-
-
-def test_new_distribution_of_feeding_appears_in_report_comparison_and_export(folder, tmp_path, capsys):
-    told = other_rows.with_figure({"name": "queueing_ns", "unit": "ns", "better": "lower", "distribution": True}, "feeding")
-    sides = []
-    for name, factor in (("a", 0.5), ("b", 1.0)):
-        some = [rows.cell(rows.params(window=window), n) for window in (1, 64) for n in range(5)]
-        for row in some:
-            own = row["figures"]["latency_ns"]
-            scaled = {key: factor * own[key] for key in ("min", "mean", "p50", "p90", "p99", "p999", "max")}
-            row["figures"]["queueing_ns"] = own | scaled
-        sides.append(folder(some, name=name, told=told))
-    text = report(sides[0])
-    assert lines(text, "| lowest queueing p50") and "| queueing p50 | queueing p99 |" in text
-    capsys.readouterr()
-    assert main(["compare", *map(str, sides), "--run-noise", "0"]) == 0
-    assert "queueing p99: 0 FASTER, 2 SLOWER" in capsys.readouterr().out
-    out = tmp_path / "out.json"
-    assert main(["export", str(sides[0]), "--format", "google-benchmark", "--out", str(out)]) == 0
-    assert '/queueing_p99"' in out.read_text()

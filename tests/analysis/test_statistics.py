@@ -214,12 +214,6 @@ def test_chosen_setting_equals_one_that_was_asked_for(tmp_path):
     assert "is not known from these rows" in stats.apart_said(load([rows.write(tmp_path / "alone", some[:3])]))
 
 
-def test_geometric_mean_of_ratios_has_a_bootstrap_interval():
-    middle, low, high = stats.bootstrap_geometric_mean(np.array([1.0, 2.0, 4.0]))
-    assert middle == pytest.approx(2) and 1 <= low < 2 < high <= 4
-    assert np.isnan(stats.bootstrap_geometric_mean(np.array([2.0]))[1])
-
-
 # --- several runs for each side
 
 
