@@ -337,7 +337,7 @@ def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA 
     to be ok."""
     where, points = environment(gpu), []
     for queue in QUEUES:
-        for name in ("none",) if queue in ("null", "gpu_ring") else ("pinned", "mapped"):
+        for name in ("pinned", "mapped") if queue == "host_polled" else ("pinned",):
             points += [params(queue, name, payload_bytes=size, device=device) for size in (64, 4096, 1 << 20)]
             points += [params(queue, name, window=window, device=device) for window in (1, 64, 4096)]
             for block in (64, 256) if queue == "host_polled" else ():
