@@ -324,7 +324,7 @@ def transfer(name: str, rate: float, repetition: int = 0, chosen: str = "", **wh
 
 
 def winner(name: str, rates, **where) -> list[dict]:
-    """What a search found, measured afresh at these rates, with two of its tries."""
+    """The rows of the setting that a search found, measured again at these rates, with two of its tries."""
     some = [transfer(name, rate, repetition, **where) for repetition, rate in enumerate(rates)]
     return [*some, attempt(some[0]), attempt(transfer(name, 1, **where | {"window": 64}), 1)]
 

@@ -144,7 +144,9 @@ def test_bad_input_is_named_with_what_is_allowed(place, capsys, monkeypatch, arg
     assert contents(place) == before, "bad input must not leave files behind"
 
 
-@pytest.mark.parametrize("arguments", ["", "report", "compare", "figures a", "report --odd", "plot", "export a --format x --out b"])
+@pytest.mark.parametrize(
+    "arguments", ["", "report", "compare", "figures a", "report --odd", "plot", "export a --format x --out b"]
+)
 def test_wrong_usage_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(arguments.split())
@@ -256,7 +258,8 @@ def test_needs_names_packages_that_are_missing_or_too_old(monkeypatch, capsys):
     assert main(["needs"]) == 1 and capsys.readouterr().out == "numpy\nscipy\n"
     assert main(["report", "anything"]) == 1 and one_line(capsys.readouterr().err, "numpy, scipy")
     monkeypatch.setattr(needs.importlib.util, "find_spec", known)
-    for found, lacks in (("1.5", []), ("1.5.0rc1", []), ("1.10.2", []), ("2.0+cu12", []), ("1.4.99", ["pandas >= 1.5 (here 1.4.99)"])):
+    old = ["pandas >= 1.5 (here 1.4.99)"]
+    for found, lacks in (("1.5", []), ("1.5.0rc1", []), ("1.10.2", []), ("2.0+cu12", []), ("1.4.99", old)):
         monkeypatch.setattr(needs.metadata, "version", lambda name: found if name == "pandas" else version(name))
         assert needs.missing() == lacks
 

@@ -84,11 +84,13 @@ def test_google_benchmark_holds_the_numbers_of_the_rows(google, directory, folde
     assert (summed["mean"], summed["cv"]) == pytest.approx((np.mean(times), np.std(times, ddof=1) / np.mean(times)))
     out = tmp_path / "both.json"  # an older row keeps its name, and two experiments begin with theirs
     closed = rows.params(arrivals="closed", rate=0, trace_file="none")
-    assert main(["export", str(folder(rows.cell(closed), other_rows.launches(1))), "--format", "google-benchmark", "--out", str(out)]) == 0
+    both = folder(rows.cell(closed), other_rows.launches(1))
+    assert main(["export", str(both), "--format", "google-benchmark", "--out", str(out)]) == 0
     names = {one["run_name"] for one in json.loads(out.read_text())["benchmarks"]}
     assert {one.partition("/")[0] for one in names} == {"launch", "feeding"}
     assert "launch/graph/cuda/kernels:64/streams:1/threads:1/block:32/p99" in names
-    assert "feeding/host_polled+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:1/workers:1/block:128/streams:4" in names
+    name = "host_polled+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:1/workers:1/block:128/streams:4"
+    assert f"feeding/{name}" in names
 
 
 @pytest.mark.skipif(not COMPARE.is_file(), reason="needs Google Benchmark's tools/compare.py (libbenchmark-tools)")
@@ -117,7 +119,8 @@ def test_hdr_log_has_a_file_for_each_point_and_an_interval_for_each_repetition(l
     assert any(line.startswith("#[BaseTime: 1795248000.000 (seconds since epoch)]") for line in comments)
     tagged = [line.split(",") for line in logs["host_polled+pinned"].read_text().splitlines() if line[:4] == "Tag="]
     assert [fields[0] for fields in tagged] == [f"Tag={name}" for name in ("latency_ns", "service_ns", "send_lag_ns")] * 3
-    assert [fields[1] for fields in tagged[::3]] == ["0.000", "10.000", "20.000"] and {fields[2] for fields in tagged} == {"0.700"}
+    assert [fields[1] for fields in tagged[::3]] == ["0.000", "10.000", "20.000"]
+    assert {fields[2] for fields in tagged} == {"0.700"}
     row = rows.cell(rows.params())
     row["figures"]["latency_ns"]["histogram"]["overflow"] = 7
     assert main(["export", str(folder(row)), "--format", "hdr", "--out", str(tmp_path / "over")]) == 0
@@ -189,7 +192,8 @@ def test_trace_without_ranges_with_overlapping_work_or_without_any(tmp_path):
 
 
 @pytest.mark.parametrize("name, said", [
-    ("feedrate::(anonymous namespace)::stage_kernel(StageWork, std::byte const*, bool)", "stage_kernel"), ("memset_kernel", "memset_kernel"), ("()", "()"),
+    ("feedrate::(anonymous namespace)::stage_kernel(StageWork, std::byte const*, bool)", "stage_kernel"),
+    ("memset_kernel", "memset_kernel"), ("()", "()"),
     ("void feedrate::resident<feedrate::Echo, 4>(feedrate::Lanes<8>*)", "resident"),
 ])  # fmt: skip
 def test_kernels_have_short_names(name, said):

@@ -1,6 +1,6 @@
-"""What the analysis says of `feeding`: who is best and how sure that is, what to use under a bound, open loads, capacities,
-transfers, batches that are held back, prices of guarantees, the ring's axes, and whether a search found what a sweep did.
-Committed rows are recomputed in test_blocks.py; here are the cases that they do not hold."""
+"""Tables of `feeding`: the best variant and how sure that is, which queue to use under a bound, open loads, capacities,
+transfers, the ring beside other queues, and whether a search found what a sweep found. test_blocks.py recomputes the tables
+of committed rows; these tests add the cases that those rows do not hold."""
 
 import numpy as np
 import pytest
@@ -299,7 +299,7 @@ def test_open_loads_are_in_no_figure_of_closed_ones(folder, read):
 
 @pytest.fixture
 def searched(read):
-    """What the searches of some intervals found, with the one row that a folder needs."""
+    """Results with a search for each interval, and the one cell that a folder needs."""
 
     def found(*searches):
         each = [rows.capacity(RING, low, high, repetition=n) for n, (low, high) in enumerate(searches)]
@@ -391,7 +391,7 @@ def test_best_transfer_stands_beside_the_next_and_auto_never_wins(best_transfers
     (limited(rows.winner("gather", FAST)), rows.winner("pinned", SLOW), "ratio", "at least 2.00", ""),
     (rows.winner("gather", FAST), limited(rows.winner("pinned", SLOW)), "ratio", "at most 2.00", "\nunclear"),
     (limited(rows.winner("gather", FAST)), limited(rows.winner("pinned", SLOW)), "ratio", "—", "\nunclear"),
-    (rows.winner("gather", (10e6, 40e6)), rows.winner("pinned", SLOW), "messages", "25.0", "unstable: 4 times between repetitions"),
+    (rows.winner("gather", (10e6, 40e6)), rows.winner("pinned", SLOW), "messages", "25.0", ": 4 times between repetitions"),
     (rows.winner("gather", FAST), rows.winner("pinned", SLOW), "auto chose", "—", ""),
 ])  # fmt: skip
 def test_ratio_of_transfers_is_only_as_sure_as_its_rows(best_transfers, first, second, column, begins, ends):
@@ -412,7 +412,7 @@ SWEPT = {"gpu_ring": 9e6, "host_polled": 4e6, "redis_list": 3.5e6}
      ["gpu_ring is 2.2 × better than host_polled + pinned, and is not ranked before it"]),
     ({"gpu_ring": 9e6, "host_polled": 4e6}, ["redis_list + pinned was not searched"]),
 ])  # fmt: skip
-def test_what_a_search_missed_is_named(folder, read, capsys, found, said):
+def test_ranks_names_each_peak_that_a_search_missed(folder, read, capsys, found, said):
     sides = [[row for queue, rate in some.items() for row in points_of(queue, rate)] for some in (found, SWEPT)]
     problems = disagreements(MEASURES[0], read(sides[0], name="found"), read(sides[1], name="swept"))
     assert problems == [f"peak messages: {each}" for each in said]

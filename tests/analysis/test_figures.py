@@ -44,7 +44,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def check(drawing, narrow: bool, svg: str) -> None:
-    """What holds of every figure."""
+    """The checks of every figure."""
     assert (drawing.box.width < NARROW * 1.25) == narrow, drawing.name
     for axes in drawing.figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text() and label.get_visible()]
@@ -100,7 +100,7 @@ def test_figures_of_a_report(whole):
 
 
 def dark_rules(page: str) -> str:
-    """What stands inside the media query of dark screens."""
+    """The rules inside the media query of dark screens."""
     begin, depth = page.index(SCREEN) + len(SCREEN), 1
     for place in range(begin, len(page)):
         depth += {"{": 1, "}": -1}.get(page[place], 0)
@@ -166,7 +166,7 @@ def test_page_is_well_formed_and_needs_no_other_file(whole):
     assert whole.html.count('<div class="wide" tabindex="0"><table>') == whole.html.count("<table>")
 
 
-# --- what figures show
+# --- the content of figures
 
 
 def drawn(results, figure):

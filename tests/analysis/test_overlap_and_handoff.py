@@ -1,5 +1,5 @@
 """The sections of `overlap` and `handoff`: which points are compared, what their tables say, and what is in none.
-Committed rows are recomputed in test_blocks.py; here are the cases that they do not hold."""
+test_blocks.py recomputes the tables of committed rows; these tests add the cases that those rows do not hold."""
 
 import re
 
@@ -134,7 +134,8 @@ def test_cheapest_way_stands_beside_the_next(hands):
 @pytest.mark.parametrize("some, cheapest_way, ratio, sentence", [
     ([handoffs(FAST), handoffs(NEAR, "ipc_vmm")], "store", "unclear", ""),
     ([handoffs(FAST), handoffs(FAST, "ipc_vmm")], "ipc_vmm", "1.00 (", ""),  # equal times keep the order of the ways
-    ([handoffs(FAST[:1]), handoffs(SLOW[:1], "ipc_vmm")], "store", "2.00\nunclear", "No way is told apart from the others at 1 MiB."),
+    ([handoffs(FAST[:1]), handoffs(SLOW[:1], "ipc_vmm")], "store", "2.00\nunclear",
+     "No way is told apart from the others at 1 MiB."),
     ([handoffs(FAST)], "store", "—", "Only store was measured at 1 MiB."),
     ([handoffs((100e3, 200e3)), handoffs(SLOW, "ipc_vmm")], "store", "unclear", ""),
 ])  # fmt: skip
