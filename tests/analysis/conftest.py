@@ -47,6 +47,8 @@ from analysis.report import write_report  # noqa: E402
 @pytest.fixture(scope="session", autouse=True)
 def at_the_root() -> None:
     os.chdir(ROOT)
+    gc.freeze()  # modules stay, too
+    gc.set_threshold(50_000, 20, 100)
 
 
 def committed(folder: str, experiment: str = "feeding") -> loading.Results:

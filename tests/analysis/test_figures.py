@@ -43,7 +43,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def check(drawing, narrow: bool, svg: str) -> None:
+def check(drawing, narrow: bool, svg: str = "") -> None:
     """The checks of every figure."""
     assert (drawing.box.width < NARROW * 1.25) == narrow, drawing.name
     for axes in drawing.figure.axes:
@@ -51,7 +51,7 @@ def check(drawing, narrow: bool, svg: str) -> None:
         boxes = sorted(boxes, key=lambda box: box.x0)
         assert all(left.x1 <= right.x0 for left, right in zip(boxes, boxes[1:])), f"labels of {drawing.name} collide"
     colours = {colour.upper() for _, _, colour in COLOUR.findall(svg)}
-    assert len(colours) > 2 and colours <= dark.FIGURES.keys(), drawing.name
+    assert not svg or len(colours) > 2 and colours <= dark.FIGURES.keys(), drawing.name
 
 
 def one(figure, folder: str):
@@ -80,7 +80,7 @@ def test_figures_of_the_ring():
     drawn = ring.draw_all(committed("h200/ring"))
     assert [drawing.name for drawing in drawn] == list(ring.NAMES)
     for drawing in drawn:
-        check(drawing, False, figures._svg(drawing, ""))
+        check(drawing, False)  # they are only ever PNGs, which stay light
 
 
 def test_figures_of_a_report(whole):
