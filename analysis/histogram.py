@@ -80,15 +80,6 @@ def bucket_bounds(index: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]
     return low, np.int64(1) << shift
 
 
-def bucket_index(values: np.ndarray, bits: int) -> np.ndarray:
-    """The bucket of each value, ns: the inverse of `bucket_bounds`."""
-    values = np.asarray(values, dtype=np.int64)
-    whole, half = 1 << bits, 1 << (bits - 1)
-    # frexp is exact for integers below 2^53, where log2 may round up across a power of two.
-    shift = np.maximum(np.frexp(values.astype(np.float64))[1] - bits, 0)
-    return np.where(shift == 0, values, whole + (shift - 1) * half + (values >> shift) - half)
-
-
 def _collect(bits: int, index: np.ndarray, counts: np.ndarray, overflow: int) -> Histogram:
     unique, inverse = np.unique(index, return_inverse=True)
     totals = np.zeros(len(unique), dtype=np.int64)

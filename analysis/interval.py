@@ -1,7 +1,7 @@
 """95 % intervals of points' medians.
 
 On logarithms: the median's, with Student's t and the moderated variance of the point's repetitions. What other methods
-cover, by simulation (tests/analysis/test_interval.py): the percentile bootstrap of two to five repetitions 50 to 95 %,
+cover, by simulation (tests/analysis/test_statistics.py): the percentile bootstrap of two to five repetitions 50 to 95 %,
 a point's own t 95 % with ends three times as far apart where there are two; this one 93 to 98 %, and of the noisiest
 fifth of the points 77 to 94 %. Figures that may be 0 or less have no logarithms: theirs are taken on the values.
 

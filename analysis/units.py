@@ -119,15 +119,6 @@ def spread(formatter, value, low, high) -> str:
     return f"{text} ({ends[0]}{dash}{ends[1]})"
 
 
-def plus_minus(formatter, value, half) -> str:
-    """A mean with half its interval: '24.1 ± 0.310 M msg/s'; the unit is said once where both share it."""
-    if _missing(half):
-        return formatter(value)
-    number_, _, unit = formatter(value).partition(" ")
-    half_number, _, half_unit = formatter(half).partition(" ")
-    return f"{number_} ± {half_number} {unit}" if unit == half_unit else f"{formatter(value)} ± {formatter(half)}"
-
-
 def tick(formatter):
     """The formatter for an axis, whose round values need no decimals: '10 µs' rather than '10.0 µs'."""
 

@@ -1,134 +1,123 @@
-"""Makes `analysis` importable from wherever pytest is started, and writes runs that several tests read."""
+"""Makes `analysis` importable, loads committed results once, and holds what several tests share."""
 
-import json
+import gc
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
-import fastjsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = "results/reference"  # tests run at the root, and name committed results relative to it
 sys.path.insert(0, str(ROOT))
 
-import load_rows  # noqa: E402  (all need the path above)
+import analysis.load as loading  # noqa: E402  (all need the path above)
+
+
+def once(load_all: Callable) -> Callable:
+    """Loads each committed folder once. It must stand in its place before other modules import it."""
+    kept: dict[tuple[str, ...], dict] = {}
+
+    def loaded(directories, argument="DIR"):
+        paths = tuple(map(str, directories))
+        if not all(path.startswith(f"{REFERENCE}/") for path in paths):
+            return load_all(paths, argument)
+        if paths not in kept:
+            kept[paths] = load_all(paths, argument)
+            gc.freeze()  # no later collection looks at what is kept
+        return kept[paths]
+
+    return loaded
+
+
+loading.load_all = once(loading.load_all)
+
 import rows  # noqa: E402
 
-from analysis.feeding.plots.styles import OTHER_QUEUES  # noqa: E402
-from analysis.figures import Rendered  # noqa: E402
+from analysis import figures, sections  # noqa: E402
+from analysis.__main__ import main  # noqa: E402
+from analysis.plots import comparison  # noqa: E402
+from analysis.plots.style import Drawing  # noqa: E402
 from analysis.report import write_report  # noqa: E402
 
 
-@pytest.fixture(scope="session")
-def sweep() -> list[dict]:
-    return rows.sweep()
+@pytest.fixture(scope="session", autouse=True)
+def at_the_root() -> None:
+    os.chdir(ROOT)
+    gc.freeze()  # modules stay, too
+    gc.set_threshold(50_000, 20, 100)
 
 
-@pytest.fixture(scope="session")
-def reported(tmp_path_factory, sweep) -> Path:
-    """A result directory of a whole run on a GPU, with its report made. Only to be read."""
-    directory = rows.write(tmp_path_factory.mktemp("reported") / "run", sweep)
-    write_report([str(directory)], None, None)
-    return directory
-
-
-@pytest.fixture(scope="session")
-def page(tmp_path_factory) -> str:
-    """report.html with every figure: closed and open loads, capacities, all of the CPU's, queues unknown so far, and a
-    floor made of several."""
-    some = [*rows.sweep(1, "cpu", None), *load_rows.sweep(2)]
-    some += [load_rows.capacity(load_rows.params(queue), 1000, 1100) for queue in ("gpu_ring", "redis_list")]
-    some += [load_rows.late(load_rows.params("gpu_ring", rate=123_456))]
-    for number in range(len(OTHER_QUEUES)):
-        row = rows.cell(rows.params(window=1))
-        row["params"]["queue"], row["id"] = f"new_{number}", f"{number:016}"
-        some.append(row)
-    for row in some:
-        if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bounds" in row:
-            row["bounds"]["latency_ns"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
-    directory = rows.write(tmp_path_factory.mktemp("page") / "run", some)
-    with without_pngs():
-        return write_report([str(directory)], None, None).read_text()
+def committed(folder: str, experiment: str = "feeding") -> loading.Results:
+    return loading.load([f"{REFERENCE}/{folder}"], experiment=experiment)
 
 
 @pytest.fixture
-def run(tmp_path, sweep) -> Path:
-    """A fresh result directory of a whole run on a GPU."""
-    return rows.write(tmp_path / "run", sweep)
-
-
-def blank(drawings, *_, **__) -> list[Rendered]:
-    empty = {"svg": "<svg></svg>", "png": b"none"}
-    return [
-        Rendered(one.name, one.title, one.caption, **(empty if one.figure else {"missing": one.missing}))
-        for one in drawings
-    ]
-
-
-@contextmanager
-def without_rendering() -> Iterator[None]:
-    """Figures are composed and not rendered, which takes longer than all the rest: for tests of the text."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("report", "figures"):  # a report's, and those of commands that write PNGs alone
-            patch.setattr(f"analysis.{module}.render", blank)
-        yield
-
-
-@contextmanager
-def without_pngs() -> Iterator[None]:
-    """Reports whose page alone is looked at: its figures are drawn as SVG, and not as PNG too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.figures._png", lambda drawing: b"")
-        yield
+def figureless(monkeypatch) -> None:
+    """Reports and comparisons have no figures, which take longer than all the rest."""
+    nothing = lambda *_, **__: []  # noqa: E731
+    without = SimpleNamespace(of=lambda name: replace(sections.of(name), draw=nothing))
+    monkeypatch.setattr("analysis.report.sections", without)
+    monkeypatch.setattr("analysis.blocks.sections", without)
+    monkeypatch.setattr(comparison, "draw", lambda *_, **__: Drawing("compare", "", "", None, "not drawn"))
 
 
 @pytest.fixture
-def undrawn() -> Iterator[None]:
-    with without_rendering():
-        yield
+def folder(tmp_path) -> Callable[..., Path]:
+    """Writes rows into a result folder: lists of rows, or rows."""
+
+    def write(*some, name: str = "some", told: dict | None = rows.CATALOGUE) -> Path:
+        every = [row for one in some for row in (one if isinstance(one, list) else [one])]
+        return rows.write(tmp_path / name, every, told)
+
+    return write
 
 
-def inlined(schema, definitions: dict):
-    """The schema with the definition of a number or a text in place of each reference to it: compiled, it costs no call
-    for each of the millions of counts that committed rows hold."""
-    if isinstance(schema, list):
-        return [inlined(one, definitions) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.keys() == {"$ref"}:
-        meant = definitions.get(schema["$ref"].removeprefix("#/definitions/"))
-        return meant if meant and meant.get("type") in ("integer", "number", "string") else schema
-    return {key: inlined(value, definitions) for key, value in schema.items()}
+@pytest.fixture
+def read(folder) -> Callable[..., loading.Results]:
+    """Writes rows and loads them."""
+
+    def write_and_load(*some, experiment: str = "feeding", **options) -> loading.Results:
+        return loading.load([folder(*some, **options)], experiment=experiment)
+
+    return write_and_load
 
 
-class Schemas:
-    """The schema of every row, and that of the cells of `feeding`."""
+def report(*directories, out: Path | None = None) -> str:
+    """Makes the report; returns report.md."""
+    assert main(["report", *map(str, directories), *(["--out", str(out)] if out else [])]) == 0
+    return ((out or directories[0]) / "report.md").read_text()
 
-    def __init__(self):
-        self._row, self._cell = (
-            self._read(ROOT / name)
-            for name in ("common/results/row.schema.json", "experiments/feeding/cell.schema.json")
-        )
 
-    @staticmethod
-    def _read(file: Path) -> Callable[[dict], dict]:
-        schema = json.loads(file.read_text())
-        return fastjsonschema.compile(inlined(schema, schema.get("definitions", {})), use_default=False)
+def lines(text: str, start: str = "| ") -> list[list[str]]:
+    """The cells of a table's lines that begin so."""
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith(start)]
 
-    def validate(self, row: dict) -> None:
-        self._row(row)
-        if row["kind"] == "cell" and row["experiment"] == "feeding":
-            self._cell(row)
 
-    def is_valid(self, row: dict) -> bool:
-        try:
-            self.validate(row)
-        except fastjsonschema.JsonSchemaValueException:
-            return False
-        return True
+def dictionaries(table) -> list[dict]:
+    """A table's lines by its columns."""
+    return [dict(zip(table.columns, row)) for row in table.rows]
 
 
 @pytest.fixture(scope="session")
-def schema() -> Schemas:
-    return Schemas()
+def whole(tmp_path_factory) -> SimpleNamespace:
+    """The report of a run with every figure of closed and open loads and of capacities, as a page and as Markdown, with the
+    drawings of both shapes. Only the broad shape is rendered, and only one figure as PNG, too."""
+    directory = rows.write(tmp_path_factory.mktemp("whole") / "run", rows.every_figure())
+    drawings, png, svg = [], figures._png, figures._svg
+
+    def here(work, some):  # not in other processes, whose drawings would be lost
+        drawings.extend(some)
+        return [work(one) for one in some]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.figures.cores.on_all", here)
+        patch.setattr(figures, "_png", lambda drawing: png(drawing) if drawing.name == "headline" else b"")
+        patch.setattr(figures, "_svg", lambda drawing, shape: "<svg></svg>" if shape == "slim" else svg(drawing, shape))
+        page = write_report([str(directory)], None, None)
+    return SimpleNamespace(
+        directory=directory, html=page.read_text(), md=page.with_suffix(".md").read_text(), drawings=drawings
+    )

@@ -1,21 +1,22 @@
-"""Comparison: planted factors come out, what has no partner is named, and so is what differs."""
+"""Comparisons on the command line: `compare`, `ab`, `aa` and `power`, what their gates stop, and what they reject."""
 
+import re
+
+import numpy as np
+import other_rows
 import pytest
 import rows
+from conftest import REFERENCE, lines, main
 
-from analysis.__main__ import main
 from analysis.compare import match
-from analysis.load import load
 
-
-def two_runs(tmp_path, first, second):
-    return rows.write(tmp_path / "a", first), rows.write(tmp_path / "b", second)
+pytestmark = pytest.mark.usefixtures("figureless")
 
 
 def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[list[dict], list[dict]]:
-    """Two runs of the same points; in the second every rate and latency is multiplied."""
+    """Two runs of the same four points; in the second every rate and latency is multiplied."""
     some = [rows.params(queue, window=window) for queue in ("host_polled", "redis_list") for window in (1, 64)]
-    before, after = ([rows.cell(point, r) for point in some for r in range(repetitions)] for _ in range(2))
+    before, after = ([rows.cell(point, n) for point in some for n in range(repetitions)] for _ in "ab")
     for row in after:
         row["figures"]["messages_per_second"] *= throughput
         for name in ("p50", "p99"):
@@ -23,133 +24,361 @@ def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[li
     return before, after
 
 
-def test_planted_factors_are_found(tmp_path):
-    a, b = (load([run]) for run in two_runs(tmp_path, *planted(1.25, 0.8)))
-    matched, lonely = match(a, b)
+@pytest.fixture
+def compare(folder, capsys):
+    """Compares rows of A with rows of B; gives the exit code, the text and stderr."""
+
+    def run(before, after, *options: str) -> tuple[int, str, str]:
+        a, b = folder(before, name="a"), folder(after, name="b")
+        code = main(["compare", str(a), str(b), *options])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_planted_factors_are_found(read):
+    before, after = planted(1.25, 0.8)
+    matched, lonely = match(read(before, name="a"), read(after, name="b"))
     assert len(matched) == 4 and lonely.empty
     for metric, factor in (("messages_per_second", 1.25), ("p50", 0.8), ("p99", 0.8)):
         for ratio in matched[metric]:
-            assert ratio.value == pytest.approx(factor)
-            assert ratio.low <= factor <= ratio.high
+            assert ratio.value == pytest.approx(factor) and ratio.low <= factor <= ratio.high
 
 
-def test_writes_its_table_and_plot(tmp_path, capsys):
-    a, b = two_runs(tmp_path, *planted(1.25, 0.8))
-    assert main(["compare", str(a), str(b)]) == 0
-    text = (b / "compare.md").read_text()
-    assert "throughput: 4 FASTER, 0 SLOWER, 0 SAME, 0 UNCLEAR." in text and "p50: 4 FASTER, 0 SLOWER" in text
-    assert "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800" in text
-    assert (b / "compare.png").stat().st_size > 10_000
-    assert text.strip() in capsys.readouterr().out
+ZERO = ("--run-noise", "0")
 
 
-def test_the_same_run_is_the_same(tmp_path, undrawn):
-    before, _ = planted(1, 1)
-    a, b = two_runs(tmp_path, before, before)
-    assert main(["compare", str(a), str(b), "--run-noise", "0", "--out", str(tmp_path / "out")]) == 0
-    text = (tmp_path / "out/compare.md").read_text()
-    assert all(f"{metric}: 0 FASTER, 0 SLOWER, " in text for metric in ("throughput", "p50", "p99"))
-    assert "p99: 0 FASTER, 0 SLOWER, 1 SAME, 3 UNCLEAR." in text  # some are too noisy to be called the same
-    assert "Nothing: both ran in the same environment." in text and "Every point is in both." in text
+@pytest.mark.parametrize("factors, options, said", [
+    ((1.25, 0.8), (), ["throughput: 4 FASTER, 0 SLOWER, 0 SAME, 0 UNCLEAR.", "p50: 4 FASTER, 0 SLOWER",
+                       "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800"]),
+    ((1, 1), ZERO, ["throughput: 0 FASTER, 0 SLOWER, ", "Nothing: both ran in the same environment.",
+                    "Every point is in both.", "| p50 | p99 |\n"]),
+    ((0.96, 1), ZERO, ["throughput: 0 FASTER, 4 SLOWER, 0 SAME"]),
+    ((0.96, 1), (*ZERO, "--margin", "10%"), ["throughput: 0 FASTER, 0 SLOWER, 4 SAME"]),
+    ((0.9, 1.1), (*ZERO, "--run-noise", "20%:p99"), ["throughput: 0 FASTER, 4 SLOWER", "p50: 0 FASTER, 4 SLOWER",
+                                                      "p99: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR.", "to be 20 % p99."]),
+    ((0.9, 1), (), ["throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR."]),
+    ((0.75, 1), (), ["throughput: 0 FASTER, 4 SLOWER", "taken to be 5 %."]),
+])  # fmt: skip
+def test_verdicts_of_planted_factors(compare, tmp_path, factors, options, said):
+    code, text, _ = compare(*planted(*factors), *options)
+    assert code == 0 and all(part in text for part in said), text
+    assert (tmp_path / "b/compare.md").read_text().strip() in text
 
 
-def test_points_without_a_partner_are_named_with_their_fate(tmp_path, undrawn):
-    common = rows.cell(rows.params())
-    skipped = rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU here")
-    a, b = two_runs(
-        tmp_path, [common, rows.cell(rows.params("gpu_ring")), rows.cell(rows.params(window=2))], [common, skipped]
-    )
-    main(["compare", str(a), str(b)])
-    text = (b / "compare.md").read_text()
-    assert "1 points matched" in text and "2 in one side only" in text
-    assert "| A | gpu_ring | 1 | skipped: no GPU here |" in text
-    assert "| A | host_polled + pinned | 1 | not run |" in text
+def test_one_repetition_has_no_interval_and_is_unclear(compare):
+    _, text, _ = compare(*planted(2, 1, repetitions=1))
+    assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text
+    assert "4 with a single repetition" in text and "2.00 UNCLEAR" in text
 
 
-def test_environments_differences_are_listed(tmp_path, undrawn):
-    before = rows.cell(rows.params())
-    after = rows.cell(rows.params(), where=rows.environment(driver_version="590.1", revision="fffffff"))
-    a, b = two_runs(tmp_path, [before], [after])
-    main(["compare", str(a), str(b)])
-    text = (b / "compare.md").read_text()
-    assert "| driver_version | 580.159.04 | 590.1 |" in text and "| revision | 0123abc | fffffff |" in text
+def test_points_without_a_partner_and_differing_environments_are_named(compare):
+    common, gone = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
+    before = [common, rows.cell(rows.params("gpu_ring")), rows.cell(rows.params(window=2)), rows.cell(gone)]
+    after = [common, rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU here"),
+             rows.not_ok(gone, "unsustainable", "the backlog grew", sent=1)]  # fmt: skip
+    other = rows.environment(driver_version="590.1", revision="fffffff")
+    _, text, _ = compare(before, [rows.rerun(row, where=other) for row in after])
+    for said in (
+        "1 points matched", "3 in one side only", "| A | gpu_ring | 1 | skipped: no GPU here |",
+        "| A | host_polled + pinned | 1 | not run |", "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |",
+        "| driver_version | 580.159.04 | 590.1 |", "| revision | 0123abc | fffffff |",
+    ):  # fmt: skip
+        assert said in text
     assert "| host |" not in text
 
 
-def test_one_repetition_has_no_interval_and_is_unclear(tmp_path, undrawn):
-    a, b = two_runs(tmp_path, *planted(2, 1, repetitions=1))
-    main(["compare", str(a), str(b)])
-    text = (b / "compare.md").read_text()
-    assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text and "4 with a single repetition" in text
-    assert "2.00 UNCLEAR" in text
-
-
-def test_an_open_loads_service_time_is_compared_apart(tmp_path, undrawn):
-    before, after = planted(1, 1)
-    for factor, some in ((1.0, before), (1.5, after)):
-        for row in some:
-            if row["params"]["queue"] == "host_polled":
-                response = row["figures"]["latency_ns"]
-                row["figures"]["service_ns"] = response | {"p99": factor * response["p99"]}
-    a, b = two_runs(tmp_path, before, after)
-    main(["compare", str(a), str(b), "--run-noise", "0"])
-    text = (b / "compare.md").read_text()
-    assert "| p99 | service p99 |" in text
-    assert "service p99: 0 FASTER, 2 SLOWER, 0 SAME, 0 UNCLEAR." in text  # the two points of redis_list have none
-    redis = [line for line in text.splitlines() if line.startswith("| redis_list + pinned | echo |")]
-    assert len(redis) == 2 and all(line.endswith("| — |") for line in redis)
-
-
-def test_rows_from_before_open_load_match_those_of_a_closed_one(tmp_path, undrawn):
+def test_rows_from_before_an_axis_match_those_with_its_default(read):
     told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
     told |= {"payload_mix": "none", "priority_mix": "none"}
     new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
-    a, b = (load([run]) for run in two_runs(tmp_path, [rows.cell(rows.params())], new))
-    matched, lonely = match(a, b)
+    matched, lonely = match(read(rows.cell(rows.params()), name="a"), read(new, name="b"))
     assert list(matched["arrivals"]) == ["closed"] and list(lonely["arrivals"]) == ["poisson"]
 
 
-def test_a_point_that_b_could_not_sustain_is_named(tmp_path, undrawn):
-    common, open_load = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
-    late = rows.not_ok(open_load, "unsustainable", "the backlog grew", sent=1)
-    a, b = two_runs(tmp_path, [common, rows.cell(open_load)], [common, late])
-    main(["compare", str(a), str(b)])
-    assert "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |" in (b / "compare.md").read_text()
+# --- gates
 
 
-def test_no_service_time_no_column(tmp_path, undrawn):
-    a, b = two_runs(tmp_path, *planted(1, 1))
-    main(["compare", str(a), str(b)])
-    assert "| p50 | p99 |\n" in (b / "compare.md").read_text()
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory) -> list[str]:
+    """A and B: host_polled at window 1 is 8 % slower in throughput and 20 % in p99, and equal at window 64; redis_list has a
+    single repetition; gpu_ring is ok in A and fails in B; a point is new in B."""
+    place, sides = tmp_path_factory.mktemp("gates"), []
+    for name in "ab":
+        some = [rows.cell(rows.params(window=window), n, samples=2000) for n in range(8) for window in (1, 64)]
+        for row in some:
+            if name == "b" and row["params"]["window"] == 1:
+                row["figures"]["messages_per_second"] *= 0.92
+                row["figures"]["latency_ns"]["p99"] *= 1.2
+        gone = rows.params("gpu_ring")
+        some.append(rows.cell(gone) if name == "a" else rows.not_ok(gone, "failed", "it hung"))
+        some.append(rows.cell(rows.params("redis_list")))
+        sides.append(str(rows.write(place / name, some + [rows.cell(rows.params(window=2))] * (name == "b"))))
+    return sides
 
 
-def test_margin_moves_the_verdict(tmp_path, undrawn):
-    a, b = two_runs(tmp_path, *planted(0.96, 1))
+@pytest.mark.parametrize("gates, said", [
+    ([], []),
+    (["slower:5%"], ["throughput SLOWER, 8 % worse, B / A 0.92", "p99 SLOWER, 20 % worse"]),
+    (["slower:10%"], ["p99 SLOWER"]),
+    (["slower:8%"], ["throughput SLOWER", "p99 SLOWER"]),  # the percentage itself counts
+    (["slower:8.1"], ["p99 SLOWER"]),
+    (["slower:25%"], []),
+    (["slower:150%"], []),  # a latency can be that much worse
+    (["slower:5%:throughput"], ["throughput SLOWER"]),
+    (["slower:10%:throughput"], []),
+    (["slower:5%:p50"], []),
+    (["slower:10%:throughput", "slower:10%:p99"], ["p99 SLOWER"]),
+    (["slower:5%:service_p99"], []),  # no row has it
+])  # fmt: skip
+def test_gate_stops_what_is_slower_by_its_percentage(slower, capsys, gates, said):
+    code = main(["compare", *slower, *ZERO, *(word for gate in gates for word in ("--fail-on", gate))])
+    stopped = capsys.readouterr().err.splitlines()
+    assert code == bool(said) and len(stopped) == len(said)
+    assert all(line.startswith("host_polled + pinned, echo, window 1: ") for line in stopped)
+    assert all(part in line for part, line in zip(said, stopped))
 
-    def verdicts(*options: str) -> str:
-        main(["compare", str(a), str(b), "--run-noise", "0", *options])
-        return next(line for line in (b / "compare.md").read_text().splitlines() if line.startswith("- throughput:"))
 
-    assert "4 SLOWER, 0 SAME" in verdicts()
-    assert "0 SLOWER, 4 SAME" in verdicts("--margin", "10%")
-
-
-def test_noise_between_runs_takes_more_for_a_verdict_of_its_metric(tmp_path, undrawn):
-    a, b = two_runs(tmp_path, *planted(0.9, 1.1))
-    main(["compare", str(a), str(b), "--run-noise", "0", "--run-noise", "20%:p99"])
-    text = (b / "compare.md").read_text()
-    assert "throughput: 0 FASTER, 4 SLOWER" in text and "p50: 0 FASTER, 4 SLOWER" in text
-    assert "p99: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text
-    assert "taken to be 20 % p99." in text
+def test_gate_on_unclear_stops_what_cannot_be_judged_and_what_is_gone(slower, capsys):
+    assert main(["compare", *slower, *ZERO, "--fail-on", "unclear:p99"]) == 1
+    stopped = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("redis_list + pinned, echo") and "p99 UNCLEAR" in line for line in stopped)
+    assert any(line.startswith("gpu_ring, echo") and "in B failed: it hung" in line for line in stopped)
+    assert not any("SLOWER" in line or "throughput" in line or "window 2:" in line for line in stopped)
 
 
-def test_two_runs_are_taken_to_differ_by_some_noise(tmp_path, undrawn):
-    def verdicts(factor: float, *options: str) -> str:
-        a, b = two_runs(tmp_path, *planted(factor, 1))
-        main(["compare", str(a), str(b), *options])
-        return (b / "compare.md").read_text()
+def test_gate_that_could_not_see_is_rejected(slower, compare, capsys):
+    """Two runs that are taken to differ by 5 % cannot show 5 %, and no number of repetitions changes that."""
+    assert main(["compare", *slower, "--fail-on", "slower:5%"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: --fail-on 'slower:5%': a change of 5 % in throughput would be found in")
+    assert "no number of repetitions is enough" in error and "runs a side" in error and " pairs" in error
+    assert main(["compare", *slower, "--fail-on", "slower:60%"]) == 0
+    generator = np.random.default_rng(8)
+    sides = [[rows.cell(rows.params(window=window), n) for window in (1, 2, 4) for n in range(5)] for _ in "ab"]
+    for row in sum(sides, []):
+        row["figures"]["messages_per_second"] *= np.exp(generator.normal(0, 0.2))
+    capsys.readouterr()
+    code, _, error = compare(*sides, *ZERO, "--fail-on", "slower:5%:throughput")
+    (count,) = re.findall(r"(\d+) repetitions", error)
+    assert code == 2 and 150 < int(count) < 700  # 2 (0.2 / 0.05)^2 (z of 5 % / 3 + z of 80 %)^2 = 335
+    assert compare(*sides, *ZERO, "--fail-on", "slower:5%:p50")[0] == 0
 
-    assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in verdicts(0.9)
-    assert "throughput: 0 FASTER, 4 SLOWER" in verdicts(0.9, "--run-noise", "0")
-    text = verdicts(0.75)
-    assert "throughput: 0 FASTER, 4 SLOWER" in text and "taken to be 5 %." in text
+
+@pytest.mark.parametrize("option, value, said", [
+    ("--fail-on", "faster:5%", "slower:PERCENT[:METRIC], unclear[:METRIC]"),
+    ("--fail-on", "slower", "slower:PERCENT"),
+    ("--fail-on", "slower:", "'' is no percentage"),
+    ("--fail-on", "slower:five", "2.5%"),
+    ("--fail-on", "slower:-5%", "'-5%' is no percentage"),
+    ("--fail-on", "slower:nan", "'nan' is no percentage"),
+    ("--fail-on", "slower:5%:p98", "no such metric 'p98'; allowed: throughput, p50, p99, service_p99"),
+    ("--fail-on", "slower:5%:p99:p50", "not understood"),
+    ("--fail-on", "unclear:5%", "no such metric '5%'"),
+    ("--margin", "0%", "more than 0 %"),
+    ("--margin", "100", "less than 100 %"),
+    ("--run-noise", "x", "no percentage"),
+    ("--run-noise", "2%:latency", "no such metric 'latency'"),
+    ("--run-noise", "2%:p99:p50", "PERCENT[:METRIC]"),
+])  # fmt: skip
+def test_bad_value_names_the_option_the_value_and_what_is_allowed(slower, capsys, option, value, said):
+    assert main(["compare", *slower, option, value]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {option} '{value}'") and said in error and "allowed: " in error
+
+
+# --- several runs for each side
+
+
+@pytest.fixture(scope="module")
+def six(tmp_path_factory) -> list[str]:
+    """Three runs of each side. A whole run differs by 4 % at each point, a repetition by 0.1 %."""
+    generator, place = np.random.default_rng(23), tmp_path_factory.mktemp("six")
+    for name in ("a1", "a2", "a3", "b1", "b2", "b3"):
+        some = []
+        for window in (1, 2, 4, 8):
+            rate = 1e6 * np.exp(generator.normal(0, 0.04)) * (0.5 if name[0] == "b" and window == 8 else 1)
+            some += [rows.cell(rows.params(window=window), n, rate * (1 + 0.001 * n)) for n in range(3)]
+        rows.write(place / name, some)
+    return sorted(map(str, place.iterdir()))
+
+
+def test_several_runs_measure_the_noise_that_one_run_must_assume(six, tmp_path, capsys):
+    assert main(["compare", *six[:3], "--with", *six[3:], "--out", str(tmp_path / "out")]) == 0
+    text = capsys.readouterr().out
+    assert "throughput: 0 FASTER, 1 SLOWER, " in text and "Kalibera and Jones" in text
+    assert "| point | runs |" in text and "| 3 / 3 |" in text and "One run a side" not in text
+    main(["compare", six[0], six[3], "--out", str(tmp_path / "one")])
+    alone = capsys.readouterr().out
+    assert "One run a side cannot tell" in alone and "taken to be 5 %" in alone
+
+
+@pytest.mark.parametrize("words, said", [
+    (["{0}"], ["does not say which runs are A", "--with B1 B2 B3"]),
+    (["{0}", "{1}", "{2}"], ["does not say which runs are A"]),
+    (["{0}", "{1}", "--with", "{1}"], ["--with", "is named twice"]),
+    (["{0}", "{0}", "--with", "{1}"], ["is named twice"]),
+    (["{0}", "{1}", "--with", "{2}", "--run-noise", "2%"], ["--run-noise '2%'", "several runs a side measure it"]),
+])  # fmt: skip
+def test_sides_that_are_not_clear_are_rejected(six, capsys, words, said):
+    assert main(["compare", *(word.format(*six) for word in words)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and all(part in error for part in said), error
+
+
+# --- experiments that the analysis has no section for, and figures that it has never heard of
+
+
+def test_catalogue_alone_is_enough_to_compare(compare):
+    code, text, _ = compare(other_rows.launches(), other_rows.launches(speed=1.4), *ZERO)
+    assert code == 0 and "7 points matched" in text and "| form | point | repetitions | throughput | p50 | p99 |" in text
+    assert all(f"{metric}: 7 FASTER, 0 SLOWER" in text for metric in ("throughput", "p50", "p99"))
+
+
+@pytest.mark.parametrize("gate, code", [
+    ("slower:5%", 1), ("slower:5%:p99", 1), ("slower:50%", 0), ("slower:5%:kernels_per_second", 1),
+    ("slower:5%:round_trip_ns.p50", 1), ("unclear:throughput", 0), ("slower:5%:service_p99", 2),
+])  # fmt: skip
+def test_gate_knows_a_metric_by_either_name(compare, gate, code):
+    found, _, error = compare(other_rows.launches(), other_rows.launches(speed=0.7), *ZERO, "--fail-on", gate)
+    assert found == code
+    assert ("plain, threads 1, kernels 1: " in error or "graph, " in error) == (code == 1)
+    assert ("no such metric 'service_p99'; allowed: throughput, p50, p99" in error) == (code == 2)
+
+
+def test_new_figure_is_judged_by_its_direction(folder, capsys):
+    told = other_rows.with_figure({"name": "occupancy", "unit": "", "better": "lower"})
+    sides = [folder(other_rows.launches(occupancy=share), name=str(share), told=told) for share in (0.4, 0.5)]
+    assert main(["compare", *map(str, sides), *ZERO, "--fail-on", "slower:5%:occupancy"]) == 1
+    said = capsys.readouterr()
+    assert "occupancy: 0 FASTER, 7 SLOWER" in said.out and "occupancy SLOWER, 25 % worse" in said.err
+
+
+def test_experiments_of_one_folder_are_compared_each_by_itself(compare, folder, capsys):
+    cells = [rows.cell(rows.params(), n) for n in range(5)]
+    before, after = ([*other_rows.launches(speed=speed), *cells] for speed in (1.0, 0.7))
+    code, text, error = compare(before, after, *ZERO, "--fail-on", "slower:5%:throughput")
+    assert code == 1 and "7 points matched" in text and "1 points matched" in text
+    assert error.count("\n") == 7 and all(line.startswith("launch: ") for line in error.splitlines())
+    assert "Only A holds rows of feeding." in compare(before, other_rows.launches())[1]
+    code, _, error = compare(other_rows.launches(), cells)
+    assert code == 2 and "shares no experiment with A: rows of feeding; allowed: rows of launch" in error
+
+
+def test_efficiency_that_may_be_zero_is_not_compared(tmp_path, capsys):
+    """A ratio of two shares of which either may be 0 says nothing."""
+    overlap = f"{REFERENCE}/h200/overlap"
+    assert main(["compare", overlap, overlap, "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "compare.md").read_text()
+    assert "speedup" in text and "efficiency" not in text
+
+
+# --- interleaved pairs
+
+
+POINTS = [rows.params(window=window) for window in (1, 2, 4, 8)]
+
+
+def side(points: list[dict], factors, pairs: int = 20, seed: int = 0) -> list[dict]:
+    """Rows of one side; `factors` multiply the throughput of each point."""
+    generator = np.random.default_rng(seed)
+    return [
+        rows.cell(point, pair, 1e6 * factor * np.exp(generator.normal(0, 0.01)), samples=20, ab={"point": n, "pair": pair})
+        for pair in range(pairs)
+        for n, (point, factor) in enumerate(zip(points, factors))
+    ]
+
+
+@pytest.fixture
+def ab(folder, tmp_path, capsys):
+    """Writes OUT/a and OUT/b and judges them; gives the exit code, the text and stderr."""
+
+    def run(before: list[dict], after: list[dict], *options: str) -> tuple[int, str, str]:
+        folder(before, name="out/a"), folder(after, name="out/b")
+        code = main(["ab", str(tmp_path / "out"), *options])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_drift_that_both_sides_share_cancels(ab, tmp_path):
+    """Both sides of a pair are three times as fast or slow as those of another pair."""
+    drift = np.repeat(np.exp(np.random.default_rng(35).normal(0, 1, 20)), len(POINTS))
+    sides = [side(POINTS, (1, 1, 1, factor), seed=place) for place, factor in enumerate((1, 0.8))]
+    for some in sides:
+        for row, factor in zip(some, drift):
+            row["figures"]["messages_per_second"] *= factor
+    _, text, _ = ab(*sides, "--out", str(tmp_path / "elsewhere"))
+    assert "throughput: 0 FASTER, 1 SLOWER, 3 SAME, 0 UNCLEAR." in text and "80 pairs, all ok on both sides" in text
+    assert "](compare.png)" not in text and (tmp_path / "elsewhere/ab.md").read_text().strip() in text
+
+
+def test_pairs_that_lack_a_side_are_counted_and_not_used(ab):
+    before, after = side(POINTS, [1] * 4), side(POINTS, [1] * 4, seed=1)
+    failed = rows.spoilt(after[0], "error", "it broke", "failed")
+    disturbed = rows.spoilt(after[1], "disturbed", "others ran") | {"id": "0" * 16}  # it was measured again
+    _, text, _ = ab(before, [disturbed, failed, *after[1:-1]])
+    assert "4 points, 80 pairs: 2 of them are missing or not ok on some side, and are not used." in text
+    assert text.count("| 19 of 20 |") == 2 and text.count("| 20 |") == 2
+
+
+def test_point_without_any_pair_is_named_with_its_fate(ab):
+    before, after = side(POINTS[:2], [1, 1]), side(POINTS[:2], [1, 1], seed=1)
+    after = [rows.spoilt(row, "error", "it broke", "failed") if row["ab"]["point"] == 1 else row for row in after]
+    code, text, error = ab(before, after, "--fail-on", "unclear")
+    assert code == 1 and "window 2 | A | failed: it broke |" in text
+    assert "window 2: ok in A only; in B failed: it broke" in error
+
+
+def test_sides_may_differ_in_a_setting_or_in_the_queue(ab):
+    sides = [[rows.params(batch=batch, window=window) for window in (16, 64)] for batch in (1, 8)]
+    _, text, _ = ab(side(sides[0], [1, 1]), side(sides[1], [1.3, 1.0], seed=1))
+    assert "By design A and B differ in batch (A: 1; B: 8)." in text
+    assert "throughput: 1 FASTER, 0 SLOWER, 1 SAME" in text and "| host_polled + pinned | echo | window 16 | 20 |" in text
+    _, text, _ = ab(side([rows.params("gpu_ring")], [1.5]), side([rows.params("host_polled")], [1], seed=1))
+    assert "| gpu_ring / host_polled + pinned |" in text and "queue (A: gpu_ring; B: host_polled)" in text
+
+
+@pytest.mark.parametrize("gate, code, said", [
+    ("slower:10%:throughput", 1, "host_polled + pinned, echo, window 2: throughput SLOWER, 2"),
+    ("slower:30%:throughput", 0, ""), ("slower:0.5%:throughput", 2, " pairs"),
+])  # fmt: skip
+def test_gate_on_pairs(ab, gate, code, said):
+    found, _, error = ab(side(POINTS, [1] * 4), side(POINTS, (1, 0.8, 1, 1), seed=1), "--fail-on", gate)
+    assert found == code and error.count("\n") == bool(said) and said in error
+
+
+def test_ab_rejects_rows_of_another_command(ab, folder, tmp_path, capsys):
+    some = side(POINTS[:1], [1], pairs=2)
+    code, _, error = ab(*[[rows.spoilt(row, "error", "it broke", "failed") for row in some]] * 2)
+    assert code == 2 and "no pair that is ok" in error
+    code, _, error = ab(*[[{key: value for key, value in row.items() if key != "ab"} for row in some]] * 2)
+    assert code == 2 and "belong to no pair" in error
+    assert main(["ab", str(tmp_path)]) == 2 and "no such directory" in capsys.readouterr().err
+
+
+# --- aa and power
+
+
+def run_of(points: int, wrong: int = 0, repetitions: int = 4, **where) -> list[dict]:
+    """A run whose first `wrong` points are faster by a third, which is a false verdict if the code is the same."""
+    some = [rows.cell(rows.params(window=place + 1), n, where=rows.environment(**where)) for place in range(points)
+            for n in range(repetitions)]  # fmt: skip
+    for row in some:
+        row["figures"]["messages_per_second"] *= 4 / 3 if row["params"]["window"] <= wrong else 1
+    return some
+
+
+def test_aa_counts_false_verdicts_and_warns_of_other_revisions(folder, capsys):
+    sides = [str(folder(run_of(20), name="a")), str(folder(run_of(20, wrong=2, revision="fffffff"), name="b"))]
+    assert main(["aa", *sides]) == 0
+    text, error = capsys.readouterr()
+    head, _, *found = lines(text, "|")
+    assert head == ["metric", "points", "FASTER", "SLOWER", "SAME", "UNCLEAR", "false", "at most", "run noise"]
+    by_name = {line[0]: line[1:] for line in found}
+    assert by_name["throughput"][:3] == ["20", "2", "0"] and by_name["throughput"][5:7] == ["10 %", "28 %"]
+    assert by_name["p50"][:3] == ["20", "0", "0"] and by_name["p50"][5] == "0 %"
+    assert by_name["all"][:3] == ["60", "2", "0"] and by_name["all"][5] == "3.3 %"
+    assert "20 points, 4 repetitions a side" in text
+    assert "do not tell the same revision (0123abc; fffffff)" in error and "0123abc; fffffff" in text
+    assert main(["aa", *sides, "--margin", "two"]) == 2 and "'two' is no percentage" in capsys.readouterr().err

@@ -1,297 +1,191 @@
-"""The report: figures drawn, numbers right, nothing that went wrong left out."""
+"""The report: plain words, numbers as people read them, and nothing that went wrong left out."""
 
-import json
 import re
-import xml.etree.ElementTree as xml
 
+import other_rows
 import pytest
 import rows
+from conftest import lines, report
+from rows import limited, repeated
 
-from analysis.__main__ import main
-from analysis.load import load
-from analysis.feeding.choose import knee, lone
-from analysis.feeding.plots import draw_all
-from analysis.stats import best, points
+from analysis import sections, units
+from analysis.load import load_all
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
-FIGURES = {"headline", "throughput", "latency_distribution", "latency_window", "block_streams", "stages"}
-PNG = b"\x89PNG\r\n\x1a\n"
+pytestmark = pytest.mark.usefixtures("figureless")
 
 
-def report(*directories, out=None) -> str:
-    """Makes the report; returns report.md."""
-    options = ["--out", str(out)] if out else []
-    assert main(["report", *map(str, directories), *options]) == 0
-    return ((out or directories[0]) / "report.md").read_text()
+@pytest.mark.parametrize("formatter, value, said", [
+    (units.messages_per_second, 24.13e6, "24.1 M msg/s"), (units.messages_per_second, 999_800, "1.00 M msg/s"),
+    (units.messages_per_second, 12.0, "12.0 msg/s"), (units.bytes_per_second, 41.27e9, "41.3 GB/s"),
+    (units.nanoseconds, 3420.0, "3.42 µs"), (units.nanoseconds, 174.2, "174 ns"), (units.nanoseconds, 2.5e9, "2.50 s"),
+    (units.nanoseconds, float("inf"), "—"), (units.size, 64, "64 B"), (units.size, 1 << 20, "1 MiB"),
+    (units.size, 1536, "1.50 KiB"), (units.size, 0, "0 B"), (units.size, None, "—"), (units.number, 950, "950"),
+    (units.number, 1_234_567, "1.23 M"), (units.number, None, "—"), (units.percent, 0.831, "83 %"),
+    (units.percent, 0.0042, "0.42 %"), (units.percent, None, "—"), (units.ratio, None, "—"), (units.ratio, 0.0, "0"),
+    (units.tick(units.nanoseconds), 10_000.0, "10 µs"), (units.tick(units.number), 100_000.0, "100 k"),
+    (units.unit_of("copy_engine_h2d_bytes_per_second"), 55e9, "55.0 GB/s"),
+    (units.unit_of("redis_list_push_per_second"), 5.2e6, "5.20 M msg/s"), (units.unit_of("launch_sync_ns"), 6200.0, "6.20 µs"),
+    (units.unit_of("sms"), 132, "132"), (units.of_unit("bytes"), 4096, "4 KiB"), (units.of_unit("furlongs"), 2.0, "2.00 furlongs"),
+    (units.words, "launch_per_second", "launches"), (units.words, "batch*launch_per_second", "launches"),
+    (units.words, "copy_engine_both_bytes_per_second", "copy engine both"), (units.words, "", ""),
+    (units.words, "batch/copy_launch_copy_ns", "copy, launch, copy, once a batch"),
+    (units.words, "window/2*redis_round_trip_ns+copy_launch_copy_ns",
+     "two Redis round trips and a copy, launch, copy, once a window"),
+    (units.words, "launch_sync_ns+bytes/copy_engine_d2h+bytes/copy_engine_h2d",
+     "a launch sync and the bytes to the host and the bytes to the device"),
+    (units.words, "redis_list_push_per_second+redis_list_pop_per_second", "Redis list push and Redis list pop"),
+    (units.words, "sm_echo_bytes_per_second", "SM echo"),
+])  # fmt: skip
+def test_numbers_and_floors_in_words(formatter, value, said):
+    assert formatter(value) == said
 
 
-def with_rows(tmp_path, *some):
-    return rows.write(tmp_path / "some", list(some))
+def test_interval_names_the_unit_once():
+    assert units.spread(units.nanoseconds, 3400, 3300, 3500) == "3.40 µs (3.30–3.50)"
+    assert units.spread(units.nanoseconds, 1000, 990, 1100) == "1.00 µs (990 ns–1.10 µs)"
+    assert units.spread(units.nanoseconds, 3400, 3400, 3400) == "3.40 µs"
+    assert units.spread(units.ratio, 0.02, -0.1, 0.14) == "0.0200 (-0.100 to 0.140)"
 
 
-def test_prints_the_path(tmp_path, capsys):
-    directory = with_rows(tmp_path, rows.cell(rows.params()))
-    report(directory)
+# --- the page
+
+
+def test_page_is_read_in_words_and_tells_its_evidence_last(whole):
+    body = re.sub(r"<svg.*?</svg>", "", whole.html[whole.html.index("<body>") :], flags=re.DOTALL)
+    read = re.sub(r"<[^>]*>", "\n", body)
+    assert "two Redis round trips and a copy, launch, copy" in read
+    assert "`" not in read and not re.search(r"\w[*+/]\w+_", read)
+    above, below = whole.html.split("<h2>Evidence</h2>")
+    tables = "".join(re.findall(r"<table>.*?</table>", above, re.DOTALL))
+    assert not re.search(r"\b[0-9a-f]{16}\b", tables) and str(whole.directory) not in tables
+    numbers = re.findall(r'href="#(evidence-\d+)"', above)
+    assert numbers and all(f'id="{number}"' in below for number in numbers) and str(whole.directory) in below
+    assert whole.md.index("\n| ") == whole.md.index("\n| for |"), "the answer comes before every other table"
+
+
+def test_report_names_its_page_and_warns_before_any_number(folder, capsys):
+    directory = folder(repeated(device="cpu"))
+    text = report(directory)
     assert capsys.readouterr().out.strip() == str(directory / "report.html")
+    warning = "CPU device: these are not GPU results"
+    assert text.index(warning) < text.index("## The answer") < text.index("Verified")
+    assert warning in (directory / "report.html").read_text()
+    assert "not GPU results" not in report(folder(repeated(), name="gpu"))
 
 
-def test_writes_every_figure(reported):
-    drawn = {file.stem: file.read_bytes() for file in reported.glob("*.png")}
-    assert drawn.keys() == FIGURES
-    assert all(data.startswith(PNG) and len(data) > 10_000 for data in drawn.values())
+# --- tables
 
 
-def test_html_is_one_self_contained_well_formed_page(reported):
-    page = (reported / "report.html").read_text()
-    assert page.count("<svg") == 2 * len(FIGURES), "a broad and a slim one each"
-    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", page))
-    assert "@import" not in page and "url(http" not in page
-    xml.fromstring(page[page.index("<body>") : page.index("</html>")])  # the SVGs, too, nest as they should
-    ids = re.findall(r'<clipPath id="([^"]+)"', page)
-    assert len(ids) == len(set(ids)), "figures on one page must not share clip paths"
-
-
-def test_headline_holds_the_planted_numbers(tmp_path):
-    fast, slow = (rows.cell(rows.params(window=window)) for window in (256, 16))
-    alone = rows.cell(rows.params(window=1))
-    for row, rate in ((fast, 8e6), (slow, 5e6), (alone, 1e5)):
-        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * 64}
+def test_headline_holds_the_numbers_of_the_rows(folder):
+    fast, slow, alone = (rows.cell(rows.params(window=window), 0, rate) for window, rate in ((256, 8e6), (16, 5e6), (1, 1e5)))
     alone["figures"]["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
-    alone["bounds"]["latency_ns"]["ratio"] = 1.23
-    fast["bounds"]["messages_per_second"]["ratio"] = 0.77
-    text = report(with_rows(tmp_path, fast, slow, alone))
+    alone["bounds"]["latency_ns"]["ratio"], fast["bounds"]["messages_per_second"]["ratio"] = 1.23, 0.77
+    text = report(folder(fast, slow, alone))
     line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 8.00 M msg/s"))
-    assert all(
-        said in line for said in ("window 256", "77 %", "11.1 µs", "22.2 µs", "33.3 µs", "1.23", "copy engine both")
-    )
+    for said in ("window 256", "77 %", "11.1 µs", "22.2 µs", "33.3 µs", "1.23", "copy engine both"):
+        assert said in line
     assert "Verified" in text and "0 corrupted" in text
 
 
-def test_a_repetition_is_a_median_not_a_mean(tmp_path):
-    some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
-    for row, rate in zip(some, (1e6, 2e6, 90e6)):
-        row["figures"]["messages_per_second"] = rate
-    point = points(load([with_rows(tmp_path, *some)])).iloc[0]
-    assert (point.messages_per_second, point.messages_per_second_least, point.messages_per_second_greatest) == (
-        2e6,
-        1e6,
-        90e6,
-    )
-    assert point.repetitions == 3
-
-
-def test_lone_is_one_message_in_flight_at_the_smallest_payload(run):
-    chosen = lone(points(load([run])))
-    assert set(chosen["window"]) == {1} and set(chosen["payload_bytes"]) == {64} and set(chosen["producers"]) == {1}
-    assert chosen["variant"].is_unique
-
-
-def test_knee_prefers_the_shallower_window_of_equal_throughput(tmp_path):
-    shallow, deep = (rows.cell(rows.params(window=window)) for window in (64, 4096))
-    for row, rate, p99 in ((shallow, 0.97e6, 5e4), (deep, 1e6, 5e6)):
-        row["figures"]["messages_per_second"], row["figures"]["latency_ns"]["p99"] = rate, p99
-    measured = points(load([with_rows(tmp_path, shallow, deep)]))
-    assert knee(measured)["window"].tolist() == [64]
-    assert best(measured, "variant", "messages_per_second")["window"].tolist() == [4096]
-
-
-def test_every_cell_that_is_not_ok_is_told_with_its_reason(reported):
-    text = (reported / "report.md").read_text()
-    assert "Redis: OOM command not allowed" in text
-    assert "needs a window of at least one lane each" in text
-    assert re.search(r"\| invalid \|.*\(and 4 like it, with other numbers\) \| null", text)
-    skipped = next(line for line in text.splitlines() if line.startswith("| skipped"))
-    assert "| 5 |" in skipped and "64 B, 1 KiB, 16 KiB, 256 KiB, 1 MiB" in skipped
-
-
-def mixed() -> list[dict]:
-    """One point: a slow repetition that is ok, and two fast ones that the load generator limited."""
-    some = [rows.cell(rows.params(), repetition) for repetition in range(3)]
-    for row, rate in zip(some, (2e6, 6e6, 7e6)):
-        row["figures"] |= {"messages_per_second": rate, "bytes_per_second": rate * 64}
-    why = "driver-bound: 97 % of what the driver alone reaches"
-    return [some[0], *(rows.spoilt(row, "driver_bound", why) for row in some[1:])]
-
-
-def test_a_driver_bound_repetition_is_in_every_table_as_at_least(tmp_path):
-    text = report(with_rows(tmp_path, *mixed()))
-    peak, alone = (text.partition(f"## {title}")[2] for title in ("Headline", "Every point"))
-    assert "| at least 6.00 M msg/s (" in peak.partition("##")[0] and "at least 384 MB/s" in peak.partition("##")[0]
-    assert "at least 6.00 M msg/s (" in alone.partition("##")[0] and "| at most " in alone.partition("##")[0]
-    assert "2.00 M msg/s" not in text
+def test_limited_repetitions_count_as_at_least_in_every_table(folder):
+    some = repeated(rates=(2e6, 6e6, 7e6))
+    lost = rows.spoilt(rows.cell(rows.params(window=8)), "no_results", "no result came back in time")
+    loud = rows.spoilt(rows.cell(rows.params(), 5), "disturbed", "disturbed: a neighbour")
+    text = report(folder(some[0], limited(some[1:]), lost, loud))
+    peak, alone = (text.partition(f"## {title}")[2].partition("##")[0] for title in ("Headline", "Every point"))
+    assert "| at least 6.00 M msg/s (" in peak and "at least 384 MB/s" in peak
+    assert "at least 6.00 M msg/s (" in alone and "| at most " in alone and "2.00 M msg/s" not in text
     assert "Of 2 of 3 rows the load generator was the limit, not the queue" in text
     assert "but for those that the load generator limited" in text
+    assert "Of 5 rows 2 are not used: 1 without results, 1 disturbed." in peak
 
 
-def test_a_driver_bound_point_has_a_sign_in_the_figures(tmp_path):
-    wide = rows.cell(rows.params(payload_bytes=1024), speed=0.1)
-    results = load([with_rows(tmp_path, *mixed(), wide)])
-    drawn = {drawing.name: drawing for drawing in draw_all(results)}
-    for name in ("headline", "throughput"):
-        texts = [text.get_text() for panel in drawn[name].figure.axes for text in panel.texts]
-        assert any(text.startswith("≥") for text in texts), name
-        assert "the load generator was the limit" in drawn[name].caption
+def test_unstable_points_are_marked_and_counted(folder):
+    shaky = repeated(rates=(1e6, 6e6), window=1, p50=(1e4, 2e4), p99=(2e4, 9e4))
+    text = report(folder(shaky, repeated(rates=(2e5, 2e5), window=64)))
+    line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 3.50 M msg/s"))
+    assert all(f"unstable: {times} times between repetitions" in line for times in ("6", "2", "4.5"))
+    assert "1 of 2 points measured more than once is unstable" in text
+    steady = report(folder(repeated(rates=(1e6, 1e6)), name="steady"))
+    assert "None of 1 points measured more than once is unstable" in steady and "unstable: 1" not in steady
 
 
-def test_what_no_figure_is_made_of_is_counted_below_the_headline(tmp_path):
-    lost = rows.spoilt(rows.cell(rows.params(window=8)), "no_results", "no result came back in time")
-    quiet, loud = rows.cell(rows.params()), rows.cell(rows.params(), 5)
-    loud = rows.spoilt(loud, "disturbed", "disturbed: a neighbour")
-    text = report(with_rows(tmp_path, quiet, loud, lost, *mixed()[1:]))
-    peak = text.partition("## Headline")[2].partition("##")[0]
-    assert "Of 5 rows 2 are not used: 1 disturbed, 1 without results." in peak
-
-
-def test_a_variant_without_an_ok_cell_stays_in_the_headline(tmp_path):
-    ring = rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU")
-    text = report(with_rows(tmp_path, rows.cell(rows.params()), ring))
-    assert "| gpu_ring | no ok cell (skipped) |" in text
-
-
-def test_a_row_with_wrong_answers_has_no_figure_whatever_it_claims(tmp_path):
-    liar = rows.cell(rows.params("gpu_ring"))
+def test_rows_that_do_not_count_are_listed_with_their_reasons(folder):
+    lanes = [rows.not_ok(rows.params("gpu_ring", window=8, payload_bytes=size), "skipped", "needs a lane each")
+             for size in (64, 1024)]  # fmt: skip
+    noise = [rows.not_ok(rows.params("null", payload_bytes=size), "invalid", f"at 0.9{size} of it", reordered=2)
+             for size in (64, 1024)]  # fmt: skip
+    liar = rows.cell(rows.params("redis_list"))
     liar["details"]["counts"]["corrupted"] = 7
-    text = report(with_rows(tmp_path, rows.cell(rows.params()), liar))
-    assert "Wrong answers: 7 corrupted" in text
-    assert "| gpu_ring | no ok cell (invalid) |" in text
-
-
-def test_nothing_ok_is_still_a_report(tmp_path):
-    text = report(with_rows(tmp_path, rows.not_ok(rows.params(), "failed", "the device fell off the bus")))
-    assert "the device fell off the bus" in text
-    assert not list((tmp_path / "some").glob("*.png"))
-
-
-def test_missing_axes_are_named_instead_of_drawn(tmp_path):
-    row = rows.cell(rows.params())
-    del row["details"]["stages_ns"]
-    directory = with_rows(tmp_path, row)
+    nasty = rows.not_ok(rows.params("redis_stream"), "failed", "<script>alert(1)</script> a|b")
+    late = rows.not_ok(rows.params(window=2), "unsustainable", "the backlog grew", sent=1)
+    directory = folder(lanes, noise, liar, nasty, late, rows.cell(rows.params()))
     text = report(directory)
-    assert {file.stem for file in directory.glob("*.png")} == {"headline", "latency_distribution"}
-    for lacking in ("one payload size only", "one window only", "two or more block sizes", "stage times", "window 1"):
-        assert lacking in text
+    assert re.search(r"\| invalid \|.*\(and 1 like it, with other numbers\) \| null", text)
+    (skipped,) = (line for line in text.splitlines() if line.startswith("| skipped"))
+    assert "| 2 |" in skipped and "64 B, 1 KiB" in skipped and "needs a lane each" in skipped
+    assert "| gpu_ring | no ok cell (skipped) |" in text and "| unsustainable | the backlog grew |" in text
+    assert "Wrong answers: 7 corrupted" in text and "| redis_list + pinned | no ok cell (invalid) |" in text
+    assert "<script>" not in (directory / "report.html").read_text() and "a\\|b" in text
 
 
-def test_heat_map_of_the_ring_is_over_its_lanes(tmp_path):
-    some = [rows.cell(rows.params("gpu_ring", block=block, lanes=lanes)) for block in (64, 128) for lanes in (1, 8)]
-    directory = with_rows(tmp_path, *some)
-    report(directory)
-    assert (directory / "block_streams.png").is_file()
-
-
-def test_several_workloads_have_a_headline_each(tmp_path):
-    some = [
-        rows.cell(rows.params(workload=workload, flops_per_byte=flops, payload_bytes=size))
-        for workload, flops in (("echo", 0), ("fma_chain", 64))
-        for size in (64, 4096)
-    ]
-    text = report(with_rows(tmp_path, *some))
-    assert "## Headline: echo" in text and "## Headline: fma_chain, 64 FLOP/B" in text
-
-
-def test_optional_parts_may_be_missing(tmp_path):
-    some = [rows.cell(rows.params(window=window, payload_bytes=size)) for window in (1, 64) for size in (64, 4096)]
+def test_report_without_any_row_that_counts_or_with_few_facts_is_still_one(folder):
+    failed = rows.not_ok(rows.params(), "failed", "the device fell off the bus")
+    assert "the device fell off the bus" in report(folder(failed))
     where = rows.environment()
     del where["redis"], where["driver_version"]
+    some = [rows.rerun(rows.cell(rows.params(window=window)), where=where, floors={}, settings={}) for window in (1, 64)]
     for row in some:
-        rows.rerun(row, where=where, floors={}, settings={})
-        for name in ("bounds", "time", "cost"):
-            del row[name]
-        del row["details"]["stages_ns"]
-    directory = with_rows(tmp_path, *some)
-    assert "No floor rows" in report(directory)
-    assert {"throughput", "latency_window"} <= {file.stem for file in directory.glob("*.png")}
+        del row["bounds"], row["time"], row["cost"], row["details"]["stages_ns"]
+    assert "No floor rows" in report(folder(some, name="few"))
 
 
-def test_a_cpu_run_says_so_first(tmp_path):
-    directory = rows.write(tmp_path / "cpu", rows.sweep(1, "cpu", None))
-    text = report(directory)
-    assert text.index("CPU device: these are not GPU results") < text.index("Verified")
-    assert "CPU device: these are not GPU results" in (directory / "report.html").read_text()
+# --- environments
 
 
-def test_a_gpu_run_does_not(reported):
-    assert "not GPU results" not in (reported / "report.md").read_text()
-
-
-def test_directories_are_read_together_and_machines_kept_apart(tmp_path):
-    first = rows.write(tmp_path / "a", [rows.cell(rows.params())])
+def test_machines_are_kept_apart_and_differing_facts_are_named(folder, tmp_path):
     other = rows.environment(gpu="NVIDIA A100", gpu_sms=108)
-    second = rows.write(tmp_path / "b", [rows.cell(rows.params(), where=other)])
-    text = report(first, second, out=tmp_path / "out")
+    sides = [folder(rows.cell(rows.params(), where=where), name=name) for name, where in (("a", None), ("b", other))]
+    text = report(*sides, out=tmp_path / "out")
     assert "host_polled + pinned @A" in text and "host_polled + pinned @B" in text
     assert "these facts differ: gpu, gpu_sms." in text
+    resumed = rows.environment(command="bin/feedrate sweep quick --resume", revision="fedcba9", redis=None)
+    some = [rows.cell(rows.params(queue), where=where) for queue, where in (("host_polled", resumed), ("redis_list", None))]
+    some[0]["figures"]["latency_ns"]["sampled_every"] = 16
+    text = report(folder(some, name="resumed"))
+    assert "these facts differ: revision." in text and "| redis.version | 7.0.15 |" in text  # Redis started later
+    assert "bin/feedrate sweep quick --resume<br>bin/feedrate sweep quick | differs |" in text
+    assert "Latency was taken of one message in 16" in text
 
 
-def test_redis_that_starts_later_is_no_difference(tmp_path):
-    some = [
-        rows.cell(rows.params(queue), where=where)
-        for queue, where in (("host_polled", rows.environment(redis=None)), ("redis_list", rows.environment()))
-    ]
-    text = report(with_rows(tmp_path, *some))
-    assert "these facts differ" not in text and "| redis.version | 7.0.15 |" in text
+# --- experiments without a section
 
 
-def test_another_command_is_no_difference(tmp_path):
-    resumed = {"command": "bin/feedrate sweep quick --resume", "revision": "fedcba9"}
-    wheres = (rows.environment(), rows.environment(**resumed))
-    some = [rows.cell(rows.params(window=place), where=where) for place, where in enumerate(wheres, start=1)]
-    text = report(with_rows(tmp_path, *some))
-    assert "these facts differ: revision." in text
-    assert "bin/feedrate sweep quick<br>bin/feedrate sweep quick --resume | differs |" in text  # the table still tells
+def test_experiment_without_a_section_has_the_general_report(folder):
+    assert sections.of("launch") == sections.Section() == sections.of("not a name") != sections.of("feeding")
+    failed = other_rows.skipped(other_rows.launch("pdl", kernels=9), "no such kernel")
+    unsteady = [row for row in other_rows.launches(3) if row["params"]["form"] == "plain"]
+    unsteady[0]["figures"]["kernels_per_second"] *= 2
+    text = report(folder([row for row in other_rows.launches(3) if row["params"]["form"] != "plain"], unsteady, failed))
+    (rate,), (time,) = lines(text, "| highest kernels per second"), lines(text, "| lowest round trip p50")
+    assert rate[1].startswith("graph") and "M kernels/s" in rate[2] and rate[3].startswith("pdl")
+    assert time[1].startswith("graph") and "ns" in time[2]
+    table = lines(text.partition("## Every point")[2].partition("##")[0])
+    assert table[0][:6] == ["form", "point", "repetitions", "kernels per second", "round trip p50", "round trip p99"]
+    assert [line[0] for line in table[1:]] == [*["plain"] * 2, *["graph"] * 3, *["pdl"] * 2]
+    assert "% of launches" in table[3][3] and "× launch sync" in table[3][4]
+    assert "22 rows: 21 ok, 0 invalid" in text and "1 of 7 points measured more than once is unstable" in text
+    assert "unstable: 2 times between repetitions" in text and "| skipped | no such kernel | pdl | 1 |" in text
+    assert "no such kernel" in report(folder(failed, name="alone"))
 
 
-def test_sampled_latency_is_said(tmp_path):
-    row = rows.cell(rows.params())
-    row["figures"]["latency_ns"]["sampled_every"] = 16
-    assert "Latency was taken of one message in 16" in report(with_rows(tmp_path, row))
-
-
-def test_rows_of_one_machine_in_two_directories_are_repetitions(tmp_path):
-    both = [rows.write(tmp_path / name, [rows.cell(rows.params())]) for name in "ab"]
-    measured = points(load(both))
-    assert measured["repetitions"].tolist() == [2]
-
-
-def test_a_line_cut_off_is_told_and_the_rest_read(tmp_path):
-    directory = with_rows(tmp_path, *(rows.cell(rows.params(), repetition) for repetition in range(3)))
-    with (directory / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(rows.cell(rows.params(window=2)))[:300])
+def test_experiments_of_one_folder_are_reported_each_by_itself(folder, tmp_path):
+    directory = folder(other_rows.launches(2), repeated(rates=(1e6, 1e6)))
+    assert {name: len(results.cells) for name, results in load_all([directory]).items()} == {"launch": 14, "feeding": 2}
     text = report(directory)
-    assert "rows.jsonl:5: the last line is cut off (an interrupted run); left out" in text
-    assert "3 rows: 3 ok" in text
-
-
-def test_a_broken_line_in_the_middle_is_told(tmp_path):
-    directory = with_rows(tmp_path, rows.cell(rows.params()))
-    file = directory / "rows.jsonl"
-    file.write_text('{"schema": 2, "ki\n' + file.read_text())
-    assert "rows.jsonl:1: not JSON; left out" in report(directory)
-
-
-def test_a_row_measured_again_counts_once(tmp_path):
-    failed = rows.not_ok(rows.params(), "failed", "killed")
-    text = report(with_rows(tmp_path, failed, rows.cell(rows.params())))
-    assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 unsustainable, 0 failed" in text
-
-
-def test_what_a_queue_could_not_sustain_is_listed(tmp_path):
-    late = rows.not_ok(rows.params(window=2), "unsustainable", "the backlog grew", sent=1)
-    text = report(with_rows(tmp_path, late, rows.cell(rows.params())))
-    assert "1 unsustainable" in text and "| unsustainable | the backlog grew |" in text
-
-
-def test_text_from_rows_is_escaped(tmp_path):
-    nasty = rows.not_ok(rows.params("redis_list"), "failed", "<script>alert(1)</script> a|b")
-    text = report(with_rows(tmp_path, rows.cell(rows.params()), nasty))
-    assert "<script>" not in (tmp_path / "some/report.html").read_text()
-    assert "a\\|b" in text
-
-
-def test_traced_rows_are_left_out(tmp_path):
-    clean, traced = (rows.cell(rows.params("gpu_ring"), repetition) for repetition in (0, 1))
-    rows.rerun(traced, settings=rows.SETTINGS | {"traced": True})
-    results = load([with_rows(tmp_path, clean, traced)])
-    assert len(results.cells) == 1
-    assert any("--trace" in note for note in results.notes)
+    first, second = text.index("# Experiment launch"), text.index("# Experiment feeding")
+    assert first < text.index("| highest kernels per second") < second < text.index("| small messages")
+    assert "14 rows: 14 ok" in text and "2 rows: 2 ok" in text
+    assert "kernels/s" not in text[second:] and "msg/s" not in text[first:second]
+    unknown = folder(other_rows.launches(1), name="unknown", told=rows.CATALOGUE | {"experiments": []})
+    assert "7 rows: 7 ok" in report(unknown)  # without a catalogue of the experiment, its rows' fates can be told

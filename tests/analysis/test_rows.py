@@ -1,183 +1,207 @@
-"""How rows are read: compressed or not, each joined to its run, and their causes believed."""
+"""How rows are read: from compressed and damaged files, joined to their runs and catalogues, and what counts of them."""
 
+import copy
 import gzip
-import lzma
 import json
+import lzma
 import re
 
-import load_rows
 import pytest
 import rows
-from conftest import ROOT
-from test_report import report, with_rows
+from conftest import ROOT, lines, main, report
 
-from analysis.__main__ import main
 from analysis.feeding import open_load
 from analysis.load import load
+from analysis.stats import points
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("figureless")
 
-CELLS = [rows.cell(rows.params(window=window), repetition) for window in (1, 64) for repetition in range(3)]
-
-
+CELLS = [rows.cell(rows.params(window=window), n) for window in (1, 64) for n in range(3)]
+TRIES = [rows.attempt(rows.cell(rows.params(window=window, doorbells=4)), window) for window in (1, 64, 256)]
 PACKERS = {"gz": gzip.compress, "xz": lzma.compress}
 
 
-def pack(directory, ending: str, cut: int | None = None) -> None:
-    """Compresses the rows of a folder; `cut`: all but so many bytes."""
+def pack(directory, ending: str, parts: int = 1, cut: int = 0) -> None:
+    """Compresses the rows of a folder in several archives behind each other, without the last `cut` bytes."""
     plain = directory / "rows.jsonl"
-    packed = PACKERS[ending](plain.read_bytes())
-    (directory / f"rows.jsonl.{ending}").write_bytes(packed[: None if cut is None else -cut])
+    each = plain.read_bytes().splitlines(keepends=True)
+    packed = b"".join(PACKERS[ending](b"".join(each[part::parts] if parts == 1 else each[part * 4 : part * 4 + 4]))
+                      for part in range(parts))  # fmt: skip
+    (directory / f"rows.jsonl.{ending}").write_bytes(packed[: len(packed) - cut])
     plain.unlink()
 
 
-@pytest.mark.parametrize("command", [["report", "DIR"], ["compare", "DIR", "DIR"], ["aa", "DIR", "DIR"],
-                                     ["figures", "DIR", "--out", "OUT"], ["ring", "DIR", "--out", "OUT"],
-                                     ["export", "DIR", "--format", "hdr", "--out", "OUT"]], ids=lambda one: one[0])  # fmt: skip
-def test_every_command_reads_compressed_rows(tmp_path, capsys, command):
-    directory, places = with_rows(tmp_path, *CELLS), {"OUT": str(tmp_path / "out")}
-    words = [places.get(word, word.replace("DIR", str(directory))) for word in command]
-    assert main(words) == 0
-    plain = capsys.readouterr().out
-    for ending in PACKERS:
-        for packed in directory.glob("rows.jsonl.*"):
-            packed.unlink()
-        with_rows(tmp_path, *CELLS)
-        pack(directory, ending)
-        assert main(words) == 0
-        assert capsys.readouterr().out == plain, ending
-
-
 @pytest.mark.parametrize("ending", PACKERS)
-def test_one_archive_behind_the_other_is_read_whole(tmp_path, ending):
-    directory = with_rows(tmp_path, *CELLS)
-    lines = (directory / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (directory / "rows.jsonl").unlink()
-    half = len(lines) // 2
-    packed = [PACKERS[ending](b"".join(part)) for part in (lines[:half], lines[half:])]
-    (directory / f"rows.jsonl.{ending}").write_bytes(b"".join(packed))
-    results = load([directory])
-    assert len(results.cells) == len(CELLS) and not any("cut off" in note for note in results.notes)
+def test_compressed_rows_are_read_as_far_as_they_go(folder, ending):
+    found = []
+    for name, options in (("one", {}), ("two", {"parts": 2}), ("cut", {"cut": 500})):
+        pack(folder(CELLS, name=name), ending, **options)
+        found.append(load([folder(CELLS, name="plain").parent / name]))
+    assert [len(results.cells) for results in found[:2]] == [6, 6] and 0 < len(found[2].cells) < 6
+    assert [any("cut off or damaged" in note for note in results.notes) for results in found] == [False, False, True]
 
 
-def test_plain_rows_win_where_both_are(tmp_path):
+def test_plain_rows_win_if_both_are_there(folder):
     """A sweep that goes on appends to them."""
-    directory = with_rows(tmp_path, *CELLS)
-    (directory / "rows.jsonl.gz").write_bytes(b"not even compressed")
-    assert len(load([directory]).cells) == len(CELLS)
+    (folder(CELLS) / "rows.jsonl.gz").write_bytes(b"not even compressed")
+    assert len(load([folder(CELLS)]).cells) == 6
 
 
-@pytest.mark.parametrize("ending", PACKERS)
-def test_compressed_rows_that_are_cut_off_are_read_as_far_as_they_go(tmp_path, ending):
-    directory = with_rows(tmp_path, *CELLS)
-    pack(directory, ending, cut=500)
-    results = load([directory])
-    assert 0 < len(results.cells) < len(CELLS)
-    assert any("cut off or damaged" in note for note in results.notes)
+def test_damaged_lines_are_named_and_the_rest_is_read(folder):
+    directory = folder(CELLS)
+    file = directory / "rows.jsonl"
+    file.write_text('{"schema": 2, "ki\n' + file.read_text() + json.dumps(CELLS[0])[:300])
+    text = report(directory)
+    assert "rows.jsonl:1: not JSON; left out" in text and "6 rows: 6 ok" in text
+    assert "rows.jsonl:9: the last line is cut off (an interrupted run); left out" in text
 
 
-def test_floors_that_were_read_again_are_those_of_their_last_row(tmp_path):
-    """The run's row has what was known when it began."""
-    here = rows.cell(rows.params())
-    first, last = rows.floor("word_round_trip_ns", 1800.0), rows.floor("word_round_trip_ns", 1700.0)
+def test_row_that_was_measured_again_counts_once(folder):
+    failed = rows.not_ok(rows.params(), "failed", "killed")
+    text = report(folder(failed, rows.cell(rows.params())))
+    assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 unsustainable, 0 failed" in text
+
+
+def test_last_row_of_a_floor_counts(read):
+    """A run's row has what was known when the run began."""
+    first, last = (rows.floor("word_round_trip_ns", value) for value in (1800.0, 1700.0))
     other = rows.floor("word_round_trip_ns", 900.0, device="cpu") | {"id": "other"}
-    results = load([with_rows(tmp_path, first, other, here, last)])
+    results = read(first, other, rows.cell(rows.params()), last)
     assert list(results.cells["floors"]) == [rows.FLOORS | {"word_round_trip_ns": 1700.0}]
 
 
-def test_rows_have_their_runs_floors_settings_and_environment(tmp_path):
-    here, there = rows.cell(rows.params()), rows.cell(rows.params(window=1))
-    rows.rerun(here, where=rows.environment(revision="aaaa"), floors={"launch_sync_ns": 1.0})
-    rows.rerun(there, where=rows.environment(revision="bbbb"), settings={"seconds": 9.0})
-    results = load([with_rows(tmp_path, here, there)])
+def test_rows_have_floors_settings_and_environment_of_their_runs(folder):
+    here = rows.rerun(CELLS[0], where=rows.environment(revision="aaaa"), floors={"launch_sync_ns": 1.0})
+    there = rows.rerun(CELLS[3], where=rows.environment(revision="bbbb"), settings={"seconds": 9.0})
+    directory = folder(here, there)
+    results = load([directory])
     assert [one["revision"] for one in results.environments] == ["aaaa", "bbbb"]
     assert list(results.cells["floors"]) == [{"launch_sync_ns": 1.0}, rows.FLOORS]
     assert results.runs == [rows.SETTINGS, {"seconds": 9.0}]
-    text = report(tmp_path / "some")
+    text = report(directory)
     assert "these facts differ: revision." in text and "seconds 9.0" in text
 
 
-def test_a_run_may_stand_behind_its_rows(tmp_path):
-    directory = with_rows(tmp_path, *CELLS)
+def test_run_may_follow_its_rows_or_be_missing(folder):
+    directory = folder(CELLS)
     run, *rest = (directory / "rows.jsonl").read_text().splitlines()
     (directory / "rows.jsonl").write_text("\n".join([*rest, run]) + "\n")
     results = load([directory])
     assert results.environments[0]["host"] == "node-7" and not results.notes
-
-
-def test_rows_without_their_run_are_read_and_it_is_said(tmp_path):
-    directory = with_rows(tmp_path, *CELLS)
-    rest = (directory / "rows.jsonl").read_text().splitlines()[1:]
     (directory / "rows.jsonl").write_text("\n".join(rest) + "\n")
     assert "6 row(s) name a run that is not in the file: where they ran is not known" in report(directory)
 
 
-def test_runs_of_one_id_in_two_folders_are_each_their_own(tmp_path):
-    sides = []
-    for name, host in (("a", "one"), ("b", "two")):
-        directory = rows.write(tmp_path / name, [rows.cell(rows.params())])
-        text = (directory / "rows.jsonl").read_text().replace('"node-7"', f'"{host}"')
-        (directory / "rows.jsonl").write_text(text)
-        sides.append(directory)
-    assert [one["host"] for one in load(sides).environments] == ["one", "two"]
+def test_runs_of_one_id_in_two_folders_are_kept_apart(folder):
+    sides = [folder(CELLS, name=name) for name in "ab"]
+    (sides[1] / "rows.jsonl").write_text((sides[1] / "rows.jsonl").read_text().replace('"node-7"', '"other"'))
+    results = load(sides)
+    assert [one["host"] for one in results.environments] == ["node-7", "other"]
+    assert points(results)["repetitions"].tolist() == [6, 6]  # one machine: its rows are repetitions
 
 
-def test_buckets_by_steps_are_those_by_index(tmp_path):
-    plain, other = rows.cell(rows.params()), rows.cell(rows.params())
+def test_traced_rows_are_left_out(read):
+    traced = rows.rerun(CELLS[1], settings=rows.SETTINGS | {"traced": True})
+    results = read(CELLS[0], traced)
+    assert len(results.cells) == 1 and any("--trace" in note for note in results.notes)
+
+
+def test_buckets_by_steps_are_those_by_index(folder, tmp_path):
+    plain, other = (copy.deepcopy(CELLS[0]) for _ in "ab")
     told = other["figures"]["latency_ns"]["histogram"]
     index = told.pop("index")
     told["steps"] = [here - before for before, here in zip([0, *index], index)]
     logs = []
     for name, row in (("index", plain), ("steps", other)):
         out = tmp_path / f"{name}_logs"
-        directory = rows.write(tmp_path / name, [row])
-        assert main(["export", str(directory), "--format", "hdr", "--out", str(out)]) == 0
+        assert main(["export", str(folder(row, name=name)), "--format", "hdr", "--out", str(out)]) == 0
         logs.append([file.read_text() for file in out.iterdir()])
     assert logs[0] == logs[1]
 
 
-REASONS = ["", "driver-bound: 97 %", "generator: too late", "disturbed: a neighbour", "anything"]
+# --- catalogues
 
 
-@pytest.mark.parametrize("reason", REASONS)
-def test_causes_count_and_reasons_are_only_shown(tmp_path, reason):
-    """Each row as its cause says, whatever its reason begins with."""
-    windows = {"driver_bound": 2, "disturbed": 1, "error": 3}  # what was disturbed has a good repetition beside it
-    some = [
-        rows.spoilt(rows.cell(rows.params(window=window), repetition=1), cause, reason or "because")
-        for cause, window in windows.items()
-    ]
-    text = report(with_rows(tmp_path, rows.cell(rows.params(window=1)), *some))
-    assert "1 of 4 repetitions were disturbed" in text
-    assert "at least" in text.partition("## What was measured")[0]
+def test_catalogue_of_a_later_folder_adds_figures(folder, tmp_path):
+    told = copy.deepcopy(rows.CATALOGUE)
+    told["experiments"][0]["figures"].append({"name": "watts", "unit": "W", "better": "lower", "headline": True})
+    row = rows.cell(rows.params(window=2))
+    row["figures"]["watts"] = 231.0
+    assert "lowest watts" in report(folder(CELLS, name="a"), folder(row, name="b", told=told), out=tmp_path / "out")
+    assert "watts" not in load([folder(row, name="c")]).cells  # a figure that the catalogue lacks is none
 
 
-def test_a_late_generator_is_known_by_its_cause(tmp_path):
-    late = load_rows.late(load_rows.params()) | {"reason": "zu spät"}
-    (point,) = open_load.points(load([with_rows(tmp_path, late)])).to_dict("records")
-    assert point["generator"] == 1 and point["flags"] == {"late_generator": 1}
-    other = rows.spoilt(load_rows.cell(load_rows.params()), "error", "generator: not at all")
-    assert open_load.points(load([with_rows(tmp_path, other)])).empty
+# --- causes, flags and tries
+
+
+@pytest.mark.parametrize("reason", ["because", "driver-bound: 97 %", "generator: too late", "anything"])
+def test_causes_count_and_reasons_are_only_shown(folder, reason):
+    some = [rows.spoilt(rows.cell(rows.params(window=window), 1), cause, reason)
+            for cause, window in {"driver_bound": 2, "disturbed": 1, "error": 3}.items()]  # fmt: skip
+    text = report(folder(rows.cell(rows.params(window=1)), some))
+    assert "1 of 4 repetitions were disturbed" in text and "at least" in text.partition("## What was measured")[0]
 
 
 def test_no_reason_is_parsed():
-    """What a row says to people is shown, and nothing more: programs have the cause."""
+    """Programs have the cause."""
     for file in (ROOT / "analysis").rglob("*.py"):
         assert not re.search(r"reason\W+(str\.)?(startswith|contains|match)", file.read_text()), file
 
 
-def test_a_catalogue_of_every_folder_is_needed(tmp_path, capsys):
-    good, bare = rows.write(tmp_path / "good", CELLS), rows.write(tmp_path / "bare", CELLS, None)
-    assert main(["report", str(good), str(bare)]) == 2
-    error = capsys.readouterr().err
-    assert f"DIR '{bare}'" in error and "catalogue.json" in error and "feedrate list --json" in error
+def test_late_generator_is_known_by_its_cause_and_its_row_counts(read):
+    late = rows.late(rows.load_params()) | {"reason": "zu spät"}
+    results = read(late)
+    assert list(results.cells["status"]) == ["ok"] and list(results.cells["reason"]) == [""]
+    (point,) = open_load.points(results).to_dict("records")
+    assert point["generator"] == 1 and point["flags"] == {"late_generator": 1}
+    late["details"]["counts"]["corrupted"] = 1
+    assert list(read(late, name="wrong").cells["status"]) == ["invalid"]
+    other = rows.spoilt(rows.load_cell(rows.load_params()), "error", "generator: not at all")
+    assert open_load.points(read(other, name="other")).empty
 
 
-def test_what_a_later_catalogue_adds_is_known(tmp_path):
-    told = json.loads(json.dumps(rows.CATALOGUE))
-    figure = {"name": "watts", "unit": "W", "better": "lower", "distribution": False, "headline": True}
-    told["experiments"][0]["figures"].append(figure)
-    row = rows.cell(rows.params(window=2))
-    row["figures"]["watts"] = 231.0
-    first, second = rows.write(tmp_path / "a", CELLS), rows.write(tmp_path / "b", [row], told)
-    assert "lowest watts" in report(first, second, out=tmp_path / "out")
+FLAGS = ["late_generator", "unsteady", "above_floor"]
+
+
+def test_flags_are_those_of_the_row_or_derived_from_an_older_one(read):
+    steady, late, unsteady, above, latency, plain = (rows.cell(rows.params(window=1 << n)) for n in range(6))
+    steady |= {"flags": []}
+    for row in (steady, unsteady):  # a row that tells its flags is believed
+        row["details"]["warmup"] = {"steady": False}
+    late = rows.spoilt(late, "generator")
+    above["bounds"]["messages_per_second"]["ratio"], plain["bounds"]["messages_per_second"]["ratio"] = 1.06, 1.05
+    latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time may be far above its floor
+    told = rows.cell(rows.params(window=64)) | {"flags": FLAGS}
+    results = read(told, steady, late, unsteady, above, latency, plain)
+    assert list(results.cells["flags"]) == [FLAGS, [], *([code] for code in FLAGS), [], []]
+
+
+def test_flags_are_counted_and_marked_with_the_range_of_the_point(folder):
+    some = [rows.cell(rows.params(), n, rate) | {"flags": codes}
+            for n, (rate, codes) in enumerate(((1e6, []), (2e6, FLAGS[:2]), (3e6, FLAGS)))]  # fmt: skip
+    text = report(folder(some))
+    for said in ("† 2 of 3 rows with a late load generator", "‡ 2 of 3 rows unsteady", "§ 1 of 3 rows with a figure more"):
+        assert said in text
+    (point,) = [line for line in lines(text.partition("## Every point")[2]) if line[0] == "host_polled + pinned"]
+    assert any(") †‡§<br>1.00 M msg/s to 3.00 M msg/s" in cell for cell in point)
+    assert not any(mark in report(folder(CELLS, name="plain")) for mark in "†‡§")
+
+
+def test_tries_of_a_search_are_counted_and_used_nowhere(folder, tmp_path, capsys):
+    texts = []
+    for name, some in (("bare", CELLS), ("tried", [*TRIES, *CELLS])):
+        directory = folder(some, name=name)
+        texts.append(report(directory).replace(str(directory), "").replace(name, "").splitlines())
+    (line,) = [line for line in texts[1] if line not in texts[0]]
+    assert "3 short tries, which took 750 ms" in line
+    assert [other for other in texts[1] if other and other != line] == [other for other in texts[0] if other]
+    tried = tmp_path / "tried"
+    results = load([tried])
+    assert len(results.cells) == 6 and "doorbells" not in results.axes and results.tries == [0.25] * 3
+    assert main(["export", str(tried), "--format", "google-benchmark", "--out", str(tmp_path / "out.json")]) == 0
+    assert "doorbells" not in (tmp_path / "out.json").read_text()
+    capsys.readouterr()
+    assert main(["compare", str(tried), str(folder(CELLS, TRIES, name="other"))]) == 0
+    assert "2 points matched" in capsys.readouterr().out
+    assert main(["report", str(folder(TRIES, name="alone"))]) == 2
+    assert "no cell row but tries of a search" in capsys.readouterr().err

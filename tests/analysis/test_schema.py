@@ -1,252 +1,217 @@
-"""The row schema: what the tools write passes, and each way to be wrong is refused."""
+"""The schema of rows: made-up and committed rows pass, and each way to be wrong is rejected."""
 
 import copy
 import json
+import lzma
+import subprocess
+from pathlib import Path
 
+import fastjsonschema
 import jsonschema
+import other_rows
 import pytest
 import rows
-from conftest import ROOT
+from conftest import REFERENCE, ROOT
+
+from analysis import catalogue
+
+MOST = 10_000_000  # bytes of all that is committed in results/reference, figures included
 
 
-@pytest.mark.parametrize("file", ["common/results/row.schema.json", "experiments/feeding/cell.schema.json"])
-def test_the_schemas_are_schemas(file):
-    """A misspelt type would pass rows unseen: the validator in use asks less than the metaschema."""
-    jsonschema.Draft7Validator.check_schema(json.loads((ROOT / file).read_text()))
+def inlined(schema, definitions: dict):
+    """The schema with a number's or a text's definition in place of each reference to it: compiled, it costs no call for
+    each of the millions of counts that committed rows hold."""
+    if isinstance(schema, list):
+        return [inlined(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.keys() == {"$ref"}:
+        meant = definitions.get(schema["$ref"].removeprefix("#/definitions/"))
+        return meant if meant and meant.get("type") in ("integer", "number", "string") else schema
+    return {key: inlined(value, definitions) for key, value in schema.items()}
 
 
-def test_every_row_of_a_run_is_valid(schema, sweep):
-    for row in rows.with_runs(sweep + rows.sweep(1, "cpu", None)):
-        schema.validate(row)
+@pytest.fixture(scope="session")
+def validate():
+    """Checks a row, and a cell of `feeding` also by the schema of its own."""
+    checks = []
+    for name in ("common/results/row.schema.json", "experiments/feeding/cell.schema.json"):
+        schema = json.loads((ROOT / name).read_text())
+        # A misspelt type would let rows pass: the validator in use asks less than the metaschema.
+        jsonschema.Draft7Validator.check_schema(schema)
+        checks.append(fastjsonschema.compile(inlined(schema, schema.get("definitions", {})), use_default=False))
+
+    def every(row: dict) -> None:
+        checks[0](row)
+        if row["kind"] == "cell" and row["experiment"] == "feeding":
+            checks[1](row)
+
+    return every
 
 
-def test_optional_parts_may_be_absent(schema):
-    row = rows.cell(rows.params())
-    del row["bounds"], row["details"]["stages_ns"], row["details"]["throughput_seconds"]
-    del row["cost"]["spinning_threads"], row["figures"]["latency_ns"]["mean"]
-    schema.validate(row)
+# --- committed rows
 
 
-def test_open_parts_take_what_a_new_member_adds(schema):
-    row = rows.cell(rows.params(doorbells=4))
-    row["cost"]["watts"] = 410.5
-    row["figures"]["watts"] = 231.0
-    rows.rerun(row, where=rows.environment(nvlink=18), floors=rows.FLOORS | {"nvlink_bytes_per_second": 4e11})
-    for one in rows.with_runs([row]):
-        schema.validate(one)
+def histograms(value):
+    """Every histogram within a row: a schema cannot say that its lists are as long as each other."""
+    if isinstance(value, dict):
+        if "counts" in value and ("steps" in value or "index" in value):
+            yield value
+        else:
+            for one in value.values():
+                yield from histograms(one)
 
 
-def test_a_histogram_tells_its_buckets_in_one_of_two_ways(schema):
-    row = rows.cell(rows.params())
-    told = row["figures"]["latency_ns"]["histogram"]
-    told["steps"] = [1] * len(told["counts"])
-    assert not schema.is_valid(row)
-    del told["index"]
-    schema.validate(row)
-    del told["steps"]
-    assert not schema.is_valid(row)
+def check_names(row: dict, known: catalogue.Catalogue) -> None:
+    """The catalogue beside the rows knows all that a row names."""
+    if row["kind"] == "floor":
+        assert row["floor"]["name"] in known.floors
+    elif row["kind"] != "run":
+        experiment = known.experiments[row["experiment"]]
+        assert row["params"].keys() <= experiment.axes.keys()
+        assert row.get("figures", {}).keys() <= experiment.figures.keys()
+        assert all(experiment.applies(axis, row["params"]) for axis in row["params"])
 
 
-def test_duplicates_are_no_failure_of_an_at_least_once_queue(schema):
-    row = rows.cell(rows.params())
-    row["details"]["counts"]["duplicated"] = 3
-    assert not schema.is_valid(row)
-    row["cost"]["delivery"] = "at least once"
-    schema.validate(row)
+@pytest.mark.parametrize("folder", sorted(str(file.parent.relative_to(ROOT)) for file in (ROOT / REFERENCE).rglob("rows.jsonl*")))
+def test_committed_rows_are_valid_and_know_their_run_and_catalogue(validate, folder):
+    packed = lzma.decompress(Path(folder, "rows.jsonl.xz").read_bytes())
+    known, told, named = catalogue.merged([catalogue.read(Path(folder), "DIR")]), set(), set()
+    for row in map(json.loads, packed.splitlines()):
+        validate(row)
+        check_names(row, known)
+        (told if row["kind"] == "run" else named).add(row["id"] if row["kind"] == "run" else row["run"])
+        for one in histograms(row.get("figures", {})):
+            assert len(one["counts"]) == len(one["steps" if "steps" in one else "index"])
+    assert told == named
 
 
-def test_wrong_answers_without_throughput_are_valid(schema):
-    schema.validate(rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3))
+def test_committed_results_stay_small():
+    listed = subprocess.run(["git", "ls-files", "-z", REFERENCE], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
+    assert sizes and sum(sizes.values()) < MOST, sorted(sizes.items(), key=lambda one: -one[1])[:10]
 
 
-def test_machine_without_gpu_or_counters_is_valid(schema):
-    row = rows.cell(rows.params()) | {"machine": rows.machine()}
-    schema.validate(row)
-    machine = row["machine"]
-    del machine["gpu"]
-    machine["samples"] = []
-    machine["host"] = {"own_cores": 1.2, "context_switches": {"voluntary": 1, "involuntary": 0}}
-    machine["disturbances"] = ["the GPU's clocks were held down by power cap in 1 of 2 samples"]
-    schema.validate(row)
+# --- made-up rows
 
 
-def change(*path, to):
-    """A mutation: sets the value at the path."""
-
-    def apply(row):
-        for key in path[:-1]:
-            row = row[key]
-        row[path[-1]] = to
-
-    return apply
+def test_made_up_rows_are_valid(validate):
+    some = [*rows.every_figure(), *other_rows.launches(1), rows.attempt(rows.cell(rows.params())), rows.ring()]
+    some += [other_rows.overlap(), other_rows.skipped(other_rows.overlap("pdl"), "no"), other_rows.handoff(use="first")]
+    some += rows.winner("gather", [1e6])
+    for row in [*rows.RUNS.values(), *some]:
+        validate(row)
 
 
-def drop(*path):
-    """A mutation: removes the key at the path."""
-
-    def apply(row):
-        for key in path[:-1]:
-            row = row[key]
-        del row[path[-1]]
-
-    return apply
-
-
-CELL_MUTATIONS = {
-    "another schema version": change("schema", to=1),
-    "no schema version": drop("schema"),
-    "unknown kind": change("kind", to="cells"),
-    "no experiment": drop("experiment"),
-    "no run": drop("run"),
-    "run that is no hash": change("run", to="the last one"),
-    "id that is no hash": change("id", to="redis_list-64"),
-    "unknown status": change("status", to="fine"),
-    "no cause": drop("cause"),
-    "unknown cause": lambda row: row.update(status="invalid", cause="bad luck", reason="bad luck"),
-    "ok with a cause": change("cause", to="disturbed"),
-    "negative repetition": change("repetition", to=-1),
-    "skipped without a reason": change("status", to="skipped"),
-    "invalid without a reason": change("status", to="invalid"),
-    "failed with figures": lambda row: row.update(status="failed", cause="error", reason="the worker died"),
-    "details without counts": drop("details", "counts"),
-    "ok without details": drop("details"),
-    "ok without figures": drop("figures"),
-    "ok without throughput": drop("figures", "messages_per_second"),
-    "ok without latency": drop("figures", "latency_ns"),
-    "lost messages and throughput": change("details", "counts", "lost", to=1),
-    "duplicated messages and throughput": change("details", "counts", "duplicated", to=1),
-    "corrupted messages and throughput": change("details", "counts", "corrupted", to=1),
-    "corrupted, invalid, yet with throughput": lambda row: (
-        row.update(status="invalid", cause="wrong_results", reason="wrong"),
-        row["details"]["counts"].update(corrupted=1),
-    ),
-    "ok without cost": drop("cost"),
-    "negative count": change("details", "counts", "received", to=-5),
-    "fractional count": change("details", "counts", "sent", to=1.5),
-    "no count of reordered": drop("details", "counts", "reordered"),
-    "no queue": drop("params", "queue"),
-    "payload as text": change("params", "payload_bytes", to="64"),
-    "no device": drop("params", "device"),
-    "empty transfer": change("params", "transfer", to=""),
-    "unknown device": change("params", "device", to="rocm"),
-    "nested parameter": change("params", "extra", to={"a": 1}),
-    "negative throughput": change("figures", "messages_per_second", to=-1.0),
-    "throughput as null": change("figures", "bytes_per_second", to=None),
-    "throughput as text": change("figures", "bytes_per_second", to="64"),
-    "no p99": drop("figures", "latency_ns", "p99"),
-    "no histogram": drop("figures", "latency_ns", "histogram"),
-    "histogram without overflow": drop("figures", "latency_ns", "histogram", "overflow"),
-    "negative bucket": lambda row: row["figures"]["latency_ns"]["histogram"]["counts"].append(-1),
-    "bound without its floor": drop("bounds", "messages_per_second", "floor"),
-    "bound without its value": drop("bounds", "latency_ns", "value"),
-    "driver without its ratio": drop("details", "driver", "ratio"),
-    "misspelt key": lambda row: row.update(figure=row.pop("figures")),
-    "misspelt detail": lambda row: row["details"].update(stage_ns=row["details"].pop("stages_ns")),
-    "an environment of its own": lambda row: row.update(environment=rows.environment()),
-    "floors of its own": lambda row: row.update(floors=rows.FLOORS),
-    "time that is no date": change("time", "started", to="yesterday"),
-}
+def changed(row: dict, *path, to=None, drop=False) -> dict:
+    """The row with another value at the path, or without it."""
+    row = copy.deepcopy(row)
+    place = row
+    for key in path[:-1]:
+        place = place[key]
+    if drop:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return row
 
 
-@pytest.mark.parametrize("mutate", CELL_MUTATIONS.values(), ids=CELL_MUTATIONS.keys())
-def test_wrong_cell_is_refused(schema, mutate):
-    row = copy.deepcopy(rows.cell(rows.params()))
-    schema.validate(row)
-    mutate(row)
-    assert not schema.is_valid(row)
+CELL = rows.cell(rows.params(), machine=rows.machine())
+STEPS = [1] * len(CELL["figures"]["latency_ns"]["histogram"]["counts"])
+STOP = {"reason": "repetitions", "repetitions": 3}
+RATE, P50, P99 = "messages_per_second", "latency_ns.p50", "latency_ns.p99"
 
 
-RUN_MUTATIONS = {
-    "no id": drop("id"),
-    "no experiment": drop("experiment"),
-    "no environment": drop("environment"),
-    "no floors": drop("floors"),
-    "no settings": drop("settings"),
-    "gpu as a number": change("environment", "gpu", to=1),
-    "no command line": drop("environment", "command"),
-    "floor as text": change("floors", "launch_sync_ns", to="6 us"),
-    "negative seconds": change("settings", "seconds", to=-1),
-    "figures": change("figures", to={}),
-    "time that is no date": change("time", "started", to="yesterday"),
-}
+def spread(**more) -> dict:
+    return CELL | {"stop": STOP | {"spread": {RATE: 6.1, P50: 1.0, P99: 63.2}, "unstable": [RATE, P99]} | more}
 
 
-@pytest.mark.parametrize("mutate", RUN_MUTATIONS.values(), ids=RUN_MUTATIONS.keys())
-def test_wrong_run_is_refused(schema, mutate):
-    row = copy.deepcopy(rows.RUNS[rows.run()])
-    schema.validate(row)
-    mutate(row)
-    assert not schema.is_valid(row)
+BARE = copy.deepcopy(CELL)
+del BARE["bounds"], BARE["details"]["stages_ns"], BARE["details"]["throughput_seconds"]
+del BARE["cost"]["spinning_threads"], BARE["figures"]["latency_ns"]["mean"], BARE["machine"]["gpu"]
+BARE["machine"] |= {"samples": [], "disturbances": ["the GPU's clocks were held down by power cap in 1 of 2 samples"]}
+BARE["machine"]["host"] = {"own_cores": 1.2, "context_switches": {"voluntary": 1, "involuntary": 0}}
+AT_LEAST_ONCE = changed(changed(CELL, "details", "counts", "duplicated", to=3), "cost", "delivery", to="at least once")
+FLOOR = rows.floor("host_copy_bytes_per_second", 3.0)
+READINGS = changed(FLOOR, "floor", to=FLOOR["floor"] | {"least": 1.0, "greatest": 5.0, "readings": [5.0, 1.0, 3.0]})
 
 
-MACHINE_MUTATIONS = {
-    "no host": drop("host"),
-    "no period": drop("period_seconds"),
-    "misspelt key": lambda machine: machine.update(sample=machine.pop("samples")),
-    "sample without its time": lambda machine: machine["samples"][0].pop("t"),
-    "sample with a range": lambda machine: machine["samples"][0]["gpu"].update(sm_clock_mhz={"min": 1}),
-    "too many samples": lambda machine: machine.update(samples=machine["samples"] * 61),
-    "summary with one clock": change("gpu", "sm_clock_mhz", to=1980),
-    "clock without its least": drop("gpu", "sm_clock_mhz", "min"),
-    "unknown value of the GPU": change("gpu", "voltage", to=1),
-    "utilisation in percent": change("gpu", "utilisation", to=97),
-    "reasons as bits": change("gpu", "throttle_reasons", to=4),
-    "negative energy": change("gpu", "energy_j", to=-1),
-    "share above 1": lambda machine: machine["host"]["per_core_busy"].append(1.01),
-    "steal as text": change("host", "steal_share", to="1 %"),
-    "fractional switches": change("host", "context_switches", "voluntary", to=0.5),
-    "no context switches": drop("host", "context_switches"),
-    "disturbance without words": change("disturbances", to=[""]),
-}
+@pytest.mark.parametrize("row", [
+    CELL, BARE, AT_LEAST_ONCE, spread(), FLOOR, READINGS,
+    changed(changed(CELL, "params", "doorbells", to=4), "cost", "watts", to=410.5),  # what a new member adds
+    changed(CELL, "figures", "watts", to=231.0),
+    changed(changed(CELL, "figures", "latency_ns", "histogram", "steps", to=STEPS), "figures", "latency_ns", "histogram",
+            "index", drop=True),
+    rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3),
+    changed(FLOOR | {"status": "failed", "reason": "Redis refused"}, "floor", "value", drop=True),
+    CELL | {"flags": ["above_floor"]}, CELL | {"floor_rounds": 5}, CELL | {"ab": {"point": 1, "pair": 2}},
+])  # fmt: skip
+def test_optional_and_open_parts_are_valid(validate, row):
+    validate(row)
 
 
-@pytest.mark.parametrize("mutate", MACHINE_MUTATIONS.values(), ids=MACHINE_MUTATIONS.keys())
-def test_wrong_machine_is_refused(schema, mutate):
-    row = copy.deepcopy(rows.cell(rows.params()) | {"machine": rows.machine()})
-    schema.validate(row)
-    mutate(row["machine"])
-    assert not schema.is_valid(row)
+# Path, then a value; or a path alone, whose end is left out.
+WRONG_CELLS = [
+    (("schema",), 1), (("schema",),), (("kind",), "cells"), (("experiment",),), (("run",),), (("run",), "the last one"),
+    (("id",), "redis_list-64"), (("status",), "fine"), (("cause",),), (("cause",), "disturbed"), (("repetition",), -1),
+    (("status",), "skipped"), (("status",), "invalid"), (("details", "counts"),), (("details",),), (("figures",),),
+    (("figures", RATE),), (("figures", "latency_ns"),), (("details", "counts", "lost"), 1),
+    (("details", "counts", "duplicated"), 1), (("details", "counts", "corrupted"), 1), (("cost",),),
+    (("details", "counts", "received"), -5), (("details", "counts", "sent"), 1.5), (("details", "counts", "reordered"),),
+    (("params", "queue"),), (("params", "payload_bytes"), "64"), (("params", "device"),), (("params", "transfer"), ""),
+    (("params", "device"), "rocm"), (("params", "extra"), {"a": 1}), (("figures", RATE), -1.0),
+    (("figures", "bytes_per_second"), None), (("figures", "bytes_per_second"), "64"), (("figures", "latency_ns", "p99"),),
+    (("figures", "latency_ns", "histogram"),), (("figures", "latency_ns", "histogram", "overflow"),),
+    (("figures", "latency_ns", "histogram", "counts"), [-1]), (("figures", "latency_ns", "histogram", "index"),),
+    (("figures", "latency_ns", "histogram", "steps"), STEPS),  # and an index, too
+    (("bounds", RATE, "floor"),), (("bounds", "latency_ns", "value"),), (("details", "driver", "ratio"),),
+    (("figure",), {}), (("details", "stage_ns"), {}), (("environment",), {}), (("floors",), {}),
+    (("time", "started"), "yesterday"), (("flags",), []), (("flags",), ["odd"]), (("flags",), ["above_floor"] * 2),
+    (("floor_rounds",), 0), (("ab",), {"point": 1}), (("ab",), {"point": 1, "pair": -1}),
+    (("ab",), {"point": 1, "pair": 2, "more": 3}),
+    (("machine", "host"),), (("machine", "period_seconds"),), (("machine", "sample"), []),
+    (("machine", "samples", 0, "t"),), (("machine", "samples", 0, "gpu", "sm_clock_mhz"), {"min": 1}),
+    (("machine", "samples"), CELL["machine"]["samples"] * 61), (("machine", "gpu", "sm_clock_mhz"), 1980),
+    (("machine", "gpu", "sm_clock_mhz", "min"),), (("machine", "gpu", "voltage"), 1),
+    (("machine", "gpu", "utilisation"), 97), (("machine", "gpu", "throttle_reasons"), 4),
+    (("machine", "gpu", "energy_j"), -1), (("machine", "host", "per_core_busy"), [1.01]),
+    (("machine", "host", "steal_share"), "1 %"), (("machine", "host", "context_switches", "voluntary"), 0.5),
+    (("machine", "host", "context_switches"),), (("machine", "disturbances"), [""]),
+]  # fmt: skip
+RUN, TRY, LAUNCH = rows.RUNS[CELL["run"]], rows.attempt(CELL), rows.floor("launch_sync_ns", 6200.0)
+WRONG_RUNS = [
+    (("id",),), (("experiment",),), (("environment",),), (("floors",),), (("settings",),), (("environment", "gpu"), 1),
+    (("environment", "command"),), (("floors", "launch_sync_ns"), "6 us"), (("settings", "seconds"), -1),
+    (("figures",), {}), (("time", "started"), "yesterday"),
+]  # fmt: skip
+WRONG_FLOORS = [
+    (("floor", "value"),), (("floor", "unit"),), (("floor", "name"), "launch_sync"), (("floor", "value"), -1),
+    (("status",), "failed"), (("device",),), (("run",),), (("params",), {}), (("floor", "readings"), "several"),
+]  # fmt: skip
+WRONG_TRIES = [(("search", key),) for key in ("variant", "goal", "rung", "try")] + [
+    (("search", "goal"), ""), (("search", "rung"), -1), (("search", "try"), 0.5), (("search", "variant"), ""),
+]  # fmt: skip
+KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_FLOORS), (TRY, WRONG_TRIES))
 
 
-FLOOR_MUTATIONS = {
-    "no value": drop("floor", "value"),
-    "no unit": drop("floor", "unit"),
-    "name without a unit": change("floor", "name", to="launch_sync"),
-    "negative value": change("floor", "value", to=-1),
-    "failed without a reason": change("status", to="failed"),
-    "no device": drop("device"),
-    "no run": drop("run"),
-    "a cell's params": change("params", to={}),
-}
+@pytest.mark.parametrize("row, wrong", [
+    pytest.param(row, wrong, id=f"{row['kind']}: {'.'.join(map(str, wrong[0]))}")
+    for row, every in KINDS for wrong in every
+])  # fmt: skip
+def test_wrong_row_is_rejected(validate, row, wrong):
+    validate(row)
+    path, *value = wrong
+    with pytest.raises(fastjsonschema.JsonSchemaValueException):
+        validate(changed(row, *path, to=value[0] if value else None, drop=not value))
 
 
-@pytest.mark.parametrize("mutate", FLOOR_MUTATIONS.values(), ids=FLOOR_MUTATIONS.keys())
-def test_wrong_floor_is_refused(schema, mutate):
-    row = rows.floor("launch_sync_ns", 6200.0)
-    schema.validate(row)
-    mutate(row)
-    assert not schema.is_valid(row)
-
-
-def test_a_failed_floor_needs_no_value(schema):
-    row = rows.floor("redis_round_trip_ns", 1.0) | {"status": "failed", "reason": "Redis refused"}
-    del row["floor"]["value"]
-    schema.validate(row)
-
-
-def test_flags_are_known_words_and_never_an_empty_list(schema):
-    row = rows.cell(rows.params()) | {"flags": ["above_floor"]}
-    schema.validate(row)
-    for wrong in ([], ["odd"], ["above_floor", "above_floor"]):
-        assert not schema.is_valid(row | {"flags": wrong})
-
-
-def test_a_floor_tells_its_readings_and_a_cell_which_of_them_bind_it(schema):
-    row = rows.floor("host_copy_bytes_per_second", 3.0)
-    row["floor"] |= {"least": 1.0, "greatest": 5.0, "readings": [5.0, 1.0, 3.0]}
-    schema.validate(row)
-    row["floor"]["readings"] = "several"
-    assert not schema.is_valid(row)
-    cell = rows.cell(rows.params()) | {"floor_rounds": 5}
-    schema.validate(cell)
-    assert not schema.is_valid(cell | {"floor_rounds": 0})
+@pytest.mark.parametrize("row", [
+    rows.spoilt(CELL, "bad luck", "bad luck"), rows.spoilt(CELL, "error", "the worker died", "failed"),
+    changed(rows.spoilt(CELL, "wrong_results", "wrong"), "details", "counts", "corrupted", to=1),
+    *(spread(**wrong) for wrong in ({"unstable": [""]}, {"unstable": [P50, P50]}, {"spread": {P50: 0.5}}, {"spread": {P99: "2"}})),
+])  # fmt: skip
+def test_contradiction_within_a_row_is_rejected(validate, row):
+    with pytest.raises(fastjsonschema.JsonSchemaValueException):
+        validate(row)

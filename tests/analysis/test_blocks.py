@@ -1,0 +1,76 @@
+"""Every generated block of every page is what the command beside it makes of the committed rows."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, main
+
+BLOCK = re.compile(r"^<!-- (\w+):begin -->$.*?^<!-- \1:end -->$", re.DOTALL | re.MULTILINE)
+# The executable makes this block, and tests/cli/experiments_test.cpp checks it.
+ELSEWHERE = {("experiments/README.md", "axes")}
+
+
+def blocks(text: str) -> dict[str, str]:
+    return {found[1]: found[0] for found in BLOCK.finditer(text)}
+
+
+def published() -> dict[str, set[str]]:
+    """The blocks that each page of the repository has."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    pages = [page for page in listed or map(str, ROOT.rglob("*.md")) if (ROOT / page).is_file()]
+    found = {str(page): set(blocks((ROOT / page).read_text(encoding="utf-8"))) for page in pages}
+    return {page: names for page, names in found.items() if names - {one for where, one in ELSEWHERE if where == page}}
+
+
+def examples(text: str) -> list[list[str]]:
+    """The Python commands of a page's examples, as bash expands them. The bash is restricted and finds no program, so it
+    runs nothing but the function that prints them."""
+    fenced = re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    script = "python() { printf '%s\\t' \"$@\"; echo; }\n" + "".join(f"(\n{one})\n" for one in fenced)
+    script = script.replace(".venv/bin/python", "python")
+    words = [shutil.which("bash"), "--restricted", "-c", script]
+    listed = subprocess.run(words, env={"PATH": "/nowhere"}, capture_output=True, text=True).stdout
+    return [line.rstrip("\t").split("\t") for line in listed.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory) -> Path:
+    """A copy of the committed results and of all pages, whose blocks are empty."""
+    folder = tmp_path_factory.mktemp("mirror")
+    shutil.copytree(ROOT / "results/reference", folder / "results/reference")
+    for page, names in published().items():
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for name in names:
+            if (page, name) not in ELSEWHERE:
+                text = text.replace(blocks(text)[name], f"<!-- {name}:begin -->\n<!-- {name}:end -->")
+        (folder / page).parent.mkdir(parents=True, exist_ok=True)
+        (folder / page).write_text(text, encoding="utf-8")
+    return folder
+
+
+def run(words: list[str]) -> None:
+    """A command in this process, so that it shares the rows that other commands have loaded."""
+    if words[:2] == ["-m", "analysis"]:
+        main(words[2:])  # `ranks` exits with 1 if a search missed something, and its page says so
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit):
+            runpy.run_path(str(ROOT / words[0]), run_name="__main__")
+
+
+@pytest.mark.parametrize("page", published())
+def test_page_is_what_its_commands_make(mirror, page, monkeypatch):
+    monkeypatch.chdir(mirror)
+    monkeypatch.setattr("analysis.feeding.ring.plots.draw_all", lambda results: [])  # test_figures.py draws them
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for words in examples(text):
+        if page in words:
+            run(words)
+    wanted, made = blocks(text), blocks((mirror / page).read_text(encoding="utf-8"))
+    assert [name for name in wanted if made[name] != wanted[name]] == [], "the page's commands do not make these blocks"
