@@ -399,7 +399,7 @@ configure() {
   local preset=$1 folder=$FEEDRATE_ROOT/build/$1 place key old='' tests=OFF
   shift
   place="$FEEDRATE_ROOT $FEEDRATE_NVCC"
-  if [[ $preset == release || $preset == debug || $preset == bundle ]]; then
+  if [[ $preset == release || $preset == tests || $preset == debug || $preset == bundle ]]; then
     [[ -z $FEEDRATE_NVCC ]] || set -- "$@" "-DCMAKE_CUDA_COMPILER=$FEEDRATE_NVCC"
     [[ -z $FEEDRATE_NVCC || $preset == bundle ]] || set -- "$@" "-DCMAKE_CUDA_ARCHITECTURES=$(architectures "$preset")"
     [[ -z ${FEEDRATE_CUDA:-} ]] || set -- "$@" "-DFEEDRATE_CUDA=$FEEDRATE_CUDA"

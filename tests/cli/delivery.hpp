@@ -4,6 +4,7 @@
 
 #include "tests/cli/ledger.hpp"
 #include "tests/cli/made_by.hpp"
+#include "tests/support/long.hpp"
 
 namespace feedrate::cli_test {
 
@@ -71,7 +72,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   // Faults that more than one class tries.
   void kill_workers_at_random() {
     std::mt19937 random(23);
-    const int kills = std::getenv("FEEDRATE_LONG_TESTS") != nullptr ? 100 : 12;
+    const int kills = test::long_tests() ? 100 : 6;
     std::vector<std::unique_ptr<Process>> workers;
     for (int i = 0; i < 2; ++i) workers.push_back(start());
     Ledger ledger(server_->socket(), GetParam());

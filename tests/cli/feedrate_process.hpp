@@ -48,8 +48,10 @@ inline std::string read_text(const fs::path& file) {
 }
 inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-/// True as soon as `condition` is, false when it isn't within `limit`.
-inline bool await(const std::function<bool()>& condition, Seconds limit = Seconds(20)) {
+/// True as soon as `condition` is, false when it isn't within `limit`, or within two minutes: a busy machine may take that
+/// long for anything.
+inline bool await(const std::function<bool()>& condition, Seconds limit = Seconds(120)) {
+  limit = std::max(limit, Seconds(120));
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -140,7 +142,7 @@ class Process {
     return reaped_;
   }
   /// Its exit code, 128 + n after signal n, or -1 if it still runs after `limit`.
-  int wait(Seconds limit = Seconds(30)) {
+  int wait(Seconds limit = Seconds(120)) {
     return await([this] { return ended(); }, limit) ? code_ : -1;
   }
   std::string out() const { return read_text(out_); }
@@ -208,7 +210,7 @@ class Workplace {
     command.insert(command.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(command, path(), folder_ / std::to_string(started_++));
   }
-  Outcome run(const Words& arguments, const Environment& environment = {}, Seconds limit = Seconds(60)) {
+  Outcome run(const Words& arguments, const Environment& environment = {}, Seconds limit = Seconds(120)) {
     const auto process = start(arguments, environment);
     const int code = process->wait(limit);
     return {code, process->out(), process->err()};
@@ -343,7 +345,8 @@ class RedisServer : public RedisClient {
  private:
   void start() {
     process_ = std::make_unique<Process>(command_, folder_.path(), folder_ / "redis");
-    if (!await([this] { return connect(socket(), password_); }))
+    bool answers = false;
+    if (!await([&] { return (answers = connect(socket(), password_)) || process_->ended(); }) || !answers)
       throw std::runtime_error("redis-server: " + process_->out());
   }
 

@@ -16,6 +16,7 @@ class Ledger {
       : socket_(std::move(socket)),
         stream_(queue == "redis_stream"),
         sorted_(queue == "redis_priority"),
+        keeps_(at_least_once(queue)),
         prefix_(std::move(prefix)) {
     collecting_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
   }
@@ -49,8 +50,10 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for `patience`. Returns the seconds until the last came.
+  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a minute:
+  /// a busy machine is slow. Returns the seconds until the last result.
   double settle(Seconds patience) {
+    if (keeps_) patience = std::max(patience, Seconds(60));
     std::size_t answered = tally().answered;
     const auto begin = std::chrono::steady_clock::now();
     auto last = begin;
@@ -219,7 +222,7 @@ class Ledger {
   }
 
   std::string socket_;
-  bool stream_, sorted_;
+  bool stream_, sorted_, keeps_;
   std::string prefix_;
   std::size_t words_ = 16;
   mutable std::mutex mutex_;

@@ -25,6 +25,7 @@ struct LaneSetup {
   std::uint64_t look = 1;  ///< flagged messages that a look takes in at most
   bool hints = true;       ///< else looks see an old cursor, so that nothing is claimed ahead
   bool drains = true;      ///< the stop request follows the last message, else the last result
+  bool alike = true;       ///< pollers that can be exchanged are explored in one order
   bool parks = false;      ///< pollers may leave whenever they find nothing, and are called back
 };
 
@@ -147,7 +148,9 @@ class LaneProgram : public ModelProgram {
     all.push_back({"producer", [this] { produce(); }});
     all.push_back({"collector", [this] { collect(); }});
     for (unsigned p = 0; p < setup_.pollers; ++p) {
-      all.push_back({"poller " + std::to_string(p), [this, p] { serve(words_.state[0], p, setup_.parks); }});
+      // Each reads a mirror of its own, if there are several.
+      all.push_back({"poller " + std::to_string(p), [this, p] { serve(words_.state[0], p, setup_.parks); },
+                     setup_.mirrors == 1 && setup_.alike});
     }
     if (setup_.parks) all.push_back({"later", [this] { serve_later(); }});
     return all;

@@ -109,9 +109,9 @@ void produce(LaneProducer& producer, std::uint64_t first, std::uint64_t count, s
 }
 
 /// Takes `count` results from message `first` on, in runs of random length, and checks them; gives up after a while.
-class Collecting {
+class CollectedLane {
  public:
-  Collecting(LaneCollector& collector, ResultOrder order, std::uint32_t seed)
+  CollectedLane(LaneCollector& collector, ResultOrder order, std::uint32_t seed)
       : collector_(collector), order_(order), random_(seed) {}
   void collect(std::uint64_t first, std::uint64_t count) {
     std::vector<char> arrived(count);
@@ -219,7 +219,7 @@ TEST_P(Lane, BringsEachMessageBackOnceAndRight) {
     LaneProducer producer(memory.view, 5);
     LaneCollector collector(memory.view, 5);
     std::jthread producing([&] { produce(producer, 0, kMessages, 1); });
-    Collecting(collector, GetParam().results, 2).collect(0, kMessages);
+    CollectedLane(collector, GetParam().results, 2).collect(0, kMessages);
     producing.join();
     stop_lane(memory.view, kStopNow);
     pollers.clear();
@@ -247,7 +247,7 @@ TEST_P(Lane, LaterPollersGoOnWhereEarlierOnesLeft) {
       ++generations;
     }
   });
-  Collecting(collector, GetParam().results, 2).collect(0, kMessages);
+  CollectedLane(collector, GetParam().results, 2).collect(0, kMessages);
   done = true;
   waking.join();
   EXPECT_EQ(memory.parking.position, kMessages);
@@ -281,7 +281,7 @@ TEST_P(Lane, FullPushesBackUntilResultsAreReleased) {
   Backoff backoff;
   while (collector.poll(16).empty()) backoff.wait();
   EXPECT_TRUE(producer.reserve(1).empty()) << "results that are there, but not released, hold their slots";
-  Collecting(collector, GetParam().results, 2).collect(0, 4);
+  CollectedLane(collector, GetParam().results, 2).collect(0, 4);
   EXPECT_EQ(producer.reserve(16).count, 4u);
 }
 
@@ -297,7 +297,7 @@ TEST_P(Lane, TheCpuDeviceServesIt) {
   EXPECT_TRUE(resident->running());
   {
     std::jthread producing([&] { produce(producer, 0, kMessages, 1); });
-    Collecting(collector, GetParam().results, 2).collect(0, kMessages);
+    CollectedLane(collector, GetParam().results, 2).collect(0, kMessages);
   }
   stop_lane(memory.view, kStopWhenDone);
   while (resident->running()) std::this_thread::yield();

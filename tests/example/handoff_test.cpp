@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/cells.hpp"
+#include "tests/support/long.hpp"
 #include "variants/queue.hpp"
 
 /// The example of adding a queue in variants/README.md (handoff_queue.cpp, beside this) must go on working, and stay
@@ -25,7 +26,7 @@ TEST_P(ExampleQueue, BringsEveryMessageBackOnceAndRight) {
 }
 
 // Lone messages, several producers, every transfer and workload: what Feedrate's own queues are asked too.
-INSTANTIATE_TEST_SUITE_P(Handoff, ExampleQueue, testing::ValuesIn(cases_for("handoff", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(Handoff, ExampleQueue, testing::ValuesIn(thinned(cases_for("handoff", "cpu"), 8)), case_name);
 
 TEST(Example, RestartsInOneSession) {
   Session session("feeding", "cpu", 0, {}, "test", brief(2'000));

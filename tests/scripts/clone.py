@@ -42,6 +42,7 @@ exit 0
 
 # Leaves the results $CASES (one test that passed, unless it is set).
 CTEST = """#!/usr/bin/env bash
+echo "$* long=${FEEDRATE_LONG_TESTS:-}" >>"$LOG/ctest"
 while (($#)); do
   [[ $1 != --output-junit ]] || echo "<testsuite>${CASES:-<testcase name='a' status='run'/>}</testsuite>" >"$2"
   shift
@@ -134,7 +135,7 @@ class Clone:
         for folder in (self.fakes, self.log):
             folder.mkdir()
         for path in ("experiments/setup.sh", "experiments/run_experiment.sh", "experiments/specs/quick.json",
-                     "requirements.txt", "tests/run_tests.sh", "tests/requirements.txt", "cmake/cuda-pypi.txt", "CMakePresets.json"):  # fmt: skip
+                     "requirements.txt", "tests/run_tests.sh", "tests/read_results.py", "tests/requirements.txt", "cmake/cuda-pypi.txt", "CMakePresets.json"):  # fmt: skip
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(SOURCE / path, self.folder / path)
         for name, text in FAKES.items():

@@ -95,19 +95,27 @@ def test_an_old_nvidia_smi_leaves_the_architecture_to_cmake(clone):
 
 
 def test_the_commands_share_a_folder_whose_configuration_only_grows(clone):
-    def configured(command: str, **variables: str) -> list[str]:
-        assert clone.run(command, **variables).returncode == 0
+    def configured(*command: str, **variables: str) -> list[str]:
+        assert clone.run(*command, **variables).returncode == 0
         return [line for line in clone.told("cmake") if line.startswith("--preset release")]
 
+    long = (TESTS, "--long")
     assert len(configured(MAIN)) == 1
-    (tests,) = configured(TESTS)
+    (tests,) = configured(*long)
     assert "-DFEEDRATE_TESTS=ON" in tests and "-DFEEDRATE_CUDA=AUTO" in tests and "--fresh" not in tests
     assert "-DCMAKE_CUDA_ARCHITECTURES=90 " in tests, "one is enough to prove that device code compiles"
-    for command in (MAIN, TESTS, MAIN):
-        assert configured(command) == []
+    for command in ([MAIN], long, [MAIN]):
+        assert configured(*command) == []
     (gpu,) = configured(MAIN, GPU="8.0")
     assert "-DCMAKE_CUDA_ARCHITECTURES=80 " in gpu and "-DFEEDRATE_TESTS=ON" in gpu and "--fresh" not in gpu
-    assert configured(TESTS) == [], "a GPU that went away takes nothing with it"
+    assert configured(*long) == [], "a GPU that went away takes nothing with it"
+
+
+def test_the_short_tests_have_a_folder_of_their_own_with_device_code(clone):
+    assert clone.run(TESTS, "--quick").returncode == 0
+    (tests,) = [line for line in clone.told("cmake") if line.startswith("--preset")]
+    assert tests.startswith("--preset tests ") and "-DFEEDRATE_TESTS=ON" in tests
+    assert "-DFEEDRATE_CUDA=AUTO" in tests and "-DCMAKE_CUDA_ARCHITECTURES=90 " in tests
 
 
 def test_the_bundle_has_a_folder_of_its_own_with_tests_and_every_architecture(clone):
@@ -357,22 +365,39 @@ def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
 
 
 def test_the_tests_say_how_long_they_take(clone):
-    assert "about 40 minutes on two cores" in clone.run(TESTS, "--help").stdout
-    assert "about 40 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
+    assert "a quarter of an hour on two cores" in clone.run(TESTS, "--help").stdout
+    assert "at most 15 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
 
 
-def test_what_a_failed_test_said_last_stands_near_the_end_of_the_log(clone):
+def test_a_short_run_leaves_out_long_tests_and_a_long_one_runs_the_release_build(clone):
+    def ran(*words: str) -> tuple[list[str], list[str]]:
+        assert clone.run(TESTS, *words).returncode == 0
+        presets = [line.split()[1] for line in clone.told("cmake") if line.startswith("--preset")]
+        return presets, clone.told("ctest")
+
+    presets, runs = ran("--quick")
+    assert presets == ["tests"] and len(runs) == 1 and "-LE ^(gpu|long)$" in runs[0] and "long=" in runs[0]
+    presets, runs = ran("--long")
+    assert presets == ["release", "tsan"] and all("-LE ^gpu$" in run and "long=1" in run for run in runs)
+    both = clone.run(TESTS, "--quick", "--long")
+    assert both.returncode == 2 and "--quick and --long exclude each other" in both.stderr
+
+
+def test_a_failed_test_says_near_the_end_of_the_log_what_it_printed_and_what_to_do_next(clone):
     """A log that is cut to its end names the failing test within a suite, which ctest has as one test."""
     said = "\n".join([*(f"line {n}" for n in range(1000)), "  &lt;indented&gt;", "FAILED test_it.py::test_this", ""])
-    ran = clone.run(TESTS, CTEST_EXIT="8", CASES=(
-        f"<testcase name='suite' status='fail'><failure message='Failed'/><system-out>{said}</system-out></testcase>"
-        "<testcase name='silent' status='fail'/>"
-        "<testcase name='good' status='run'><system-out>nobody asks</system-out></testcase>"
+    ran = clone.run(TESTS, "--quick", CTEST_EXIT="8", CASES=(
+        f"<testcase name='suite' time='2.5' status='fail'><failure message='Failed'/><system-out>{said}</system-out></testcase>"
+        "<testcase name='A/Silent.One/x  # GetParam() = 1' time='1' status='fail'/>"
+        "<testcase name='Silent.Good' time='1' status='run'><system-out>nobody asks</system-out></testcase>"
     ))  # fmt: skip
     assert ran.returncode == 1
     end = ran.stdout.partition("== summary")[2].splitlines()
-    assert "FAILED cpu, redis, python: suite" in end and end[-1] == "2 passed, 4 failed, 0 skipped"
-    begin = end.index("-- the end of what suite said:")
+    assert "FAILED cpu, redis, cli, python: suite" in end and end[-1] == "1 passed, 2 failed, 0 skipped"
+    begin = end.index("-- the end of the output of suite:")
     assert end[begin + 1] == "| line 972", "30 lines of it"
     assert end[begin + 29 : begin + 31] == ["|   <indented>", "| FAILED test_it.py::test_this"]
-    assert "nobody asks" not in ran.stdout and "-- the end of what silent said:" not in end
+    again = "-- next, run it alone: ctest --preset tests --output-on-failure -R '^{}'"
+    assert end[begin + 31] == again.format("suite") and again.format("A/Silent\\.One/x") in end
+    assert "nobody asks" not in ran.stdout
+    assert "|     2.0 s    2 Silent" in end and "|     2.5 s suite" in end, "by suite, and the slowest"

@@ -6,8 +6,10 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 #include <unordered_set>
 
@@ -29,7 +31,7 @@ struct Sim {
   View view;
   // The state of its code: what its accesses gave up to its last pause, and since then.
   std::uint64_t before = 0, since = 0, vain = 0;
-  bool stored = false;
+  bool stored = false, alike = false;
   std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value it read since it paused
 
   static constexpr std::uint8_t kUnseen = ModelWords::kMostValues;
@@ -182,7 +184,30 @@ struct Explorer::Impl {
     }
     return trail[depth++].chosen;
   }
+  /// Threads that are alike stand in the order of what each knows and where it is.
+  ThreadOrder order() const {
+    ThreadOrder order;
+    std::iota(order.begin(), order.end(), std::uint8_t{0});
+    std::array<std::uint64_t, kMostThreads> key{};
+    for (std::size_t t = 0; t < sims.size(); ++t) {
+      if (!sims[t].alike) continue;
+      key[t] = mix_locations(where(0, sims[t]), sims[t].view, words.size());
+      // Insertion among those before it.
+      for (std::size_t at = t, before = t; before-- > 0;) {
+        if (!sims[before].alike) continue;
+        if (key[order[before]] <= key[order[at]]) break;
+        std::swap(order[before], order[at]);
+        at = before;
+      }
+    }
+    return order;
+  }
+  static std::uint64_t where(std::uint64_t hash, const Sim& sim) {
+    hash = mix(hash, static_cast<std::uint64_t>(sim.pending) << 32 | sim.location);
+    return sim.pending == Pending::done ? hash : mix(mix(mix(hash, sim.before), sim.since), sim.vain);
+  }
   std::uint64_t state() const {
+    const ThreadOrder order = this->order();
     View oldest;  // what every thread that runs on knows
     oldest.loads.fill(0xFF);
     oldest.at.fill(0xFF);
@@ -190,12 +215,12 @@ struct Explorer::Impl {
       if (sim.pending == Pending::done) continue;
       oldest.meet(sim.view);
     }
-    std::uint64_t hash = words.hash(oldest);
-    for (const Sim& sim : sims) {
-      hash = mix(hash, static_cast<std::uint64_t>(sim.pending) << 32 | sim.location);
+    std::uint64_t hash = words.hash(oldest, order);
+    for (std::size_t t = 0; t < sims.size(); ++t) {
+      const Sim& sim = sims[order[t]];
+      hash = where(hash, sim);
       if (sim.pending == Pending::done) continue;
-      hash = mix(mix(mix(hash, sim.before), sim.since), sim.vain);
-      hash = mix(hash, sim.view, words.size());
+      hash = mix(hash, sim.view, words.size(), order);
       for (std::size_t l = 0; l < words.size(); ++l) {
         if (sim.seen[l] != Sim::kUnseen) hash = mix(hash, l << 8 | sim.seen[l]);
       }
@@ -326,6 +351,7 @@ struct Explorer::Impl {
     for (std::size_t t = 0; t < threads.size(); ++t) {
       sims[t].name = std::move(threads[t].name);
       sims[t].body = std::move(threads[t].body);
+      sims[t].alike = threads[t].alike;
       sims[t].forget();
     }
     depth = 0;

@@ -34,6 +34,9 @@ struct ModelValue {
 struct ModelThread {
   std::string name;
   std::function<void()> body;
+  /// Threads with `alike` run the same code on the same words and can be exchanged: of states that differ only in which
+  /// of them is where, one is explored.
+  bool alike = false;
 };
 
 /// One execution's private objects; made anew for each. Bodies must leave nothing on their stacks that needs a

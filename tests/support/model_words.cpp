@@ -53,7 +53,7 @@ std::optional<std::size_t> ModelWords::unknown_reader(const View& view, std::siz
   return std::nullopt;
 }
 
-std::uint64_t ModelWords::hash(const View& oldest) const {
+std::uint64_t ModelWords::hash(const View& oldest, const ThreadOrder& order) const {
   std::uint64_t hash = 0;
   for (std::size_t l = 0; l < locations_.size(); ++l) {
     const Location& location = locations_[l];
@@ -65,9 +65,11 @@ std::uint64_t ModelWords::hash(const View& oldest) const {
       if (location.kind == Explorer::Word::plain) continue;
       View view = message.view;
       view.join(oldest);
-      hash = mix(hash, view, locations_.size());
+      hash = mix(hash, view, locations_.size(), order);
     }
-    if (location.kind == Explorer::Word::plain) hash = mix(hash, std::bit_cast<std::uint64_t>(location.read));
+    if (location.kind == Explorer::Word::plain) {
+      hash = mix(hash, std::bit_cast<std::uint64_t>(reordered(location.read, order)));
+    }
   }
   return hash;
 }

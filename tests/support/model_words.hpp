@@ -30,12 +30,23 @@ struct View {
   }
 };
 
+/// The threads in the order in which a state names them: an exchange of threads that are alike.
+using ThreadOrder = std::array<std::uint8_t, kMostThreads>;
+using PerThread = std::array<std::uint8_t, kMostThreads>;
+inline PerThread reordered(const PerThread& values, const ThreadOrder& order) {
+  PerThread result;
+  for (std::size_t t = 0; t < kMostThreads; ++t) result[t] = values[order[t]];
+  return result;
+}
+
 inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return mix64(hash ^ value) + hash; }
-inline std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locations) {
-  static_assert(kMostThreads == 8, "the first word");
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(View) / 8>>(view);
-  for (std::size_t i = 0; i < 1 + (locations + 7) / 8; ++i) hash = mix(hash, words[i]);
+inline std::uint64_t mix_locations(std::uint64_t hash, const View& view, std::size_t locations) {
+  const auto words = std::bit_cast<std::array<std::uint64_t, kMostLocations / 8>>(view.at);
+  for (std::size_t i = 0; i < (locations + 7) / 8; ++i) hash = mix(hash, words[i]);
   return hash;
+}
+inline std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locations, const ThreadOrder& order) {
+  return mix_locations(mix(hash, std::bit_cast<std::uint64_t>(reordered(view.loads, order))), view, locations);
 }
 
 class ModelWords {
@@ -66,7 +77,7 @@ class ModelWords {
   std::optional<std::size_t> unknown_reader(const View& view, std::size_t thread, std::size_t l) const;
 
   /// Of all that threads can still see which all know at least `oldest`.
-  std::uint64_t hash(const View& oldest) const;
+  std::uint64_t hash(const View& oldest, const ThreadOrder& order) const;
 
  private:
   struct Message {

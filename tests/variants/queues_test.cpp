@@ -2,6 +2,7 @@
 #include <set>
 
 #include "tests/support/cells.hpp"
+#include "tests/support/long.hpp"
 #include "variants/queue.hpp"
 
 namespace feedrate::test {
@@ -69,8 +70,8 @@ TEST_P(NullQueue, HasAsManySlotsAsTheWindowAndRightResultsInThem) {
 
 INSTANTIATE_TEST_SUITE_P(Of, NullQueue, testing::Values("echo", "scale", "vecadd"));
 INSTANTIATE_TEST_SUITE_P(Null, CpuQueue, testing::ValuesIn(cases_for("null", "cpu")), case_name);
-INSTANTIATE_TEST_SUITE_P(HostPolled, CpuQueue, testing::ValuesIn(cases_for("host_polled", "cpu")), case_name);
-INSTANTIATE_TEST_SUITE_P(GpuRing, CpuQueue, testing::ValuesIn(cases_for("gpu_ring", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(HostPolled, CpuQueue, testing::ValuesIn(thinned(cases_for("host_polled", "cpu"), 3)), case_name);
+INSTANTIATE_TEST_SUITE_P(GpuRing, CpuQueue, testing::ValuesIn(thinned(cases_for("gpu_ring", "cpu"), 3)), case_name);
 
 }  // namespace
 }  // namespace feedrate::test

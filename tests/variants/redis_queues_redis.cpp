@@ -1,3 +1,4 @@
+#include "tests/support/long.hpp"
 #include "tests/support/stages.hpp"
 
 namespace feedrate::test {
@@ -19,19 +20,20 @@ TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) {
   run_case(session(GetParam().messages), GetParam());
 }
 
-/// What differs from redis_list only in how tasks are taken: every third case will do.
+/// Of queues that differ from redis_list only in how tasks are taken, a third of the cases.
 std::vector<Case> some_cases_for(const char* queue) {
   const std::vector<Case> all = cases_for(queue, "cpu");
   std::vector<Case> some;
   for (std::size_t i = 0; i < all.size(); i += 3) some.push_back(all[i]);
-  return some;
+  return thinned(some, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(List, RedisQueue, testing::ValuesIn(cases_for("redis_list", "cpu")), case_name);
-INSTANTIATE_TEST_SUITE_P(Reliable, RedisQueue, testing::ValuesIn(cases_for("redis_reliable", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(List, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_list", "cpu"), 3)), case_name);
+INSTANTIATE_TEST_SUITE_P(Reliable, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_reliable", "cpu"), 5)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Priority, RedisQueue, testing::ValuesIn(some_cases_for("redis_priority")), case_name);
 INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("redis_pubsub")), case_name);
-INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(cases_for("redis_stream", "cpu")), case_name);
+INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_stream", "cpu"), 4)), case_name);
 
 TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));

@@ -71,7 +71,7 @@ QueueEntry reluctant(ReluctantQueue::Manner manner) {
 }
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-const QueueRegistration freezing("test_freezing", reluctant({milliseconds(5000), milliseconds(100), microseconds(0)}));
+const QueueRegistration freezing("test_freezing", reluctant({milliseconds(500), milliseconds(1000), microseconds(0)}));
 const QueueRegistration sluggish("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
 const QueueRegistration prompt("test_prompt", reluctant({}));
 
@@ -91,14 +91,14 @@ struct SlowToMake : EchoLike<SlowToMake> {
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
-/// An echo of which one message takes 50 ms to make.
+/// An echo of which one message takes 200 ms to make.
 struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
   static constexpr auto kName = "test_once_slow_to_make";
-  static constexpr auto kDescription = "test: one message takes 50 ms to make";
+  static constexpr auto kDescription = "test: one message takes 200 ms to make";
   static void shape(std::byte*, std::size_t) {
     static std::atomic<int> made{0};
     if (++made != 2000) return;
-    const std::uint64_t end = now_ns() + 50'000'000;
+    const std::uint64_t end = now_ns() + 200'000'000;
     while (now_ns() < end) {
     }
   }
@@ -139,28 +139,19 @@ double share_above(const Json& latency, double ns) {
   return above / all;
 }
 
+// A freeze of 1 s within 2.5 s: half of the messages due meanwhile waited for half of it or longer. Other work on the
+// machine makes more messages late, and never fewer.
 TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
   Point point = open_point("test_freezing", 10'000);
   point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
-  // 100 ms of 10 s: 1 % of the messages, evenly spread over what was left of the freeze when each was due. Other
-  // processes of a busy machine freeze threads, too, for shorter times: then it is tried again.
-  Json row;
-  const auto near = [&](const char* part, double ns, double share) {
-    return std::abs(share_above(row["figures"][part], ns) - share) < 0.25 * share;
-  };
-  bool seen = false;
-  for (int tries = 0; tries < 3 && !seen; ++tries) {
-    row = run_open(point, 10);
-    ASSERT_TRUE(row.contains("figures")) << row.dump(1);
-    EXPECT_EQ(row["details"]["counts"]["received"], 100'000);
-    seen = near("latency_ns", 20e6, 0.008) && near("latency_ns", 50e6, 0.005) && near("send_lag_ns", 50e6, 0.005) &&
-           row["figures"]["latency_ns"]["max"] > 95e6 && row["figures"]["latency_ns"]["max"] < 130e6 &&
-           share_above(row["figures"]["service_ns"], 20e6) < 0.0015;  // only the window was in flight
-  }
-  EXPECT_TRUE(seen) << "above 20 and 50 ms: " << share_above(row["figures"]["latency_ns"], 20e6) << ", "
-                    << share_above(row["figures"]["latency_ns"], 50e6) << "; at most "
-                    << row["figures"]["latency_ns"]["max"];
-  EXPECT_NE(row["status"], "unsustainable") << "it caught up: " << row["reason"];
+  const Json row = run_open(point, 2.5);
+  ASSERT_TRUE(row.contains("figures")) << row.dump(1);
+  EXPECT_EQ(row["details"]["counts"]["received"], 25'000);
+  const Json& figures = row["figures"];
+  EXPECT_GT(share_above(figures["latency_ns"], 500e6), 0.75 * 0.2);
+  EXPECT_GT(share_above(figures["send_lag_ns"], 500e6), 0.75 * 0.2);
+  EXPECT_GT(figures["latency_ns"]["max"], 0.95e9);
+  EXPECT_LT(share_above(figures["service_ns"], 500e6), 0.5 * 0.2) << "only the window was in flight";
 }
 
 TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
@@ -250,7 +241,7 @@ TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
   const Json row = run_open(point, 0.5);
   EXPECT_TRUE(has_flag(row, "late_generator")) << row.dump(1);
   const double lag = row["figures"]["send_lag_ns"]["p99"];
-  EXPECT_GT(lag, 30e6);  // a tenth of the messages waited, up to 50 ms
+  EXPECT_GT(lag, 150e6);  // two fifths of the messages waited, up to 200 ms
   // The rest is the wait for room, when all that is late goes out at once.
   EXPECT_GT(row["details"]["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
 }
@@ -284,7 +275,7 @@ TEST(OpenLoad, WhatItMeasuresAddsUp) {
   EXPECT_EQ(row["details"]["load"]["due"], 5000);
   EXPECT_EQ(row["details"]["counts"]["sent"], 5000);
   EXPECT_EQ(row["details"]["counts"]["received"], 5000);
-  EXPECT_NEAR(row["figures"]["messages_per_second"].get<double>(), 5000, 100);
+  EXPECT_LT(row["figures"]["messages_per_second"], 5100);  // a busy machine ends late
   const auto mean = [&](const char* name) { return row["figures"][name]["mean"].get<double>(); };
   EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
   EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["figures"]["service_ns"]["samples"]);

@@ -12,7 +12,7 @@ namespace {
 /// The medians of several readings: a machine that others use makes one slow now and then.
 std::map<std::string, double> readings() {
   FloorList list;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     list.begin_round();
     add_host_memory_floors(list);
   }
@@ -37,7 +37,7 @@ TEST(HostMemory, APlainLoopIsWithinAFactorOfTheFloor) {
 #endif
   std::vector<std::byte> memory(64 << 20);
   std::vector<double> ratios;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     const double plain = static_cast<double>(memory.size()) * per_second(0.02, [&] {
                            std::memset(memory.data(), 3, memory.size());
                            asm volatile("" : : "r"(memory.data()) : "memory");
@@ -49,10 +49,10 @@ TEST(HostMemory, APlainLoopIsWithinAFactorOfTheFloor) {
       if (floor.name == "host_thread_write_bytes_per_second") ratios.push_back(floor.median() / plain);
     }
   }
-  ASSERT_EQ(ratios.size(), 5u);
+  ASSERT_EQ(ratios.size(), 3u);
   std::sort(ratios.begin(), ratios.end());
-  EXPECT_GT(ratios[2], 0.25);
-  EXPECT_LT(ratios[2], 4);
+  EXPECT_GT(ratios[1], 0.25);
+  EXPECT_LT(ratios[1], 4);
 }
 
 }  // namespace
