@@ -50,10 +50,10 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a minute:
-  /// a busy machine is slow. Returns the seconds until the last result.
+  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a minute,
+  /// since a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last result.
   double settle(Seconds patience) {
-    if (keeps_) patience = std::max(patience, Seconds(60));
+    patience = keeps_ ? std::max(patience, Seconds(60)) : Seconds(1.5);
     std::size_t answered = tally().answered;
     const auto begin = std::chrono::steady_clock::now();
     auto last = begin;

@@ -13,7 +13,10 @@ constexpr auto kSpec = R"({"axes": {"queue": "null,host_polled,gpu_ring", "paylo
 
 class Resume : public testing::Test {
  protected:
-  void SetUp() override { place_.write("s.json", kSpec); }
+  void SetUp() override {
+    place_.read_floors();
+    place_.write("s.json", kSpec);
+  }
 
   fs::path rows() const { return place_ / "out" / "rows.jsonl"; }
   std::unique_ptr<Process> begin(const Words& more = {}) {

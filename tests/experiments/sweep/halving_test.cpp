@@ -41,7 +41,7 @@ struct Hill {
     spent += takes;
     tries.emplace_back(at, rung);
     // Longer measurements vary less.
-    return {height(at) * std::exp(std::normal_distribution<double>(0, noise / std::sqrt(1u << rung))(random)), takes};
+    return {height(at) * std::exp(noise / std::sqrt(1u << rung) * std::normal_distribution<double>()(random)), takes};
   }
 };
 
