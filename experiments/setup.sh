@@ -410,6 +410,8 @@ configure() {
   key=$(printf '%s\n' "$place" "$(hash_of "$FEEDRATE_ROOT/CMakePresets.json")" "$@")
   [[ ! -e $folder/.feedrate-key ]] || old=$(<"$folder/.feedrate-key")
   [[ -e $folder/build.ninja && $old == "$key" ]] && return
+  # CMake forgets the preset's variables when it finds another compiler in a folder that was configured by hand.
+  [[ -n $old || ! -e $folder/CMakeCache.txt ]] || old=by-hand
   if [[ -n $old && ${old%%$'\n'*} != "$place" && ${old%%$'\n'*} != "$FEEDRATE_ROOT " ]]; then
     set -- --fresh "$@"   # the clone or the toolkit moved: nothing in the cache can be relied on
   fi

@@ -145,6 +145,14 @@ class Process {
   int wait(Seconds limit = Seconds(120)) {
     return await([this] { return ended(); }, limit) ? code_ : -1;
   }
+  /// Its exit code, or -1 if it does not end within this time, however busy the machine is.
+  int ends_within(Seconds limit) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!ended() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return ended() ? code_ : -1;
+  }
   std::string out() const { return read_text(out_); }
   std::string err() const { return read_text(err_); }
 

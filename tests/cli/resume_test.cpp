@@ -87,7 +87,7 @@ TEST_F(Resume, KilledAtAnyMomentLosesAndDoublesNothing) {
   int kills = 0;
   for (; kills < 60; ++kills) {
     const auto moment = std::chrono::milliseconds(random() % 250);
-    const int code = process->wait(moment);
+    const int code = process->ends_within(moment);
     if (code == 0) break;
     ASSERT_EQ(code, -1) << process->err();
     process->signal(SIGKILL);
