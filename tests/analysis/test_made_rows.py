@@ -20,7 +20,7 @@ SPECS = {
 @pytest.fixture(scope="module")
 def executable() -> Path:
     """The one that the tests which run this were built with."""
-    for folder in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/release", ROOT / "build/cpu-only"):
+    for folder in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/tests", ROOT / "build/release", ROOT / "build/cpu-only"):
         if folder and (Path(folder) / "bin/feedrate").is_file():
             return Path(folder) / "bin/feedrate"
     pytest.skip("no build of feedrate")

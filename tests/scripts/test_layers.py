@@ -58,7 +58,7 @@ def test_an_include_that_points_outwards_is_found(tmp_path):
 
 def build_folder() -> Path | None:
     """Where the tests that run this were built: its generated headers are needed."""
-    for candidate in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/release", ROOT / "build/cpu-only"):
+    for candidate in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/tests", ROOT / "build/release", ROOT / "build/cpu-only"):
         if candidate and (Path(candidate) / "generated/features.hpp").is_file():
             return Path(candidate)
     return None
