@@ -48,8 +48,8 @@ inline std::string read_text(const fs::path& file) {
 }
 inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-/// True as soon as `condition` is, false when it isn't within `limit`, or within two minutes: a busy machine may take that
-/// long for anything.
+/// True as soon as `condition` is, false when it isn't within `limit`, or within two minutes: a busy machine may take
+/// that long for anything.
 inline bool await(const std::function<bool()>& condition, Seconds limit = Seconds(120)) {
   limit = std::max(limit, Seconds(120));
   const auto deadline = std::chrono::steady_clock::now() + limit;

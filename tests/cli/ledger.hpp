@@ -50,8 +50,9 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a minute,
-  /// since a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last result.
+  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a
+  /// minute, since a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last
+  /// result.
   double settle(Seconds patience) {
     patience = keeps_ ? std::max(patience, Seconds(60)) : Seconds(1.5);
     std::size_t answered = tally().answered;

@@ -1,5 +1,5 @@
-// Workers under a steady load for a while: 8 s, a minute in a long run, or FEEDRATE_SOAK_SECONDS. Nothing may grow. With
-// FEEDRATE_TEST_DEVICE=cuda they work on a GPU, and its memory is watched as well.
+// Workers under a steady load for a while: 8 s, a minute in a long run, or FEEDRATE_SOAK_SECONDS. Nothing may grow.
+// With FEEDRATE_TEST_DEVICE=cuda they work on a GPU, and its memory is watched as well.
 #include <fmt/format.h>
 
 #include "tests/cli/delivery.hpp"

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/threads.hpp"
+#include "tests/support/long.hpp"
 
 namespace feedrate {
 namespace {
@@ -169,10 +170,10 @@ void run_laps(std::uint64_t capacity, std::uint64_t messages) {
   }
 }
 
-TEST(Ring, ThreeThreadsManyLaps) { run_laps(16, 200'000); }
+TEST(Ring, ThreeThreadsManyLaps) { run_laps(16, test::long_tests() ? 200'000 : 20'000); }
 TEST(Ring, ThreeThreadsInTheSmallestRings) {
-  run_laps(1, 5'000);
-  run_laps(2, 10'000);
+  run_laps(1, test::long_tests() ? 5'000 : 500);
+  run_laps(2, test::long_tests() ? 10'000 : 1'000);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ TEST_P(NullQueue, HasAsManySlotsAsTheWindowAndRightResultsInThem) {
 
 INSTANTIATE_TEST_SUITE_P(Of, NullQueue, testing::Values("echo", "scale", "vecadd"));
 INSTANTIATE_TEST_SUITE_P(Null, CpuQueue, testing::ValuesIn(cases_for("null", "cpu")), case_name);
-INSTANTIATE_TEST_SUITE_P(HostPolled, CpuQueue, testing::ValuesIn(thinned(cases_for("host_polled", "cpu"), 3)), case_name);
+INSTANTIATE_TEST_SUITE_P(HostPolled, CpuQueue, testing::ValuesIn(thinned(cases_for("host_polled", "cpu"), 3)),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(GpuRing, CpuQueue, testing::ValuesIn(thinned(cases_for("gpu_ring", "cpu"), 3)), case_name);
 
 }  // namespace

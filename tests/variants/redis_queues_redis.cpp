@@ -16,9 +16,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) {
-  run_case(session(GetParam().messages), GetParam());
-}
+TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) { run_case(session(GetParam().messages), GetParam()); }
 
 /// Of queues that differ from redis_list only in how tasks are taken, a third of the cases.
 std::vector<Case> some_cases_for(const char* queue) {
@@ -33,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(Reliable, RedisQueue, testing::ValuesIn(thinned(cases_f
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Priority, RedisQueue, testing::ValuesIn(some_cases_for("redis_priority")), case_name);
 INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("redis_pubsub")), case_name);
-INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_stream", "cpu"), 4)), case_name);
+INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_stream", "cpu"), 4)),
+                         case_name);
 
 TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));

@@ -17,7 +17,9 @@ struct ReliableDialect : ListDialect {
   class Tasks {
    public:
     Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
-        : take_(connection, config, redelivery, kPopElements), moves_(connection, take_.keys()), redelivery_(redelivery) {}
+        : take_(connection, config, redelivery, kPopElements),
+          moves_(connection, take_.keys()),
+          redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
