@@ -13,10 +13,10 @@ under ThreadSanitizer. On a machine with a GPU, and with --long, the preset rele
 gpu is run if there is a GPU. Ends with what each suite took, the slowest tests, what was skipped and why, and the line
 `N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something failed, 2 missing packages or bad arguments.
 
-Takes at most a quarter of an hour on two cores in a fresh clone.
+Takes about 20 minutes on two cores in a fresh clone.
 
   --quick          without ThreadSanitizer
-  --long           all cases: before a release, an hour and a half (tests/README.md says what is added)
+  --long           all cases, for a release; takes far longer (tests/README.md says what is added)
   CTEST ARGUMENTS  go to every ctest, for example: -R Histogram, -L cpu, --repeat until-fail:5
 TEXT
 }
@@ -118,11 +118,11 @@ main() {
   set -- "${rest[@]}"
   local started=$SECONDS
   if ((long)); then
-    say 'building and testing take an hour and a half on two cores in a fresh clone'
+    say 'building and testing all cases takes far longer than the short run'
     export FEEDRATE_LONG_TESTS=1
     without='^gpu$'
   else
-    say 'building and testing take at most 15 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
+    say 'building and testing take about 20 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
   fi
   feedrate_setup tests
   if ((long)) || has_gpu; then preset=release; fi
