@@ -91,7 +91,7 @@ struct SlowToMake : EchoLike<SlowToMake> {
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
-/// An echo of which one message takes 200 ms to make.
+/// An echo whose message number 2000 takes 200 ms to make.
 struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
   static constexpr auto kName = "test_once_slow_to_make";
   static constexpr auto kDescription = "test: one message takes 200 ms to make";
