@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "feedrate"
 
 
-@pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"])
+@pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"] if "FEEDRATE_LONG_TESTS" in os.environ else ["9.0"])
 def test_a_text_is_compiled_and_kept(folder, capability):
     feedrate.kernel(SCALE, factor=2.5).compile(capability)
     (kept,) = folder.iterdir()
