@@ -6,6 +6,7 @@ import time
 import feedrate
 import numpy as np
 import pytest
+from conftest import LONG
 from feedrate import kernels
 
 pytest.importorskip("cuda.core", reason="feedrate[kernel] is not installed")
@@ -67,7 +68,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "feedrate"
 
 
-@pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"] if "FEEDRATE_LONG_TESTS" in os.environ else ["9.0"])
+@pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"] if LONG else ["9.0"])
 def test_a_text_is_compiled_and_kept(folder, capability):
     feedrate.kernel(SCALE, factor=2.5).compile(capability)
     (kept,) = folder.iterdir()
