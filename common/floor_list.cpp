@@ -42,15 +42,19 @@ void FloorList::add(std::string name, std::string unit, std::string description,
   read_in_[at] = round_;
 }
 
-double median_ns(unsigned n, const std::function<void()>& body) {
-  for (unsigned i = 0; i < n / 10; ++i) body();
-  std::vector<std::uint64_t> times(n);
-  for (auto& time : times) {
+double median_ns(unsigned n, const std::function<void()>& body, double longest_seconds) {
+  constexpr std::size_t kLeast = 10;
+  const auto begun = now_ns();
+  const auto over = [&] { return static_cast<double>(now_ns() - begun) > longest_seconds * 1e9; };
+  for (unsigned i = 0; i < n / 10 && !over(); ++i) body();
+  std::vector<std::uint64_t> times;
+  times.reserve(n);
+  while (times.size() < n && (times.size() < kLeast || !over())) {
     const auto start = now_ns();
     body();
-    time = now_ns() - start;
+    times.push_back(now_ns() - start);
   }
-  const auto middle = times.begin() + n / 2;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return static_cast<double>(*middle);
 }

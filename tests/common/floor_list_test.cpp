@@ -45,5 +45,14 @@ TEST(FloorList, NamesWithoutMeasuring) {
   EXPECT_TRUE(list.floors()[0].readings.empty());
 }
 
+TEST(FloorList, AReadingOfManyTimingsEndsWhenItsTimeIsOver) {
+  unsigned calls = 0;
+  EXPECT_GE(median_ns(100, [&] { ++calls; }), 0);
+  EXPECT_EQ(calls, 110u) << "a tenth warms up";
+  calls = 0;
+  median_ns(1'000'000, [&] { ++calls; }, 0);
+  EXPECT_LE(calls, 11u) << "no more than the least, when there is no time";
+}
+
 }  // namespace
 }  // namespace feedrate

@@ -91,13 +91,13 @@ struct SlowToMake : EchoLike<SlowToMake> {
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
-/// An echo whose message number 2000 takes 200 ms to make.
+/// An echo whose message number 200 takes 200 ms to make.
 struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
   static constexpr auto kName = "test_once_slow_to_make";
   static constexpr auto kDescription = "test: one message takes 200 ms to make";
   static void shape(std::byte*, std::size_t) {
     static std::atomic<int> made{0};
-    if (++made != 2000) return;
+    if (++made != 200) return;
     const std::uint64_t end = now_ns() + 200'000'000;
     while (now_ns() < end) {
     }
@@ -142,11 +142,12 @@ double share_above(const Json& latency, double ns) {
 // A freeze of 1 s within 2.5 s: half of the messages due meanwhile waited for half of it or longer. Other work on the
 // machine makes more messages late, and never fewer.
 TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
-  Point point = open_point("test_freezing", 10'000);
+  Point point = open_point("test_freezing", 1'000);
   point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
   const Json row = run_open(point, 2.5);
   ASSERT_TRUE(row.contains("figures")) << row.dump(1);
-  EXPECT_EQ(row["details"]["counts"]["received"], 25'000);
+  EXPECT_EQ(row["details"]["counts"]["lost"], 0);
+  EXPECT_GT(row["details"]["counts"]["received"], 2'000) << "of 2500; a crowded machine may not catch up in time";
   const Json& figures = row["figures"];
   EXPECT_GT(share_above(figures["latency_ns"], 500e6), 0.75 * 0.2);
   EXPECT_GT(share_above(figures["send_lag_ns"], 500e6), 0.75 * 0.2);
@@ -236,7 +237,7 @@ TEST(OpenLoad, TheGeneratorIsNotBlamedForTheHostsPauses) {
 }
 
 TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
-  Point point = open_point("test_prompt", 20'000);
+  Point point = open_point("test_prompt", 2'000);
   point.workload = "test_once_slow_to_make";
   const Json row = run_open(point, 0.5);
   EXPECT_TRUE(has_flag(row, "late_generator")) << row.dump(1);

@@ -124,11 +124,12 @@ void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
   settings.url = redis::Cluster(asked.url).server_of(asked.own_prefix);
   floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
     redis::Connection connection(settings.url);
-    return median_ns(400, [&] {
+    const auto ping = [&] {
       connection.append({"PING"});
       while (!connection.try_read()) {
       }  // spins, as the queues do: a sleeping reader's waking is no part of the floor
-    });
+    };
+    return median_ns(400, ping, kLongestReadingSeconds);
   });
   const auto measure = [&](const char* name, const char* description, const Step& prepare, const Step& work) {
     floors.add(name, "1/s", description, [&] { return elements_per_second(settings, name, prepare, work); });
