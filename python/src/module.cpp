@@ -42,7 +42,6 @@ struct Box {
   std::shared_ptr<Mailbox> mailbox;
 };
 
-constexpr auto kSlice = 20ms;       // after so long a wait looks for Ctrl-C
 constexpr std::size_t kBrief = 64;  // messages whose headers are written with the interpreter held
 
 /// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.

@@ -21,8 +21,7 @@ using namespace tensors;
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kSlice = 20ms;       // after so long a wait looks for Ctrl-C
-constexpr auto kLongSlice = 200ms;  // where each is a request of its own
+constexpr auto kLongSlice = 200ms;  // after so long a wait looks for Ctrl-C where each is a request of its own
 
 /// Waits in slices, without the interpreter; `done` is asked for each slice. False when the time is over.
 template <class Done>
