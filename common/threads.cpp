@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,6 +18,9 @@ namespace {
 constexpr unsigned kLooks = 200;  // without a pause, which takes 140 cycles on some: a lone message's round trip
 // Some 20 µs or more: longer than any GPU round trip that a spinning thread should see.
 constexpr unsigned kSpins = 2000;
+// Where two threads fill the machine, whoever found nothing so often sleeps: to yield takes half of a core from others.
+constexpr unsigned kVeryFewCores = 2, kYields = 100;
+constexpr std::chrono::microseconds kSleep(50);
 
 cpu_set_t allowed_cores() {
   cpu_set_t cores;
@@ -35,14 +40,18 @@ unsigned available_cores() {
 }
 
 void Backoff::wait() {
-  static const unsigned spins = available_cores() <= kFewCores ? 0 : kSpins;
+  static const unsigned cores = available_cores();
+  static const unsigned spins = cores <= kFewCores ? 0 : kSpins;
+  static const unsigned awake = cores <= kVeryFewCores ? kYields : std::numeric_limits<unsigned>::max();
+  if (idle_ < awake) ++idle_;
   if (idle_ < spins) {
-    ++idle_;
 #if defined(__x86_64__)
     if (idle_ > kLooks) __builtin_ia32_pause();
 #endif
-  } else {
+  } else if (idle_ < awake) {
     sched_yield();
+  } else {
+    std::this_thread::sleep_for(kSleep);
   }
 }
 
