@@ -16,7 +16,11 @@ function(feedrate_join result name)
   set(${result} ${joined} PARENT_SCOPE)
 endfunction()
 
-# A build for tests compiles device code fast, not for speed, if this nvcc can.
-if(NOT FEEDRATE_MEASURED_APART AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+# A build for tests compiles device code fast, not for speed, if this nvcc can; and g++ collects its garbage from 1 GB on
+# only, which saves a tenth of its time.
+if(NOT FEEDRATE_MEASURED_APART)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+  endif()
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000;--param=ggc-min-heapsize=1000000>")
 endif()
