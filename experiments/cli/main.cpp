@@ -72,6 +72,7 @@ void refuse_doubles() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  feedrate::remove_service_links();  // before any thread reads the environment
   // Lazy loading would load a kernel at its first launch, and wait for a resident kernel to end before it does.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   spdlog::set_default_logger(spdlog::stderr_color_mt("feedrate"));

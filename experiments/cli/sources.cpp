@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <regex>
 #include <set>
 
 #include "experiments/cli/options.hpp"
@@ -108,6 +109,21 @@ std::string with_source(const std::string& message, const CLI::App& app, const s
   const std::size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at);
   const std::string option = message.substr(at, end - at);
   return message.substr(0, at) + source_of(option, app, arguments) + (end == message.npos ? "" : message.substr(end));
+}
+
+void remove_service_links() {
+  // kubernetes.io, "Service": environment variables; docs.docker.com, "Legacy container links". Who names an option's
+  // variable has no address as its value.
+  static const std::regex link(
+      "FEEDRATE_(.+_)?("
+      "SERVICE_HOST=.*|SERVICE_PORT(_[A-Z0-9_]+)?=[0-9]+|PORT=(tcp|udp|sctp)://.*|"
+      "PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR|START|END))?=.*|NAME=/.*|ENV_.*)");
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (text.starts_with("FEEDRATE_") && std::regex_match(text, link)) names.push_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
 }
 
 void refuse_unknown_variables(const CLI::App& app) {

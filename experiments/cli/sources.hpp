@@ -24,6 +24,10 @@ BadInput unexpected(const CLI::App&);
 /// Throws BadInput where `--config` or its variable names no file that can be read.
 void refuse_unreadable_config(const std::vector<std::string>& arguments);
 
+/// Removes from the environment what Kubernetes and Docker put there for a service whose name begins with "feedrate"
+/// (FEEDRATE_SERVICE_HOST, FEEDRATE_REDIS_PORT=tcp://…): these are neither options of ours nor a user's slips.
+void remove_service_links();
+
 /// Throws BadInput for a variable FEEDRATE_… that nothing reads: a slip would otherwise measure something else.
 void refuse_unknown_variables(const CLI::App&);
 

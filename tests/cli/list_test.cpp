@@ -51,6 +51,29 @@ TEST(List, SaysWhyRedisQueuesAreUnavailable) {
   EXPECT_NE(place.run({"list"}, no_server).out.find("no redis-server"), std::string::npos);
 }
 
+// What a pod has beside a Service named feedrate and one named feedrate-redis with a named port, and Docker's links.
+TEST(List, VariablesOfOtherProgramsServicesAreNoOptions) {
+  Workplace place;
+  Environment links{{"FEEDRATE_NAME", "/web/feedrate"}, {"FEEDRATE_ENV_HOME", "/root"}};
+  for (const std::string service : {"FEEDRATE", "FEEDRATE_REDIS"}) {
+    links.insert(links.end(), {{service + "_SERVICE_HOST", "10.96.0.7"},
+                               {service + "_SERVICE_PORT", "9090"},
+                               {service + "_SERVICE_PORT_METRICS", "9090"},
+                               {service + "_PORT", "tcp://10.96.0.7:9090"},
+                               {service + "_PORT_9090_TCP", "tcp://10.96.0.7:9090"},
+                               {service + "_PORT_9090_TCP_PROTO", "tcp"},
+                               {service + "_PORT_9090_TCP_PORT", "9090"},
+                               {service + "_PORT_9090_UDP_ADDR", "10.96.0.7"}});
+  }
+  const Outcome outcome = place.run({"list"}, links);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string slip : {"FEEDRATE_SERVICE_HOTS", "FEEDRATE_PORT", "FEEDRATE_PORT_HTTP_TCP"}) {
+    const Outcome refused = place.run({"list"}, {{slip, "9090"}});
+    EXPECT_EQ(refused.code, 2) << slip;
+    EXPECT_NE(refused.err.find("$" + slip), std::string::npos) << refused.err;
+  }
+}
+
 TEST(List, TextHasTheSameNames) {
   Workplace place;
   const Outcome json = place.run({"list", "--json"}), text = place.run({"list"});
