@@ -11,7 +11,7 @@ import pytest
 
 SPEC = {
     "name": "small",
-    "run": {"seconds": 0.02, "warmup": 0, "repetitions": 2},
+    "run": {"messages": 1000, "warmup": 0, "repetitions": 2},
     "parts": [{"name": "one", "axes": {"queue": "gpu_ring", "payload": [64, 256], "window": [1, 64]}}],
 }
 

@@ -32,7 +32,7 @@ def executable() -> Path:
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
 ])  # fmt: skip
 def test_report_of_measured_rows(executable, tmp_path, figureless, experiment, said):
-    run = {"seconds": 0.02, "repetitions": 2}
+    run = {"messages": 1000, "repetitions": 2}
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
     words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", tmp_path / "rows"]

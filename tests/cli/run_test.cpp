@@ -129,7 +129,7 @@ TEST_F(Run, EnvironmentAloneAndConfigByEnvironment) {
 }
 
 TEST_F(Run, SweepsSettingsComeFromTheEnvironmentToo) {
-  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"seconds": 0.02, "seed": 1, "warmup": 0}})");
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 1000, "seed": 1, "warmup": 0}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "o", "--device", "cpu"}, {{"FEEDRATE_SEED", "5"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(run_in(rows_of(read_text(place_ / "o" / "rows.jsonl"))).at("settings").at("seed"), 5);

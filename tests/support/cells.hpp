@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,8 +26,9 @@ inline Json run_cell(Session& session, const Point& point, unsigned repetition =
 
 /// The row's messages all came back once, right, and made a throughput.
 inline void expect_clean(const Json& row) {
-  // Near the driver's own limit a row is invalid, which says nothing against its messages.
-  EXPECT_TRUE(row["status"] == "ok" || row["cause"] == "driver_bound") << row.dump(1);
+  // Near the driver's own limit, or beside other work, a row is invalid, which says nothing against its messages.
+  const auto ours = {"driver_bound", "driver_unknown", "disturbed"};
+  EXPECT_TRUE(row["status"] == "ok" || std::find(ours.begin(), ours.end(), row["cause"]) != ours.end()) << row.dump(1);
   const Json& counts = row["details"]["counts"];
   EXPECT_GT(counts["sent"], 0);
   EXPECT_EQ(counts["sent"], counts["received"]);
