@@ -5,11 +5,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
 from PIL import Image  # matplotlib brings it
 
 from . import cores
-from .plots.style import Drawing
+from .plots.style import Drawing, plain
 
 DOTS_PER_INCH = 160
 COLOURS = 256
@@ -52,7 +51,7 @@ def render(drawings: list[Drawing], shape: str | None = None, png: bool = False)
 
 def _png(drawing: Drawing) -> bytes:
     drawn, out = io.BytesIO(), io.BytesIO()
-    _save(drawing, drawn, format="png", dpi=DOTS_PER_INCH)
+    _save(drawing, drawn, {}, format="png", dpi=DOTS_PER_INCH)
     # A figure has few colours and their shades: a palette of 256 shows them as well in a third of the bytes.
     picture = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     picture.save(out, format="png", optimize=True)
@@ -62,14 +61,15 @@ def _png(drawing: Drawing) -> bytes:
 def _svg(drawing: Drawing, shape: str) -> str:
     """The same bytes each time."""
     out = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}):
-        _save(drawing, out, format="svg", metadata={"Date": None})
+    settings = {"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}
+    _save(drawing, out, settings, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 
 
-def _save(drawing: Drawing, target, **options) -> None:
-    drawing.figure.savefig(target, bbox_inches=drawing.box, **options)
+def _save(drawing: Drawing, target, settings, **options) -> None:
+    with plain(settings):
+        drawing.figure.savefig(target, bbox_inches=drawing.box, **options)
 
 
 def links(text: Path, pictures: list[tuple[str, Path]]) -> list[str]:

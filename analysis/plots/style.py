@@ -1,7 +1,8 @@
 """How every figure looks: colours that the colour-blind can tell apart (Okabe and Ito), and markers and lines that tell
 the same in black and white. What a colour becomes on a dark screen stands in analysis/dark.py."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,9 +57,18 @@ class Drawing:
         return self.figure.get_tightbbox().padded(MARGIN)
 
 
+@contextmanager
+def plain(settings: Mapping | None = None) -> Iterator[None]:
+    """A context with matplotlib's own defaults and these settings, whatever a user's matplotlibrc says."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(settings or {})
+        yield
+
+
 def looks():
     """The settings as a context to draw in: matplotlib reads them when each artist is created."""
-    return matplotlib.rc_context(SETTINGS)
+    return plain(SETTINGS)
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:

@@ -1,9 +1,13 @@
 """One look at each figure of each experiment: it is drawn in both shapes, its labels do not collide, its colours have a
 counterpart on a dark screen, and it shows what its rows say."""
 
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as xml
 from collections import Counter
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -291,3 +295,29 @@ def test_command_exports_figures_and_the_headline(folder, tmp_path, monkeypatch)
     (page := tmp_path / "page.md").write_text("<!-- figures:begin -->\n<!-- figures:end -->\n")
     assert main(["readme", str(directory), str(page), "--figures", str(tmp_path / "out")]) == 0
     assert "](out/headline.png)" in page.read_text() and "| host_polled + pinned |" in page.read_text()
+
+
+DRAW = """
+from analysis import figures
+from analysis.plots.style import Drawing, looks, new_figure
+with looks():
+    figure, (axes,) = new_figure(4, 3)
+    axes.plot([1, 1000], [1, 10], label="a_b")
+    axes.set_xscale("log")
+    axes.legend()
+print(figures.render([Drawing("one", "a", "b", figure)], shape="wide")[0].svg)
+"""
+
+
+def test_a_users_matplotlib_settings_change_no_figure(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
+
+    def drawn(**more: str) -> str:
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("MPL")}
+        ran = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True, cwd=Path(__file__).parents[2], env=plain | more)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    backend = "module://a_notebooks_own.backend"
+    assert "<svg" in drawn()
+    assert drawn(MPLBACKEND=backend, MPLCONFIGDIR=str(tmp_path)) == drawn()
