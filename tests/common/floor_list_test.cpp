@@ -50,7 +50,8 @@ TEST(FloorList, AReadingOfManyTimingsEndsWhenItsTimeIsOver) {
   EXPECT_GE(median_ns(100, [&] { ++calls; }), 0);
   EXPECT_EQ(calls, 110u) << "a tenth warms up";
   calls = 0;
-  median_ns(1'000'000, [&] { ++calls; }, 0);
+  median_ns(
+      1'000'000, [&] { ++calls; }, 0);
   EXPECT_LE(calls, 11u) << "no more than the least, when there is no time";
 }
 

@@ -380,7 +380,7 @@ def test_a_short_run_leaves_out_long_tests_and_a_long_one_runs_the_release_build
     presets, runs = ran("--long")
     assert presets == ["release", "tsan"] and all("-LE ^gpu$" in run and "long=1" in run for run in runs)
     both = clone.run(TESTS, "--quick", "--long")
-    assert both.returncode == 2 and "--quick and --long exclude each other" in both.stderr
+    assert both.returncode == 2 and "--quick, --long and --coverage exclude each other" in both.stderr
 
 
 def test_a_failed_test_says_near_the_end_of_the_log_what_it_printed_and_what_to_do_next(clone):

@@ -29,7 +29,8 @@ TEST(HostMemory, FloorsAreInTheOrderThatMemoriesAre) {
   for (const auto& [name, value] : best) EXPECT_GT(value, 1e8) << name;
 }
 
-// A floor that says a tenth of what a plain loop does is none. Both are read in turn, and their best compared, as above.
+// A floor that says a tenth of what a plain loop does is none. Both are read in turn, and their best compared, as
+// above.
 TEST(HostMemory, APlainLoopIsWithinAFactorOfTheFloor) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer's own memory is what would be measured";

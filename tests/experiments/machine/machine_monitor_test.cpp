@@ -146,7 +146,8 @@ TEST(MachineMonitor, SeesABusyCore) {
   MachineMonitor monitor;
   double worked = 0;  // CPU seconds of the loop, which on a crowded machine takes longer
   std::jthread([&] {
-    for (timespec cpu{}; worked < 0.5; worked = static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec))
+    for (timespec cpu{}; worked < 0.5;
+         worked = static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec))
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   }).join();
   const MachineState state = monitor.stop();
