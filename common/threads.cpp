@@ -18,7 +18,8 @@ namespace {
 constexpr unsigned kLooks = 200;  // without a pause, which takes 140 cycles on some: a lone message's round trip
 // Some 20 µs or more: longer than any GPU round trip that a spinning thread should see.
 constexpr unsigned kSpins = 2000;
-// Where two threads fill the machine, whoever found nothing so often sleeps: to yield takes half of a core from others.
+// On two cores a thread that keeps yielding still takes a fair share from threads that work, so it sleeps after this
+// many.
 constexpr unsigned kVeryFewCores = 2, kYields = 100;
 constexpr std::chrono::microseconds kSleep(50);
 

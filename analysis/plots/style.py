@@ -59,7 +59,7 @@ class Drawing:
 
 @contextmanager
 def plain(settings: Mapping | None = None) -> Iterator[None]:
-    """A context with matplotlib's own defaults and these settings, whatever a user's matplotlibrc says."""
+    """A context with matplotlib's defaults and these settings; a user's matplotlibrc has no effect in it."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(settings or {})

@@ -117,7 +117,7 @@ void remove_service_links() {
   static const std::regex link(
       "FEEDRATE_(.+_)?("
       "SERVICE_HOST=.*|SERVICE_PORT(_[A-Z0-9_]+)?=[0-9]+|PORT=(tcp|udp|sctp)://.*|"
-      "PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR|START|END))?=.*|NAME=/.*|ENV_.*)");
+      "PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR|START|END))?=.*|NAME=/[^/]+/[^/]+|ENV_.*)");
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;

@@ -10,7 +10,7 @@ namespace feedrate::python {
 
 inline std::atomic<bool> ended{false};  // the interpreter: it has closed the rings and is about to go
 
-inline constexpr std::chrono::milliseconds kSlice(20);  // after so long a wait looks for Ctrl-C
+inline constexpr std::chrono::milliseconds kSlice(20);  // how often a wait checks for Ctrl-C
 
 /// Lets other threads have the interpreter. A thread that would take it back from one that ends would be ended itself,
 /// in the middle of our frames, which std::terminate answers. So it sleeps, as Python 3.14 has it.

@@ -21,7 +21,7 @@ using namespace tensors;
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kLongSlice = 200ms;  // after so long a wait looks for Ctrl-C where each is a request of its own
+constexpr auto kLongSlice = 200ms;  // the same, where each check is a request to the store
 
 /// Waits in slices, without the interpreter; `done` is asked for each slice. False when the time is over.
 template <class Done>

@@ -15,7 +15,7 @@ import redis
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # A command reads the machine's limits before it measures, for a second on every core: only the tests of these need it.
 os.environ["FEEDRATE_FLOOR_ROUNDS"] = "0"
-LONG = os.environ.pop("FEEDRATE_LONG_TESTS", None) is not None  # not the executable's: it would refuse the variable
+LONG = os.environ.pop("FEEDRATE_LONG_TESTS", None) is not None  # the executable refuses variables that it does not know
 
 
 def start_redis(socket: Path) -> subprocess.Popen[bytes]:

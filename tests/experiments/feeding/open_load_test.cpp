@@ -157,7 +157,8 @@ TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
 
 TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
   const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // it serves 5000 a second at most
-  EXPECT_NE(row["status"], "ok");  // on a crowded machine the driver itself may be slower than the queue
+  // On a crowded machine the driver itself may be slower than the queue.
+  EXPECT_TRUE(row["status"] == "unsustainable" || row["cause"] == "driver_bound") << row.dump(1);
   EXPECT_NE(row["reason"].get<std::string>().find("never sent"), std::string::npos);
   EXPECT_GT(row["details"]["load"]["backlog"]["per_second"], 2'000) << "15'000, of a generator that is never stopped";
   EXPECT_GT(row["details"]["load"]["blocked_share"], 0.5);
