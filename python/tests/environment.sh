@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by run.sh and sanitize.sh: the environments that the tests run in.
+# Sourced by run.sh and sanitize.sh, which set `root`: the wheel, and the environments that the tests run in.
 
 # PyPI may fail for a moment. pip tries a connection again, also for what a build needs, which only variables reach.
 export PIP_RETRIES=5 PIP_TIMEOUT=30 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -16,4 +16,16 @@ make_environment() {
     ((try == 3)) || sleep 5
   done
   return 1
+}
+
+# build_wheel PYTHON ARGUMENT…: the arguments go to `pip wheel`. What pyproject.toml builds with is in an environment that
+# stays: in pip's own, elsewhere each time, all would be compiled again.
+build_wheel() {
+  local python=$1 needed tools
+  shift
+  mapfile -t needed < <("$python" -c 'import sys, tomllib
+with open(sys.argv[1], "rb") as file: print(*tomllib.load(file)["build-system"]["requires"], sep="\n")' "$root/pyproject.toml")
+  tools=$root/build/python/tools-$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
+  make_environment "$python" "$tools" "${needed[@]}"
+  "$python" -m pip --python "$tools/bin/python" wheel "$root" --no-build-isolation --no-deps -q "$@"
 }

@@ -26,7 +26,7 @@ work=$root/build/python/${FEEDRATE_WHEEL_FOLDER:-test}
 rm -rf "$work"
 mkdir -p "$work"
 # shellcheck disable=SC2086  # several words
-"${pythons[0]}" -m pip wheel "$root" --no-deps -w "$work/wheels" -q \
+build_wheel "${pythons[0]}" -w "$work/wheels" \
   --config-settings=cmake.define.FEEDRATE_EXECUTABLE="$executable" ${FEEDRATE_WHEEL_CMAKE:-}
 wheel=$(echo "$work"/wheels/*.whl)
 megabytes=$(($(stat -c %s "$wheel") >> 20))

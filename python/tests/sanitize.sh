@@ -19,7 +19,7 @@ esac
 mkdir -p "$work"
 rm -rf "$work/wheels" "$work/venv" "$work/tests"
 # The executable is not what is looked at, but a wheel holds one. A debug build keeps its symbols.
-"$python" -m pip wheel "$root" --no-deps -w "$work/wheels" -q --config-settings=build-dir="$work/build" \
+build_wheel "$python" -w "$work/wheels" --config-settings=build-dir="$work/build" \
   --config-settings=cmake.build-type=Debug \
   --config-settings=cmake.define.FEEDRATE_CUDA=OFF --config-settings=cmake.define.FEEDRATE_EXECUTABLE=/bin/true \
   --config-settings=cmake.define.CMAKE_CXX_FLAGS="-fsanitize=$sanitizer -fno-omit-frame-pointer -O1 -g1"

@@ -111,7 +111,7 @@ TEST_P(LargeTasksTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its
 TEST_P(LargeTasksTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
 
 TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
-  constexpr std::uint64_t kTasks = 24;
+  constexpr std::uint64_t kTasks = 16;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
   const auto push_from = [&](std::uint64_t first) {
     for (std::uint64_t i = 0; i < kTasks; ++i) push(encode(first + i, std::vector<std::uint32_t>(1024, 0)));

@@ -206,7 +206,7 @@ TEST_P(WorkerTest, EndsWithItsServer) {
 
 TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
   if (!at_least_once(GetParam())) GTEST_SKIP() << "delivers at most once";
-  constexpr std::uint64_t kAll = 60;
+  constexpr std::uint64_t kAll = 30;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki",
                    "--batch",    "8",         "--name",           "w"};
   auto worker = start(slow);
