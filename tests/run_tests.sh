@@ -13,7 +13,7 @@ under ThreadSanitizer. On a machine with a GPU, and with --long, the preset rele
 gpu is run if there is a GPU. Ends with what each suite took, the slowest tests, what was skipped and why, and the line
 `N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something failed, 2 missing packages or bad arguments.
 
-Takes about 20 minutes on two cores in a fresh clone.
+Takes about 10 minutes on two cores in a fresh clone, and half of it again after a change to one file.
 
   --quick          without ThreadSanitizer
   --long           all cases, for a release; takes far longer (tests/README.md says what is added)
@@ -143,7 +143,7 @@ main() {
     export FEEDRATE_LONG_TESTS=1
     without='^gpu$'
   else
-    say 'building and testing take about 20 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
+    say 'building and testing take about 10 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
   fi
   feedrate_setup tests
   if ((coverage)); then

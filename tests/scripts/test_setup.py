@@ -365,8 +365,8 @@ def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
 
 
 def test_the_tests_say_how_long_they_take(clone):
-    assert "about 20 minutes on two cores" in clone.run(TESTS, "--help").stdout
-    assert "about 20 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
+    assert "about 10 minutes on two cores" in clone.run(TESTS, "--help").stdout
+    assert "about 10 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
 
 
 def test_a_short_run_leaves_out_long_tests_and_a_long_one_runs_the_release_build(clone):
