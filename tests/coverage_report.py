@@ -3,7 +3,8 @@
     python tests/coverage_report.py BUILD-FOLDER
 
 Reads what the instrumented programs left there (gcov's counts, by gcovr; coverage.py's data). Exit code 1 if less than 95 %
-of the lines ran. Lines that only a GPU runs are not in this build, which has no CUDA.
+of the lines ran. What nvcc compiles for GPUs is not in this build, which has no CUDA, and the files of NEED_A_GPU do not
+count. Processes that are killed write no counts, and coverage.py sees no thread that C++ started.
 """
 
 import collections
@@ -15,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST = 95.0
+NEED_A_GPU = ["experiments/machine/nvml.cpp", "variants/transfers/bulk_async.cu", "variants/transfers/gpudirect.cpp"]
 CPP = ["common", "kernels", "variants", "experiments", "python/src"]
 
 
@@ -100,6 +102,8 @@ def main(build: str) -> int:
     folders: dict[str, Covered] = collections.defaultdict(Covered)
     total = Covered()
     for file, covered in (of_cpp(Path(build).resolve()) | of_python(Path(build).resolve())).items():
+        if file in NEED_A_GPU:
+            continue
         folders[folder_of(file)].add(covered)
         total.add(covered)
     print("lines that no test ran:")
@@ -109,6 +113,7 @@ def main(build: str) -> int:
     print(f"{'folder':28}{'lines':>8}{'run':>9}{'branches':>10}{'run':>9}")
     for name, one in [*sorted(folders.items()), ("all", total)]:
         print(f"{name:28}{one.lines:8d} {share(one.lines_run, one.lines)}{one.branches:10d} {share(one.branches_run, one.branches)}")
+    print(f"left out, since nothing of them runs without a GPU: {', '.join(NEED_A_GPU)}")
     enough = 100 * total.lines_run >= LEAST * total.lines
     print(f"{share(total.lines_run, total.lines).strip()} of the lines ran; at least {LEAST:g} % are asked for")
     return 0 if enough else 1

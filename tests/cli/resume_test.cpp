@@ -226,6 +226,44 @@ TEST_F(Resume, AFolderInUseIsRefused) {
   for (const Json& cell : cells_of(rows())) expect_clean(cell);
 }
 
+double cpu_seconds_of(const Process& process) {
+  const std::string stat = read_text(fs::path("/proc") / std::to_string(process.id()) / "stat");
+  std::istringstream fields(stat.substr(stat.rfind(')') + 2));
+  std::string field;
+  double user = 0, system = 0;
+  for (int i = 3; i < 14; ++i) fields >> field;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+/// A message of the long payload takes seconds, and nothing stops a batch that is being worked on. The time that the
+/// process sleeps counts, too.
+TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
+  place_.write("hang.json", R"({"axes": {"queue": "host_polled", "workload": "fma_chain", "flops-per-byte": 65536,
+                                         "payload": "64,256Ki", "window": 1, "batch": 1},
+                                "run": {"seconds": 0.02, "warmup": 0, "watchdog": 0.5}})");
+  const auto process =
+      place_.start({"sweep", "hang.json", "--out=out", "--device", "cpu"}, {{"FEEDRATE_FLOOR_ROUNDS", "0"}});
+  ASSERT_TRUE(await([&] { return cpu_seconds_of(*process) > 2; })) << process->err();
+  process->signal(SIGSTOP);
+  std::this_thread::sleep_for(Seconds(33));
+  process->signal(SIGCONT);
+  EXPECT_EQ(process->wait(), 1) << process->err();
+  EXPECT_NE(process->err().find("starting again behind it"), std::string::npos) << process->err();
+  const auto cells = cells_of(rows());
+  ASSERT_EQ(cells.size(), 2u) << "both have a row, and the hanging one was not tried again";
+  for (const Json& cell : cells) {
+    if (cell.at("params").at("payload_bytes") == 64) {
+      expect_clean(cell);
+    } else {
+      EXPECT_EQ(cell.at("status"), "failed");
+      EXPECT_EQ(cell.at("cause"), "hung");
+      EXPECT_NE(cell.at("reason").get<std::string>().find("could not be stopped"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+}
+
 TEST_F(Resume, TheEndSaysHowToGoOnAndTheBeginWhatIsLeft) {
   const auto process = begin();
   await_cells(*process, 5);
