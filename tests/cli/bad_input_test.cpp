@@ -283,7 +283,7 @@ TEST_P(BadInputTest, IsNamedAndNothingRuns) {
   if (!row.spec.empty()) place.write("s.json", row.spec);
   if (!row.config.empty()) place.write("c.json", row.config);
   const auto before = place.contents();
-  const Outcome outcome = place.run(row.arguments, row.environment, Seconds(15));
+  const Outcome outcome = place.run(row.arguments, row.environment);
   EXPECT_EQ(outcome.code, 2);
   for (const std::string& said : row.said) EXPECT_NE(outcome.err.find(said), std::string::npos) << said;
   EXPECT_TRUE(outcome.out.empty()) << "something ran: " << outcome.out.substr(0, 60);

@@ -85,7 +85,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
       victim = start();
     }
     ledger.stop_sending();
-    const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+    const double recovery = ledger.settle();
     judge("worker killed", ledger.tally(), recovery);
   }
   void stop_a_worker_beyond_its_lease() {
@@ -98,7 +98,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     zombie->signal(SIGCONT);
     std::this_thread::sleep_for(Seconds(0.5));
     ledger.stop_sending();
-    const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+    const double recovery = ledger.settle();
     judge("worker stopped beyond its lease", ledger.tally(), recovery);
     EXPECT_FALSE(zombie->ended()) << zombie->err();
     // It serves on.
@@ -117,7 +117,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     server_->command({"CONFIG", "SET", "maxmemory", "0"});
     std::this_thread::sleep_for(Seconds(0.5));
     ledger.stop_sending();
-    const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+    const double recovery = ledger.settle();
     judge("server full for a second", ledger.tally(), recovery);
     EXPECT_FALSE(worker->ended()) << worker->err();
   }

@@ -32,7 +32,7 @@ TEST_P(DeliveryTest, ConnectionsAreCut) {
     kill_connections_of_workers(ledger);
   }
   ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(2 + 4 * kLease));
+  const double recovery = ledger.settle();
   judge("connections cut", ledger.tally(), recovery);
   EXPECT_FALSE(one->ended()) << one->err();
   EXPECT_FALSE(two->ended()) << two->err();
@@ -88,15 +88,15 @@ TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   network.stall();  // half open: nobody says that the connection is gone
   std::this_thread::sleep_for(Seconds(0.3));
   ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(7));
+  const double recovery = ledger.settle();
   judge("network slow, cut, half open", ledger.tally(), recovery);
-  EXPECT_TRUE(await([&] { return through->err().find("no answer within 5 s") != std::string::npos; }, Seconds(8)))
+  EXPECT_TRUE(await([&] { return through->err().find("no answer within 5 s") != std::string::npos; }))
       << "it still waits: " << through->err();
   // And it serves again, alone.
   beside->signal(SIGTERM);
   EXPECT_EQ(beside->wait(), 0);
   push(encode(id_of(1, 0), {1}));
-  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; }, Seconds(30))) << through->err();
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << through->err();
   EXPECT_FALSE(through->ended()) << through->err();
 }
 
@@ -155,7 +155,7 @@ TEST_P(AtLeastOnceTest, TheServerIsKilledAndComesBack) {
   }
   std::this_thread::sleep_for(Seconds(0.4));
   ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+  const double recovery = ledger.settle();
   judge("server killed, AOF always", ledger.tally(), recovery);
   EXPECT_FALSE(one->ended()) << one->err();
   EXPECT_FALSE(two->ended()) << two->err();
@@ -178,13 +178,13 @@ TEST_P(AtLeastOnceTest, AServerWhoseDiskIsFullIsWaitedFor) {
     const Reply reply = server_->command({"SET", "probe", "1"});
     return reply && reply->type == REDIS_REPLY_ERROR && std::string(reply->str).starts_with("MISCONF");
   };
-  EXPECT_TRUE(await(refuses, Seconds(8))) << "the disk is not full";
+  EXPECT_TRUE(await(refuses)) << "the disk is not full";
   std::this_thread::sleep_for(Seconds(0.5));
   limit_files(RLIM_INFINITY);
-  EXPECT_TRUE(await([&] { return !refuses(); }, Seconds(8)));
+  EXPECT_TRUE(await([&] { return !refuses(); }));
   std::this_thread::sleep_for(Seconds(0.5));
   ledger.stop_sending();
-  const double recovery = ledger.settle(Seconds(4 + 4 * kLease));
+  const double recovery = ledger.settle();
   judge("disk of the server full, AOF everysec", ledger.tally(), recovery);
   EXPECT_FALSE(one->ended()) << one->err();
   EXPECT_FALSE(two->ended()) << two->err();
@@ -205,7 +205,7 @@ TEST_P(AtLeastOnceTest, NothingIsLeftOfWorkersThatEnded) {
   };
   // One that was only started has not read yet, and is no consumer so far.
   const auto cards = [&](const char* key) { return server_->integer({"ZCARD", key}); };
-  EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:graves") == 0 && consumers() <= 1; }, Seconds(8)))
+  EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:graves") == 0 && consumers() <= 1; }))
       << cards("t:leases") << " leases, " << cards("t:graves") << " graves, " << consumers() << " consumers";
   for (const char* pattern : {"t:processing:*", "t:alone:*", "t:suspects", "t:history"}) {
     EXPECT_EQ(server_->command({"KEYS", pattern})->elements, 0u) << pattern;
@@ -219,13 +219,11 @@ TEST_P(AtLeastOnceTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
   const Words faulty{"--workload", "faulty", "--attempts", "3", "--supervise", "--batch", "64"};
   const auto one = start(faulty), two = start(faulty);
   std::set<std::uint64_t> ids;
-  EXPECT_TRUE(await(
-      [&] {
-        for (const auto& [id, message] : results()) ids.insert(id);
-        return ids.size() == 200;
-      },
-      Seconds(60)))
-      << ids.size() << one->err() << two->err();
+  EXPECT_TRUE(await([&] {
+    for (const auto& [id, message] : results()) ids.insert(id);
+    return ids.size() == 200;
+  })) << ids.size()
+      << one->err() << two->err();
   for (const auto& [id, message] : results()) {
     if (poisoned.contains(id)) {
       EXPECT_EQ(message.length, kFailed | kWorkerDied);

@@ -48,11 +48,10 @@ inline std::string read_text(const fs::path& file) {
 }
 inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-/// True as soon as `condition` is, false when it isn't within `limit`, or within two minutes: a busy machine may take
-/// that long for anything.
-inline bool await(const std::function<bool()>& condition, Seconds limit = Seconds(120)) {
-  limit = std::max(limit, Seconds(120));
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+/// True as soon as `condition` is, false when it isn't within two minutes: a busy machine may take that long for
+/// anything.
+inline bool await(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + Seconds(120);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -145,9 +144,9 @@ class Process {
     }
     return reaped_;
   }
-  /// Its exit code, 128 + n after signal n, or -1 if it still runs after `limit`.
-  int wait(Seconds limit = Seconds(120)) {
-    return await([this] { return ended(); }, limit) ? code_ : -1;
+  /// Its exit code, 128 + n after signal n, or -1 if it still runs after two minutes.
+  int wait() {
+    return await([this] { return ended(); }) ? code_ : -1;
   }
   /// Its exit code, or -1 if it does not end within this time, however busy the machine is.
   int ends_within(Seconds limit) {
@@ -225,9 +224,9 @@ class Workplace {
     command.insert(command.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(command, path(), folder_ / std::to_string(started_++));
   }
-  Outcome run(const Words& arguments, const Environment& environment = {}, Seconds limit = Seconds(120)) {
+  Outcome run(const Words& arguments, const Environment& environment = {}) {
     const auto process = start(arguments, environment);
-    const int code = process->wait(limit);
+    const int code = process->wait();
     return {code, process->out(), process->err()};
   }
 

@@ -50,11 +50,10 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for `patience`. A queue that may lose nothing gets a
-  /// minute, since a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last
-  /// result.
-  double settle(Seconds patience) {
-    patience = keeps_ ? std::max(patience, Seconds(60)) : Seconds(1.5);
+  /// Waits until every sent task has a result, or none came for long: a minute of a queue that may lose nothing, since
+  /// a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last result.
+  double settle() {
+    const Seconds patience = keeps_ ? Seconds(60) : Seconds(1.5);
     std::size_t answered = tally().answered;
     const auto begin = std::chrono::steady_clock::now();
     auto last = begin;

@@ -20,7 +20,7 @@ class PrivateRedis : public testing::Test {
     return process;
   }
   void expect_nothing_left() {
-    EXPECT_TRUE(await([&] { return place_.private_servers().empty(); }, Seconds(5))) << "a server lives on";
+    EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server lives on";
     EXPECT_TRUE(place_.temporary_empty()) << "a folder is left";
   }
   Workplace place_;
@@ -36,7 +36,7 @@ TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
   for (const bool early : {true, false}) {
     const auto process = start(early);
     process->signal_group(SIGINT);
-    EXPECT_EQ(process->wait(Seconds(15)), 130) << process->err();
+    EXPECT_EQ(process->wait(), 130) << process->err();
     expect_nothing_left();
     fs::remove_all(place_ / "out");
   }
@@ -45,7 +45,7 @@ TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
 TEST_F(PrivateRedis, EndsAfterTerminate) {
   const auto process = start(false);
   process->signal(SIGTERM);
-  const int code = process->wait(Seconds(15));
+  const int code = process->wait();
   EXPECT_TRUE(code == 130 || code == 143) << code << process->err();
   expect_nothing_left();
 }
@@ -54,7 +54,7 @@ TEST_F(PrivateRedis, DiesWithAKilledProcess) {
   const auto process = start(false);
   process->signal(SIGKILL);
   EXPECT_EQ(process->wait(), 128 + SIGKILL);
-  EXPECT_TRUE(await([&] { return place_.private_servers().empty(); }, Seconds(5))) << "a server lives on";
+  EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server lives on";
 }
 
 }  // namespace

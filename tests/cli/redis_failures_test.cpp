@@ -44,7 +44,7 @@ TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
                                       "--seconds", "60", "--watchdog", "5", "--redis", server.url()});
     ASSERT_TRUE(await_cell(server)) << process->err();
     server.process().signal(SIGKILL);
-    EXPECT_EQ(process->wait(Seconds(15)), 1) << queue << " window " << window << process->err();
+    EXPECT_EQ(process->wait(), 1) << queue << " window " << window << process->err();
     expect_failed(row_of(*process), {"Redis", server.socket()});
   }
 }
@@ -55,7 +55,7 @@ TEST_F(RedisFailures, KilledDuringFloorsIsNoCrash) {
   const auto process = place.start(run_list(server));
   ASSERT_TRUE(await([&] { return server.calls_of("lpush") > 0; }));
   server.process().signal(SIGKILL);
-  EXPECT_EQ(process->wait(Seconds(15)), 1);
+  EXPECT_EQ(process->wait(), 1);
   EXPECT_NE((process->err() + process->out()).find("Redis"), std::string::npos) << process->err();
 }
 
@@ -67,7 +67,7 @@ TEST_F(RedisFailures, KilledMidSweepSparesOtherCells) {
   const auto process = place.start({"sweep", "s.json", "--out", "out", "--device", "cpu", "--redis", server.url()});
   ASSERT_TRUE(await_cell(server)) << process->err();
   server.process().signal(SIGKILL);
-  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  EXPECT_EQ(process->wait(), 1) << process->err();
   EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   EXPECT_EQ(cells.size(), 8u);
@@ -101,7 +101,7 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   const long long before = client.calls_of("brpop");
   ASSERT_TRUE(await([&] { return client.calls_of("brpop") > before; })) << process->err();
   kill(servers.front(), SIGKILL);
-  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  EXPECT_EQ(process->wait(), 1) << process->err();
   EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   ASSERT_EQ(cells.size(), 3u);
@@ -117,7 +117,7 @@ TEST_F(RedisFailures, FullMidRunSaysOom) {
   ASSERT_TRUE(await_cell(server)) << process->err();
   server.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
   server.command({"CONFIG", "SET", "maxmemory", "1"});
-  EXPECT_EQ(process->wait(Seconds(15)), 1) << process->err();
+  EXPECT_EQ(process->wait(), 1) << process->err();
   expect_failed(row_of(*process), {"Redis", "OOM command not allowed"});
 }
 
@@ -145,7 +145,7 @@ TEST_F(RedisFailures, FullFromTheStartSaysOom) {
   RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
   Workplace place;
   const auto process = place.start(run_list(server, {"--payload", "64Ki"}));
-  const int code = process->wait(Seconds(20));
+  const int code = process->wait();
   EXPECT_GT(code, 0);
   EXPECT_LT(code, kCrash);
   EXPECT_NE((process->err() + process->out()).find("OOM command not allowed"), std::string::npos) << process->err();
@@ -175,7 +175,7 @@ TEST_F(RedisFailures, HangingMidRunIsStoppedByTheWatchdog) {
   const auto process = place.start(run_list(server, {"--watchdog", "1"}));
   ASSERT_TRUE(await_cell(server)) << process->err();
   server.process().signal(SIGSTOP);
-  EXPECT_EQ(process->wait(Seconds(20)), 1) << process->err();
+  EXPECT_EQ(process->wait(), 1) << process->err();
   expect_failed(row_of(*process), {"watchdog: no result for 1 s", "missing"});
 }
 
@@ -184,7 +184,7 @@ TEST_F(RedisFailures, HangingFromTheStartIsUnreachable) {
   server.process().signal(SIGSTOP);
   Workplace place;
   const auto process = place.start(run_list(server));
-  EXPECT_EQ(process->wait(Seconds(15)), 2);
+  EXPECT_EQ(process->wait(), 2);
   EXPECT_NE(process->err().find("--redis"), std::string::npos) << process->err();
 }
 
@@ -197,7 +197,7 @@ TEST_F(RedisFailures, PasswordsAreCheckedBeforeAnythingRuns) {
       place.write("s.json", R"({"axes": {"queue": "redis_list"}})");
       Words arguments = words;
       arguments.insert(arguments.end(), {"--device", "cpu", "--redis", url});
-      const Outcome outcome = place.run(arguments, {}, Seconds(10));
+      const Outcome outcome = place.run(arguments);
       EXPECT_EQ(outcome.code, 2) << words[0];
       EXPECT_NE(outcome.err.find(said), std::string::npos) << words[0] << ": " << outcome.err;
       EXPECT_NE(outcome.err.find("--redis"), std::string::npos) << words[0] << ": " << outcome.err;

@@ -240,11 +240,11 @@ double cpu_seconds_of(const Process& process) {
 /// process sleeps counts, too.
 TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
   place_.write("hang.json", R"({"axes": {"queue": "host_polled", "workload": "fma_chain", "flops-per-byte": 65536,
-                                         "payload": "64,256Ki", "window": 1, "batch": 1},
+                                         "payload": "4,256Ki", "window": 1, "batch": 1},
                                 "run": {"seconds": 0.02, "warmup": 0, "watchdog": 0.5}})");
   const auto process =
       place_.start({"sweep", "hang.json", "--out=out", "--device", "cpu"}, {{"FEEDRATE_FLOOR_ROUNDS", "0"}});
-  ASSERT_TRUE(await([&] { return cpu_seconds_of(*process) > 2; })) << process->err();
+  ASSERT_TRUE(await([&] { return cpu_seconds_of(*process) > 3; })) << process->err();
   process->signal(SIGSTOP);
   std::this_thread::sleep_for(Seconds(33));
   process->signal(SIGCONT);
@@ -253,7 +253,7 @@ TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
   const auto cells = cells_of(rows());
   ASSERT_EQ(cells.size(), 2u) << "both have a row, and the hanging one was not tried again";
   for (const Json& cell : cells) {
-    if (cell.at("params").at("payload_bytes") == 64) {
+    if (cell.at("params").at("payload_bytes") == 4) {
       expect_clean(cell);
     } else {
       EXPECT_EQ(cell.at("status"), "failed");

@@ -95,7 +95,7 @@ TEST_F(Run, InterruptEndsItWithItsRow) {
                                      "--out", "rows.jsonl", "--redis", server.url()});
   ASSERT_TRUE(await([&] { return server.calls_of("brpop") > 0; })) << process->err();
   process->signal(SIGINT);
-  EXPECT_EQ(process->wait(Seconds(10)), 130) << process->err();
+  EXPECT_EQ(process->wait(), 130) << process->err();
   const auto rows = cells_of(place_ / "rows.jsonl");
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].at("status"), "invalid");

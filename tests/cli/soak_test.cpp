@@ -62,7 +62,7 @@ class Line {
   }
   void expect_flat() {
     ledger_.stop_sending();
-    ledger_.settle(Seconds(8));
+    ledger_.settle();
     const auto tally = ledger_.tally();
     EXPECT_EQ(tally.lost, 0u) << queue_;
     EXPECT_EQ(tally.duplicated, 0u) << queue_;

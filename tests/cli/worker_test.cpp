@@ -47,8 +47,8 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     if (!stream()) std::reverse(elements.begin(), elements.end());
     return elements;
   }
-  std::vector<std::string> await_results(unsigned list, std::size_t n, Seconds limit = Seconds(10)) {
-    EXPECT_TRUE(await([&] { return results(list).size() >= n; }, limit)) << "results: " << results(list).size();
+  std::vector<std::string> await_results(unsigned list, std::size_t n) {
+    EXPECT_TRUE(await([&] { return results(list).size() >= n; })) << "results: " << results(list).size();
     return results(list);
   }
   /// Elements that workers hold.
@@ -77,7 +77,7 @@ TEST_P(WorkerTest, ServesAnotherProcess) {
   expect_clean(row);
   EXPECT_EQ(row.at("details").at("counts").at("sent"), 20000);
   worker->signal(SIGTERM);
-  EXPECT_EQ(worker->wait(Seconds(10)), 0) << worker->err();
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
   EXPECT_NE(worker->err().find("20000 messages served"), std::string::npos) << worker->err();
 }
 
@@ -159,17 +159,17 @@ TEST_P(WorkerTest, DropsGarbageAndLivesOn) {
        {std::string("hello"), encode(1, {1, 2, 3, 4}).substr(0, 20), std::string(15, '\0')}) {
     push(garbage);
     ++expected;
-    EXPECT_TRUE(await([&] { return warnings() >= expected; }, Seconds(5))) << worker->err();
+    EXPECT_TRUE(await([&] { return warnings() >= expected; })) << worker->err();
   }
   push(encode(id_of(2, 1), {41}));
   EXPECT_EQ(decode(await_results(2, 1).at(0)).words, std::vector<std::uint32_t>{42});
   EXPECT_FALSE(worker->ended());
   EXPECT_EQ(warnings(), 3) << worker->err();
   if (stream()) {
-    EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(3))) << "dropped entries stay pending: " << pending();
+    EXPECT_TRUE(await([&] { return pending() == 0; })) << "dropped entries stay pending: " << pending();
     server_->command({"XADD", "t:tasks", "*", "other", "field"});
-    EXPECT_TRUE(await([&] { return warnings() == 4; }, Seconds(3))) << "an entry without the field m";
-    EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(3))) << "without m, it stays pending";
+    EXPECT_TRUE(await([&] { return warnings() == 4; })) << "an entry without the field m";
+    EXPECT_TRUE(await([&] { return pending() == 0; })) << "without m, it stays pending";
   }
 }
 
@@ -178,7 +178,7 @@ TEST_P(WorkerTest, TerminateDrains) {
   const auto worker = start();
   for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), {static_cast<std::uint32_t>(i)}));
   worker->signal(SIGTERM);
-  EXPECT_EQ(worker->wait(Seconds(10)), 0) << worker->err();
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
   std::set<std::uint64_t> answered;
   for (const auto& element : results(0)) {
     const Message result = decode(element);
@@ -200,7 +200,7 @@ TEST_P(WorkerTest, EndsWithItsServer) {
   push(encode(1, {1}));
   await_results(0, 1);  // it is connected
   server_->process().signal(SIGKILL);
-  EXPECT_EQ(worker->wait(Seconds(10)), 1);
+  EXPECT_EQ(worker->wait(), 1);
   EXPECT_NE(worker->err().find("Redis"), std::string::npos) << worker->err();
 }
 
@@ -223,7 +223,7 @@ TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
     return answered.size() == kAll;
   });
   EXPECT_TRUE(all) << answered.size() << " of " << kAll << ", pending " << pending();
-  EXPECT_TRUE(await([&] { return pending() == 0; }, Seconds(5))) << pending();
+  EXPECT_TRUE(await([&] { return pending() == 0; })) << pending();
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, WorkerTest,
