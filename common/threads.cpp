@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/cpu_quota.hpp"
+
 namespace feedrate {
 namespace {
 
@@ -35,7 +37,8 @@ cpu_set_t allowed_cores() {
 unsigned available_cores() {
   static const unsigned cores = [] {
     const cpu_set_t allowed = allowed_cores();
-    return std::max(1u, static_cast<unsigned>(CPU_COUNT(&allowed)));
+    const auto quota = static_cast<unsigned>(std::min(read_cpu_quota().cores.value_or(CPU_SETSIZE), 1.0 * CPU_SETSIZE));
+    return std::max(1u, std::min(static_cast<unsigned>(CPU_COUNT(&allowed)), quota));
   }();
   return cores;
 }

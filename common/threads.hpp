@@ -20,7 +20,8 @@ class Backoff {
   unsigned idle_ = 0;
 };
 
-/// Cores this process may use.
+/// Cores this process may use: those that it is bound to, or as many whole ones as its control groups' quota allows if
+/// that is less; at least one. (A thread more that spins would have all threads wait for the next period.)
 unsigned available_cores();
 
 /// Calls `body(i)` for each `i` below `n`, on all cores, in no order. Throws what a call threw.

@@ -83,11 +83,14 @@ HostReading read_host(const std::filesystem::path& proc) {
   if (std::ifstream file(proc / "stat"); file) text << file.rdbuf();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);  // all threads, those that have ended too
+  const CpuQuota quota = read_cpu_quota(proc / "self");
   return {.at_ns = now_ns(),
           .system = parse_proc_stat(text.str()),
           .own_cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime),
           .own_voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw),
-          .own_involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw)};
+          .own_involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw),
+          .quota = quota,
+          .throttling = read_throttling(quota)};
 }
 
 HostUse host_use(const HostReading& begin, const HostReading& end) {
@@ -96,6 +99,9 @@ HostUse host_use(const HostReading& begin, const HostReading& end) {
   use.seconds = 1e-9 * static_cast<double>(difference(begin.at_ns, end.at_ns));
   use.own_voluntary_switches = difference(begin.own_voluntary_switches, end.own_voluntary_switches);
   use.own_involuntary_switches = difference(begin.own_involuntary_switches, end.own_involuntary_switches);
+  use.quota_cores = end.quota.cores;
+  use.periods = difference(begin.throttling.periods, end.throttling.periods);
+  use.throttled = difference(begin.throttling.throttled, end.throttling.throttled);
   if (use.seconds > 0) use.own_cores = std::max(0.0, end.own_cpu_seconds - begin.own_cpu_seconds) / use.seconds;
   if (begin.system.context_switches && end.system.context_switches) {
     use.system_switches = difference(*begin.system.context_switches, *end.system.context_switches);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cpu_quota.hpp"
+
 namespace feedrate {
 
 /// What /proc/stat counts, in ticks since boot: only differences mean something.
@@ -25,6 +27,8 @@ struct HostReading {
   ProcStat system;  ///< empty where there is no /proc/stat
   double own_cpu_seconds = 0;
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
+  CpuQuota quota{};
+  Throttling throttling{};
 };
 HostReading read_host(const std::filesystem::path& proc = "/proc");
 
@@ -41,6 +45,8 @@ struct HostUse {
   double own_cores = 0;                      ///< CPU seconds a second of this process
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   std::optional<std::uint64_t> system_switches;
+  std::optional<double> quota_cores;         ///< CPU seconds a second that control groups allow; none: no limit
+  std::uint64_t periods = 0, throttled = 0;  ///< of the quota; those in which threads had to wait for the next one
 
   double busy_cores() const;    ///< their sum
   double other_cores() const;   ///< busy with other processes, a private Redis server among them

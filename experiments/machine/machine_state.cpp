@@ -98,6 +98,10 @@ Json host_json(const HostUse& host) {
             {"context_switches",
              {{"voluntary", host.own_voluntary_switches}, {"involuntary", host.own_involuntary_switches}}}};
   if (host.system_switches) json["context_switches"]["system"] = *host.system_switches;
+  if (host.quota_cores) {
+    json["quota"] = {
+        {"cores", rounded(*host.quota_cores, 3)}, {"periods", host.periods}, {"throttled", host.throttled}};
+  }
   if (host.cores.empty()) return json;
   Json busy = Json::array();
   double worst = 0;
@@ -148,6 +152,13 @@ std::optional<std::string> stolen(const HostUse& host) {
       "the hypervisor stole {:.2f} s of CPU time while this process used {:.2f} s (up to {:.0f} % of it "
       "is taken as normal)",
       stolen, used, 100 * kMostStolen);
+}
+
+/// Whoever used up a period's quota waits for the next period, up to 100 ms.
+std::optional<std::string> throttled(const HostUse& host) {
+  if (!host.quota_cores || host.throttled == 0) return std::nullopt;
+  return fmt::format("the CPU quota of {:.2g} cores was used up in {} of {} periods", *host.quota_cores, host.throttled,
+                     host.periods);
 }
 
 /// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to a core that
@@ -213,7 +224,8 @@ Json to_json(const MachineState& state) {
 
 std::vector<std::string> disturbances(const MachineState& state) {
   std::vector<std::string> found;
-  for (auto& reason : {held_down(state), slow_clock(state), stolen(state.host), crowded(state.host)}) {
+  for (auto& reason :
+       {held_down(state), slow_clock(state), stolen(state.host), throttled(state.host), crowded(state.host)}) {
     if (reason) found.push_back(*reason);
   }
   return found;

@@ -40,6 +40,7 @@ Json to_json(const MachineState&);
 /// - something other than idleness or a chosen clock held the GPU's clocks down;
 /// - the SM clock of a GPU at work was below 75 % of its limit, though nobody chose that;
 /// - more than 2 % of the CPU time that this process used was stolen besides by the hypervisor;
+/// - a control group's CPU quota was used up in some period, so that threads waited for the next one;
 /// - its threads shared cores although others stood idle.
 /// A GPU that always runs into its power cap, or a host that is always robbed, stays so: repeat a few times only.
 std::vector<std::string> disturbances(const MachineState&);

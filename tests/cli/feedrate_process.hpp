@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "experiments/json.hpp"
+#include "tests/support/temp_dir.hpp"
 
 /// What the tests of the executable share: it is started as users start it, in a folder of its own and with an
 /// environment without settings, and whatever a test starts ends with the test.
@@ -33,6 +34,7 @@ namespace feedrate::cli_test {
 using Words = std::vector<std::string>;
 using Seconds = std::chrono::duration<double>;
 namespace fs = std::filesystem;
+using test::TempDir;
 
 inline std::string from_environment(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -58,26 +60,6 @@ inline bool await(const std::function<bool()>& condition) {
   }
   return true;
 }
-
-/// Removed with what is in it. Its name is short, since Unix sockets lie in it.
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (fs::temp_directory_path() / "frt-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory: " + name);
-    path_ = name;
-  }
-  TempDir(const TempDir&) = delete;
-  ~TempDir() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 /// Ids of living processes with `text` in their command line.
 inline std::vector<pid_t> processes_naming(const std::string& text) {

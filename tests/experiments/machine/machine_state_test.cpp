@@ -96,6 +96,16 @@ TEST(Disturbances, ATickOrTwoIsNoTheft) {
   EXPECT_NE(disturbed(with_host(0.2, 1, 0.2)), "");
 }
 
+TEST(Disturbances, AQuotaThatWasUsedUp) {
+  MachineState state = with_host(2, 1, 0);
+  state.host.quota_cores = 0.5;
+  state.host.periods = 20;
+  EXPECT_EQ(disturbed(state), "") << "a limit that is not reached";
+  state.host.throttled = 7;
+  EXPECT_EQ(disturbed(state), "the CPU quota of 0.5 cores was used up in 7 of 20 periods\n");
+  EXPECT_EQ(to_json(state)["host"]["quota"], (Json{{"cores", 0.5}, {"periods", 20}, {"throttled", 7}}));
+}
+
 TEST(Disturbances, AreAllTold) {
   MachineState state = with_host(1, 1, 0.1);
   state.samples = with_samples({gpu(kHardwareThermal, 900)}).samples;

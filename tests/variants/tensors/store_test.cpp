@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "feedrate/tensors.hpp"
+#include "tests/support/temp_dir.hpp"
 #include "tests/variants/tensors/sizes.hpp"
 #include "variants/tensors/daemon.hpp"
 
@@ -27,18 +28,9 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 /// A folder for a socket.
-class Folder {
+class Folder : public test::TempDir {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "frt-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string socket() const { return path_ / "s"; }
-
- private:
-  std::filesystem::path path_;
+  std::string socket() const { return *this / "s"; }
 };
 
 class RunningDaemon {
