@@ -5,9 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -17,96 +15,12 @@
 namespace feedrate::redis {
 namespace {
 
-constexpr auto kAllowedUrls =
-    "redis://[user:password@]host[:port][,host[:port]...][/db] or unix://[user:password@]/path";
 constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
 
-int parse_int(const std::string& url, std::string_view digits, int most) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > most) {
-    throw BadInput("--redis", without_password(url), kAllowedUrls);
-  }
-  return value;
-}
-
 }  // namespace
-
-Endpoint parse_url(const std::string& url) {
-  Endpoint endpoint;
-  if (url.starts_with("rediss://")) {
-    throw BadInput(
-        "--redis", without_password(url),
-        std::string(kAllowedUrls) +
-            "; the hiredis that this was built with has no TLS: put a TLS proxy such as stunnel beside the worker");
-  }
-  const bool unix_socket = url.starts_with("unix://");
-  if (!unix_socket && !url.starts_with("redis://")) throw BadInput("--redis", without_password(url), kAllowedUrls);
-  std::string_view rest(url);
-  rest.remove_prefix(unix_socket ? 7 : 8);
-  if (const auto at = rest.rfind('@'); at != rest.npos) {
-    const auto login = rest.substr(0, at);
-    const auto colon = login.find(':');
-    endpoint.user = login.substr(0, colon);
-    if (colon != login.npos) endpoint.password = login.substr(colon + 1);
-    rest.remove_prefix(at + 1);
-  }
-  if (unix_socket) {
-    endpoint.path = rest;
-    if (!endpoint.path.starts_with('/')) throw BadInput("--redis", without_password(url), kAllowedUrls);
-    return endpoint;
-  }
-  if (const auto slash = rest.find('/'); slash != rest.npos) {
-    if (slash + 1 < rest.size()) endpoint.database = parse_int(url, rest.substr(slash + 1), 1 << 20);
-    rest = rest.substr(0, slash);
-  }
-  if (const auto colon = rest.rfind(':'); colon != rest.npos) {
-    endpoint.port = parse_int(url, rest.substr(colon + 1), 65535);
-    rest = rest.substr(0, colon);
-  }
-  endpoint.host = rest;
-  if (endpoint.host.empty()) throw BadInput("--redis", without_password(url), kAllowedUrls);
-  return endpoint;
-}
-
-std::string without_password(const std::string& url) {
-  const auto at = url.rfind('@');
-  const auto scheme = url.find("://");
-  if (at == url.npos || scheme == url.npos || at < scheme) return url;
-  const auto colon = url.find(':', scheme + 3);
-  return colon < at ? url.substr(0, colon + 1) + "***" + url.substr(at) : url;
-}
-
-void hide_password(char* url) {
-  const std::string_view text(url);
-  const auto at = text.rfind('@'), scheme = text.find("://");
-  if (at == text.npos || scheme == text.npos || at < scheme) return;
-  const auto colon = text.find(':', scheme + 3);
-  if (colon < at) std::memset(url + colon + 1, '*', at - colon - 1);
-}
-
-std::vector<std::string> servers_of(const std::string& url) {
-  if (!url.starts_with("redis://")) return {url};
-  const auto at = url.rfind('@');
-  const std::size_t begin = at == url.npos ? 8 : at + 1, end = std::min(url.find('/', begin), url.size());
-  std::vector<std::string> servers;
-  for (std::size_t from = begin; from <= end;) {
-    const std::size_t to = std::min(url.find(',', from), end);
-    servers.push_back(url.substr(0, begin) + url.substr(from, to - from) + url.substr(end));
-    from = to + 1;
-  }
-  return servers;
-}
-
-std::string with_server(const std::string& url, const std::string& host, int port) {
-  const auto at = url.rfind('@');
-  const std::size_t begin = at == url.npos ? 8 : at + 1, end = std::min(url.find('/', begin), url.size());
-  return fmt::format("{}{}:{}{}", url.substr(0, begin), host.empty() ? parse_url(url).host : host, port,
-                     url.substr(end));
-}
 
 Connection::Connection(const std::string& url) : input_(kReadSize) {
   const std::vector<std::string> servers = servers_of(url);

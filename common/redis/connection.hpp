@@ -8,26 +8,9 @@
 #include <vector>
 
 #include "common/error.hpp"
+#include "common/redis/url.hpp"
 
 namespace feedrate::redis {
-
-/// A server's address, from a URL: redis://[[user][:password]@]host[:port][/db] or unix://[[user][:password]@]/path. Of
-/// a Redis Cluster several servers can be named, host[:port],host[:port]: one that answers tells of the others.
-struct Endpoint {
-  std::string host, path, user, password;
-  int port = 6379;
-  int database = 0;
-};
-/// Of a URL that names one server. Throws BadInput naming `--redis`.
-Endpoint parse_url(const std::string& url);
-/// A URL for each server that this one names.
-std::vector<std::string> servers_of(const std::string& url);
-/// The URL with its one server replaced; an empty host: with its port alone.
-std::string with_server(const std::string& url, const std::string& host, int port);
-/// The URL without its password, for messages and rows.
-std::string without_password(const std::string& url);
-/// Overwrites the password of a URL where it lies: in a process's arguments, which all users of the machine see.
-void hide_password(char* url);
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
