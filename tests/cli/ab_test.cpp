@@ -10,7 +10,7 @@ class Ab : public testing::Test {
  protected:
   void SetUp() override {
     place_.write("s.json", R"({"axes": {"queue": "host_polled,gpu_ring", "payload": 64, "window": 64, "producers": 1},
-                               "run": {"messages": 1000, "warmup": 0}})");
+                               "run": {"messages": 200, "warmup": 0}})");
   }
   Outcome ab(const Words& more) {
     Words words{"ab", "s.json", "--device", "cpu", "--out", "out", "--pairs", "4"};

@@ -41,7 +41,7 @@ TEST_F(Experiments, LaunchShowsItsFiguresInATable) {
 
 TEST_F(Experiments, ASweepOfLaunchAnswersAndResumes) {
   place_.write("s.json", R"({"experiment": "launch", "axes": {"form": ["plain", "graph"], "kernels": [1, 8]},
-                             "run": {"messages": 1000, "warmup": 0, "repetitions": 2}})");
+                             "run": {"messages": 200, "warmup": 0, "repetitions": 2}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("NOT GPU results"), std::string::npos) << outcome.err;
@@ -143,7 +143,7 @@ void compress(const std::string& text, const fs::path& file) {
 }
 
 TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
-  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 1000, "warmup": 0}})");
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
   const std::string rows = read_text(place_ / "out/rows.jsonl");
   fs::remove(place_ / "out/rows.jsonl");
@@ -167,7 +167,7 @@ TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
 }
 
 TEST_F(Experiments, RowsOfAnOlderSchemaAreNotAddedTo) {
-  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 1000, "warmup": 0}})");
+  place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
   write_text(place_ / "out/rows.jsonl", "{\"schema\":1,\"kind\":\"cell\"}\n");
   const Outcome outcome = place_.run({"sweep", "--resume", "out", "--device", "cpu"});

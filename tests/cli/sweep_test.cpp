@@ -60,7 +60,7 @@ class Sweep : public testing::Test {
 };
 
 constexpr auto kInProcess = R"({"axes": {"queue": "null,host_polled,gpu_ring", "payload": "64,1Ki"},
-                                "run": {"repetitions": 2, "messages": 1000, "warmup": 0.01}})";
+                                "run": {"repetitions": 2, "messages": 200, "warmup": 0.01}})";
 
 TEST_F(Sweep, DryRunCountsAndMeasuresNothing) {
   const auto lines = plan(kInProcess);
@@ -121,7 +121,7 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
 
 TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {
   const auto cells = measured(R"({"axes": {"queue": "host_polled", "workload": "vecadd", "payload": "20,64"},
-                                  "run": {"messages": 1000, "warmup": 0}})");
+                                  "run": {"messages": 200, "warmup": 0}})");
   ASSERT_EQ(cells.size(), 2u);
   for (const Json& cell : cells) {
     const bool possible = cell.at("params").at("payload_bytes") == 64;
@@ -170,7 +170,7 @@ TEST_F(Sweep, PartsAddUpWithoutDoubles) {
 }
 
 TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 3}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 3}, "parts": [
       {"axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1},
        "search": {"goal": "messages_per_second", "seconds": 0.4, "axes": {"window": [1, 64, 256], "batch": [1, 64]}}},
       {"axes": {"queue": ["host_polled", "gpu_ring"], "payload": 64, "window": 1, "producers": 1}}]})");
@@ -206,7 +206,7 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
 }
 
 TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 1}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "host_polled", "payload": 64},
        "search": {"seconds": 3, "axes": {"window": [1, 4, 16, 64, 256], "batch": [1, 4, 16, 64]}}}]})");
   const auto process = place_.start({"sweep", "s.json", "--out", "out", "--device", "cpu"});
@@ -227,7 +227,7 @@ TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
 }
 
 TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 1}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "null", "payload": 64},
        "search": {"seconds": 0.05, "axes": {"window": [4, 64, 1024], "batch": [1, 4, 16]}, "start": {"window": 1024}}}]})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"}).code, 0);
@@ -248,7 +248,7 @@ TEST_F(Sweep, ASearchLeavesItsStartOnlyWhereAConstraintRefusesIt) {
 }
 
 TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 1}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "null", "payload": 64},
        "constraints": [{"product": ["window", "producers"], "max": 16}],
        "search": {"seconds": 1, "axes": {"window": [1, 4, 16, 64], "producers": [1, 2]}, "start": {"producers": 0}}}]})");
@@ -260,7 +260,7 @@ TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
 }
 
 TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 2},
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 2},
       "constraints": [{"product": ["payload", "window"], "max": "64Ki"}],
       "axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": [64, "1Ki"], "window": [4, 64],
                "batch": 4},
@@ -297,10 +297,10 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   }
   EXPECT_EQ(spent.size(), 4u);
   for (const auto& [search, seconds] : spent) {
-    const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-    EXPECT_GE(whole, 0.3) << search;
-    // The last one may begin shortly before the end, and one may wait for a busy machine's cores.
-    EXPECT_LT(whole - *std::ranges::max_element(seconds), 1) << search;
+    EXPECT_GE(std::accumulate(seconds.begin(), seconds.end(), 0.0), 0.3) << search;
+    // The first three are always made, and one of them is made again; the last one may begin shortly before the end.
+    if (seconds.size() <= 5) continue;
+    EXPECT_LT(std::accumulate(seconds.begin(), seconds.end() - 2, 0.0), 0.3) << search;
   }
   EXPECT_EQ(found.size(), 4u);
 
@@ -363,7 +363,7 @@ std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder
 }
 
 TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
+  place_.write("s.json", R"({"run": {"messages": 100, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
       "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
   int shown = 0, cut = 0;
   for (const std::string& line :
@@ -383,7 +383,7 @@ TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
 }
 
 TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
-  place_.write("s.json", R"({"run": {"messages": 1000, "warmup": 0, "repetitions": 1}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "host_polled", "transfer": "gpudirect,pinned", "payload": 64},
        "search": {"seconds": 0.1, "axes": {"window": [64, 256]}}}]})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
