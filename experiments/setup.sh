@@ -101,6 +101,7 @@ missing_tools() {
 
 # Package and header, one pair a line.
 FEEDRATE_HEADERS='libhiredis-dev hiredis/hiredis.h
+libcsv-dev csv.h
 zlib1g-dev zlib.h
 liblzma-dev lzma.h
 nlohmann-json3-dev nlohmann/json.hpp

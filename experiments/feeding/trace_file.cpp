@@ -1,11 +1,13 @@
 #include "experiments/feeding/trace_file.hpp"
 
+#include <csv.h>
 #include <fmt/format.h>
 
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
+#include <utility>
 
 #include "common/error.hpp"
 #include "common/units.hpp"
@@ -28,52 +30,104 @@ Fields fields_of_json(const std::string& file, std::size_t number, const std::st
   return fields;
 }
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) {
-    const auto first = cell.find_first_not_of(" \t\r\""), last = cell.find_last_not_of(" \t\r\"");
-    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
-  }
-  return cells;
-}
-
 double number_in(const std::string& file, std::size_t line, const std::string& name, const std::string& text,
                  double most) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= 0) || value > most) {
-    refuse(file, line, fmt::format("{} is '{}'; a number from 0 to {} is allowed", name, text, most));
+    refuse(file, line,
+           fmt::format("{} is '{}'; a number from 0 to {}, with a decimal point, is allowed", name, text, most));
   }
   return value;
 }
 
-/// Calls `each(line number, fields)` for every arrival.
+/// Takes a CSV file (RFC 4180) line by line, by libcsv, and puts the names of its head to the values.
+class CsvLines {
+ public:
+  explicit CsvLines(std::string file) : file_(std::move(file)) {
+    csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL);
+  }
+  CsvLines(const CsvLines&) = delete;
+  ~CsvLines() { csv_free(&parser_); }
+
+  /// The records that end in this line: one, none of a blank line or one that a quoted value goes on behind.
+  std::vector<Fields> records_in(std::size_t number, std::string line) {
+    number_ = number;
+    line += '\n';
+    records_.clear();
+    if (csv_parse(&parser_, line.data(), line.size(), on_value, on_record, this) != line.size()) {
+      refuse(file_, number_, "a quote within a value; it must be doubled, and the value in quotes");
+    }
+    std::vector<Fields> named;
+    for (const auto& values : records_) {
+      if (head_.empty()) {
+        take_head(values);
+      } else {
+        named.push_back(with_names(values));
+      }
+    }
+    return named;
+  }
+  void end() {
+    if (csv_fini(&parser_, on_value, on_record, this) != 0) refuse(file_, number_, "a quote is not closed");
+  }
+
+ private:
+  static void on_value(void* value, std::size_t size, void* self) {
+    static_cast<CsvLines*>(self)->record_.emplace_back(static_cast<const char*>(value), size);
+  }
+  static void on_record(int, void* self) {
+    auto& lines = *static_cast<CsvLines*>(self);
+    lines.records_.push_back(std::exchange(lines.record_, {}));
+  }
+  void take_head(const std::vector<std::string>& names) {
+    for (const char other : {';', '\t'}) {
+      if (names.size() == 1 && names[0].find(other) != std::string::npos) {
+        refuse(file_, number_,
+               fmt::format("values are separated by {}; commas are allowed, and numbers with a decimal point",
+                           other == ';' ? "semicolons" : "tabs"));
+      }
+    }
+    head_ = names;
+  }
+  Fields with_names(const std::vector<std::string>& values) const {
+    if (values.size() != head_.size())
+      refuse(file_, number_, fmt::format("{} values; the head has {}", values.size(), head_.size()));
+    Fields fields;
+    for (std::size_t i = 0; i < head_.size(); ++i) fields[head_[i]] = values[i];
+    return fields;
+  }
+
+  std::string file_;
+  csv_parser parser_{};
+  std::size_t number_ = 0;
+  std::vector<std::string> head_, record_;
+  std::vector<std::vector<std::string>> records_;
+};
+
+/// Calls `each(line number, fields)` for every arrival. What the first line begins with says whether it is JSONL or
+/// CSV.
 template <class Each>
 void for_each_line(const std::string& file, Each&& each) {
   std::ifstream stream(file);
   if (!stream) throw BadInput("--trace-file", file, "a CSV or JSONL file that can be read");
-  std::vector<std::string> head;
+  CsvLines csv(file);
+  std::optional<bool> json;
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) {
-    ++number;
+    if (++number == 1) {
+      if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) refuse(file, 1, "UTF-16; UTF-8 is allowed");
+      if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the mark that spreadsheets begin UTF-8 with
+    }
     const auto first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos) continue;
-    if (line[first] == '{') {
+    if (!json && first != std::string::npos) json = line[first] == '{';
+    if (json == false) {
+      for (const Fields& fields : csv.records_in(number, line)) each(number, fields);
+    } else if (first != std::string::npos) {
       each(number, fields_of_json(file, number, line));
-      continue;
     }
-    const auto cells = cells_of(line);
-    if (head.empty()) {
-      head = cells;
-      continue;
-    }
-    if (cells.size() != head.size())
-      refuse(file, number, fmt::format("{} values; the head has {}", cells.size(), head.size()));
-    Fields fields;
-    for (std::size_t i = 0; i < head.size(); ++i) fields[head[i]] = cells[i];
-    each(number, fields);
   }
+  csv.end();
 }
 
 }  // namespace

@@ -125,6 +125,21 @@ TEST_F(TraceFile, ReadsCsvAndJsonLines) {
   EXPECT_EQ(read_trace(write(lines)).workload, "echo");
 }
 
+TEST_F(TraceFile, ReadsCsvAsPeopleSaveIt) {
+  for (const char* text :
+       {"\xEF\xBB\xBFtime,payload\r\n0,64\r\n0.001,128\r\n",                    // "CSV UTF-8" of a spreadsheet
+        "time,user,payload\n0,bob,64\n0.001,\"a,b\",128",                       // a comma in quotes
+        "\"time\" , \"payload\"\n\n0 , 64\n\t0.001,\"128\"\n\n",                // spaces, quotes, blank lines
+        "time,said,payload\n0,\"two\nlines\",64\n0.001,\"a \"\"b\"\"\",128\n",  // a value of two lines, quotes in
+                                                                                // quotes
+        "time,payload\r0,64\r0.001,128\r"}) {
+    const Schedule schedule = read_trace(write(text)).schedule;
+    EXPECT_EQ(schedule.due_ns, (std::vector<std::uint64_t>{0, 1'000'000})) << text;
+    EXPECT_EQ(schedule.payloads, (std::vector<std::uint32_t>{64, 128})) << text;
+  }
+  EXPECT_EQ(read_trace(write("\xEF\xBB\xBF{\"time\": 1}\r\n{\"time\": 2}\r\n")).schedule.size(), 2u);
+}
+
 TEST_F(TraceFile, RefusalsNameTheLine) {
   const auto refusal = [&](const std::string& text) {
     try {
@@ -141,6 +156,13 @@ TEST_F(TraceFile, RefusalsNameTheLine) {
            {"time,payload\n1,64\n2\n", "line 3: 1 values; the head has 2"},
            {"time,payload\n1,1e12\n", "line 2: payload is"},
            {"{\"time\": 1, \"payload\": 1}\n{\"time\": 2}\n", "line 2: payload must stand in all lines"},
+           {"time;payload\n0;64\n", "line 1: values are separated by semicolons"},
+           {"time\tpayload\n0\t64\n", "line 1: values are separated by tabs"},
+           {"time,payload\n\"0,5\",64\n",
+            "line 2: time is '0,5'; a number from 0 to 10000000000, with a decimal point"},
+           {"time\n1\n\"2\n", "a quote is not closed"},
+           {"time\n\"1\"2\n", "line 2: a quote within a value"},
+           {std::string("\xFF\xFEt\0i\0", 6), "line 1: UTF-16"},
            {"{\"at\": 1}\n", "line 1: no time"},
            {"{broken\n", "line 1: not a JSON object"}}) {
     EXPECT_NE(refusal(text).find(part), std::string::npos) << text << ": " << refusal(text);
