@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <iostream>
 #include <memory>
 
@@ -9,6 +8,7 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/ab.hpp"
 #include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/progress.hpp"
@@ -90,15 +90,14 @@ int ab(AbOptions& options, CLI::App& command) {
   const double whole =
       per_pair * static_cast<double>(spec.points.size() * pairs) + kStartSeconds * static_cast<double>(starts);
   const fs::path out = options.folder.directory(spec.name + "-ab");
-  fmt::print(stderr, "{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n",
-             spec.points.size(), pairs, whole, out.string());
+  say("{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n", spec.points.size(), pairs,
+      whole, out.string());
   if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
     if (fs::exists(out / side)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
   }
   fs::create_directories(out);
   write_whole(out / "spec.json", spec.document);
-  std::signal(SIGPIPE, SIG_IGN);  // a side that ended is told by what it said
   // Both sides start anew now and then: what a process keeps for its life is no difference between the two.
   std::uint64_t number = 0;
   const auto side = [&](const char* name, const std::string& executable, const std::vector<std::string>& axes) {
@@ -148,7 +147,7 @@ int ab(AbOptions& options, CLI::App& command) {
     if (!interrupted()) throw;
   }
   a.reset(), b.reset();
-  fmt::print(stderr, "results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
+  say("results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
   return interrupted() ? 130 : 0;
 }
 

@@ -8,6 +8,7 @@
 #include "common/threads.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/capacities.hpp"
 #include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/progress.hpp"
@@ -41,17 +42,15 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
   const double seconds = searches * probes_of(options.resolution) * (run.seconds + run.warmup_seconds + kSetUpSeconds);
   std::string bounds;
   for (const Slo& slo : slos) bounds += " " + slo.text;
-  fmt::print(stderr,
-             "{}: the highest rate that keeps{}, for {} points, {} search{} each;\n"
-             "about {:.0f} s, more where rates are low or the boundary is not sharp{}\n",
-             spec.name, bounds, points.size(), run.repetitions, run.repetitions == 1 ? "" : "es", seconds,
-             options.seconds_each > 0 ? fmt::format("; at most {:.0f} s", searches * options.seconds_each) : "");
+  say("{}: the highest rate that keeps{}, for {} points, {} search{} each;\n"
+      "about {:.0f} s, more where rates are low or the boundary is not sharp{}\n",
+      spec.name, bounds, points.size(), run.repetitions, run.repetitions == 1 ? "" : "es", seconds,
+      options.seconds_each > 0 ? fmt::format("; at most {:.0f} s", searches * options.seconds_each) : "");
   for (const Resolution& each : points) {
-    fmt::print(stderr, "  {}{}\n", text_without_rate(*spec.kind, each),
-               each.impossible.empty() ? "" : " · skipped: " + each.impossible);
+    say("  {}{}\n", text_without_rate(*spec.kind, each),
+        each.impossible.empty() ? "" : " · skipped: " + each.impossible);
   }
-  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty())
-    fmt::print(stderr, "{}\n", text);
+  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty()) say("{}\n", text);
 }
 
 int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
@@ -100,11 +99,10 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   results.end(*session);
   capacities.end();
   capacities.print_table();
-  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty())
-    fmt::print(stderr, "{}\n", text);
-  if (session->device().kind() == "cpu") fmt::print(stderr, "These ran on the CPU device: they are not GPU results.\n");
-  fmt::print(stderr, "results in {}\n", directory.string());
-  if (interrupted()) fmt::print(stderr, "{}\n", resume_text("capacity", directory));
+  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty()) say("{}\n", text);
+  if (session->device().kind() == "cpu") say("These ran on the CPU device: they are not GPU results.\n");
+  say("results in {}\n", directory.string());
+  if (interrupted()) say("{}\n", resume_text("capacity", directory));
   return interrupted() ? 130 : 0;
 }
 

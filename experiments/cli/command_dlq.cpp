@@ -7,6 +7,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/json.hpp"
+#include "experiments/say.hpp"
 #include "variants/queues/redis/dead_letters.hpp"
 
 namespace feedrate {
@@ -120,7 +121,7 @@ int each(const DlqOptions& options, const char* done, Do&& act) {
       count += act(letters, id) ? 1 : 0;
     } catch (const Failure& failure) {
       ++failed;
-      fmt::print(stderr, "{}: {}\n", id, failure.what());
+      say("{}: {}\n", id, failure.what());
     }
   }
   fmt::print("{} {} dead letter{}\n", done, count, count == 1 ? "" : "s");

@@ -5,6 +5,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/feeding/axes.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/recorder.hpp"
 #include "variants/queue.hpp"
 
@@ -29,7 +30,7 @@ int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
   session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  if (!redis) fmt::print(stderr, "no redis-server here: its floors are left out\n");
+  if (!redis) say("no redis-server here: its floors are left out\n");
   const std::vector<Json> rows = session->measure_floors(points);
   const Json run = session->run_row();
   if (recorder) recorder->write(run);

@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/progress.hpp"
 #include "experiments/sweep/recorder.hpp"
 #include "experiments/sweep/repeats.hpp"
@@ -122,9 +123,9 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
   if (const auto text = crowded_text(kind, cells, available_cores()); !text.empty()) {
-    fmt::print(stderr, "{}\n", text);
+    say("{}\n", text);
   }
-  if (session->device().kind() == "cpu") fmt::print(stderr, "On the CPU device: these are not GPU results.\n");
+  if (session->device().kind() == "cpu") say("On the CPU device: these are not GPU results.\n");
   session->measure_floors(cells);
   const auto write = [&](const Json& row) {
     if (recorder) recorder->write(row);

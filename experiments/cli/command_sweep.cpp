@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/folder.hpp"
 #include "experiments/sweep/sweep.hpp"
 #include "experiments/sweep/tuned_spec.hpp"
@@ -62,11 +63,11 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
   session->experiment().connect(all_points(spec, *session));  // before a folder is made
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
-  fmt::print(stderr, "device {}: {}{}\nresults go to {}\n", session->device().kind(), session->device().info().name,
-             cpu ? " (these are not GPU results)" : "", directory.string());
+  say("device {}: {}{}\nresults go to {}\n", session->device().kind(), session->device().info().name,
+      cpu ? " (these are not GPU results)" : "", directory.string());
   const int code = run_sweep(*session, spec, results, {options.profile_cell, directory / "found.json", start_again});
-  fmt::print(stderr, "results in {}\n", directory.string());
-  if (interrupted()) fmt::print(stderr, "{}\n", resume_text(options.tuning ? "tune" : "sweep", directory));
+  say("results in {}\n", directory.string());
+  if (interrupted()) say("{}\n", resume_text(options.tuning ? "tune" : "sweep", directory));
   return code;
 }
 

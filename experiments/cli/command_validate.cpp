@@ -9,6 +9,7 @@
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/json.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/row_lines.hpp"
 #include "schema.hpp"
 
@@ -35,7 +36,7 @@ class Schema {
     while (results.popError(error)) {
       std::string path;
       for (const auto& part : error.context) path += part;
-      fmt::print(stderr, "{}: {}: {}\n", where, path, error.description);
+      say("{}: {}: {}\n", where, path, error.description);
     }
     return false;
   }
@@ -71,14 +72,14 @@ int validate(const std::vector<std::string>& files) {
       const Json row = Json::parse(lines.whole[k], nullptr, false);
       ++rows;
       if (row.is_discarded()) {
-        fmt::print(stderr, "{}: not valid JSON\n", where);
+        say("{}: not valid JSON\n", where);
         ++wrong;
       } else if (!schemas.hold(row, where)) {
         ++wrong;
       }
     }
     if (lines.cut.empty()) continue;
-    fmt::print(stderr, "{}:{}: not valid JSON (cut off)\n", file, lines.whole.size() + 1);
+    say("{}:{}: not valid JSON (cut off)\n", file, lines.whole.size() + 1);
     ++rows;
     ++wrong;
   }

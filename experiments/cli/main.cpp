@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
@@ -11,7 +12,9 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
+#include "experiments/cli/standard_streams.hpp"
 #include "experiments/machine/environment.hpp"
+#include "experiments/say.hpp"
 #include "kernels/workload.hpp"
 #include "variants/queue.hpp"
 #include "variants/transfer.hpp"
@@ -54,8 +57,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
       throw feedrate::BadInput("subcommand", app.remaining().front(), names);
     }
     if (app.remaining_size(true) != 0) throw feedrate::unexpected(app);
-    fmt::print(stderr, "feedrate: {} (--help lists the options)\n",
-               feedrate::with_source(error.what(), app, arguments));
+    feedrate::say("feedrate: {} (--help lists the options)\n", feedrate::with_source(error.what(), app, arguments));
     return 2;
   }
   return action();
@@ -72,6 +74,7 @@ void refuse_doubles() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  feedrate::open_standard_streams();
   feedrate::remove_service_links();  // before any thread reads the environment
   // Lazy loading would load a kernel at its first launch, and wait for a resident kernel to end before it does.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -84,12 +87,15 @@ int main(int argc, char** argv) {
   CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
   try {
     refuse_doubles();
-    return parse_and_act(app, arguments);
+    return feedrate::exit_code_after_output(parse_and_act(app, arguments));
   } catch (const feedrate::BadInput& error) {
-    fmt::print(stderr, "feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
+    feedrate::say("feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
     return 2;
+  } catch (const std::system_error& error) {  // fmt's, where stdout takes nothing; of a reader that is gone, quietly
+    if (error.code() != std::errc::broken_pipe) feedrate::say("feedrate: {}\n", error.what());
+    return 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "feedrate: {}\n", error.what());
+    feedrate::say("feedrate: {}\n", error.what());
     return 1;
   }
 }

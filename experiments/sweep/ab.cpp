@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "common/error.hpp"
+#include "experiments/say.hpp"
 
 namespace feedrate {
 namespace {
@@ -49,7 +50,7 @@ Side::Side(std::string name, const std::vector<std::string>& words, const std::f
     dup2(answers.write, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     execv(raw[0], raw.data());
-    fmt::print(stderr, "{}: {}\n", raw[0], std::strerror(errno));
+    say("{}: {}\n", raw[0], std::strerror(errno));
     _exit(127);
   }
   ::close(out);

@@ -8,6 +8,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "experiments/say.hpp"
 
 namespace feedrate {
 namespace {
@@ -102,7 +103,7 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
     }
     if (interrupted()) return;
     progress_.end();
-    fmt::print(stderr, "{}\n", wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
+    say("{}\n", wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
     searches_.push_back(std::move(search));
   }
 }
@@ -128,10 +129,10 @@ void Capacities::print_table() const {
   std::map<std::string, std::vector<std::string>> lines;
   for (const Search& search : searches_) lines[name_of(search)].push_back(answer_text(search.answer));
   if (lines.empty()) return;
-  fmt::print(stderr, "Highest rates that keep the bound (up to, from where not):\n");
+  say("Highest rates that keep the bound (up to, from where not):\n");
   for (const auto& [name, answers] : lines) {
-    fmt::print(stderr, "  {}\n", shortened(name, kColumns - 2));
-    for (const std::string& answer : answers) fmt::print(stderr, "    {}\n", wrapped(answer, 6, kColumns - 4));
+    say("  {}\n", shortened(name, kColumns - 2));
+    for (const std::string& answer : answers) say("    {}\n", wrapped(answer, 6, kColumns - 4));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/units.hpp"
+#include "experiments/say.hpp"
 
 namespace feedrate {
 namespace {
@@ -89,11 +90,11 @@ Progress::Progress(const Kind& kind, std::size_t cells, double seconds_per_cell)
 
 void Progress::show(const std::string& line, bool stays) {
   if (!terminal_) {
-    if (stays) fmt::print(stderr, "{}\n", line);  // a file has no columns
+    if (stays) say("{}\n", line);  // a file has no columns
     return;
   }
   // One column is left free: some terminals begin a new line when the last is written.
-  fmt::print(stderr, "\r\033[K{}{}", shortened(line, columns_ - 1), stays ? "\n" : "");
+  say("\r\033[K{}{}", shortened(line, columns_ - 1), stays ? "\n" : "");
   open_ = !stays;
 }
 
@@ -113,7 +114,7 @@ void Progress::after(const Json& row) {
   show(fmt::format("{}  {}  {}", head_, figures_text(kind_, row), label_), !terminal_ || !good);
   if (!good) {
     const std::string text = row["status"].get<std::string>() + ": " + row["reason"].get<std::string>();
-    fmt::print(stderr, "    {}\n", wrapped(text, 6, columns_ - 4));
+    say("    {}\n", wrapped(text, 6, columns_ - 4));
   }
 }
 
@@ -127,7 +128,7 @@ void Progress::keep() {
 }
 
 void Progress::end() {
-  if (open_) fmt::print(stderr, "\n");
+  if (open_) say("\n");
   open_ = false;
 }
 

@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/threads.hpp"
 #include "common/units.hpp"
+#include "experiments/say.hpp"
 #include "experiments/sweep/best.hpp"
 #include "experiments/sweep/progress.hpp"
 #include "experiments/sweep/repeats.hpp"
@@ -83,7 +84,7 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
   text += fmt::format("{} cells = {} points × {} repetitions", all, count, settings.repetitions);
   if (impossible != 0) text += fmt::format(", {} points impossible here", impossible);
   if (done != 0) text += fmt::format("; {} cells are done, {} are left", done, all - done);
-  fmt::print(stderr, "{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
+  say("{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
 }
 
 /// Cells that failed, and why the first did.
@@ -156,7 +157,7 @@ int plan_sweep(Session& session, const Spec& spec) {
     fmt::print("{:5} {} rep {} {}{}\n", ++k, id, repetition, kind.text(resolution.values),
                resolution.impossible.empty() ? "" : " · skipped: " + resolution.impossible);
   }
-  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) say("{}\n", text);
   return 0;
 }
 
@@ -169,7 +170,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   const auto done = results.done("cell");
   const std::vector<Search> searches = distinct_searches(spec.searches, session);
   print_plan(spec.name, points, searches, settings, count_done(plan, done));
-  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) fmt::print(stderr, "{}\n", text);
+  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) say("{}\n", text);
   results.begin(session, all_points(spec, session));
   if (!searches.empty()) {
     points = search_points(session, spec.points, searches, results, options);
@@ -219,13 +220,12 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   if (interrupted()) {
     // What a search would have found is measured like a point.
     const std::size_t all = std::max(plan.size(), (spec.points.size() + searches.size()) * settings.repetitions);
-    fmt::print(stderr, "interrupted: of {} cells {} are measured\n", all, count_done(plan, measured));
+    say("interrupted: of {} cells {} are measured\n", all, count_done(plan, measured));
   }
-  fmt::print(stderr, "{}", answer->text());
+  say("{}", answer->text());
   if (failures.cells != 0) {
-    fmt::print(stderr, "{}\n",
-               wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, count_done(plan, measured),
-                                   failures.first)));
+    say("{}\n", wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, count_done(plan, measured),
+                                    failures.first)));
   }
   if (interrupted()) return 130;
   return failures.cells != 0 ? 1 : 0;

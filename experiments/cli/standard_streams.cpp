@@ -1,0 +1,33 @@
+#include "experiments/cli/standard_streams.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "experiments/say.hpp"
+
+namespace feedrate {
+
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);  // the lowest number that is free: this one
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int exit_code_after_output(int code) {
+  errno = 0;
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written) return code;
+  if (errno != EPIPE) say("feedrate: stdout: {}\n", errno != 0 ? std::strerror(errno) : "not all could be written");
+  return code == 0 ? 1 : code;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,17 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace feedrate {
+
+/// Writes to stderr. Where that fails (its reader is gone, its disk is full), nobody reads it, and the work goes on.
+template <class... Values>
+void say(fmt::format_string<Values...> text, Values&&... values) {
+  const std::string line = fmt::format(text, std::forward<Values>(values)...);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace feedrate
