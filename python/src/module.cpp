@@ -393,6 +393,7 @@ nb::object launch(const nb::object& work, const std::string& device_kind, unsign
 NB_MODULE(_core, m) {
   using namespace feedrate;
   using namespace feedrate::python;
+  begin_interpreter();
   nb::set_leak_warnings(false);  // rings that live until the interpreter ends are no mistake
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
   m.attr("revision") = FEEDRATE_REVISION;
@@ -408,7 +409,7 @@ NB_MODULE(_core, m) {
     }
   });
 
-  m.def("end", [] { ended.store(true); });
+  m.def("end", &end_interpreter);
   m.def("cuda_unavailable", &cuda_unavailable);
   m.def("gpus", [] {
     nb::list found;
