@@ -19,6 +19,7 @@ constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
+constexpr std::uint64_t kIdleNs = 2'000'000;  // nothing was sent for so long: it may have been closed meanwhile
 
 }  // namespace
 
@@ -35,9 +36,11 @@ Connection::Connection(const std::string& url) : input_(kReadSize) {
 }
 
 void Connection::connect(const std::string& url) {
+  server_ = url;
   name_ = without_password(url);
   output_.clear();  // what an earlier server was asked
   sent_ = unanswered_ = 0;
+  waiting_since_ns_ = now_ns();
   const Endpoint endpoint = parse_url(url);
   context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
                                        : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
@@ -45,6 +48,8 @@ void Connection::connect(const std::string& url) {
     throw ServerFailure(
         fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
   }
+  // Probes of an idle connection, so that no firewall forgets it.
+  if (endpoint.path.empty()) redisEnableKeepAlive(context_.get());
   // hiredis gives a drained buffer larger than this back to the system, to allocate it again for the next reply.
   context_->reader->maxbuf = 0;
   // From here on the socket never blocks; waiting is done by poll(2), so that a stop request is always seen.
@@ -63,9 +68,18 @@ void Connection::connect(const std::string& url) {
   if (endpoint.database != 0) command({"SELECT", std::to_string(endpoint.database)});
 }
 
+bool Connection::was_closed() const {
+  char byte = 0;
+  const ssize_t n = recv(context_->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 void Connection::begin_command(std::size_t words) {
+  if (unanswered_ == 0) {
+    if (output_.empty() && now_ns() - waiting_since_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
+    waiting_since_ns_ = now_ns();
+  }
   fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
-  if (unanswered_ == 0) waiting_since_ns_ = now_ns();
   ++unanswered_;
 }
 
@@ -86,6 +100,19 @@ void Connection::append_unanswered(const std::vector<std::string_view>& words) {
   unanswered_ -= 2;
 }
 
+void Connection::fail_to_send(int error) {
+  // What the server said before it closed the connection tells more.
+  if (const ssize_t n = recv(context_->fd, input_.data(), input_.size(), MSG_DONTWAIT); n > 0) {
+    redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
+  }
+  for (void* raw = nullptr; redisReaderGetReply(context_->reader, &raw) == REDIS_OK && raw != nullptr;) {
+    const Reply reply(static_cast<redisReply*>(raw));
+    if (reply->type == REDIS_REPLY_ERROR)
+      throw ServerFailure(fmt::format("Redis {}: {}", name_, text(*reply)), text(*reply));
+  }
+  throw ServerFailure(fmt::format("Redis {}: sending: {}", name_, std::strerror(error)));
+}
+
 bool Connection::flush() {
   while (sent_ < output_.size()) {
     const ssize_t n = send(context_->fd, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
@@ -96,7 +123,7 @@ bool Connection::flush() {
         return false;
       }
       if (errno == EINTR) continue;
-      throw ServerFailure(fmt::format("Redis {}: sending: {}", name_, std::strerror(errno)));
+      fail_to_send(errno);
     }
     sent_ += static_cast<std::size_t>(n);
   }

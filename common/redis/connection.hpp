@@ -29,7 +29,8 @@ struct FEEDRATE_EXPORT ServerFailure : Failure {
 
 /// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
 /// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the
-/// server's words.
+/// server's words. A connection that was closed while nothing was asked (a server's `timeout`, a proxy) is made anew by
+/// the next command.
 class Connection {
  public:
   /// To the first of the URL's servers that answers. Throws Failure when none can be reached or one refuses the
@@ -68,9 +69,12 @@ class Connection {
   Reply next_reply();
   /// `awaited`: the server owes something.
   Reply receive_some(bool awaited);
+  bool was_closed() const;
+  [[noreturn]] void fail_to_send(int error);
 
   std::unique_ptr<redisContext, FreeContext> context_;
-  std::string name_;  // for messages
+  std::string server_;  // its URL
+  std::string name_;    // the same for messages
   std::string output_;
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
@@ -93,12 +94,14 @@ bool is_of_the_server(const redis::ServerFailure& failure) {
 }
 
 /// A server that went away or is full may come back: everything is made anew, with longer and longer pauses. What this
-/// worker held stays on the server and is taken over when its lease runs out.
+/// worker held stays on the server and is taken over when its lease runs out. A worker that shall end and loses its
+/// connection takes its leave over another one.
 std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t served = 0;
   double pause = kFirstPause;
   auto failing_since = Clock::time_point::max();
+  bool leaving = false;
   while (true) {
     const auto begin = Clock::now();
     try {
@@ -115,7 +118,7 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
       WorkerMetrics::add(config.metrics->reconnects);
       config.metrics->connected = false;
       const double failing = std::chrono::duration<double>(Clock::now() - failing_since).count();
-      if (interrupted() || failing + pause > options.reconnect_seconds) throw;
+      if ((interrupted() && std::exchange(leaving, true)) || failing + pause > options.reconnect_seconds) throw;
       spdlog::warn("worker {}: {}; again in {:.2g} s", options.name, failure.what(), pause);
       std::this_thread::sleep_for(std::chrono::duration<double>(pause));
       pause = std::min(2 * pause, kLongestPause);

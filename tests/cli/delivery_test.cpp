@@ -100,6 +100,38 @@ TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   EXPECT_FALSE(through->ended()) << through->err();
 }
 
+// As a server's `timeout`, a proxy or a firewall does: only those where nobody waits for an answer.
+TEST_P(DeliveryTest, IdleConnectionsThatAreClosedLoseNothing) {
+  const auto worker = start();
+  const auto close_idle_ones = [&] {
+    std::this_thread::sleep_for(Seconds(0.2));
+    const Reply list = server_->command({"CLIENT", "LIST"});
+    const long long own = server_->integer({"CLIENT", "ID"});
+    std::istringstream lines(std::string(list->str, list->len));
+    int closed = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const long long id = std::stoll(line.substr(line.find('=') + 1));
+      if (id == own || line.find(" flags=b") != line.npos || line.find(" flags=P") != line.npos) continue;
+      closed += server_->integer({"CLIENT", "KILL", "ID", std::to_string(id)}) == 1 ? 1 : 0;
+    }
+    return closed;
+  };
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    push(encode(id_of(0, n), {1, 2}));
+    EXPECT_TRUE(await([&] { return results().size() == n + 1; })) << n << worker->err();
+    EXPECT_GE(close_idle_ones(), 1) << "else this shows nothing";
+  }
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
+}
+
+TEST_P(DeliveryTest, AServerThatHasNoMoreConnectionsIsQuoted) {
+  server_->command({"CONFIG", "SET", "maxclients", "1"});
+  const Outcome outcome = place_.run({"worker", "--queue", GetParam(), "--device", "cpu", "--redis", server_->url()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("max number of clients"), std::string::npos) << outcome.err;
+}
+
 TEST_P(DeliveryTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
 
 TEST_P(LargeTasksTest, WorkersAreKilledAtRandom) {
