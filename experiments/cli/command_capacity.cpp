@@ -117,9 +117,8 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
       ->take_all()
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
-  add_option(*command, "seconds-each", options->seconds_each,
-             "a search that has taken so long ends with what it knows; 0: without a limit")
-      ->check(CLI::Range(0.0, 86400.0));
+  add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
+              "a search that has taken so long ends with what it knows; 0: without a limit");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

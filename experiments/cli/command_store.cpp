@@ -245,8 +245,7 @@ void add_store(CLI::App& app, Action& action, const std::vector<std::string>& ar
   of_one(made);
   made->add_option("FILE", options->file, "what is read")->required();
   add_option(*made, "dtype", options->dtype, "what the elements are, where the file does not say: bf16, e4m3, e5m2");
-  add_option(*made, "ttl", options->ttl, "seconds after which the name is deleted; 0: never")
-      ->check(CLI::Range(0.0, 1e9));
+  add_seconds(*made, "ttl", options->ttl, 0, 1e9, "until the name is deleted; 0: never");
   made->add_flag("--pin", options->pinned, "never evicted");
   made->add_flag("--evict", options->evict, "evict others where there is no room");
   made->add_flag("--replace", options->replace, "delete what has the name");

@@ -57,14 +57,16 @@ void add_delivery(CLI::App& app, DeliverySettings& delivery) {
     add_option(app, name, value, help)->check(CLI::Range(least, most))->group("DELIVERY");
   };
   add("attempts", delivery.attempts, 1u, 255u, "a task is delivered so often at most; then it is a dead letter");
-  add("lease", delivery.lease_seconds, 0.1, 86400.0,
-      "a worker that says nothing for so long is taken for dead, seconds");
-  add("retry-after", delivery.retry_seconds, 0.0, 86400.0,
-      "until a task's second attempt, seconds; doubles with each further one");
+  const auto seconds = [&](const char* name, double& value, double least, double most, const char* help) {
+    add_seconds(app, name, value, least, most, help)->group("DELIVERY");
+  };
+  seconds("lease", delivery.lease_seconds, 0.1, 86400, "a worker that says nothing for so long is taken for dead");
+  seconds("retry-after", delivery.retry_seconds, 0, 86400,
+          "until a task's second attempt; doubles with each further one");
   add("dead-letters", delivery.dead_letters, std::uint64_t{0}, std::uint64_t{1} << 40,
       "dead letters that are kept; the oldest go first");
-  add("results-expire", delivery.results_seconds, 0.0, 1e9,
-      "results that nobody collects are removed after so many seconds; 0: never");
+  seconds("results-expire", delivery.results_seconds, 0, 1e9,
+          "results that nobody collects are removed after so many seconds; 0: never");
 }
 
 /// Serves until a signal comes, and returns how many messages it served.
@@ -199,9 +201,8 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
       ->check(CLI::IsMember({"text", "json"}));
   command->add_flag("--supervise", options->supervise, "start the worker again whenever it dies");
   add_delivery(*command, options->common.redis.delivery);
-  add_option(*command, "reconnect", options->reconnect_seconds,
-             "how long a server may be away or refuse commands before the worker ends, seconds")
-      ->check(CLI::Range(0.0, 1e6));
+  add_seconds(*command, "reconnect", options->reconnect_seconds, 0, 1e6,
+              "how long a server may be away or refuse commands before the worker ends");
   command->callback(
       [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
 }

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .buffers import check_array
 from .errors import CompileError, Error, MessageFailed
 from .views import FAILED, FAULTS, HEADER, serve_batches
 
@@ -98,6 +99,12 @@ class Kernel:
         MessageFailed
             The functor did not take one of the messages.
         """
+        if isinstance(messages, np.ndarray):
+            check_array("messages", messages)
+            if messages.dtype != np.uint8:
+                raise TypeError(
+                    f"messages: an array of {messages.dtype} is not possible; allowed: uint8 (array.view('u1') has the bytes)"
+                )
         array = np.ascontiguousarray(messages, dtype=np.uint8)
         if array.ndim != 2 or not array.shape[1]:
             raise ValueError(f"messages: the shape {array.shape} is not possible; allowed: (n, bytes)")

@@ -13,9 +13,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy as np
-
 from . import _core
+from .buffers import buffer_of, bytes_of
 from .delivery import Courier, LoopBox, ending_error
 from .errors import Error, RingClosed
 from .kernels import Kernel, device_of
@@ -150,7 +149,8 @@ class Ring:
         Parameters
         ----------
         payload : bytes-like, or a host array with DLPack
-            At most `message_bytes`, contiguous.
+            At most `message_bytes`, contiguous. TypeError for arrays whose bytes are not their values: objects, dates,
+            masked ones.
         timeout : float, optional
             Seconds; None waits for ever.
 
@@ -166,7 +166,7 @@ class Ring:
             The result has not come in time; it is dropped when it comes.
         """
         left = self._gate(_seconds(timeout))
-        answer = self._core.call(_buffer(payload), left)
+        answer = self._core.call(buffer_of(payload), left)
         if type(answer) is bytes:
             return answer
         if answer is None:
@@ -181,7 +181,7 @@ class Ring:
         """
         left = self._gate(_seconds(timeout) if block else 0.0)
         future: Future[bytes] = Future()
-        if not self._core.submit(_buffer(payload), self._couriers(), future, left):
+        if not self._core.submit(buffer_of(payload), self._couriers(), future, left):
             raise TimeoutError("the ring is full")
         return future
 
@@ -192,9 +192,9 @@ class Ring:
         if box is None:
             box = self._loops[loop] = LoopBox(self, loop)
         future: asyncio.Future[bytes] = loop.create_future()
-        buffer = _buffer(payload)
+        buffer = buffer_of(payload)
         if box.waiting or not self._open.is_set() or not self._core.submit(buffer, box.mailbox, future, 0.0):
-            box.queue(bytes(buffer), future)
+            box.queue(bytes_of(buffer), future)
         return future
 
     def map(self, payloads: Iterable[Any], *, ordered: bool = True, window: int = 1024) -> Iterator[bytes]:
@@ -229,7 +229,7 @@ class Ring:
                         exhausted = True
                         break
                     self._gate()
-                    buffer = _buffer(following[1])
+                    buffer = buffer_of(following[1])
                     while not self._core.submit(buffer, mailbox, following[0], 0.0):
                         arrived.update(receive(0.02))
                     sent += 1
@@ -415,32 +415,6 @@ def _end(
         else:
             with contextlib.suppress(RuntimeError):  # closed meanwhile
                 loop.call_soon_threadsafe(box.end)
-
-
-def _buffer(payload: Any) -> Any:
-    """The payload as something with the buffer protocol, contiguous."""
-    if type(payload) is bytes:
-        return payload
-    if isinstance(payload, str):
-        raise TypeError("payload: a str is not possible; allowed: bytes, or an array (text.encode() makes bytes)")
-    try:
-        view = memoryview(payload)
-    except (TypeError, ValueError, BufferError):
-        if not hasattr(payload, "__dlpack__"):
-            raise TypeError(
-                f"payload: {type(payload).__name__} is not possible; allowed: the buffer protocol, or DLPack on the host"
-            ) from None
-        try:
-            payload = np.from_dlpack(payload)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise TypeError(f"payload: a {type(payload).__name__} that is not on the host ({error})") from None
-        view = memoryview(payload)
-    if not view.c_contiguous:
-        raise ValueError(
-            f"payload: an array of the shape {view.shape} and the strides {view.strides} is not possible; allowed: "
-            "contiguous ones (numpy.ascontiguousarray makes one)"
-        )
-    return payload
 
 
 def _marked(function: Callable[..., Any], serving: set[int]) -> Callable[..., Any]:

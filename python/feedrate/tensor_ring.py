@@ -10,7 +10,10 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from . import _core
+from .buffers import check_array
 from .kernels import Kernel
 from .ring import Ring
 
@@ -159,7 +162,14 @@ class TensorRing:
         if kind not in self._types:
             wanted = "the GPU's memory, or pinned" if self._ring.device == "cuda" else "the host's memory"
             raise ValueError(f"{name}: DLPack's device type {kind} is not possible; allowed: {wanted}")
-        capsule = exchange(stream=self._ring._core.stream()) if kind in (_CUDA, _MANAGED) else exchange()
+        if isinstance(tensor, np.ndarray):
+            check_array(name, tensor)
+        try:
+            capsule = exchange(stream=self._ring._core.stream()) if kind in (_CUDA, _MANAGED) else exchange()
+        except BufferError as error:
+            raise TypeError(
+                f"{name}: a {type(tensor).__name__} is not possible ({error}); allowed: arrays with DLPack that can be written"
+            ) from None
         try:
             address, size, _, _ = _core.address(capsule)
         except TypeError:

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import builtins
 import json
+import math
+import numbers
+import operator
 import os
 from typing import Any
 
@@ -21,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .buffers import check_array
 from .errors import StoreError, StoreFull, StoreLimit, StoreUnreachable, TensorExists, TensorNotFound
 
 # Names of NumPy, ml_dtypes and PyTorch; the store's own are allowed, too.
@@ -52,8 +56,28 @@ def _dtype_name(dtype: Any) -> str:
     elif str(dtype).startswith("torch."):
         name = str(dtype).removeprefix("torch.")
     else:
-        name = np.dtype(dtype).name
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            raise TypeError(f"dtype: {dtype!r} is not possible; allowed: {', '.join([*_DTYPES, 'bool'])}") from None
     return _DTYPES.get(name, name)
+
+
+def _lengths(name: str, given: Any) -> builtins.list[int]:
+    try:
+        lengths = [operator.index(one) for one in ([given] if hasattr(given, "__index__") else given)]
+    except TypeError:
+        raise TypeError(f"{name}: {given!r} is not possible; allowed: a whole number, or several") from None
+    if not all(-(2**63) <= one < 2**63 for one in lengths):
+        raise ValueError(f"{name}: {given!r} is not possible; allowed: whole numbers of 64 bits")
+    return lengths
+
+
+def _seconds(name: str, given: Any, allowed: str = "seconds") -> float:
+    if not isinstance(given, numbers.Real) or math.isnan(given):
+        kind = ValueError if isinstance(given, numbers.Real) else TypeError
+        raise kind(f"{name}: {given!r} is not possible; allowed: {allowed}")
+    return float(given)
 
 
 def _stream_address(stream: Any) -> int:
@@ -156,7 +180,7 @@ class Tensor:
 
     def wait_for(self, version: int, timeout: float) -> bool:
         """Waits for that version or a later one; False when none comes within `timeout` seconds."""
-        return self._held.wait_for(version, timeout)
+        return self._held.wait_for(version, _seconds("timeout", timeout))
 
     def numpy(self) -> NDArray[Any]:
         """The elements as an array, without a copy. Raises ValueError for dtypes that NumPy does not have."""
@@ -229,7 +253,7 @@ class Store:
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, patience: float = 10.0) -> None:
         self.socket = os.fspath(socket) if socket is not None else standard_socket()
-        self._store = _core.Store(self.socket, patience)
+        self._store = _core.Store(self.socket, min(_seconds("patience", patience), 1e9))
 
     def create(
         self,
@@ -255,21 +279,34 @@ class Store:
         evict
             Where there is no room, others are evicted that nobody holds or pinned.
         ttl
-            Seconds after which its name is deleted.
+            Seconds after which its name is deleted: above 0, at most 1e9.
 
         Raises
         ------
         TensorExists, StoreFull, StoreLimit, ValueError
         """
-        lengths = [shape] if isinstance(shape, int) else builtins.list(shape)
-        return Tensor(self._store.create(name, _dtype_name(dtype), lengths, builtins.list(strides), pin, evict, ttl))
+        if ttl is not None:
+            ttl = _seconds("ttl", ttl, "seconds above 0, at most 1e9")
+        layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
+        return Tensor(self._store.create(name, *layout, pin, evict, ttl))
 
     def put(self, name: str, array: Any, **how: Any) -> Tensor:
-        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published. As `create`."""
-        source = np.asarray(array)
+        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published. As `create`.
+
+        The dtypes are NumPy's numbers and truth values, and ml_dtypes' bfloat16, float8_e4m3fn and float8_e5m2. What is
+        in another byte order is converted. TypeError for objects, dates and masked arrays.
+        """
+        try:
+            source = np.asanyarray(array)
+        except (TypeError, RuntimeError) as error:  # such as PyTorch's bfloat16
+            raise TypeError(
+                f"array: a {type(array).__name__} is not possible ({error}); allowed: what NumPy makes an array of"
+            ) from error
+        check_array("array", source)
+        source = source.astype(source.dtype.newbyteorder("="), copy=False)
         made = self.create(name, source.shape, source.dtype, **how)
         try:
-            made._held.write(np.ascontiguousarray(source))
+            made._held.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
         except BaseException:
             self.delete(name, made.generation)
             raise
@@ -282,7 +319,7 @@ class Store:
 
     def wait(self, name: str, timeout: float) -> Tensor:
         """The same, once there is one. Raises TimeoutError after `timeout` seconds."""
-        return Tensor(self._store.wait(name, timeout))
+        return Tensor(self._store.wait(name, _seconds("timeout", timeout)))
 
     def delete(self, name: str, generation: int = 0) -> None:
         """Deletes the name; who holds the tensor keeps it. `generation`: only if it is still that one's."""

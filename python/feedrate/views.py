@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .buffers import check_array
 from .errors import ViewExpired
 
 HEADER = np.dtype([("id", "<u8"), ("length", "<u4"), ("checksum", "<u4")])
@@ -63,6 +64,8 @@ class SlotView(np.ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _check(self)
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:  # NumPy takes objects by their values
+            check_array("value", value)
         super().__setitem__(key, value)
 
     def __len__(self) -> int:
@@ -204,6 +207,8 @@ def serve_batches(
         try:
             given = function(messages, lengths)
             results, sizes = given if isinstance(given, tuple) else (given, None)
+            results = np.asanyarray(results)
+            check_array("results", results)
             rows = np.ascontiguousarray(results)
             if rows.shape[:1] != lengths.shape:
                 raise ValueError(f"{len(lengths)} messages got results of the shape {rows.shape}")

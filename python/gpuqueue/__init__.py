@@ -12,7 +12,7 @@ from typing import Any
 
 import feedrate
 from feedrate import _core
-from feedrate.ring import _buffer
+from feedrate.buffers import buffer_of
 
 
 class QueueStatus(enum.IntEnum):
@@ -101,7 +101,7 @@ class GpuQueue:
                 self._receive()
             number = self._sent + 1
             full = self._sent - self._processed >= self.config.capacity
-            if full or not self._ring._core.submit(_buffer(buffer), self._mailbox, number, 0.0):
+            if full or not self._ring._core.submit(buffer_of(buffer, "buffer"), self._mailbox, number, 0.0):
                 raise QueueError(QueueStatus.ERR_FULL, f"{self.config.capacity} messages are in flight")
             self._sent = number
             return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 import feedrate
 from feedrate import tensors
+from test_buffers import no_values
 
 CHILD = """
 import sys, time
@@ -100,6 +102,73 @@ def test_every_dtype_of_numpys_goes_in_and_out(store, dtype):
     array = (np.arange(10) % 2).astype(dtype)
     np.testing.assert_array_equal(store.put("x", array).numpy(), array)
     assert store.get("x").numpy().dtype == array.dtype
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i8", ">c16", ">f2", "<u4"])
+def test_another_byte_order_is_converted(store, dtype):
+    for array in (np.arange(6, dtype=dtype).reshape(2, 3).T, np.array(2, dtype), np.zeros((0, 3), dtype)):
+        made = store.put("x", array)
+        assert made.numpy().dtype.isnative and made.shape == array.shape
+        np.testing.assert_array_equal(made.numpy(), array)
+        store.delete("x")
+
+
+@pytest.mark.parametrize("name, own", [("bfloat16", "bf16"), ("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2")])
+def test_dtypes_of_ml_dtypes_are_stored(store, name, own):
+    array = np.arange(6).astype(getattr(pytest.importorskip("ml_dtypes"), name)).reshape(2, 3).T
+    made = store.put("x", array)
+    assert made.dtype == own and made.shape == (3, 2)
+    assert ctypes.string_at(made._held.address, made.nbytes) == array.tobytes()
+
+
+@no_values
+def test_a_store_takes_no_addresses(store, array):
+    with pytest.raises(TypeError, match="^array: an? .* is not possible; allowed: "):
+        store.put("x", array)
+    assert store.list() == []
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "U3", "S3", [("a", "i4")]])
+def test_a_dtype_that_no_tensor_has_is_named(store, dtype):
+    with pytest.raises(ValueError, match="dtype: '.*' is not possible; allowed: f16, bf16"):
+        store.put("x", np.zeros(2, dtype))
+
+
+def test_what_numpy_makes_no_array_of_is_named(store):
+    class Tensor:  # as PyTorch's of bfloat16
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("unsupported ScalarType BFloat16")
+
+    with pytest.raises(TypeError, match="array: a Tensor is not possible .*BFloat16.*; allowed: what NumPy"):
+        store.put("x", Tensor())
+
+
+@pytest.mark.parametrize("ttl", [float("nan"), float("inf"), -float("inf"), 0, -1, 1e300])
+def test_a_time_to_live_is_a_number_of_seconds(store, ttl):
+    for make in (lambda: store.create("x", 4, ttl=ttl), lambda: store.put("x", np.ones(3), ttl=ttl)):
+        with pytest.raises(ValueError, match="ttl: .* is not possible; allowed: seconds above 0, at most 1e9"):
+            make()
+    assert store.list() == []
+
+
+def test_arguments_of_another_type_are_named(store):
+    made = store.create("x", np.int64(4), ttl=np.float32(60))
+    assert made.shape == (4,) and store.stat("x")["expires"]
+    nan = float("nan")
+    for error, name, ask in (
+        (TypeError, "shape", lambda: store.create("y", [4.0])),
+        (ValueError, "shape", lambda: store.create("y", 2**70)),
+        (TypeError, "strides", lambda: store.create("y", (2, 2), strides=(1.0, 2.0))),
+        (TypeError, "dtype", lambda: store.create("y", 4, 5)),
+        (TypeError, "ttl", lambda: store.create("y", 4, ttl="5")),
+        (TypeError, "timeout", lambda: store.wait("y", "1")),
+        (ValueError, "timeout", lambda: store.wait("y", nan)),
+        (ValueError, "timeout", lambda: made.wait_for(2, nan)),
+        (ValueError, "patience", lambda: tensors.connect(store.socket, nan)),
+    ):
+        with pytest.raises(error, match=f"^{name}: .* is not possible; allowed: "):
+            ask()
+    assert tensors.connect(store.socket, float("inf")).get("x").shape == (4,)
 
 
 def test_errors_say_which_tensor_and_why(store):

@@ -16,6 +16,6 @@ assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))' 
 done
 ((${#found[@]} > 0)) || { echo 'no Python 3.12 or 3.13 here' >&2; exit 77; }
 export FEEDRATE_WHEEL_PYTHON="${found[*]}" FEEDRATE_WHEEL_FOLDER=versions
-export FEEDRATE_WHEEL_TESTS='test_package.py test_ring.py test_gpuqueue.py test_tensor_ring.py test_store.py'
+export FEEDRATE_WHEEL_TESTS='test_package.py test_buffers.py test_ring.py test_gpuqueue.py test_tensor_ring.py test_store.py'
 export FEEDRATE_WHEEL_EXTRAS=harness,redis,test   # these compile no kernel
 exec "$(dirname "${BASH_SOURCE[0]}")/run.sh" "$@"

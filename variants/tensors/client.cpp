@@ -343,6 +343,7 @@ Store& Store::operator=(Store&&) noexcept = default;
 
 Tensor Store::create(const std::string& name, const Layout& layout, const CreateOptions& options) {
   check_name(name);
+  check_ttl(options);  // JSON has no infinity: the request would say "never"
   bytes_of(layout);
   Json request{{"op", "create"}, {"name", name}, {"dtype", name_of(layout.dtype)}, {"shape", layout.shape}};
   if (!layout.strides.empty()) request["strides"] = layout.strides;

@@ -35,9 +35,7 @@ Description Table::create(std::optional<ClientId> creator, const std::string& na
                           const CreateOptions& options) {
   check_name(name);
   const std::size_t bytes = bytes_of(layout);
-  if (options.ttl_seconds && !(*options.ttl_seconds > 0 && *options.ttl_seconds <= 1e9)) {
-    throw BadInput("ttl", fmt::format("{}", *options.ttl_seconds), "seconds above 0, at most 1e9");
-  }
+  check_ttl(options);
   if (names_.contains(name)) {
     throw AlreadyExists(fmt::format("tensor '{}' exists (generation {})", name, names_.at(name)));
   }

@@ -116,4 +116,10 @@ void check_name(std::string_view name) {
   }
 }
 
+void check_ttl(const CreateOptions& options) {
+  if (options.ttl_seconds && !(*options.ttl_seconds > 0 && *options.ttl_seconds <= 1e9)) {  // NaN, too
+    throw BadInput("ttl", fmt::format("{}", *options.ttl_seconds), "seconds above 0, at most 1e9");
+  }
+}
+
 }  // namespace feedrate::tensors

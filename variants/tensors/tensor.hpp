@@ -82,5 +82,7 @@ struct CreateOptions {
   bool evict = false;                      ///< where there is no room, evict others
   std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was made
 };
+/// Throws BadInput for a time to live that is no number of seconds above 0.
+FEEDRATE_EXPORT void check_ttl(const CreateOptions& options);
 
 }  // namespace feedrate::tensors

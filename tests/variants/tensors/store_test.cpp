@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -216,6 +218,13 @@ TEST_F(StoreTest, ASecondGetAsksNobody) {
   const Tensor later = store_.create("x", {Dtype::f32, {10}, {}});
   EXPECT_NE(later.generation(), first.generation());
   EXPECT_EQ(store_.get("x").generation(), later.generation());
+}
+
+TEST_F(StoreTest, ATimeToLiveThatIsNoNumberOfSecondsIsRejected) {
+  for (const double no_time : {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_THROW(store_.create("x", {Dtype::u8, {10}, {}}, {.ttl_seconds = no_time}), BadInput) << no_time;
+  }
+  EXPECT_TRUE(store_.list().empty());
 }
 
 TEST_F(StoreTest, ALeaseLivesAsLongAsItsLastCopy) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/variants/tensors/sizes.hpp"
 #include "variants/tensors/errors.hpp"
 
@@ -140,7 +143,9 @@ TEST_F(TableTest, NamesExpire) {
   EXPECT_EQ(table_.deleted(), 1u) << "its holder keeps it";
   table_.remove("later");
   EXPECT_EQ(table_.expire(), std::nullopt);
-  EXPECT_THROW(table_.create(a_, "x", bytes(10), {.ttl_seconds = 0}), BadInput);
+  for (const double no_time : {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_THROW(table_.create(a_, "x", bytes(10), {.ttl_seconds = no_time}), BadInput) << no_time;
+  }
 }
 
 TEST_F(TableTest, AFailedCreateLeavesNothing) {

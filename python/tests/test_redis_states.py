@@ -1,0 +1,488 @@
+"""Redis from Python on a server that refuses for a while, and by connections with settings of their own."""
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import feedrate.redis as fr
+import numpy as np
+import pytest
+import redis
+import redis.asyncio
+from conftest import start_redis
+from test_redis import LONG
+from test_redis import until as holds_soon
+
+QUEUES = pytest.mark.parametrize("queue", fr.SERVED)
+
+
+@pytest.fixture(scope="module")
+def moody(tmp_path_factory):
+    """A server of these tests alone, with the folder that it saves to."""
+    folder = tmp_path_factory.mktemp("moody")
+    process = start_redis(folder / "s")
+    yield f"unix://{folder / 's'}", folder
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(fr, "_LONGEST_PAUSE", 0.1)
+
+
+def wait_until(condition):
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def refusal(control):
+    """How the server answers a read and a write now; none: it takes both."""
+    for ask in (lambda: control.llen("probe"), lambda: control.lpush("probe", b"x")):
+        try:
+            ask()
+        except redis.RedisError as error:
+            return f"{type(error).__name__} {error}"
+    return ""
+
+
+@contextlib.contextmanager
+def read_only(control, folder):
+    control.execute_command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        yield "ReadOnlyError"
+    finally:
+        control.execute_command("REPLICAOF", "NO", "ONE")
+
+
+@contextlib.contextmanager
+def without_master(control, folder):
+    with configured(control, "replica-serve-stale-data", "no", "yes"), read_only(control, folder):
+        yield "Link with MASTER is down"
+
+
+@contextlib.contextmanager
+def full(control, folder):
+    with configured(control, "maxmemory", 1, 0):
+        yield "OutOfMemoryError"
+
+
+@contextlib.contextmanager
+def without_replicas(control, folder):
+    with configured(control, "min-replicas-to-write", 1, 0):
+        yield "NOREPLICAS"
+
+
+@contextlib.contextmanager
+def unable_to_save(control, folder):
+    def save(status):
+        control.bgsave()
+        wait_until(lambda: control.info("persistence")["rdb_last_bgsave_status"] == status)
+
+    file = folder / "dump.rdb"
+    file.unlink(missing_ok=True)
+    (file / "x").mkdir(parents=True)  # no file takes this name
+    with configured(control, "save", "3600 1000000", ""):
+        try:
+            save("err")
+            yield "MISCONF"
+        finally:
+            shutil.rmtree(file)
+            save("ok")
+
+
+@contextlib.contextmanager
+def busy(control, folder):
+    other = redis.Redis.from_url(f"unix://{folder / 's'}")
+
+    def run():
+        with contextlib.suppress(redis.RedisError):
+            other.eval("while true do end", 0)
+
+    script = threading.Thread(target=run)
+    with configured(control, "lua-time-limit", 1, 5000):
+        script.start()
+        try:
+            wait_until(lambda: "BUSY" in refusal(control))
+            yield "BUSY"
+        finally:
+            control.script_kill()
+            script.join()
+
+
+@contextlib.contextmanager
+def configured(control, name, value, former):
+    control.config_set(name, value)
+    try:
+        yield
+    finally:
+        control.config_set(name, former)
+
+
+STATES = pytest.mark.parametrize("state", [read_only, without_master, full, without_replicas, unable_to_save, busy])
+FEW_STATES = pytest.mark.parametrize("state", [without_master, full, busy])
+
+
+class Worker:
+    """A Python worker in a thread, and what it says."""
+
+    def __init__(self, function, queue, url, prefix, **how):
+        self.stop, self.ended = threading.Event(), []
+        self._work = lambda: fr.serve(queue, function, url=url, prefix=prefix, stop=self.stop, **how)
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        try:
+            self.ended.append(self._work())
+        except Exception as error:  # noqa: BLE001
+            self.ended.append(error)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self._thread.join(LONG)
+
+
+@pytest.fixture
+def attempts(caplog):
+    """How often a worker said that it tries again."""
+    caplog.set_level(logging.WARNING, "feedrate.redis")
+    return lambda: sum("again in" in record.getMessage() for record in caplog.records)
+
+
+@STATES
+@QUEUES
+def test_a_worker_keeps_its_results_while_the_server_refuses(moody, queue, state, attempts):
+    """The server changes while the function works; what it had returned is stored later, and not worked on again."""
+    (url, folder), prefix, calls = moody, f"keeps-{queue}-{state.__name__}", []
+    control, change = redis.Redis.from_url(url), contextlib.ExitStack()
+
+    def work(payloads):
+        calls.append(len(payloads))
+        if len(calls) == 1:
+            wanted = change.enter_context(state(control, folder))
+            assert wanted in refusal(control)
+        return payloads
+
+    with change, fr.Client(url, queue=queue, prefix=prefix) as client, Worker(work, queue, url, prefix) as worker:
+        ids = client.submit_many([b"one", b"two"])
+        wait_until(lambda: attempts() >= 2 or worker.ended)
+        change.close()
+        assert client.results(ids, timeout=LONG) == [b"one", b"two"]
+        assert client.call(b"three", timeout=LONG) == b"three"
+        assert worker.ended == []
+    assert worker.ended == [3] and sum(calls) == 3
+
+
+@FEW_STATES
+@QUEUES
+def test_a_worker_starts_while_the_server_refuses(moody, queue, state, attempts):
+    (url, folder), prefix = moody, f"starts-{queue}-{state.__name__}"
+    control = redis.Redis.from_url(url)
+    with fr.Client(url, queue=queue, prefix=prefix) as client, Worker(list, queue, url, prefix) as worker:
+        assert client.call(b"x", timeout=LONG) == b"x"  # the stream has its group
+        with state(control, folder):
+            before = attempts()
+            with Worker(list, queue, url, prefix) as second:
+                # A full server lets a worker take tasks of a list.
+                if (queue, state) != ("redis_list", full):
+                    wait_until(lambda: attempts() > before + 1 or second.ended)
+                assert second.ended == [] and worker.ended == []
+        assert client.call(b"x", timeout=LONG) == b"x"
+    assert worker.ended == [2]
+
+
+@QUEUES
+def test_a_worker_that_is_stopped_while_the_server_refuses_ends(moody, queue, attempts, caplog):
+    (url, folder), prefix = moody, f"stopped-{queue}"
+    control, change = redis.Redis.from_url(url), contextlib.ExitStack()
+    worker = Worker(lambda payloads: change.enter_context(full(control, folder)) and payloads, queue, url, prefix)
+    with change, fr.Client(url, queue=queue, prefix=prefix) as client, worker:
+        client.submit(b"x")
+        wait_until(lambda: attempts() or worker.ended)
+        worker.stop.set()
+        wait_until(lambda: worker.ended)
+    assert worker.ended == [0]
+    assert any("1 answers are not stored" in record.getMessage() for record in caplog.records)
+
+
+@FEW_STATES
+@QUEUES
+def test_a_client_waits_for_its_results_while_the_server_refuses(moody, queue, state):
+    (url, folder), prefix = moody, f"waits-{queue}-{state.__name__}"
+    control, came = redis.Redis.from_url(url), []
+    go = threading.Event()
+
+    def work(payloads):
+        go.wait(LONG)
+        return payloads
+
+    def wait(client, number):
+        try:
+            came.append(client.result(number, timeout=LONG))
+        except Exception as error:  # noqa: BLE001
+            came.append(error)
+
+    async def wait_for_loop(number, refused):
+        async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=8) as client:
+            waiting = asyncio.create_task(client.result(number, timeout=LONG))
+            if refused:
+                await holds_soon(lambda: client._pauses.refusal or waiting.done(), LONG)
+            go.set()
+            change.close()
+            return await waiting
+
+    with fr.Client(url, queue=queue, prefix=prefix, reply_list=7) as client, Worker(work, queue, url, prefix):
+        mine = client.submit(b"x")
+        other = 8 << 48 | 1
+        client._replies.push(client._redis, [fr.encode(other, b"y")])
+        change = contextlib.ExitStack()
+        with change:
+            change.enter_context(state(control, folder))
+            waiter = threading.Thread(target=wait, args=(client, mine))
+            waiter.start()
+            # Reading results is refused by all but a server that is full, and of a stream by few.
+            readable = state is full or (queue == "redis_stream" and state not in (without_master, busy))
+            assert asyncio.run(wait_for_loop(other, not readable)) == b"y"
+        waiter.join(LONG)
+    assert came == [b"x"]
+
+
+@FEW_STATES
+@QUEUES
+@pytest.mark.parametrize("kind", ["thread", "loop"])
+def test_a_call_goes_on_when_the_server_takes_it_again(moody, queue, state, kind):
+    (url, folder), prefix = moody, f"calls-{queue}-{state.__name__}-{kind}"
+    control, change, tries = redis.Redis.from_url(url), contextlib.ExitStack(), []
+
+    def counted(client):
+        number = client._replies.number
+
+        def next_number():  # of each attempt to send it
+            tries.append(client)
+            if len(tries) == 3:
+                change.close()
+            return number()
+
+        client._replies.number = next_number
+
+    async def main():
+        async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=7) as client:
+            counted(client)
+            return await client.call(b"x", timeout=LONG)
+
+    with Worker(list, queue, url, prefix), change:
+        change.enter_context(state(control, folder))
+        if kind == "loop":
+            assert asyncio.run(main()) == b"x"
+        else:
+            with fr.Client(url, queue=queue, prefix=prefix, reply_list=7) as client:
+                counted(client)
+                assert client.call(b"x", timeout=LONG) == b"x"
+    assert len(tries) == 3
+
+
+@QUEUES
+def test_what_a_client_waits_for_in_vain_has_the_refusal_as_its_cause(moody, queue):
+    url, folder = moody
+    control = redis.Redis.from_url(url)
+
+    async def main():
+        async with fr.AsyncClient(url, queue=queue, prefix="vain", reply_list=7) as client:
+            await client.result(7 << 48 | 1, timeout=0.1)
+
+    with without_master(control, folder), fr.Client(url, queue=queue, prefix="vain", reply_list=7) as client:
+        for wait in (lambda: client.result(7 << 48 | 1, timeout=0.1), lambda: asyncio.run(main())):
+            with pytest.raises(TimeoutError, match="no result within 0.1 s") as late:
+                wait()
+            assert isinstance(late.value.__cause__, redis.RedisError)
+        with pytest.raises(redis.RedisError):
+            client.call(b"x", timeout=0.1)
+
+
+@QUEUES
+def test_a_full_server_takes_all_tasks_of_a_command_or_none(moody, queue):
+    url, _ = moody
+    control = redis.Redis.from_url(url)
+    with fr.Client(url, queue=queue, prefix=f"all-{queue}") as client:
+        client.submit(b"x")
+        control.config_set("maxmemory", control.info("memory")["used_memory"] + (1 << 20))
+        try:
+            with pytest.raises(redis.ResponseError):
+                client.submit_many([bytes(10_000)] * 400)
+        finally:
+            control.config_set("maxmemory", 0)
+        count = control.xlen if queue == "redis_stream" else control.llen
+        assert count(f"all-{queue}:tasks") == 1
+
+
+def test_a_second_command_that_fails_loses_no_task(redis_url, monkeypatch):
+    """A list's worker takes one task, and then as many as there are: what the first command gave is served."""
+    rpop, failed = redis.Redis.rpop, []
+
+    def fails_once(*arguments, **options):
+        if not failed:
+            failed.append(arguments)
+            raise redis.ResponseError("NOREPLICAS Not enough good replicas to write.")
+        return rpop(*arguments, **options)
+
+    with fr.Client(redis_url, prefix="second") as client:
+        ids = client.submit_many([b"one", b"two", b"three"])
+        monkeypatch.setattr(redis.Redis, "rpop", fails_once)
+        with Worker(list, "redis_list", redis_url, "second") as worker:
+            assert client.results(ids, timeout=LONG) == [b"one", b"two", b"three"]
+    assert worker.ended == [3] and failed
+
+
+PASSING = "BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF NOREPLICAS OOM READONLY TRYAGAIN UNBLOCKED".split()
+
+
+@pytest.mark.parametrize("pipeline", [redis.client.Pipeline, redis.asyncio.client.Pipeline])
+@pytest.mark.parametrize("word", [*PASSING, "ERR", "WRONGTYPE", "NOPERM", "WRONGPASS", "NOAUTH", "MOVED"])
+def test_refusals_that_pass_are_known_by_their_first_word(word, pipeline):
+    parse = redis.connection.DefaultParser.parse_error
+    said = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
+    error = parse(f"{word} {said}")
+    assert fr._refused_for_now(error) == (word in PASSING)
+    assert fr._may_pass(error) == (word in PASSING)
+    pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
+    if "{exception.args}" not in str(error):  # which some versions of redis-py put there
+        assert fr._refused_for_now(error) == (word in PASSING)
+    aborted = parse(f"EXECABORT Transaction discarded because of: {word} {said}")
+    assert fr._refused_for_now(aborted) == (word in PASSING)
+
+
+def test_a_worker_with_a_wrong_password_ends(tmp_path):
+    server = start_redis(tmp_path / "s")
+    redis.Redis.from_url(f"unix://{tmp_path / 's'}").config_set("requirepass", "right")
+    for queue in fr.SERVED:
+        with pytest.raises(redis.AuthenticationError):
+            fr.serve(queue, list, url=f"unix://:wrong@{tmp_path / 's'}")
+    server.kill()
+    server.wait()
+
+
+# --- connections with settings of their own ---------------------------------------------------------------------------
+
+SETTINGS = [
+    "protocol=2", "protocol=3", "decode_responses=True", "encoding=utf-16", "db=1", "health_check_interval=1",
+    "socket_timeout=0.1", "retry_on_timeout=true", "max_connections=2", "client_name=me",
+]  # fmt: skip
+
+
+@QUEUES
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_connections_setting_changes_no_results(redis_url, queue, setting):
+    url, prefix = f"{redis_url}?{setting}", f"settings-{setting}-{queue}"
+
+    async def main():
+        async with fr.AsyncClient(url, queue=queue, prefix=prefix) as client:
+            return await asyncio.gather(*(client.call(bytes([n, 255]), timeout=LONG) for n in range(20)))
+
+    with Worker(list, queue, url, prefix) as worker:
+        with fr.Client(url, queue=queue, prefix=prefix) as client:
+            for payload in (b"\xff\xfe", b""):
+                assert client.call(payload, timeout=LONG) == payload
+        assert asyncio.run(main()) == [bytes([n, 255]) for n in range(20)]
+    assert worker.ended == [22]
+    plain = redis.Redis.from_url(redis_url + ("?db=1" if setting == "db=1" else ""))
+    assert plain.exists(f"{prefix}:clients"), "keys are as other clients have them"
+
+
+def test_all_shapes_of_a_streams_entries_are_known():
+    entries = [(b"1-1", {b"m": b"x"})]
+    for reply in ([[b"s", entries]], {b"s": [entries]}, {b"s": entries}):
+        assert fr._entries_of(reply) == entries
+    for nothing in (None, [], {}, {b"s": []}, {b"s": [[]]}):
+        assert list(fr._entries_of(nothing)) == []
+
+
+WRONG = {
+    "?ssl=true": "ssl is not possible; allowed: .*rediss://",
+    "?no_such=1": "no_such is not possible",
+    "?protocol=4": "protocol must be either 2 or 3",
+    "?protocol=x": "protocol",
+    "?db=first": "db",
+    "?retry_on_error=x": "retry_on_error is not possible",
+    "?credential_provider=x": "credential_provider is not possible",
+    "?redis_connect_func=x": "redis_connect_func is not possible",
+}
+
+
+@pytest.mark.parametrize("setting", WRONG)
+def test_a_setting_that_no_connection_has_is_named(setting):
+    url = f"redis://:secret@localhost{setting}"
+    for make in (fr.Client, fr.AsyncClient, lambda one: fr.serve("redis_list", list, url=one)):
+        with pytest.raises(ValueError, match=f"^url: .*{WRONG[setting]}") as wrong:
+            make(url)
+        assert "secret" not in str(wrong.value)
+    with pytest.raises(ValueError, match="^url: .*redis://"):
+        fr.Client("http://localhost")
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """A server that takes TLS alone, and its URL."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = shutil.which("openssl") and subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key", "-out", folder / "certificate"],
+        capture_output=True,
+    )  # fmt: skip
+    if not made or made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    process = start_redis(folder / "s")
+    control = redis.Redis.from_url(f"unix://{folder / 's'}")
+    try:
+        names = {"tls-cert-file": "certificate", "tls-key-file": "key", "tls-ca-cert-file": "certificate"}
+        for name, file in names.items():
+            control.config_set(name, str(folder / file))
+        control.config_set("tls-auth-clients", "no")
+        with socket.create_server(("localhost", 0)) as free:
+            port = free.getsockname()[1]
+        control.config_set("tls-port", port)
+        yield f"rediss://localhost:{port}?ssl_ca_certs={folder / 'certificate'}"
+    except redis.ResponseError as error:
+        pytest.skip(f"this redis-server has no TLS: {error}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+@QUEUES
+def test_tls_works(tls, queue):
+    async def main():
+        async with fr.AsyncClient(tls, queue=queue, prefix=queue) as client:
+            return await client.call(b"x", timeout=LONG)
+
+    with Worker(list, queue, tls, queue), fr.Client(tls, queue=queue, prefix=queue) as client:
+        assert client.call(b"x", timeout=LONG) == b"x" == asyncio.run(main())
+
+
+# --- results that are no values ---------------------------------------------------------------------------------------
+
+
+@QUEUES
+def test_a_workers_results_are_values(redis_url, queue, caplog):
+    from test_buffers import NO_VALUES
+
+    results = [*NO_VALUES.values(), "text", 5, np.arange(3, dtype=">u2"), np.array(5, np.int32), bytearray(b"x")]
+    prefix = f"values-{queue}"
+    with Worker(lambda tasks: [results[task[0]] for task in tasks], queue, redis_url, prefix) as worker:
+        with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+            ids = client.submit_many([bytes([n]) for n in range(len(results))])
+            for number in ids[:-3]:
+                with pytest.raises(fr.MessageFailed, match="refused"):
+                    client.result(number, timeout=LONG)
+            assert client.results(ids[-3:], timeout=LONG) == [b"\0\0\0\1\0\2", b"\5\0\0\0", b"x"]
+    assert worker.ended == [len(results)]
