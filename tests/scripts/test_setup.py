@@ -160,7 +160,7 @@ def test_only_the_tests_ask_for_what_only_tests_need(clone):
 
 
 def test_valijson_is_unpacked_without_what_its_package_depends_on(clone):
-    headers = "hiredis/hiredis.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
+    headers = "hiredis/hiredis.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
     assert clone.run(MAIN, HEADERS=headers).returncode == 0
     assert clone.told("apt-get") == ["download libvalijson-dev"]
     assert (clone.folder / ".deps/usr/include/valijson/validator.hpp").exists()
@@ -170,7 +170,7 @@ def test_valijson_is_unpacked_without_what_its_package_depends_on(clone):
 
 
 def test_where_valijson_cannot_be_fetched_that_is_told(clone):
-    headers = "hiredis/hiredis.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
+    headers = "hiredis/hiredis.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
     ran = clone.run(MAIN, HEADERS=headers, APT_FAILS="no such package")
     assert ran.returncode == 2 and clone.told("cmake") == []
     assert "libvalijson-dev could not be fetched" in ran.stderr.splitlines()[-1] and ".deps/usr/include" in ran.stderr
