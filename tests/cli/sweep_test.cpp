@@ -52,13 +52,6 @@ class Sweep : public testing::Test {
     EXPECT_EQ(validation.code, 0) << validation.err;
     return cells_of(place_ / "out" / "rows.jsonl");
   }
-  /// A search took its whole budget, and no try began behind it: but the first three are always made, and the best of
-  /// them is tried again.
-  static void expect_spent(const std::vector<double>& seconds, double budget, const std::string& search) {
-    EXPECT_GE(std::accumulate(seconds.begin(), seconds.end(), 0.0), budget) << search;
-    if (seconds.size() <= 5) return;
-    EXPECT_LT(std::accumulate(seconds.begin(), seconds.end() - 2, 0.0), budget) << search;
-  }
   static int count(const std::vector<std::string>& lines, const std::string& text) {
     return static_cast<int>(
         std::count_if(lines.begin(), lines.end(), [&](const auto& line) { return line.find(text) != line.npos; }));
@@ -184,15 +177,15 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, std::vector<double>> spent;  // by variant, of each try
-  std::map<std::string, int> tried, measured;        // by point
+  std::map<std::string, double> spent;         // by variant
+  std::map<std::string, int> tried, measured;  // by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const std::string queue = row.at("params").at("queue");
     if (row.contains("search")) {
       EXPECT_EQ(row["search"]["goal"], "messages_per_second");
       EXPECT_EQ(row["params"]["producers"], 1) << "fixed by the part";
       ++tried[row.at("params").dump()];
-      spent[queue].push_back(row.at("time").at("duration_seconds"));
+      spent[queue] += row.at("time").at("duration_seconds").get<double>();
     } else {
       ++measured[row.at("params").dump()];
     }
@@ -204,7 +197,8 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
     winners += tried.contains(params) ? 1 : 0;
   }
   EXPECT_GE(winners, 2) << "the winners are points that were tried";
-  for (const char* queue : {"host_polled", "gpu_ring"}) expect_spent(spent[queue], 0.4, queue);
+  // That it ends then: tests/experiments/sweep/halving_test.cpp, where time is made.
+  for (const char* queue : {"host_polled", "gpu_ring"}) EXPECT_GE(spent[queue], 0.4) << "the whole budget";
   for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
 }
@@ -287,20 +281,20 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   wet.insert(wet.end(), {"--out", "out"});
   ASSERT_EQ(place_.run(wet).code, 0);
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, std::vector<double>> spent;  // by search, of each cell
-  std::map<std::string, int> found;                  // by point
+  std::map<std::string, double> spent;  // by search
+  std::map<std::string, int> found;     // by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const Json& params = row.at("params");
     EXPECT_EQ(params["batch"], 4);
     if (row.contains("search")) {
-      spent[params["queue"].get<std::string>() + params["payload_bytes"].dump()].push_back(
-          row["time"]["duration_seconds"]);
+      spent[params["queue"].get<std::string>() + params["payload_bytes"].dump()] +=
+          row["time"]["duration_seconds"].get<double>();
     } else {
       ++found[params.dump()];
     }
   }
   EXPECT_EQ(spent.size(), 4u);
-  for (const auto& [search, seconds] : spent) expect_spent(seconds, 0.3, search);
+  for (const auto& [search, seconds] : spent) EXPECT_GE(seconds, 0.3) << search;
   EXPECT_EQ(found.size(), 4u);
 
   // What was found is a spec: it measures the same points again.
