@@ -45,7 +45,7 @@ TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
     ASSERT_TRUE(await_cell(server)) << process->err();
     server.process().signal(SIGKILL);
     EXPECT_EQ(process->wait(), 1) << queue << " window " << window << process->err();
-    expect_failed(row_of(*process), {"Redis", server.socket()});
+    expect_failed(row_of(*process), {server.url()});
   }
 }
 
@@ -56,7 +56,8 @@ TEST_F(RedisFailures, KilledDuringFloorsIsNoCrash) {
   ASSERT_TRUE(await([&] { return server.calls_of("lpush") > 0; }));
   server.process().signal(SIGKILL);
   EXPECT_EQ(process->wait(), 1);
-  EXPECT_NE((process->err() + process->out()).find("Redis"), std::string::npos) << process->err();
+  EXPECT_NE((process->err() + process->out()).find(server.url()), std::string::npos)
+      << process->err() << process->out();
 }
 
 TEST_F(RedisFailures, KilledMidSweepSparesOtherCells) {
