@@ -9,7 +9,7 @@ namespace feedrate {
 /// The CPU time that control groups allow to a process: cgroup v1 (cpu.cfs_quota_us) and v2 (cpu.max), its own group
 /// and those above it, as far as a container shows them.
 struct CpuQuota {
-  std::optional<double> cores;                ///< CPU seconds a second, the least of all groups; none: no limit
+  std::optional<double> cores;                ///< CPU seconds per second, the least of all groups; none: no limit
   std::vector<std::filesystem::path> groups;  ///< folders of the groups that have a limit
 };
 /// `process`: its folder in /proc. What can't be read limits nothing.
@@ -19,7 +19,7 @@ CpuQuota read_cpu_quota(const std::filesystem::path& process = "/proc/self");
 struct Throttling {
   std::uint64_t periods = 0, throttled = 0;
 };
-/// Sums of all groups; counters of which only differences mean something.
+/// Totals over all groups since they were made; only the difference of two readings has a meaning.
 Throttling read_throttling(const CpuQuota&);
 
 }  // namespace feedrate

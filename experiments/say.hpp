@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// Writes to stderr. Where that fails (its reader is gone, its disk is full), nobody reads it, and the work goes on.
+/// Writes to stderr. A write error (the reader is gone, the disk is full) is ignored, and the work goes on.
 template <class... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
   const std::string line = fmt::format(text, std::forward<Values>(values)...);

@@ -19,7 +19,8 @@ constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
-constexpr std::uint64_t kIdleNs = 2'000'000;  // nothing was sent for so long: it may have been closed meanwhile
+constexpr std::uint64_t kIdleNs =
+    2'000'000;  // after this long without a command the server may have closed the connection
 
 }  // namespace
 
@@ -76,8 +77,9 @@ bool Connection::was_closed() const {
 
 void Connection::begin_command(std::size_t words) {
   if (unanswered_ == 0) {
-    if (output_.empty() && now_ns() - waiting_since_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
-    waiting_since_ns_ = now_ns();
+    const std::uint64_t now = now_ns();
+    if (output_.empty() && now - waiting_since_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
+    waiting_since_ns_ = now_ns();  // not `now`: connecting takes time
   }
   fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
   ++unanswered_;
@@ -101,7 +103,7 @@ void Connection::append_unanswered(const std::vector<std::string_view>& words) {
 }
 
 void Connection::fail_to_send(int error) {
-  // What the server said before it closed the connection tells more.
+  // An error reply that the server sent before it closed the connection says more than errno.
   if (const ssize_t n = recv(context_->fd, input_.data(), input_.size(), MSG_DONTWAIT); n > 0) {
     redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
   }

@@ -49,7 +49,7 @@ std::vector<std::pair<std::size_t, std::size_t>> secrets_of(std::string_view tex
   return secrets;
 }
 
-[[noreturn]] void refuse(const std::string& url, const std::string& besides = {}) {
+[[noreturn]] void reject(const std::string& url, const std::string& besides = {}) {
   const auto at = url.find("://") == url.npos ? url.rfind('@') : url.npos;
   throw BadInput("--redis", at == url.npos ? without_password(url) : "***" + url.substr(at), kAllowedUrls + besides);
 }
@@ -57,7 +57,7 @@ std::vector<std::pair<std::size_t, std::size_t>> secrets_of(std::string_view tex
 int parse_int(const std::string& url, std::string_view digits, int most) {
   int value = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > most) refuse(url);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 || value > most) reject(url);
   return value;
 }
 
@@ -79,16 +79,16 @@ void parse_server(const std::string& url, std::string_view server, Endpoint& end
   std::string_view port;
   if (server.starts_with('[')) {
     const auto close = server.find(']');
-    if (close == kNone) refuse(url);
+    if (close == kNone) reject(url);
     endpoint.host = server.substr(1, close - 1);
     port = server.substr(close + 1);
-    if (!port.empty() && !port.starts_with(':')) refuse(url);
+    if (!port.empty() && !port.starts_with(':')) reject(url);
   } else {
     const auto colon = std::min(server.find(':'), server.size());
     endpoint.host = decoded(server.substr(0, colon));
     port = server.substr(colon);
   }
-  if (endpoint.host.empty()) refuse(url);
+  if (endpoint.host.empty()) reject(url);
   if (port.size() > 1) endpoint.port = parse_int(url, port.substr(1), 65535);
 }
 
@@ -105,7 +105,7 @@ void parse_query(const std::string& url, std::string_view query, Endpoint& endpo
     } else if (name == "password") {
       endpoint.password = decoded(value);
     } else {
-      refuse(url, fmt::format("; behind ? db, username and password, not {:?}", name));
+      reject(url, fmt::format("; behind ? db, username and password, not {:?}", name));
     }
   }
 }
@@ -114,13 +114,13 @@ void parse_query(const std::string& url, std::string_view query, Endpoint& endpo
 
 Endpoint parse_url(const std::string& url) {
   if (url.starts_with("rediss://")) {
-    refuse(url, "; the hiredis that this was built with has no TLS: put a TLS proxy such as stunnel beside the worker");
+    reject(url, "; the hiredis that this was built with has no TLS: put a TLS proxy such as stunnel beside the worker");
   }
   const bool unix_socket = url.starts_with("unix://");
-  if (!unix_socket && !url.starts_with("redis://")) refuse(url);
+  if (!unix_socket && !url.starts_with("redis://")) reject(url);
   const Parts parts = parts_of(url);
   const std::string_view text(url);
-  if (parts.end != url.size()) refuse(url);
+  if (parts.end != url.size()) reject(url);
   Endpoint endpoint;
   if (parts.servers != parts.begin) {
     const auto login = text.substr(parts.begin, parts.servers - 1 - parts.begin);
@@ -132,7 +132,7 @@ Endpoint parse_url(const std::string& url) {
   const auto path = text.substr(parts.path, parts.query - parts.path);
   if (unix_socket) {
     endpoint.path = decoded(path);
-    if (!servers.empty() || !path.starts_with('/')) refuse(url);
+    if (!servers.empty() || !path.starts_with('/')) reject(url);
   } else {
     parse_server(url, servers, endpoint);
     if (path.size() > 1) endpoint.database = parse_int(url, path.substr(1), 1 << 20);

@@ -21,7 +21,7 @@ class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
   ~Unlocked() {
-    ++coming_back;  // before the look, or the end could come between that and taking it
+    ++coming_back;  // before the check: the interpreter could end between the check and the call that takes it
     if (ended.load() && gettid() != getpid()) {
       --coming_back;
       while (true) pause();
@@ -36,7 +36,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// Called by the interpreter's last words: from now on no thread but this takes it back.
+/// Called at the interpreter's exit, with the interpreter held: after this only the main thread can take it back.
 inline void end_interpreter() {
   ended.store(true);
   while (coming_back.load() != 0) {
