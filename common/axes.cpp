@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/units.hpp"
+#include "common/utf8.hpp"
 
 namespace feedrate {
 namespace {
@@ -72,7 +73,8 @@ Axis word_axis(std::string name, std::string standard, std::function<std::vector
 
 Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check,
                std::string help) {
-  const auto read = [standard, check = std::move(check)](const std::string& text) -> Value {
+  const auto read = [name, standard, check = std::move(check)](const std::string& text) -> Value {
+    if (utf8_escaped(text) != text) throw BadInput("--" + name, utf8_escaped(text), "UTF-8");
     if (text != standard) check(text);
     return text;
   };

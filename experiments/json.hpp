@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/utf8.hpp"
+
 namespace feedrate {
 
 using Json = nlohmann::json;
@@ -11,6 +13,24 @@ inline std::string text_of(const Json::exception& error) {
   const std::string text = error.what();
   const std::size_t end = text.find("] ");
   return text.starts_with('[') && end != text.npos ? text.substr(end + 2) : text;
+}
+
+/// Writes texts that are not UTF-8 (names of hosts and files, what others put on a server) with \xHH for their bytes.
+inline void escape_texts(Json& json) {
+  if (json.is_string()) json = utf8_escaped(json.get_ref<const std::string&>());
+  if (!json.is_structured()) return;
+  for (Json& member : json) escape_texts(member);
+}
+
+/// As a text, on one line unless `indent` is given. Texts that are not UTF-8 are escaped.
+inline std::string dumped(const Json& json, int indent = -1) {
+  try {
+    return json.dump(indent);
+  } catch (const Json::type_error&) {
+    Json escaped = json;
+    escape_texts(escaped);
+    return escaped.dump(indent);
+  }
 }
 
 }  // namespace feedrate

@@ -65,7 +65,7 @@ int list(const DlqOptions& options) {
     fmt::print("{:<22}{:<18}{:>9}{:>10}{:>10}  {}\n", "letter", "id", "bytes", "attempts", "age", "error");
   letters.for_each(options.most, [&](const DeadLetter& letter) {
     if (options.json) {
-      std::cout << to_json(letter).dump() << "\n";
+      std::cout << dumped(to_json(letter)) << "\n";
       return;
     }
     const redis_queue::Parsed task = redis_queue::parse(letter.task);
@@ -86,7 +86,7 @@ int show(const DlqOptions& options) {
   const auto letter = letters_of(options).find(options.letter);
   if (!letter) no_such_letter(options.letter);
   if (options.json) {
-    std::cout << to_json(*letter).dump() << "\n";
+    std::cout << dumped(to_json(*letter)) << "\n";
     return 0;
   }
   const redis_queue::Parsed task = redis_queue::parse(letter->task);

@@ -34,12 +34,12 @@ int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
   const std::vector<Json> rows = session->measure_floors(points);
   const Json run = session->run_row();
   if (recorder) recorder->write(run);
-  if (options.json) fmt::print("{}\n", run.dump());
+  if (options.json) fmt::print("{}\n", dumped(run));
   for (const Json& row : rows) {
     if (recorder) recorder->write(row);
     const Json& floor = row["floor"];
     if (options.json) {
-      fmt::print("{}\n", row.dump());
+      fmt::print("{}\n", dumped(row));
     } else {
       const std::string unit = floor["unit"];
       const double value = floor["value"];

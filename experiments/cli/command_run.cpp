@@ -129,7 +129,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   session->measure_floors(cells);
   const auto write = [&](const Json& row) {
     if (recorder) recorder->write(row);
-    if (options.json) fmt::print("{}\n", row.dump());
+    if (options.json) fmt::print("{}\n", dumped(row));
   };
   write(session->run_row());
   int code = 0;

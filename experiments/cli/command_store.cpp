@@ -12,6 +12,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/json.hpp"
 #include "experiments/service/store.hpp"
+#include "experiments/whole_file.hpp"
 #include "feedrate/tensors.hpp"
 #include "variants/tensors/protocol.hpp"
 
@@ -108,10 +109,14 @@ void write_elements(const Tensor& tensor, std::ostream& file) {
 int get(const ClientOptions& options) {
   Store store = store_of(options);
   const Tensor tensor = store.get(options.name);
-  std::ofstream file(options.file, std::ios::binary);
-  file << npy_header(tensor.layout().dtype, tensor.layout().shape);
-  write_elements(tensor, file);
-  if (!file.flush()) throw BadInput("FILE", options.file, "a path that can be written");
+  try {
+    WholeFile file(options.file);
+    file.stream() << npy_header(tensor.layout().dtype, tensor.layout().shape);
+    write_elements(tensor, file.stream());
+    file.commit();
+  } catch (const std::system_error& error) {
+    throw BadInput("FILE", options.file, fmt::format("a path that can be written ({})", reason_of(error)));
+  }
   return 0;
 }
 
@@ -128,27 +133,21 @@ int put(const ClientOptions& options) {
     throw BadInput("FILE", options.file, fmt::format("{} bytes of elements; it has {}", bytes, size - header.data_at));
   }
   Store store = store_of(options);
-  if (options.replace) {
-    try {
-      store.remove(options.name);
-    } catch (const tensors::NotFound&) {  // then there is nothing to replace
-    }
-  }
-  tensors::CreateOptions how{.pinned = options.pinned, .evict = options.evict, .ttl_seconds = {}};
+  tensors::CreateOptions how{.pinned = options.pinned, .evict = options.evict, .replace = options.replace};
   if (options.ttl > 0) how.ttl_seconds = options.ttl;
-  Tensor tensor = store.create(options.name, header.layout, how);
+  Tensor tensor = store.stage(options.name, header.layout, how);
   file.clear();
   file.seekg(static_cast<std::streamoff>(header.data_at));
   std::vector<std::byte> piece(std::min(bytes, kPieceBytes));
   for (std::size_t at = 0; at < bytes; at += piece.size()) {
     const auto part = std::span(piece).first(std::min(piece.size(), bytes - at));
     if (!file.read(reinterpret_cast<char*>(part.data()), static_cast<std::streamsize>(part.size()))) {
-      store.remove(options.name, tensor.generation());
       throw Failure(fmt::format("{} can't be read to its end", options.file));
     }
     tensor.write(part, at);
   }
   tensor.publish();
+  tensor.commit();
   return 0;
 }
 
@@ -248,7 +247,7 @@ void add_store(CLI::App& app, Action& action, const std::vector<std::string>& ar
   add_seconds(*made, "ttl", options->ttl, 0, 1e9, "until the name is deleted; 0: never");
   made->add_flag("--pin", options->pinned, "never evicted");
   made->add_flag("--evict", options->evict, "evict others where there is no room");
-  made->add_flag("--replace", options->replace, "delete what has the name");
+  made->add_flag("--replace", options->replace, "take the name from the tensor that has it, once the new one is whole");
   CLI::App* removed = command("rm", "delete names; who holds such a tensor keeps it", remove);
   removed->add_option("NAME", options->names, "the tensors'")->required();
   CLI::App* pinned = command("pin", "never evict a tensor", pin);

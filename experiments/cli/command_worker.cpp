@@ -10,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
+#include "common/utf8.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/feeding/feeding.hpp"
@@ -131,7 +132,7 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
 std::string default_name() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = 0;
-  return fmt::format("{}-{}", host.data(), getpid());
+  return fmt::format("{}-{}", utf8_escaped(host.data()), getpid());
 }
 
 /// The command line of the worker that is supervised: it keeps its name through all its lives.
@@ -147,6 +148,7 @@ std::vector<std::string> child_of(std::vector<std::string> words, const std::str
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
   if (options.name.empty()) options.name = default_name();
+  if (utf8_escaped(options.name) != options.name) throw BadInput("--name", utf8_escaped(options.name), "UTF-8");
   if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);

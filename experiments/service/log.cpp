@@ -11,12 +11,11 @@
 namespace feedrate {
 namespace {
 
-/// The message as a JSON text; what is no UTF-8 in it is replaced.
+/// The message as a JSON text; what is not UTF-8 in it is escaped.
 class JsonText final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& to) override {
-    const std::string text = Json(std::string(message.payload.begin(), message.payload.end()))
-                                 .dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = dumped(std::string(message.payload.begin(), message.payload.end()));
     to.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }

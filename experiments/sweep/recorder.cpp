@@ -64,7 +64,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::write(const Json& row) {
-  const std::string line = row.dump() + "\n";
+  const std::string line = dumped(row) + "\n";
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;

@@ -14,6 +14,7 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "experiments/measure/catalogue.hpp"
+#include "experiments/whole_file.hpp"
 
 namespace feedrate {
 namespace {
@@ -58,14 +59,11 @@ const std::filesystem::path& made(const std::filesystem::path& directory, const 
 
 void write_whole(const std::filesystem::path& path, const Json& document) {
   try {
-    const std::filesystem::path partial = path.string() + ".partial";
-    std::ofstream file(partial);
-    file.exceptions(std::ios::failbit | std::ios::badbit);
-    file << document.dump(2) << "\n";
-    file.close();
-    std::filesystem::rename(partial, path);
+    WholeFile file(path);
+    file.stream() << dumped(document, 2) << "\n";
+    file.commit();
   } catch (const std::system_error& error) {  // of the file system as of the stream
-    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", error.what()));
+    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", reason_of(error)));
   }
 }
 

@@ -4,20 +4,24 @@
 
 #include <spdlog/spdlog.h>
 
-#include <filesystem>
-#include <fstream>
+#include <system_error>
 
 #include "common/error.hpp"
 
 namespace feedrate {
 CellTimeline::~CellTimeline() {
-  if (written_) return;
-  spdlog::warn("no timeline in {}: the cell did not get so far", file_);
-  std::filesystem::remove(file_);
+  if (!written_) spdlog::warn("no timeline in {}: the cell did not get so far", file_.path().string());
 }
 
-CellTimeline::CellTimeline(std::string file, bool gpu) : file_(std::move(file)) {
-  if (!std::ofstream(file_)) throw BadInput("--trace", file_, "a file that can be written");
+namespace {
+
+WholeFile writable(const std::string& file) try { return WholeFile(file); } catch (const std::system_error& error) {
+  throw BadInput("--trace", file, fmt::format("a file that can be written ({})", reason_of(error)));
+}
+
+}  // namespace
+
+CellTimeline::CellTimeline(const std::string& file, bool gpu) : file_(writable(file)) {
   if (!gpu) return;
   prepare_ranges();
   recorder_ = open_activity_recorder();

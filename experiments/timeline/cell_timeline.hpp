@@ -6,6 +6,7 @@
 
 #include "experiments/timeline/cupti.hpp"
 #include "experiments/timeline/timeline.hpp"
+#include "experiments/whole_file.hpp"
 
 namespace feedrate {
 
@@ -15,7 +16,7 @@ class CellTimeline {
  public:
   /// Make it first of all: before any thread, NVTX range or device. `gpu`: the cell will run on one; throws Failure
   /// when CUPTI can't be had then, and BadInput for a file that can't be written.
-  CellTimeline(std::string file, bool gpu);
+  CellTimeline(const std::string& file, bool gpu);
   ~CellTimeline();
 
   void begin();
@@ -25,7 +26,7 @@ class CellTimeline {
   Json end(const std::vector<Span>& spans, std::uint64_t begin_ns, double seconds, Json about);
 
  private:
-  std::string file_;
+  WholeFile file_;
   std::unique_ptr<ActivityRecorder> recorder_;
   bool written_ = false;
 };

@@ -54,15 +54,14 @@ GpuUse::Gaps summary(std::vector<std::uint64_t> gaps) {
 }
 
 /// A JSON string; names come from other programs' symbols and ranges, so they may hold anything.
-std::string json_text(std::string_view text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(std::string_view text) { return dumped(text); }
 
 /// The events of a trace, one a line, none kept in memory: there may be millions.
 class EventWriter {
  public:
   /// Times are written relative to `zero_ns`.
-  EventWriter(const std::filesystem::path& path, std::uint64_t zero_ns) : file_(path), zero_ns_(zero_ns) {
-    file_.exceptions(std::ios::failbit | std::ios::badbit);
-    file_ << "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+  EventWriter(WholeFile& file, std::uint64_t zero_ns) : file_(file), zero_ns_(zero_ns) {
+    file_.stream() << "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   }
 
   /// `more` holds further members, each after a comma.
@@ -81,10 +80,9 @@ class EventWriter {
     event('M', process, track, zero_ns_, "thread_name", fmt::format(", \"args\": {{\"name\": {}}}", json_text(name)));
   }
   void finish(const Json& metadata) {
-    fmt::format_to(std::back_inserter(text_), "\n], \"otherData\": {}}}\n",
-                   metadata.dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::format_to(std::back_inserter(text_), "\n], \"otherData\": {}}}\n", dumped(metadata));
     flush();
-    file_.close();
+    file_.commit();
   }
 
   /// Microseconds with all digits, which a double's shortest form may not have.
@@ -93,11 +91,11 @@ class EventWriter {
  private:
   static constexpr std::size_t kChunk = 1 << 20;
   void flush() {
-    file_.write(text_.data(), static_cast<std::streamsize>(text_.size()));
+    file_.stream().write(text_.data(), static_cast<std::streamsize>(text_.size()));
     text_.clear();
   }
 
-  std::ofstream file_;
+  WholeFile& file_;
   fmt::memory_buffer text_;
   std::uint64_t zero_ns_;
   bool first_ = true;
@@ -251,11 +249,11 @@ Json to_json(const GpuUse& use) {
             {"max", use.gaps.longest_ns}}}};
 }
 
-void write_timeline(const std::filesystem::path& path, std::span<const Activity> activities,
-                    std::span<const Span> spans, const Json& metadata) {
+void write_timeline(WholeFile& file, std::span<const Activity> activities, std::span<const Span> spans,
+                    const Json& metadata) {
   try {
     const std::uint64_t zero_ns = earliest(activities, spans);
-    EventWriter out(path, zero_ns);
+    EventWriter out(file, zero_ns);
     out.name_process(kGpu, "GPU");
     out.name_process(kHost, "host");
     out.name_process(kMessages, "messages");
@@ -272,7 +270,7 @@ void write_timeline(const std::filesystem::path& path, std::span<const Activity>
     other["zero_ns"] = zero_ns;
     out.finish(other);
   } catch (const std::system_error& error) {
-    throw Failure(fmt::format("the timeline can't be written to '{}': {}", path.string(), error.what()));
+    throw Failure(fmt::format("the timeline can't be written to '{}': {}", file.path().string(), reason_of(error)));
   }
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include "experiments/json.hpp"
+#include "experiments/whole_file.hpp"
 
 namespace feedrate {
 
@@ -53,9 +53,8 @@ struct Span {
 /// Writes a trace that ui.perfetto.dev and chrome://tracing load: Google's Trace Event Format, as a JSON object. It
 /// has the processes "GPU" (per stream a track of kernels and one of copies and memsets), "host" (a track per thread:
 /// calls and NVTX ranges) and "messages" (stages), and arrows from calls to the work that they launched. `metadata`, an
-/// object, is kept under `otherData`, along with the host's time that the trace calls 0. Throws Failure when the file
-/// can't be written.
-void write_timeline(const std::filesystem::path&, std::span<const Activity>, std::span<const Span>,
-                    const Json& metadata);
+/// object, is kept under `otherData`, along with the host's time that the trace calls 0. Commits the file. Throws
+/// Failure when it can't be written.
+void write_timeline(WholeFile&, std::span<const Activity>, std::span<const Span>, const Json& metadata);
 
 }  // namespace feedrate

@@ -80,6 +80,10 @@ def _seconds(name: str, given: Any, allowed: str = "seconds") -> float:
     return float(given)
 
 
+def _ttl(given: Any) -> float | None:
+    return None if given is None else _seconds("ttl", given, "seconds above 0, at most 1e9")
+
+
 def _stream_address(stream: Any) -> int:
     """Of a stream of PyTorch's, CuPy's, or one that has the protocol ``__cuda_stream__``."""
     if hasattr(stream, "__cuda_stream__"):
@@ -173,6 +177,10 @@ class Tensor:
             A stream for a tensor in host memory.
         """
         return self._held.publish() if stream is None else self._held.publish_on(_stream_address(stream))
+
+    def commit(self) -> None:
+        """Gives a tensor of `Store.stage` its name, once. Raises TensorExists, ValueError if it has had its name."""
+        self._held.commit()
 
     def wait_on(self, stream: Any, version: int) -> None:
         """Holds a stream, as `publish` takes one, until that version or a later one is whole. This thread goes on."""
@@ -285,13 +293,39 @@ class Store:
         ------
         TensorExists, StoreFull, StoreLimit, ValueError
         """
-        if ttl is not None:
-            ttl = _seconds("ttl", ttl, "seconds above 0, at most 1e9")
         layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
-        return Tensor(self._store.create(name, *layout, pin, evict, ttl))
+        return Tensor(self._store.create(name, *layout, pin, evict, _ttl(ttl)))
+
+    def stage(
+        self,
+        name: str,
+        shape: int | tuple[int, ...] | builtins.list[int],
+        dtype: Any = "float32",
+        *,
+        strides: tuple[int, ...] = (),
+        pin: bool = False,
+        evict: bool = False,
+        ttl: float | None = None,
+        replace: bool = False,
+    ) -> Tensor:
+        """As `create`, but the tensor gets its name from `Tensor.commit`: no reader finds it half written.
+
+        A tensor that is never committed goes with its last lease.
+
+        Parameters
+        ----------
+        replace
+            The commit takes the name from the tensor that has it, which keeps it until then. The store must have memory
+            for both.
+        """
+        layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
+        return Tensor(self._store.stage(name, *layout, pin, evict, _ttl(ttl), replace))
 
     def put(self, name: str, array: Any, **how: Any) -> Tensor:
-        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published. As `create`.
+        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published.
+
+        It has its name once it is whole. Options are those of `stage`: with ``replace=True``, the name leads to the old
+        tensor until then.
 
         The dtypes are NumPy's numbers and truth values, and ml_dtypes' bfloat16, float8_e4m3fn and float8_e5m2. What is
         in another byte order is converted. TypeError for objects, dates and masked arrays.
@@ -304,13 +338,10 @@ class Store:
             ) from error
         check_array("array", source)
         source = source.astype(source.dtype.newbyteorder("="), copy=False)
-        made = self.create(name, source.shape, source.dtype, **how)
-        try:
-            made._held.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
-        except BaseException:
-            self.delete(name, made.generation)
-            raise
+        made = self.stage(name, source.shape, source.dtype, **how)
+        made._held.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
         made.publish()
+        made.commit()
         return made
 
     def get(self, name: str) -> Tensor:

@@ -146,6 +146,11 @@ void bind_store(nb::module_& m) {
           },
           "source"_a)
       .def("publish", &Tensor::publish)
+      .def("commit",
+           [](const Tensor& tensor) {
+             const Unlocked unlocked;
+             tensor.commit();
+           })
       .def(
           "publish_on",
           [](Tensor& tensor, std::uintptr_t stream) { return tensor.publish_on(reinterpret_cast<void*>(stream)); },
@@ -193,6 +198,15 @@ void bind_store(nb::module_& m) {
             return store.create(name, layout, {pin, evict, ttl});
           },
           "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none())
+      .def(
+          "stage",
+          [](Store& store, const std::string& name, const std::string& dtype, const std::vector<std::int64_t>& shape,
+             const std::vector<std::int64_t>& strides, bool pin, bool evict, std::optional<double> ttl, bool replace) {
+            const Layout layout{dtype_of(dtype), shape, strides};
+            const Unlocked unlocked;
+            return store.stage(name, layout, {pin, evict, ttl, replace});
+          },
+          "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none(), "replace"_a)
       .def(
           "get",
           [](Store& store, const std::string& name) {

@@ -328,5 +328,38 @@ TEST(BadInputTest, ResumeOfBrokenRowsIsLeftAlone) {
   EXPECT_EQ(read_text(place / "out" / "rows.jsonl"), "{\"kind\":\n{}\n");
 }
 
+// Bytes that are no UTF-8: escaped in rows, or rejected before anything is made.
+TEST(ForeignBytes, InAPathAreEscapedInRows) {
+  Workplace place;
+  place.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
+  for (const Words& end : {Words{"sweep", "s.json"}, Words{"sweep", "--resume", "caf\xe9"}}) {
+    Words words = end;
+    if (end.size() == 2) words.insert(words.end(), {"--out", "caf\xe9"});
+    words.insert(words.end(), {"--device", "cpu", "--floor-rounds", "0"});
+    const Outcome outcome = place.run(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(place.run({"validate", "caf\xe9/rows.jsonl"}).code, 0);
+  }
+  const Json run = rows_of(read_text(place / "caf\xe9" / "rows.jsonl")).front();
+  EXPECT_NE(run.dump().find(R"(caf\\xe9)"), std::string::npos) << run;
+  const Outcome shown = place.run({"run", "--queue", "null", "--device", "cpu", "--messages", "100", "--warmup", "0",
+                                   "--floor-rounds", "0", "--json", "--out", "\xff.jsonl"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_NE(shown.out.find(R"(\\xff.jsonl)"), std::string::npos) << shown.out;
+}
+
+TEST(ForeignBytes, InWhatNamesAPointAreRejected) {
+  Workplace place;
+  const Words words{"run", "--queue", "null", "--device", "cpu", "--arrivals", "trace", "--trace-file", "caf\xe9.csv"};
+  const Outcome outcome = place.run(words);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find(R"(--trace-file: 'caf\xe9.csv' is not possible; allowed: UTF-8)"), std::string::npos)
+      << outcome.err;
+  const Outcome worker =
+      place.run({"worker", "--queue", "redis_list", "--redis", "unix:///nowhere", "--name", "w\xfc"});
+  EXPECT_EQ(worker.code, 2);
+  EXPECT_NE(worker.err.find(R"(--name: 'w\xfc')"), std::string::npos) << worker.err;
+}
+
 }  // namespace
 }  // namespace feedrate::cli_test

@@ -58,6 +58,17 @@ TEST_P(RedeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
   EXPECT_EQ(letters().size(), 0u);
 }
 
+TEST_P(RedeliveryTest, DeadLettersOfForeignBytesAreListed) {
+  server_->command({"XADD", "t:dead", "*", "m", "\xff\xfe", "error", "caf\xe9", "attempts", "1", "worker", "w\xfc",
+                    "history", "1 w\xfc: \xff"});
+  const Outcome listed = dlq({"list", "--json"});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  const Json letter = Json::parse(listed.out);
+  EXPECT_EQ(letter.at("error"), R"(caf\xe9)");
+  EXPECT_EQ(letter.at("worker"), R"(w\xfc)");
+  EXPECT_EQ(dlq({"show", letter.at("letter"), "--json"}).code, 0);
+}
+
 TEST_P(RedeliveryTest, AnExpiredTaskIsNotServed) {
   const auto worker = start();
   const auto with_deadline = [](std::uint64_t id, std::uint64_t deadline_ms) {

@@ -73,6 +73,35 @@ TEST_F(StoreCommand, FilesGoInAndOut) {
   EXPECT_NE(outcome.err.find("no tensor 'weights'"), outcome.err.npos) << outcome.err;
 }
 
+TEST_F(StoreCommand, FailedReplacementLeavesTheOldTensorAndTheOldFile) {
+  const auto daemon = serve();
+  const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (";
+  const auto npy = [&](const std::string& name, std::size_t bytes) {
+    std::string text = header + std::to_string(bytes) + ",), }\n";
+    text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text;
+    return place_.write(name, text + std::string(bytes, 'x'));
+  };
+  const std::string small = npy("small.npy", 100), big = npy("big.npy", 300 << 20), medium = npy("medium.npy", 1 << 20);
+  ASSERT_EQ(store("put", {"w", small}).code, 0);
+  Outcome outcome = store("put", {"w", big, "--replace"});
+  EXPECT_EQ(outcome.code, 2) << "the store has 256 MiB";
+  EXPECT_EQ(Json::parse(store("stat", {"w"}).out).at("bytes"), 100);
+
+  ASSERT_EQ(store("get", {"w", place_ / "out.npy"}).code, 0);
+  const std::string old = read_text(place_ / "out.npy");
+  ASSERT_EQ(store("put", {"w", medium, "--replace"}).code, 0);
+  Process cut({"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" store get w out.npy --socket s", executable()},
+              place_.path(), place_ / "cut");
+  EXPECT_EQ(cut.wait(), 2);
+  EXPECT_NE(cut.err().find("File too large"), std::string::npos) << cut.err();
+  EXPECT_EQ(read_text(place_ / "out.npy"), old);
+  EXPECT_EQ(store("get", {"w", place_ / "out.npy"}).code, 0);
+  EXPECT_GT(fs::file_size(place_ / "out.npy"), 1u << 20);
+  for (const auto& entry : fs::directory_iterator(place_.path())) {
+    EXPECT_FALSE(entry.path().filename().string().ends_with(".partial")) << entry.path();
+  }
+}
+
 TEST_F(StoreCommand, FilesThatAreNoneAreRefused) {
   const auto daemon = serve();
   const auto file = [&](const std::string& header, const std::string& data = std::string(64, 'x')) {
@@ -258,6 +287,41 @@ TEST_F(StoreWithRedis, APrefixIsOneStoresAlone) {
   const auto heir = place_.start(second);
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:tensor:w"}) == 0; })) << heir->err();
   EXPECT_FALSE(heir->ended()) << heir->err();
+}
+
+TEST_F(StoreWithRedis, OfStoresThatStartAtOnceOneGetsThePrefix) {
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::unique_ptr<Process>> stores;
+    for (const char* name : {"a", "b", "c"}) {
+      stores.push_back(place_.start({"store", "serve", "--socket", place_ / name, "--memory", "64Mi", "--redis",
+                                     server_->url(), "--prefix", "at-once"}));
+    }
+    EXPECT_TRUE(await([&] { return std::ranges::count_if(stores, &Process::ended) == 2; }));
+    for (const auto& one : stores) {
+      if (!one->ended()) {
+        one->signal(SIGTERM);
+        EXPECT_EQ(one->wait(), 0);
+      } else {
+        EXPECT_EQ(one->wait(), 2) << one->err();
+        EXPECT_NE(one->err().find("--prefix: 'at-once'"), std::string::npos) << one->err();
+      }
+    }
+    EXPECT_EQ(server_->integer({"DBSIZE"}), 0);
+  }
+}
+
+TEST_F(StoreWithRedis, PrefixOfAnotherHostsStoreIsFreeOnceItsClaimLapses) {
+  server_->command({"HSET", "p:daemon", "instance", "1", "socket", socket(), "node", "elsewhere"});
+  server_->command({"PEXPIRE", "p:daemon", "3000"});
+  const Words words{"store", "serve",   "--socket",     socket(),   "--memory",
+                    "64Mi",  "--redis", server_->url(), "--prefix", "p"};
+  const Outcome refused = place_.run(words);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("of elsewhere"), std::string::npos) << refused.err;
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 0; }));
+  const auto heir = place_.start(words);
+  EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 1; })) << heir->err();
+  EXPECT_GT(server_->integer({"PTTL", "p:daemon"}), 0) << "the claim lapses if its store dies";
 }
 
 TEST_F(StoreWithRedis, ARestartedStoreDropsWhatIsGone) {

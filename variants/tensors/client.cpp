@@ -43,14 +43,15 @@ Json request_of(const char* op, const std::string& name) { return {{"op", op}, {
 
 /// What goes on with one life of the daemon. Mappings live as long as anything uses them.
 struct Session {
-  explicit Session(const std::string& path) : socket(connect_to(path)) {}
+  Session(const std::string& path, std::chrono::milliseconds longest) : patience(longest), socket(connect_to(path)) {}
 
   struct Own {
     std::shared_ptr<Mapping> chunk;  ///< null where the tensor lies in a shared one
     unsigned leases = 0;
   };
   const pid_t process = getpid();
-  std::mutex mutex;  // of all below
+  const std::chrono::milliseconds patience;  // for an answer
+  std::mutex mutex;                          // of all below
   Descriptor socket;
   bool broken = false;  // answers would not fit their requests any more, or none come
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
@@ -60,9 +61,9 @@ struct Session {
   std::unordered_map<std::uint64_t, Own> held;                         // by generation
   Packet packet;                                                       // the last answer's
 
-  /// Sends a request and waits for its answer. With the mutex held. Throws Unreachable, and what the daemon answers
-  /// instead.
-  Json ask(const Json& request, std::chrono::milliseconds patience);
+  /// Sends a request and waits for its answer, which may take `longer` than others. With the mutex held. Throws
+  /// Unreachable, and the error that the daemon answers.
+  Json ask(const Json& request, std::chrono::milliseconds longer = 0ms);
   /// Maps what came with an answer to `create` or `get`. With the mutex held.
   void keep(const Json& answer, const Description& about);
   /// Whether the daemon has closed its end.
@@ -72,14 +73,15 @@ struct Session {
   }
 };
 
-Json Session::ask(const Json& request, std::chrono::milliseconds patience) {
+Json Session::ask(const Json& request, std::chrono::milliseconds longer) {
   const std::string text = request.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > kMostPacketBytes) throw BadInput("request", fmt::format("{} bytes", text.size()), "at most 64 KiB");
   if (!broken) {
     broken = true;  // until its answer is here
     const auto sent = send_packet(socket.get(), text, {}, patience);
     // Where it could not be sent, the daemon may have said why before it closed its end.
-    const auto received = await_packet(socket.get(), packet, kMostDescriptors, sent == Sent::yes ? patience : 0ms);
+    const auto received =
+        await_packet(socket.get(), packet, kMostDescriptors, sent == Sent::yes ? patience + longer : 0ms);
     broken = received != Received::packet;
   }
   if (broken) throw Unreachable(fmt::format("the store does not answer '{}'", request.value("op", "a request")));
@@ -107,8 +109,8 @@ void Session::keep(const Json& answer, const Description& about) {
 }
 
 struct Tensor::Held {
-  Held(std::shared_ptr<Session> of, std::uint64_t lease, Description what)
-      : session(std::move(of)), lease(lease), about(std::move(what)) {
+  Held(std::shared_ptr<Session> of, std::uint64_t lease_id, Description what)
+      : session(std::move(of)), lease(lease_id), about(std::move(what)) {
     part = session->parts.at(about.slot / kSlotsInPart);
     words = static_cast<TensorWords*>(part->data()) + about.slot % kSlotsInPart;
     Session::Own& own = session->held[about.generation];
@@ -280,22 +282,22 @@ struct Store::State {
       current->broken = true;
     }
     names.clear();
-    auto made = std::make_shared<Session>(path);
+    auto made = std::make_shared<Session>(path, options.patience);
     const std::lock_guard lock_session(made->mutex);
-    made->memory = memory_of_kind(made->ask({{"op", "status"}}, options.patience).at("kind"));
+    made->memory = memory_of_kind(made->ask({{"op", "status"}}).at("kind"));
     return current = made;
   }
   Json ask(const Json& request) {
     const auto with = session();
     const std::lock_guard lock(with->mutex);
-    return with->ask(request, options.patience);
+    return with->ask(request);
   }
   std::shared_ptr<Tensor::Held> lease(const Json& request) {
     const auto with = session();
     std::shared_ptr<Tensor::Held> made;
     {
       const std::lock_guard lock(with->mutex);
-      const Json answer = with->ask(request, options.patience);
+      const Json answer = with->ask(request);
       try {
         Description about = description_of(answer.at("tensor"));
         with->keep(answer, about);
@@ -307,10 +309,13 @@ struct Store::State {
         throw;
       }
     }
-    const std::lock_guard lock(mutex);
-    names[made->about.name] = made;
-    if (names.size() > 2 * most_names) forget_ended();
     return made;
+  }
+  /// The name leads to this tensor, as far as this process knows.
+  void remember(const std::shared_ptr<Tensor::Held>& held) {
+    const std::lock_guard lock(mutex);
+    names[held->about.name] = held;
+    if (names.size() > 2 * most_names) forget_ended();
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
@@ -341,7 +346,9 @@ Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
-Tensor Store::create(const std::string& name, const Layout& layout, const CreateOptions& options) {
+namespace {
+
+Json creation_of(const std::string& name, const Layout& layout, const CreateOptions& options) {
   check_name(name);
   check_ttl(options);  // JSON has no infinity: the request would say "never"
   bytes_of(layout);
@@ -350,12 +357,36 @@ Tensor Store::create(const std::string& name, const Layout& layout, const Create
   if (options.pinned) request["pin"] = true;
   if (options.evict) request["evict"] = true;
   if (options.ttl_seconds) request["ttl"] = *options.ttl_seconds;
+  if (options.replace) request["replace"] = true;
+  return request;
+}
+
+}  // namespace
+
+Tensor Store::create(const std::string& name, const Layout& layout, const CreateOptions& options) {
+  Tensor made(state_->lease(creation_of(name, layout, options)));
+  state_->remember(made.held_);
+  return made;
+}
+
+Tensor Store::stage(const std::string& name, const Layout& layout, const CreateOptions& options) {
+  Json request = creation_of(name, layout, options);
+  request["staged"] = true;
   return Tensor(state_->lease(request));
+}
+
+void Tensor::commit() const {
+  Session& session = *held_->session;
+  if (getpid() != session.process) throw Failure("this tensor was leased before a fork: it stays with its process");
+  const std::lock_guard lock(session.mutex);
+  session.ask({{"op", "commit"}, {"lease", held_->lease}});
 }
 
 Tensor Store::get(const std::string& name) {
   if (auto held = state_->known(name)) return Tensor(std::move(held));
-  return Tensor(state_->lease(request_of("get", name)));
+  Tensor found(state_->lease(request_of("get", name)));
+  state_->remember(found.held_);
+  return found;
 }
 
 Tensor Store::wait(const std::string& name, std::chrono::nanoseconds limit) {
@@ -367,10 +398,10 @@ Tensor Store::wait(const std::string& name, std::chrono::nanoseconds limit) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       if (left.count() <= 0) throw TimedOut(fmt::format("no tensor '{}' came", name));
       // By a connection of its own: the others' requests need not wait, too.
-      Session waiting(state_->path);
+      Session waiting(state_->path, state_->options.patience);
       Json request = request_of("wait", name);
       request["timeout"] = std::chrono::duration<double>(left).count();
-      waiting.ask(request, left + state_->options.patience);
+      waiting.ask(request, left);
     }
   }
 }

@@ -10,7 +10,7 @@
 namespace feedrate::tensors {
 
 struct FEEDRATE_EXPORT StoreError : Failure {
-  StoreError(std::string code, const std::string& text) : Failure(text), code(std::move(code)) {}
+  StoreError(std::string kind, const std::string& text) : Failure(text), code(std::move(kind)) {}
   std::string code;
 };
 

@@ -27,7 +27,20 @@ else
   redis.call('HSET', KEYS[1], unpack(ARGV, 2))
   redis.call('SADD', KEYS[2], ARGV[1])
 end)";
-constexpr std::size_t kAtOnce = 512;  // writes under way
+// KEYS: the daemon's hash. ARGV: an instance, another whose claim it may take over, ms that the claim lives; then
+// fields and values. Returns nothing if the claim is the instance's now, else the owner's instance, socket and node.
+constexpr auto kClaim = R"(
+local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
+local owner = of_owner('instance')
+if owner ~= '' and owner ~= ARGV[1] and owner ~= ARGV[2] then
+  return {owner, of_owner('socket'), of_owner('node')}
+end
+redis.call('HSET', KEYS[1], unpack(ARGV, 4))
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return {})";
+constexpr auto kClaimLives = "10000";  // ms after the last renewal
+constexpr auto kRenewal = 1s;          // of the claim
+constexpr std::size_t kAtOnce = 512;   // writes under way
 
 void read_all(redis::Connection& connection) {
   while (connection.unanswered() != 0) connection.read();
@@ -44,18 +57,15 @@ bool listens(const std::string& socket) try {
 }  // namespace
 
 Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(options)), daemon_(daemon) {
-  std::string other;  // the socket of whoever wrote there last
+  std::string owner;
   try {
     redis::Connection connection(options_.url);
-    const redis::Reply told = connection.command({"HGET", key("daemon"), "socket"});
-    if (told->type == REDIS_REPLY_STRING) other = redis::text(*told);
+    owner = claim(connection);
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
   }
-  // Each of the two would remove the other's tensors from there.
-  if (!other.empty() && other != daemon.identity().socket && listens(other)) {
-    throw BadInput("--prefix", options_.prefix,
-                   fmt::format("a prefix that no other store uses; the store at {} uses it", other));
+  if (!owner.empty()) {
+    throw BadInput("--prefix", options_.prefix, fmt::format("a prefix that no other store uses; {} uses it", owner));
   }
   daemon.observe([this](Table::Change change, const Description& about) { note(change, about); });
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -67,6 +77,7 @@ Mirror::~Mirror() {
   daemon_.observe({});
   try {
     redis::Connection connection(options_.url);
+    if (!claim(connection).empty()) return;  // what is there is another store's
     const redis::Script script(connection, kWrite);
     const redis::Reply names = connection.command({"SMEMBERS", key("tensors")});
     for (std::size_t i = 0; i < names->elements; ++i) {
@@ -77,6 +88,33 @@ Mirror::~Mirror() {
   } catch (const Failure& failure) {
     spdlog::warn("store: its registry stays behind: {}", failure.what());
   }
+}
+
+/// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server, and lapses if it
+/// is not renewed. A store of this host that does not listen any more is dead. Of other hosts' nobody knows before.
+std::string Mirror::claim(redis::Connection& connection) const {
+  const Identity& own = daemon_.identity();
+  const std::string pid = std::to_string(getpid());
+  for (std::string dead;;) {
+    const redis::Reply owner = connection.command({"EVAL", kClaim, "1", key("daemon"), own.instance, dead, kClaimLives,
+                                                   "instance", own.instance, "socket", own.socket, "device", own.device,
+                                                   "node", own.node, "kind", own.kind, "pid", pid});
+    if (owner->elements == 0) return "";
+    const std::string socket(redis::text(*owner->element[1])), node(redis::text(*owner->element[2]));
+    if (node != own.node) {
+      return fmt::format("the store at {} of {}, which lives or died less than 10 s ago,", socket, node);
+    }
+    if (socket != own.socket && listens(socket)) return fmt::format("the store at {}", socket);
+    dead = redis::text(*owner->element[0]);
+  }
+}
+
+void Mirror::renew(redis::Connection& connection) {
+  if (Clock::now() - renewed_ < kRenewal) return;
+  const std::string owner = claim(connection);
+  if (!owner.empty())
+    throw Failure(fmt::format("the prefix '{}' is not its own any more: {} uses it", options_.prefix, owner));
+  renewed_ = Clock::now();
 }
 
 void Mirror::note(Table::Change change, const Description& about) {
@@ -98,10 +136,10 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) t
     decltype(pending_) changes;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, stop, 1s, [&] { return !pending_.empty(); });
+      changed_.wait_for(lock, stop, kRenewal, [&] { return !pending_.empty(); });
       changes.swap(pending_);
     }
-    if (changes.empty()) connection.command({"PING"});
+    renew(connection);
     for (const auto& [name, about] : changes) {
       about ? put(connection, script, *about) : drop(connection, script, name);
       if (connection.unanswered() >= kAtOnce) read_all(connection);
@@ -116,6 +154,8 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) t
 }
 
 void Mirror::write_all(redis::Connection& connection, const redis::Script& script, const std::stop_token& stop) {
+  renewed_ = {};
+  renew(connection);
   auto told = std::make_shared<std::promise<std::vector<Description>>>();
   auto all = told->get_future();
   daemon_.post([this, told](Table& table) {
@@ -141,12 +181,11 @@ void Mirror::write_all(redis::Connection& connection, const redis::Script& scrip
   }
   for (const Description& about : tensors) {
     put(connection, script, about);
-    if (connection.unanswered() >= kAtOnce) read_all(connection);
+    if (connection.unanswered() < kAtOnce) continue;
+    read_all(connection);
+    renew(connection);
   }
   read_all(connection);
-  const Identity& identity = daemon_.identity();
-  connection.command({"HSET", key("daemon"), "instance", identity.instance, "socket", identity.socket, "device",
-                      identity.device, "node", identity.node, "kind", identity.kind, "pid", std::to_string(getpid())});
   if (dropped != 0) {
     spdlog::warn("store: {} tensors of a former daemon are gone with it; removed from the registry", dropped);
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -34,6 +35,10 @@ class Mirror {
   Mirror& operator=(const Mirror&) = delete;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// Claims the prefix, or renews the claim. Returns what to say of the store that has it; empty: this one.
+  std::string claim(redis::Connection&) const;
+  void renew(redis::Connection&);
   void note(Table::Change, const Description&);
   void run(const std::stop_token&);
   void serve(redis::Connection&, const std::stop_token&);
@@ -49,6 +54,7 @@ class Mirror {
   std::map<std::string, std::optional<Description>> pending_;  // by mutex_; none: the name is gone
   bool connected_ = false;                                     // by mutex_; else nothing need be pending
   bool first_ = true;
+  Clock::time_point renewed_ = {};  // of the thread
   std::jthread thread_;
 };
 

@@ -23,8 +23,9 @@ struct OpName {
   Op op;
   std::string_view fields;  ///< that a request may have beside those of all; "!": must have
 };
-constexpr std::array<OpName, 12> kOps{{
-    {"create", Op::create, "!name !dtype !shape strides pin evict ttl"},
+constexpr std::array<OpName, 13> kOps{{
+    {"create", Op::create, "!name !dtype !shape strides pin evict ttl staged replace"},
+    {"commit", Op::commit, "!lease"},
     {"get", Op::get, "!name generation"},
     {"release", Op::release, "!lease"},
     {"delete", Op::remove, "!name generation"},
@@ -136,6 +137,8 @@ Request parse_request(std::string_view text) {
     if (field == "strides" && !value.is_null()) request.layout.strides = lengths_of(value, "strides");
     if (field == "pin") request.create.pinned = flag_of(value, "pin");
     if (field == "evict") request.create.evict = flag_of(value, "evict");
+    if (field == "staged") request.staged = flag_of(value, "staged");
+    if (field == "replace") request.create.replace = flag_of(value, "replace");
     if (field == "ttl" && !value.is_null()) request.create.ttl_seconds = seconds_of(value, "ttl");
     if (field == "generation") request.generation = count_of(value, "generation");
     if (field == "lease") request.lease = count_of(value, "lease");

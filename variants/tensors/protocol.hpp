@@ -12,13 +12,14 @@
 /// README.md in this folder has the whole of it.
 namespace feedrate::tensors {
 
-enum class Op { create, get, release, remove, list, stat, pin, unpin, seal, evict, wait, status };
+enum class Op { create, commit, get, release, remove, list, stat, pin, unpin, seal, evict, wait, status };
 
 struct Request {
   Op op = Op::status;
   std::string name = {};
   Layout layout = {};
   CreateOptions create = {};
+  bool staged = false;           ///< of create: without its name until `commit`
   std::uint64_t generation = 0;  ///< 0: whichever has the name
   std::uint64_t lease = 0;
   std::string after = {};              ///< of a list: names behind this one

@@ -86,14 +86,23 @@ Answer status(const Table& table, const Identity& identity) {
            {"chunk_bytes", arena.reserved()},
            {"tensor_bytes", arena.taken()},
            {"tensors", table.tensors()},
+           {"staged", table.staged()},
            {"deleted", table.deleted()},
            {"leases", table.leases()},
            {"clients", table.clients()}}};
 }
 
 Answer done(const Identity& identity, Table& table, std::optional<ClientId> client, const Request& request) {
+  const auto owner = [&](const char* op) {
+    if (!client) throw BadInput("op", op, "a connection of one's own: the list's requests get no leases");
+    return *client;
+  };
   switch (request.op) {
     case Op::create: {
+      if (request.staged) {
+        return granted(table, owner("create"),
+                       table.stage(owner("create"), request.name, request.layout, request.create));
+      }
       const Description made = table.create(client, request.name, request.layout, request.create);
       if (!client) return described(identity, made);
       try {
@@ -106,9 +115,10 @@ Answer done(const Identity& identity, Table& table, std::optional<ClientId> clie
     case Op::get:
       if (!client) return described(identity, table.stat(request.name));
       return granted(table, *client, table.lease(*client, request.name, request.generation));
+    case Op::commit:
+      return described(identity, table.commit(owner("commit"), request.lease));
     case Op::release:
-      if (!client) throw BadInput("op", "release", "a connection of one's own: the list's requests get no leases");
-      table.release(*client, request.lease);
+      table.release(owner("release"), request.lease);
       return {{{"ok", true}}};
     case Op::remove:
       table.remove(request.name, request.generation);

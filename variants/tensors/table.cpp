@@ -33,38 +33,81 @@ void Table::leave(ClientId id) {
 
 Description Table::create(std::optional<ClientId> creator, const std::string& name, const Layout& layout,
                           const CreateOptions& options) {
+  if (options.replace) throw BadInput("replace", "true", "false, unless the tensor is staged");
+  check_free(name);
+  Tensor& made = make(creator, name, layout, options);
+  give_name(made);
+  return made.about;
+}
+
+Lease Table::stage(ClientId creator, const std::string& name, const Layout& layout, const CreateOptions& options) {
+  if (!options.replace) check_free(name);
+  check_lease_limit(clients_.at(creator));
+  Tensor& made = make(creator, name, layout, options);
+  ++staged_;
+  return lease(creator, made);
+}
+
+Description Table::commit(ClientId id, std::uint64_t lease) {
+  const Client& client = clients_.at(id);
+  const auto found = client.leases.find(lease);
+  if (found == client.leases.end()) throw NotFound(fmt::format("{} has no lease {}", client.name, lease));
+  Tensor& tensor = tensors_.at(found->second);
+  if (tensor.life != Life::staged) throw BadInput("lease", std::to_string(lease), "the lease of a staged tensor");
+  if (!tensor.options.replace) check_free(tensor.about.name);
+  // The observer hears of one change, `created`: no moment is without a tensor of the name.
+  if (const auto old = names_.find(tensor.about.name); old != names_.end()) mark_deleted(tensors_.at(old->second));
+  --staged_;
+  give_name(tensor);
+  return tensor.about;
+}
+
+void Table::check_free(const std::string& name) const {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return;
+  throw AlreadyExists(fmt::format("tensor '{}' exists (generation {})", name, found->second));
+}
+
+Table::Tensor& Table::make(std::optional<ClientId> creator, const std::string& name, const Layout& layout,
+                           const CreateOptions& options) {
   check_name(name);
   const std::size_t bytes = bytes_of(layout);
   check_ttl(options);
-  if (names_.contains(name)) {
-    throw AlreadyExists(fmt::format("tensor '{}' exists (generation {})", name, names_.at(name)));
-  }
   if (tensors_.size() >= limits_.tensors) {
     throw LimitReached(fmt::format("the store has {} tensors, as many as it allows", tensors_.size()));
   }
-  const std::uint64_t generation = ++last_generation_, now = clock_();
+  const std::uint64_t generation = ++last_generation_;
   Description about{.name = name, .generation = generation, .layout = layout, .bytes = bytes};
   about.slot = board_.take(generation);
   try {
-    about.place = take(creator, bytes, options);
+    about.place = take(creator, name, bytes, options);
   } catch (...) {
     board_.give_back(about.slot);
     throw;
   }
   about.pinned = options.pinned;
-  about.created_ms = now;
-  if (options.ttl_seconds) {
-    about.expires_ms = now + static_cast<std::uint64_t>(std::ceil(*options.ttl_seconds * 1000));
-    expiries_.emplace(about.expires_ms, generation);
-  }
+  about.created_ms = clock_();
   if (creator) clients_.at(*creator).created_bytes += about.place.bytes;
-  names_.emplace(name, generation);
-  tensors_.emplace(generation, Tensor{about, ++uses_, creator.value_or(0)});
-  on_change_(Change::created, about);
-  return about;
+  return tensors_.emplace(generation, Tensor{about, ++uses_, creator.value_or(0), options}).first->second;
 }
 
-Place Table::take(std::optional<ClientId> creator, std::size_t bytes, const CreateOptions& options) {
+void Table::give_name(Tensor& tensor) {
+  Description& about = tensor.about;
+  if (tensor.options.ttl_seconds) {
+    about.expires_ms = clock_() + static_cast<std::uint64_t>(std::ceil(*tensor.options.ttl_seconds * 1000));
+    expiries_.emplace(about.expires_ms, about.generation);
+  }
+  names_[about.name] = about.generation;
+  tensor.life = Life::named;
+  tell(Change::created, tensor);
+}
+
+void Table::tell(Change change, const Tensor& tensor) {
+  if (tensor.life == Life::named) on_change_(change, tensor.about);
+}
+
+Place Table::take(std::optional<ClientId> creator, const std::string& name, std::size_t bytes,
+                  const CreateOptions& options) {
   if (creator) {
     const Client& client = clients_.at(*creator);
     if (bytes > limits_.bytes_of_client || client.created_bytes > limits_.bytes_of_client - bytes) {
@@ -79,7 +122,8 @@ Place Table::take(std::optional<ClientId> creator, std::size_t bytes, const Crea
       return arena_.take(bytes);
     } catch (const OutOfMemory& failure) {
       // In vain nothing is evicted: what is free and what is idle must be enough.
-      if (options.evict && evictable() + arena_.limit() - arena_.taken() >= bytes && evict(more) != 0) continue;
+      if (options.evict && evictable(name) + arena_.limit() - arena_.taken() >= bytes && evict(more, name) != 0)
+        continue;
       throw OutOfMemory(fmt::format("{}; {}", failure.what(), largest_holders()));
     }
   }
@@ -87,16 +131,23 @@ Place Table::take(std::optional<ClientId> creator, std::size_t bytes, const Crea
 
 Lease Table::lease(ClientId id, const std::string& name, std::uint64_t generation) {
   Tensor& tensor = named(name, generation);
+  check_lease_limit(clients_.at(id));
+  return lease(id, tensor);
+}
+
+void Table::check_lease_limit(const Client& client) const {
+  if (client.leases.size() < limits_.leases_of_client) return;
+  throw LimitReached(fmt::format("{} has {} leases, as many as one may have", client.name, client.leases.size()));
+}
+
+Lease Table::lease(ClientId id, Tensor& tensor) {
   Client& client = clients_.at(id);
-  if (client.leases.size() >= limits_.leases_of_client) {
-    throw LimitReached(fmt::format("{} has {} leases, as many as one may have", client.name, client.leases.size()));
-  }
   client.leases.emplace(++last_lease_, tensor.about.generation);
   ++client.held[tensor.about.generation];
   ++leases_;
   ++tensor.about.leases;
   tensor.used = ++uses_;
-  on_change_(Change::changed, tensor.about);
+  tell(Change::changed, tensor);
   return {last_lease_, tensor.about};
 }
 
@@ -115,23 +166,28 @@ void Table::drop_lease(std::uint64_t generation) {
   --leases_;
   --tensor.about.leases;
   tensor.used = ++uses_;
-  if (!tensor.deleted) on_change_(Change::changed, tensor.about);
+  tell(Change::changed, tensor);
   free_if_unused(tensor);
 }
 
 void Table::remove(const std::string& name, std::uint64_t generation) { remove(named(name, generation)); }
 
 void Table::remove(Tensor& tensor) {
-  tensor.deleted = true;
+  tell(Change::deleted, tensor);
+  mark_deleted(tensor);
+}
+
+void Table::mark_deleted(Tensor& tensor) {
+  tensor.life = Life::deleted;
   board_.mark_deleted(tensor.about.slot);
   names_.erase(tensor.about.name);
   if (tensor.about.expires_ms != 0) expiries_.erase({tensor.about.expires_ms, tensor.about.generation});
-  on_change_(Change::deleted, tensor.about);
   free_if_unused(tensor);
 }
 
 void Table::free_if_unused(Tensor& tensor) {
-  if (!tensor.deleted || tensor.about.leases != 0) return;
+  if (tensor.life == Life::named || tensor.about.leases != 0) return;
+  staged_ -= tensor.life == Life::staged ? 1 : 0;
   if (const auto creator = clients_.find(tensor.creator); creator != clients_.end()) {
     creator->second.created_bytes -= tensor.about.place.bytes;
   }
@@ -140,9 +196,11 @@ void Table::free_if_unused(Tensor& tensor) {
   tensors_.erase(tensor.about.generation);
 }
 
-std::size_t Table::evictable() const {
+std::size_t Table::evictable(const std::string& spared) const {
   std::size_t bytes = 0;
-  for (const auto& [generation, tensor] : tensors_) bytes += is_idle(tensor) ? tensor.about.place.bytes : 0;
+  for (const auto& [generation, tensor] : tensors_) {
+    bytes += is_idle(tensor) && tensor.about.name != spared ? tensor.about.place.bytes : 0;
+  }
   return bytes;
 }
 
@@ -171,10 +229,10 @@ std::vector<Description> Table::list(const std::string& after, std::size_t most)
   return found;
 }
 
-std::size_t Table::evict(std::size_t bytes) {
+std::size_t Table::evict(std::size_t bytes, const std::string& spared) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> idle;  // last use, generation
   for (const auto& [generation, tensor] : tensors_) {
-    if (is_idle(tensor)) idle.emplace_back(tensor.used, generation);
+    if (is_idle(tensor) && tensor.about.name != spared) idle.emplace_back(tensor.used, generation);
   }
   std::ranges::sort(idle);
   std::size_t evicted = 0;
@@ -214,10 +272,10 @@ std::string Table::largest_holders() const {
   std::size_t held = 0, pinned = 0, idle = 0, deleted = 0;
   for (const auto& [generation, tensor] : tensors_) {
     all.push_back(&tensor);
-    (tensor.deleted             ? deleted
-     : tensor.about.leases != 0 ? held
-     : tensor.about.pinned      ? pinned
-                                : idle) += tensor.about.place.bytes;
+    (tensor.life == Life::deleted ? deleted
+     : tensor.about.leases != 0   ? held
+     : tensor.about.pinned        ? pinned
+                                  : idle) += tensor.about.place.bytes;
   }
   const auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, all.size()));
   std::ranges::partial_sort(all, shown, std::ranges::greater{}, [](const Tensor* one) {

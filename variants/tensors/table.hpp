@@ -61,6 +61,12 @@ class Table {
 
   /// The new tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
+  /// A new tensor, all zero, that does not have its name yet. Only leases keep it. Throws as create(); AlreadyExists
+  /// unless `replace` is set. Eviction for it spares the tensor that has the name.
+  Lease stage(ClientId, const std::string& name, const Layout&, const CreateOptions&);
+  /// Gives the staged tensor of this lease its name. With `replace`, the same step deletes the tensor that had it.
+  /// Throws NotFound if the client has no such lease, BadInput if its tensor is not staged, AlreadyExists.
+  Description commit(ClientId, std::uint64_t lease);
   /// A lease on what has the name, and the generation, where one is given. Throws NotFound, LimitReached.
   Lease lease(ClientId, const std::string& name, std::uint64_t generation = 0);
   /// Throws NotFound where the client has no such lease.
@@ -75,34 +81,45 @@ class Table {
 
   /// Deletes names, the least recently used first, that nobody holds or pinned, until `bytes` are free of tensors or
   /// none is left; returns how many bytes these had.
-  std::size_t evict(std::size_t bytes);
+  std::size_t evict(std::size_t bytes) { return evict(bytes, ""); }
   /// Deletes the names whose time is over. Returns when the next one's is.
   std::optional<std::uint64_t> expire();
 
   const Arena& arena() const { return arena_; }
   const Board& board() const { return board_; }
   std::size_t tensors() const { return names_.size(); }
-  std::size_t deleted() const { return tensors_.size() - names_.size(); }  ///< with leases left
+  std::size_t staged() const { return staged_; }
+  std::size_t deleted() const { return tensors_.size() - names_.size() - staged_; }  ///< with leases left
   std::size_t clients() const { return clients_.size(); }
   std::uint64_t leases() const { return leases_; }
 
  private:
+  enum class Life { staged, named, deleted };
   struct Tensor {
     Description about;
     std::uint64_t used = 0;  ///< number of the last use, for eviction
-    ClientId creator = 0;    ///< who may be gone; 0: no connection's
-    bool deleted = false;
+    ClientId creator = 0;    ///< may be gone; 0: no connection's
+    CreateOptions options = {};
+    Life life = Life::staged;
   };
   Tensor& named(const std::string& name, std::uint64_t generation = 0);
   const Tensor& named(const std::string& name, std::uint64_t generation = 0) const;
-  Place take(std::optional<ClientId>, std::size_t bytes, const CreateOptions&);
+  Tensor& make(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
+  void give_name(Tensor&);
+  void check_free(const std::string& name) const;
+  void check_lease_limit(const Client&) const;
+  Lease lease(ClientId, Tensor&);
+  Place take(std::optional<ClientId>, const std::string& name, std::size_t bytes, const CreateOptions&);
   void remove(Tensor&);
+  void mark_deleted(Tensor&);
+  std::size_t evict(std::size_t bytes, const std::string& spared);
+  void tell(Change change, const Tensor&);
   void drop_lease(std::uint64_t generation);
   void free_if_unused(Tensor&);
   static bool is_idle(const Tensor& tensor) {
-    return !tensor.deleted && tensor.about.leases == 0 && !tensor.about.pinned;
+    return tensor.life == Life::named && tensor.about.leases == 0 && !tensor.about.pinned;
   }
-  std::size_t evictable() const;
+  std::size_t evictable(const std::string& spared) const;
   std::string largest_holders() const;
   std::string holders_of(std::uint64_t generation) const;
 
@@ -116,6 +133,7 @@ class Table {
   std::map<std::string, std::uint64_t> names_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> expiries_;  // ms, generation
   std::uint64_t last_generation_ = 0, last_client_ = 0, last_lease_ = 0, uses_ = 0, leases_ = 0;
+  std::size_t staged_ = 0;
 };
 
 }  // namespace feedrate::tensors

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/error.hpp"
+#include "common/utf8.hpp"
 
 namespace feedrate::tensors {
 namespace {
@@ -38,24 +39,6 @@ std::string dtype_names() {
   std::string all;
   for (const Kind& kind : kKinds) all += fmt::format("{}{}", all.empty() ? "" : ", ", kind.name);
   return all;
-}
-
-/// The length of the UTF-8 sequence that `text` begins with; 0 where it is none (RFC 3629, section 4).
-std::size_t sequence(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool overlong = first == 0xE0 && byte(1) < 0xA0, surrogate = first == 0xED && byte(1) >= 0xA0;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool overlong = first == 0xF0 && byte(1) < 0x90, beyond = first == 0xF4 && byte(1) >= 0x90;
-    return follows(1) && follows(2) && follows(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -107,7 +90,7 @@ void check_name(std::string_view name) {
   constexpr auto kAllowed = "1 to 512 bytes of UTF-8 without control characters";
   if (name.empty() || name.size() > kMostNameBytes) throw BadInput("name", std::string(name.substr(0, 64)), kAllowed);
   for (std::size_t at = 0; at < name.size();) {
-    const std::size_t length = sequence(name.substr(at));
+    const std::size_t length = utf8_sequence(name.substr(at));
     const auto byte = static_cast<unsigned char>(name[at]);
     if (length == 0 || byte < 0x20 || byte == 0x7F) {
       throw BadInput("name", fmt::format("byte {} is 0x{:02x}", at, byte), kAllowed);

@@ -80,7 +80,8 @@ struct Description {
 struct CreateOptions {
   bool pinned = false;                     ///< never evicted
   bool evict = false;                      ///< where there is no room, evict others
-  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was made
+  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was given
+  bool replace = false;                    ///< of stage(): the commit deletes the tensor that has the name by then
 };
 /// Throws BadInput for a time to live that is no number of seconds above 0.
 FEEDRATE_EXPORT void check_ttl(const CreateOptions& options);

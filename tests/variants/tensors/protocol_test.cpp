@@ -24,6 +24,11 @@ TEST(Requests, HaveTheFieldsOfTheirOperation) {
   EXPECT_TRUE(made.create.pinned);
   EXPECT_EQ(made.create.ttl_seconds, 2.5);
   EXPECT_EQ(parse_request(R"({"op":"delete","name":"w","generation":5})").generation, 5u);
+  const Request staged =
+      parse_request(R"({"op":"create","name":"w","dtype":"u8","shape":[1],"staged":true,"replace":true})");
+  EXPECT_TRUE(staged.staged);
+  EXPECT_TRUE(staged.create.replace);
+  EXPECT_EQ(parse_request(R"({"op":"commit","lease":7})").lease, 7u);
   EXPECT_EQ(parse_request(R"({"op":"create","name":"w","dtype":"u8","shape":[]})").layout.shape.size(), 0u);
 }
 
@@ -49,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, WrongRequest,
     testing::Values(Wrong{"", "a JSON object"}, Wrong{"null", "a JSON object"}, Wrong{"[]", "a JSON object"},
                     Wrong{R"({"op":"create")", "no JSON"}, Wrong{R"({"name":"x"})", "op"},
-                    Wrong{R"({"op":7})", "a string"}, Wrong{R"({"op":"drop","name":"x"})", "create, get, release"},
+                    Wrong{R"({"op":7})", "a string"}, Wrong{R"({"op":"drop","name":"x"})", "create, commit, get"},
                     Wrong{R"({"op":"get"})", "'get' needs it"}, Wrong{R"({"op":"get","name":""})", "1 to 512 bytes"},
                     Wrong{R"({"op":"get","name":"a\u0000b"})", "byte 1 is 0x00"},
                     Wrong{R"({"op":"get","name":")" + std::string(600, 'n') + R"("})", "1 to 512 bytes"},
@@ -63,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{R"({"op":"create","name":"x","dtype":"float","shape":[1]})", "f16, bf16"},
                     Wrong{R"({"op":"create","name":"x","dtype":"f32","shape":"1"})", "an array"},
                     Wrong{R"({"op":"release","lease":-1})", "a whole number"},
+                    Wrong{R"({"op":"commit","name":"x"})", "'commit' needs it"},
+                    Wrong{R"({"op":"create","name":"x","dtype":"u8","shape":[1],"staged":1})", "true, false"},
                     Wrong{R"({"op":"wait","name":"x","timeout":"soon"})", "seconds"},
                     Wrong{R"({"op":"list","after":3})", "a string"}, Wrong{std::string(100'000, '['), "64 KiB"},
                     Wrong{std::string(60'000, '['), "no JSON"},

@@ -132,6 +132,60 @@ TEST_F(StoreTest, TensorsOutliveTheirMakers) {
   EXPECT_EQ(static_cast<std::uint8_t*>(store_.get("large").data())[20 * kMi - 1], 2);
 }
 
+TEST_F(StoreTest, ReadersOfAReplacedNameAlwaysFindAWholeTensor) {
+  const Layout layout{Dtype::u32, {100'000}, {}};
+  const auto put = [&](Store& store, std::uint32_t value) {
+    Tensor next = store.stage("w", layout, {.replace = true});
+    std::fill_n(static_cast<std::uint32_t*>(next.data()), 100'000, value);
+    next.publish();
+    next.commit();
+  };
+  put(store_, 0);
+  std::atomic<bool> done = false;
+  std::atomic<int> torn = 0, reads = 0;
+  std::jthread reader([&] {
+    Store store(folder_.socket());
+    for (std::uint32_t last = 0; !done; ++reads) {
+      const Tensor found = store.get("w");  // NotFound would end the test
+      const std::span values(static_cast<const std::uint32_t*>(found.data()), 100'000);
+      torn += found.version() != 1 || values.front() < last || values.front() != values.back() ? 1 : 0;
+      last = values.front();
+    }
+  });
+  for (std::uint32_t value = 1; value <= 100; ++value) put(store_, value);
+  EXPECT_TRUE(await([&] { return reads > 0; }));
+  done = true;
+  reader.join();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(*static_cast<const std::uint32_t*>(store_.get("w").data()), 100u);
+}
+
+TEST_F(StoreTest, WriterThatDiesBeforeItsCommitLeavesTheOldTensor) {
+  const Tensor old = store_.create("w", {Dtype::u8, {100}, {}});
+  Child child([&] {
+    Store store(folder_.socket());
+    const Tensor staged = store.stage("w", {Dtype::u8, {20 * kMi}, {}}, {.replace = true});
+    Tensor ready = store.create("ready", {Dtype::u8, {1}, {}});
+    pause();
+  });
+  store_.wait("ready", 20s);
+  EXPECT_EQ(status().at("staged"), 1);
+  child.kill_and_wait();
+  EXPECT_TRUE(await([&] { return status().at("staged") == 0; }));
+  EXPECT_EQ(store_.get("w").generation(), old.generation());
+  EXPECT_FALSE(old.deleted());
+}
+
+TEST_F(StoreTest, CommitFailsOnceItsDaemonIsGone) {
+  std::optional<RunningDaemon> other(options(folder_ / "other"));
+  Store store(folder_ / "other");
+  const Tensor staged = store.stage("w", {Dtype::u8, {1}, {}});
+  other.reset();
+  other.emplace(options(folder_ / "other"));
+  EXPECT_THROW(staged.commit(), Unreachable);
+  EXPECT_THROW(store.get("w"), NotFound) << "the new daemon knows nothing of it";
+}
+
 TEST_F(StoreTest, AKilledProcesssLeasesEndWithinASecond) {
   store_.create("x", {Dtype::u8, {8 * kMi}, {}});
   std::vector<Clock::duration> until_free;

@@ -177,6 +177,67 @@ TEST_F(TableTest, ChangesAreToldInOrder) {
   EXPECT_TRUE(changes_[2].second.sealed);
 }
 
+TEST_F(TableTest, StagedTensorIsFoundByItsNameFromItsCommitOn) {
+  const Lease staged = table_.stage(a_, "x", bytes(10), {.ttl_seconds = 60});
+  EXPECT_EQ(staged.tensor.leases, 1u);
+  EXPECT_TRUE(names().empty());
+  EXPECT_TRUE(changes_.empty());
+  EXPECT_EQ(table_.staged(), 1u);
+  EXPECT_EQ(table_.deleted(), 0u);
+  EXPECT_THROW(table_.lease(b_, "x", staged.tensor.generation), NotFound);
+  EXPECT_THROW(table_.commit(b_, staged.id), NotFound) << "another client's lease";
+  EXPECT_EQ(table_.expire(), std::nullopt);
+  now_ms_ += 1000;
+  EXPECT_EQ(table_.commit(a_, staged.id).generation, staged.tensor.generation);
+  EXPECT_EQ(table_.expire(), 1'061'000u) << "the time to live counts from the commit";
+  EXPECT_EQ(table_.lease(b_, "x").tensor.generation, staged.tensor.generation);
+  EXPECT_EQ(changes_.front().first, Table::Change::created);
+  EXPECT_EQ(table_.staged(), 0u);
+  EXPECT_SAYS(error_of<BadInput>([&] { table_.commit(a_, staged.id); }), "the lease of a staged tensor");
+}
+
+TEST_F(TableTest, StagedTensorWithoutCommitGoesWithItsClient) {
+  table_.stage(a_, "x", bytes(10), {});
+  table_.stage(a_, "x", bytes(5 * kMi), {});
+  table_.release(b_, table_.stage(b_, "y", bytes(10), {}).id);
+  EXPECT_EQ(table_.staged(), 2u);
+  EXPECT_EQ(table_.evict(100 * kMi), 0u) << "only its leases keep it, and they do";
+  table_.leave(a_);
+  EXPECT_EQ(table_.staged(), 0u);
+  EXPECT_EQ(table_.arena().taken(), 0u);
+  EXPECT_TRUE(changes_.empty());
+}
+
+TEST_F(TableTest, CommitReplacesInOneStep) {
+  const Description old = table_.create({}, "x", bytes(10), {.pinned = true});
+  const Lease reader = table_.lease(b_, "x");
+  EXPECT_THROW(table_.stage(a_, "x", bytes(10), {}), AlreadyExists);
+  EXPECT_SAYS(error_of<BadInput>([&] { table_.create(a_, "x", bytes(10), {.replace = true}); }), "replace");
+  const Lease staged = table_.stage(a_, "x", bytes(10), {.replace = true});
+  EXPECT_EQ(table_.stat("x").generation, old.generation);
+  changes_.clear();
+  table_.commit(a_, staged.id);
+  ASSERT_EQ(changes_.size(), 1u) << "an observer sees no moment without a tensor";
+  EXPECT_EQ(changes_.front().first, Table::Change::created);
+  EXPECT_EQ(table_.stat("x").generation, staged.tensor.generation);
+  EXPECT_EQ(table_.deleted(), 1u) << "the reader keeps the old one";
+  table_.release(b_, reader.id);
+  EXPECT_EQ(table_.deleted(), 0u);
+  // Without `replace`, a name that was taken meanwhile is the other's.
+  const Lease late = table_.stage(a_, "y", bytes(10), {});
+  table_.create({}, "y", bytes(10), {});
+  EXPECT_THROW(table_.commit(a_, late.id), AlreadyExists);
+}
+
+TEST_F(TableTest, StagingEvictsOthersAndSparesTheOneItReplaces) {
+  table_.create({}, "x", bytes(15 * kMi), {});
+  table_.create({}, "other", bytes(15 * kMi), {});
+  EXPECT_THROW(table_.stage(a_, "x", bytes(60 * kMi), {.evict = true, .replace = true}), OutOfMemory);
+  EXPECT_EQ(names(), (std::vector<std::string>{"other", "x"}));
+  table_.commit(a_, table_.stage(a_, "x", bytes(40 * kMi), {.evict = true, .replace = true}).id);
+  EXPECT_EQ(names(), std::vector<std::string>{"x"});
+}
+
 class LimitedTable : public TableTest {
  protected:
   LimitedTable() : TableTest({.tensors = 3, .leases_of_client = 2, .bytes_of_client = 1000}) {}
@@ -197,6 +258,9 @@ TEST_F(LimitedTable, LimitsNameWhoHasWhat) {
   table_.lease(a_, "1");
   table_.lease(a_, "1");
   EXPECT_SAYS(error_of<LimitReached>([&] { table_.lease(a_, "1"); }), "A has 2 leases");
+  table_.remove("3");
+  EXPECT_THROW(table_.stage(a_, "3", bytes(1), {}), LimitReached) << "a staged tensor is nothing without a lease";
+  EXPECT_EQ(table_.staged(), 0u);
 }
 
 // --- what can be asked for ---

@@ -57,6 +57,9 @@ class FEEDRATE_EXPORT Tensor {
   /// Says that what was written is whole: the next version; returns which. For one writer at a time, whose writes have
   /// ended.
   std::uint64_t publish();
+  /// Gives a tensor of Store::stage() its name, once. Throws AlreadyExists, BadInput if it has had it, Unreachable if
+  /// its daemon is gone.
+  void commit() const;
   /// True once the version is `version` or later; false when it isn't within `limit`.
   bool wait_for(std::uint64_t version, std::chrono::nanoseconds limit) const;
   /// The same in the order of a stream (a cudaStream_t of this process and of the tensor's GPU); the host waits for
@@ -134,6 +137,9 @@ class FEEDRATE_EXPORT Store {
 
   /// A new tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Tensor create(const std::string& name, const Layout&, const CreateOptions& = {});
+  /// The same without its name until Tensor::commit(): no reader finds it half written. If it is never committed, it
+  /// goes with its last lease. `replace`: the name leads to the old tensor until then; memory must hold both.
+  Tensor stage(const std::string& name, const Layout&, const CreateOptions& = {});
   /// The tensor that has the name now. Where this process holds it already, the daemon is not asked. Throws NotFound.
   Tensor get(const std::string& name);
   /// The same, once there is one. Throws TimedOut.
