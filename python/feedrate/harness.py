@@ -180,7 +180,9 @@ def _child(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
     # The specs lie in the package.
     specs = Path(words[0]).parent.parent / "specs"
     environment = dict(os.environ) | ({"FEEDRATE_SPECS": str(specs)} if specs.is_dir() else {})
-    child = subprocess.Popen(words, text=True, env=environment, start_new_session=True, **options)
+    child = subprocess.Popen(
+        words, env=environment, start_new_session=True, encoding="utf-8", errors="backslashreplace", **options
+    )
     try:
         yield child
     finally:

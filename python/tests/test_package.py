@@ -78,7 +78,7 @@ def test_types_hold_in_strict_mode(tmp_path):
         "number: int = gpuqueue.GpuQueue().enqueue(b'x')\n"
     )
     (tmp_path / "wrong.py").write_text("import feedrate\nanswer: int = feedrate.Ring('echo').call(b'x')\n")
-    names = ["buffers", "delivery", "errors", "harness", "kernels", "redis", "ring", "tensors", "views", "__main__"]
+    names = ["buffers", "delivery", "errors", "harness", "kernels", "redis", "redis.client", "redis.server", "redis.wire", "redis.worker", "ring", "tensors", "views", "__main__"]
     modules = ["gpuqueue", "feedrate", *(f"feedrate.{name}" for name in names), "use", "wrong"]
     words = [word for module in modules for word in ("-m", module)]
     found = python("-m", "mypy", "--strict", "--no-error-summary", "--follow-imports", "silent", *words, cwd=tmp_path)

@@ -222,6 +222,30 @@ def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
     assert server.xlen(f"{prefix}:tasks") == 0 and server.xpending(f"{prefix}:tasks", "feedrate")["pending"] == 0
 
 
+def test_all_that_dead_consumers_held_is_claimed_at_once(redis_url):
+    """However much there is, and behind however much that a live consumer holds; the next scan is half an hour away."""
+    prefix, tasks, live = "claim", "claim:tasks", 50
+    server = redis.Redis.from_url(redis_url)
+    with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
+        server.xgroup_create(tasks, "feedrate", id="0", mkstream=True)
+        client.submit_many([b"held"] * live)
+        server.xreadgroup("feedrate", "live", {tasks: ">"})
+        ids = client.submit_many([b"left"] * 40)
+        (_, left), = server.xreadgroup("feedrate", "dead", {tasks: ">"})
+        server.xclaim(tasks, "feedrate", "dead", 0, [entry for entry, _ in left], idle=7200_000)
+        stop = threading.Event()
+        worker = threading.Thread(
+            target=lambda: fr.serve(
+                "redis_stream", list, url=redis_url, prefix=prefix, batch=1, lease=3600, stop=stop
+            )
+        )
+        worker.start()
+        assert client.results(ids, timeout=LONG) == [b"left"] * 40
+        stop.set()
+        worker.join(LONG)
+    assert server.xpending(tasks, "feedrate")["pending"] == live
+
+
 def test_a_python_worker_outlives_its_server(tmp_path):
     """The server dies and comes back empty: the worker goes on, with a group of its own making."""
     socket, stop, counts = tmp_path / "s", threading.Event(), []

@@ -15,6 +15,7 @@ import pytest
 import redis
 import redis.asyncio
 from conftest import start_redis
+from feedrate.redis import server as redis_server
 from test_redis import LONG
 from test_redis import until as holds_soon
 
@@ -33,7 +34,7 @@ def moody(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(fr, "_LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(redis_server, "LONGEST_PAUSE", 0.1)
 
 
 def wait_until(condition):
@@ -353,13 +354,13 @@ def test_refusals_that_pass_are_known_by_their_first_word(word, pipeline):
     parse = redis.connection.DefaultParser.parse_error
     said = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
     error = parse(f"{word} {said}")
-    assert fr._refused_for_now(error) == (word in PASSING)
-    assert fr._may_pass(error) == (word in PASSING)
+    assert redis_server.refused_for_now(error) == (word in PASSING)
+    assert redis_server.may_pass(error) == (word in PASSING)
     pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
     if "{exception.args}" not in str(error):  # which some versions of redis-py put there
-        assert fr._refused_for_now(error) == (word in PASSING)
+        assert redis_server.refused_for_now(error) == (word in PASSING)
     aborted = parse(f"EXECABORT Transaction discarded because of: {word} {said}")
-    assert fr._refused_for_now(aborted) == (word in PASSING)
+    assert redis_server.refused_for_now(aborted) == (word in PASSING)
 
 
 def test_a_worker_with_a_wrong_password_ends(tmp_path):
@@ -402,9 +403,9 @@ def test_a_connections_setting_changes_no_results(redis_url, queue, setting):
 def test_all_shapes_of_a_streams_entries_are_known():
     entries = [(b"1-1", {b"m": b"x"})]
     for reply in ([[b"s", entries]], {b"s": [entries]}, {b"s": entries}):
-        assert fr._entries_of(reply) == entries
+        assert redis_server.entries_of(reply) == entries
     for nothing in (None, [], {}, {b"s": []}, {b"s": [[]]}):
-        assert list(fr._entries_of(nothing)) == []
+        assert list(redis_server.entries_of(nothing)) == []
 
 
 WRONG = {

@@ -100,9 +100,12 @@ local function blame(element, dead, alone)
     end
   end, function(rest) bury(rest, 1, 'it is no message: shorter than its header says') end)
 end
+-- One run takes only so much over that the server does not keep others waiting. If it leaves something that can be taken
+-- over, the worker runs it again at once.
+local more = 0
 -- Pending entries of a consumer that is gone, or of all whose worker has no lease, a few thousand at a time.
 local function take_over_pending(consumer, innocent)
-  local from = '-'
+  local from, found = '-', false
   for page = 1, 5 do
     local pending
     if consumer then
@@ -113,6 +116,7 @@ local function take_over_pending(consumer, innocent)
     for _, one in ipairs(pending) do
       from = '(' .. one[1]
       if consumer or not redis.call('ZSCORE', key('leases'), one[2]) then
+        found = true
         local entry = redis.call('XRANGE', key('tasks'), one[1], one[1])[1]
         for i = 1, entry and #entry[2] or 0, 2 do
           if entry[2][i] == 'm' then
@@ -125,6 +129,13 @@ local function take_over_pending(consumer, innocent)
     end
     if #pending < 1000 then return end
   end
+  if found then more = 1 end
+end
+-- Members of a sorted set of times that are over.
+local function due(name, most)
+  local found = redis.call('ZRANGEBYSCORE', key(name), '-inf', now, 'LIMIT', 0, most)
+  if #found == most then more = 1 end
+  return found
 end
 local function take_over(dead, innocent)
   local suspect = redis.call('LRANGE', key('alone:' .. dead), 0, -1)
@@ -155,14 +166,12 @@ if lease > 0 then
   if not first and not redis.call('ZSCORE', key('leases'), worker) then
     redis.call('ZADD', key('graves'), now + lease, worker)  -- a command of ours may still be on its way
     keep(key('graves'))
-    return {0, 0}
+    return {0, 0, 0}
   end
   redis.call('ZADD', key('leases'), now + lease, worker)
   keep(key('leases'))
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('leases'), '-inf', now, 'LIMIT', 0, 2)) do
-    take_lease(dead, false)
-  end
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', key('graves'), '-inf', now, 'LIMIT', 0, 2)) do
+  for _, dead in ipairs(due('leases', 2)) do take_lease(dead, false) end
+  for _, dead in ipairs(due('graves', 2)) do
     take_over(dead, false)
     if kind ~= 'stream' then
       redis.call('ZREM', key('graves'), dead)
@@ -173,11 +182,11 @@ if lease > 0 then
   end
   if kind == 'stream' then take_over_pending(nil, false) end
 end
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', key('delayed'), '-inf', now, 'LIMIT', 0, 1000)) do
+for _, member in ipairs(due('delayed', 1000)) do
   redis.call('ZREM', key('delayed'), member)
   add_task(member:sub(17))
 end
-return {1, redis.call('LLEN', key('suspects'))}
+return {1, redis.call('LLEN', key('suspects')), more}
 )lua";
 
 constexpr std::string_view kTakeSuspect = R"lua(
@@ -258,13 +267,14 @@ void Redelivery::progress() {
     take_reply(*reply, !beating_);
   }
   const double since = static_cast<double>(now_ns() - beat_sent_ns_) * 1e-9;
-  if (!beating_ && !asked_for_suspect_ && since > std::min(kMostBeatSeconds, settings_.lease_seconds / kBeatsInLease)) {
+  if (!beating_ && !asked_for_suspect_ &&
+      (more_ || since > std::min(kMostBeatSeconds, settings_.lease_seconds / kBeatsInLease))) {
     beat();
   }
 }
 
 void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
-  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != (of_suspect ? 2 : 3)) {
     throw Failure("Redis: a script of the queue answered with something else");
   }
   suspects_ = static_cast<std::size_t>(reply.element[1]->integer);
@@ -278,6 +288,7 @@ void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
     throw LeaseLost("worker " + worker_ + ": its lease ran out, and others serve what it held");
   }
   confirmed_ns_ = beat_sent_ns_;
+  more_ = reply.element[2]->integer != 0;
 }
 
 bool Redelivery::alive() const {

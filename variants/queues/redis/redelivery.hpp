@@ -78,6 +78,7 @@ class Redelivery {
   redis::Script beat_, take_, retry_, bury_;
   std::uint64_t beat_sent_ns_ = 0, confirmed_ns_ = 0;  // when the last answered beat was sent
   bool resumed_, first_ = true, beating_ = false, asked_for_suspect_ = false;
+  bool more_ = false;  // there is more to take over than the last beat did
   std::size_t suspects_ = 0;
   std::optional<std::string> suspect_;
 };

@@ -1,0 +1,327 @@
+"""Clients: they send tasks to workers and get results, by calls or by asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import redis as _redis
+import redis.asyncio as _redis_async
+
+from ..buffers import bytes_of
+from ..errors import Error, MessageFailed
+from ..views import FAILED, FAULTS
+from .server import Pauses, entries_of, longest_wait, pool_of, refused_for_now
+from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
+
+
+class _Replies:
+    """What both clients keep: the ids, and results that came for others. Clients that name no reply list take those of
+    the upper half in turn, by a counter on the server; a benchmark's producers have the first ones."""
+
+    _FIRST_IN_TURN = 1 << 15
+
+    def __init__(self, prefix: str, queue: str, reply_list: int | None) -> None:
+        if reply_list is not None and not 0 <= reply_list < 1 << 16:
+            raise ValueError(f"reply_list: {reply_list} is not possible; allowed: 0 to 65535")
+        self.names = Names(prefix, queue)
+        self.reply_list = reply_list
+        self._last = "0"  # of the result stream's entries
+        # Another client of the same reply list, before this one, may have left results under lower numbers.
+        self._sequence = int(time.time() * 1e3) << 8 & ((1 << SEQUENCE_BITS) - 1)
+        self._lock = threading.Lock()
+        self.arrived: dict[int, tuple[int, bytes]] = {}
+
+    @property
+    def results_key(self) -> str:
+        if self.reply_list is None:
+            raise ValueError("this client has sent no task yet: it has no results")
+        return self.names.results(self.reply_list)
+
+    def take_turn(self, clients: int) -> None:
+        """`clients`: how many had their turn, this one among them."""
+        if self.reply_list is None:
+            self.reply_list = self._FIRST_IN_TURN + clients % self._FIRST_IN_TURN
+
+    def number(self) -> int:
+        assert self.reply_list is not None
+        with self._lock:
+            self._sequence = (self._sequence + 1) & ((1 << SEQUENCE_BITS) - 1)
+            return self.reply_list << SEQUENCE_BITS | self._sequence
+
+    def keep(self, element: Any) -> list[int]:
+        """Returns whose results they are."""
+        found = {message_id: (length, payload) for message_id, length, payload, _ in decode(element)}
+        self.arrived |= found
+        return list(found)
+
+    def keep_entries(self, reply: Any) -> list[int]:
+        """Of XREAD."""
+        found = []
+        for entry_id, fields in entries_of(reply):
+            self._last = entry_id.decode()
+            found += self.keep(fields[FIELD.encode()])
+        return found
+
+    def taken(self, message_id: int) -> bytes | None:
+        found = self.arrived.pop(message_id, None)
+        if found is None:
+            return None
+        length, payload = found
+        if length & FAILED:
+            fault = length & ~FAILED
+            raise MessageFailed(FAULTS[fault] if fault < len(FAULTS) else str(fault))
+        return payload
+
+    def push(self, client: Any, elements: Sequence[bytes]) -> Any:
+        """One command, or a transaction, that sends these: all of them, or none."""
+        if self.names.queue != "redis_stream":
+            return client.lpush(self.names.tasks, *elements)
+        if len(elements) == 1:
+            return client.xadd(self.names.tasks, {FIELD: elements[0]})
+        pipeline = client.pipeline(transaction=True)
+        for element in elements:
+            pipeline.xadd(self.names.tasks, {FIELD: element})
+        return pipeline.execute()
+
+
+class Client:
+    """Sends tasks to workers, and gets their results. For one thread at a time.
+
+    A server may refuse for a while, as in a failover or when it is full: `submit` raises redis-py's error then, and
+    nothing was sent; `call` and `result` try again until their time is over.
+
+    Parameters
+    ----------
+    url : str
+        As redis-py takes it: ``redis://host:6379/0``, ``rediss://…``, ``unix:///tmp/redis.sock``, and settings of its
+        connections: ``?protocol=3&health_check_interval=30``.
+    queue : {"redis_list", "redis_reliable", "redis_stream"}
+        As the worker's ``--queue``.
+    prefix : str
+        As the worker's ``--prefix``.
+    reply_list : int, optional
+        0 to 65535: whose results these are; clients that share one take each other's. By default each client takes its
+        own from 32768 on, by the counter ``<prefix>:clients``.
+    """
+
+    def __init__(
+        self, url: str, *, queue: str = "redis_list", prefix: str = "feedrate", reply_list: int | None = None
+    ) -> None:
+        self._replies = _Replies(prefix, queue, reply_list)
+        self._pool = pool_of(url, _redis.ConnectionPool)
+        self._redis = _redis.Redis(connection_pool=self._pool)
+        self.longest_wait = longest_wait(self._pool, 1.0)
+
+    def submit(self, payload: bytes, *, deadline: float | None = None) -> int:
+        """Sends one task, which is bytes-like or an array; returns its id."""
+        return self.submit_many([payload], deadline=deadline)[0]
+
+    def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
+        """Sends tasks by one command; returns their ids."""
+        if self._replies.reply_list is None:
+            self._replies.take_turn(int(self._redis.incr(self._replies.names.clients)))
+        tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
+        if tasks:
+            self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
+        return [message_id for message_id, _ in tasks]
+
+    def result(self, message_id: int, *, timeout: float = 10.0) -> bytes:
+        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come."""
+        until = time.monotonic() + timeout
+        pauses = Pauses()
+        while True:
+            payload = self._replies.taken(message_id)
+            if payload is not None:
+                return payload
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"no result within {timeout} s") from pauses.refusal
+            try:
+                self._receive(min(left, self.longest_wait))
+                pauses.works()
+            except _redis.RedisError as error:
+                if not refused_for_now(error):
+                    raise
+                time.sleep(min(left, pauses.after(error)))
+
+    def results(self, message_ids: Iterable[int], *, timeout: float = 10.0) -> list[bytes]:
+        """As `result`, of each."""
+        until = time.monotonic() + timeout
+        return [self.result(one, timeout=max(0.001, until - time.monotonic())) for one in message_ids]
+
+    def call(self, payload: bytes, *, timeout: float = 10.0) -> bytes:
+        """Sends a task and waits for its result."""
+        until = time.monotonic() + timeout
+        pauses = Pauses()
+        while True:
+            try:
+                message_id = self.submit(payload)
+                break
+            except _redis.RedisError as error:
+                pause = pauses.after(error)
+                if not refused_for_now(error) or time.monotonic() + pause > until:
+                    raise
+                time.sleep(pause)
+        return self.result(message_id, timeout=max(0.0, until - time.monotonic()))
+
+    def close(self) -> None:
+        """Closes the connections. Results that come later expire on the server."""
+        self._redis.close()
+        self._pool.disconnect()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _receive(self, wait: float) -> None:
+        replies = self._replies
+        if replies.names.queue == "redis_stream":
+            found = self._redis.xread({replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3)))
+            if replies.keep_entries(found):
+                with contextlib.suppress(_redis.RedisError):  # the next one trims these, too
+                    self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
+            return
+        one = self._redis.brpop([replies.results_key], timeout=wait)
+        if one is None:
+            return
+        replies.keep(one[1])
+        with contextlib.suppress(_redis.RedisError):  # what came is there; the next command says what is wrong
+            for element in self._redis.rpop(replies.results_key, 1024) or []:
+                replies.keep(element)
+
+
+class AsyncClient:
+    """As `Client`, for asyncio: any number of tasks of one loop may wait at once."""
+
+    def __init__(
+        self, url: str, *, queue: str = "redis_list", prefix: str = "feedrate", reply_list: int | None = None
+    ) -> None:
+        self._replies = _Replies(prefix, queue, reply_list)
+        # So many commands under way; more of them wait.
+        self._pool = pool_of(url, _redis_async.BlockingConnectionPool, max_connections=8, timeout=None)
+        self._redis = _redis_async.Redis(connection_pool=self._pool)
+        self.longest_wait = longest_wait(self._pool, 0.5)
+        self._pauses = Pauses()
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._reader: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def submit(self, payload: bytes, *, deadline: float | None = None) -> int:
+        """Sends one task, which is bytes-like or an array; returns its id."""
+        return (await self.submit_many([payload], deadline=deadline))[0]
+
+    async def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
+        """Sends tasks by one command; returns their ids."""
+        if self._replies.reply_list is None:
+            self._replies.take_turn(await self._redis.incr(self._replies.names.clients))
+        tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
+        if tasks:
+            await self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
+        return [message_id for message_id, _ in tasks]
+
+    async def result(self, message_id: int, *, timeout: float = 10.0) -> bytes:
+        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come.
+        Cancelled, it leaves the result to be asked for again."""
+        payload = self._replies.taken(message_id)
+        if payload is not None:
+            return payload
+        if message_id in self._waiting:
+            raise ValueError(f"message_id: the result of {message_id} is waited for already")
+        arrived = self._waiting[message_id] = asyncio.get_running_loop().create_future()
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait_for(arrived, timeout)
+        except TimeoutError:
+            raise TimeoutError(f"no result within {timeout} s") from self._pauses.refusal
+        finally:
+            self._waiting.pop(message_id, None)
+        payload = self._replies.taken(message_id)
+        assert payload is not None
+        return payload
+
+    async def call(self, payload: bytes, *, timeout: float = 10.0) -> bytes:
+        """Sends a task and waits for its result."""
+        until = time.monotonic() + timeout
+        pauses = Pauses()
+        while True:
+            try:
+                message_id = await self.submit(payload)
+                break
+            except _redis.RedisError as error:
+                pause = pauses.after(error)
+                if not refused_for_now(error) or time.monotonic() + pause > until:
+                    raise
+                await asyncio.sleep(pause)
+        return await self.result(message_id, timeout=max(0.0, until - time.monotonic()))
+
+    async def close(self) -> None:
+        """Closes the connections; who still waits for a result gets a ConnectionError."""
+        self._closed = True
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.wait([self._reader])
+        await self._redis.aclose()
+        await self._pool.disconnect()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _read(self) -> None:
+        """Receives for all who wait, so that neither one's slow task nor one's cancellation is another's."""
+        why: BaseException = ConnectionError("the client was closed")
+        try:
+            while self._waiting and not self._closed:  # redis-py does not always pass a cancellation on
+                try:
+                    found = await self._receive(self.longest_wait)
+                    self._pauses.works()
+                except _redis.RedisError as error:
+                    if not refused_for_now(error):
+                        raise
+                    await asyncio.sleep(self._pauses.after(error))
+                    continue
+                for message_id in found:
+                    arrived = self._waiting.pop(message_id, None)
+                    if arrived is not None and not arrived.done():
+                        arrived.set_result(None)
+        except Exception as error:  # noqa: BLE001  (they are told, whatever it is)
+            why = error
+        finally:
+            for arrived in self._waiting.values():
+                if not arrived.done():
+                    arrived.set_exception(why)
+
+    async def _receive(self, wait: float) -> list[int]:
+        replies = self._replies
+        if replies.names.queue == "redis_stream":
+            reply = await self._redis.xread(
+                {replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3))
+            )
+            found = replies.keep_entries(reply)
+            if found:
+                with contextlib.suppress(_redis.RedisError):  # the next one trims these, too
+                    await self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
+            return found
+        one = await self._redis.brpop([replies.results_key], timeout=wait)
+        if one is None:
+            return []
+        found = replies.keep(one[1])
+        with contextlib.suppress(_redis.RedisError):  # what came is there; the next command says what is wrong
+            for element in await self._redis.rpop(replies.results_key, 1024) or []:
+                found += replies.keep(element)
+        return found

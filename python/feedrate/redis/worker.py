@@ -1,0 +1,259 @@
+"""A worker: a Python function on batches that serves a queue's tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import redis as _redis
+
+from ..buffers import bytes_of
+from ..errors import Error
+from ..views import FAILED, FAULTS
+from .server import Pauses, code_of, entries_of, longest_wait, may_pass, pool_of, refused_for_now, words_of
+from .wire import FIELD, GROUP, HEADER, Names, SEQUENCE_BITS, checksum, decode
+
+SERVED = ("redis_list", "redis_stream")
+RESULTS_EXPIRE_MS = 3600 * 1000
+_SCAN_BEGIN = b"0-0"  # the cursor of XAUTOCLAIM before a scan and after it
+_log = logging.getLogger("feedrate.redis")
+
+
+def serve(
+    queue: str,
+    function: Callable[[list[bytes]], Sequence[Any]],
+    *,
+    url: str,
+    prefix: str = "feedrate",
+    batch: int = 64,
+    lease: float = 30.0,
+    stop: threading.Event | None = None,
+) -> int:
+    """Serves a queue's tasks by a Python function on batches, until SIGTERM, SIGINT, or `stop` is set.
+
+    A server that cannot be reached, or refuses for a while (a replica during a failover, a full memory), is tried again
+    with longer and longer pauses, and results wait until it has them; each attempt is a warning of `logging`. Results
+    may come twice where the connection broke while they were stored.
+
+    Parameters
+    ----------
+    queue : {"redis_list", "redis_stream"}
+        ``redis_list``: at most once; what a worker that dies had taken is lost. ``redis_stream``: at least once; what a
+        worker that died had taken is taken over by another after `lease` seconds, and results may come twice. The other
+        queues' scripts are in the C++ worker alone.
+    function : callable
+        Of a list of payloads; returns as many results, each bytes-like or an array. An exception instead, or an array
+        whose bytes are not its values (objects, dates, masked ones), fails that task; an exception that it raises fails
+        the whole batch with the fault ``refused``.
+    batch : int
+        Most elements of one call; an element may hold several tasks.
+    lease : float
+        Seconds; longer than a batch takes.
+
+    Returns
+    -------
+    int
+        How many tasks were answered.
+    """
+    if queue not in SERVED:
+        raise ValueError(f"queue: {queue!r} is not possible; allowed: {', '.join(SERVED)}")
+    if batch < 1:
+        raise ValueError(f"batch: {batch} is not possible; allowed: from 1 on")
+    if not 0 < lease <= 1e6:
+        raise ValueError(f"lease: {lease} is not possible; allowed: seconds above 0, at most 1e6")
+    pool = pool_of(url, _redis.ConnectionPool)
+    client = _redis.Redis(connection_pool=pool)
+    names = Names(prefix, queue)
+    ending = threading.Event() if stop is None else stop
+    former = []
+    if stop is None and threading.current_thread() is threading.main_thread():
+        former = [(one, signal.signal(one, lambda *_: ending.set())) for one in (signal.SIGTERM, signal.SIGINT)]
+    kind: type[_List] | type[_Stream] = _List if queue == "redis_list" else _Stream
+    source: _List | _Stream | None = None
+    answers: _Answers | None = None  # what the server does not have yet
+    pauses = Pauses()
+    answered = 0
+    try:
+        while answers is not None or not ending.is_set():
+            try:
+                if source is None:
+                    source = kind(client, names, batch, lease)
+                if answers is None:
+                    answers = _answers_to(source.take(), function)
+                if answers is not None:
+                    answered += answers.store(client, names, source)
+                    answers = None
+                pauses.works()
+            except _redis.RedisError as error:
+                if code_of(error) in ("NOGROUP", "UNBLOCKED"):
+                    source = None  # the stream went, at the latest while this waited for it: it gets its group anew
+                    continue
+                if not may_pass(error):
+                    raise
+                if ending.is_set():
+                    if answers is not None:
+                        _log.warning("%s: %s; %d answers are not stored", names.tasks, words_of(error), answers.count)
+                    break
+                pause = pauses.after(error)
+                _log.warning("%s: %s; again in %.2g s", names.tasks, words_of(error), pause)
+                ending.wait(pause)
+    finally:
+        for one, handler in former:
+            signal.signal(one, handler)
+        client.close()
+        pool.disconnect()
+    return answered
+
+
+class _List:
+    """Elements of a list: taken is gone."""
+
+    def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
+        self._client, self._names, self._batch = client, names, batch
+        self._wait = longest_wait(client.connection_pool, 0.2)
+
+    def take(self) -> list[tuple[str, bytes]]:
+        first = self._client.brpop([self._names.tasks], timeout=self._wait)
+        if first is None:
+            return []
+        elements = [first[1]]
+        if self._batch > 1:
+            with contextlib.suppress(_redis.RedisError):  # what was taken is served; the next command says what is wrong
+                elements += self._client.rpop(self._names.tasks, self._batch - 1) or []
+        return [("", element) for element in elements]
+
+    def done(self, pipeline: Any, keys: Sequence[str]) -> None:
+        pass
+
+    def push(self, pipeline: Any, key: str, element: bytes) -> None:
+        pipeline.lpush(key, element)
+
+
+class _Stream:
+    """Entries of a stream through its consumer group: acknowledged after the results are stored."""
+
+    def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
+        self._client, self._names, self._batch, self._lease_ms = client, names, batch, int(lease * 1e3)
+        self._consumer = f"python-{ascii(os.uname().nodename)[1:-1]}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._next_scan = 0.0
+        self._cursor = _SCAN_BEGIN  # of the scan for entries that a dead consumer holds
+        self._wait_ms = max(1, int(longest_wait(client.connection_pool, 0.2) * 1e3))
+        try:
+            client.xgroup_create(names.tasks, GROUP, id="0", mkstream=True)
+        except _redis.ResponseError as error:
+            if refused_for_now(error):
+                raise
+            if "BUSYGROUP" not in str(error):
+                raise Error(f"making the consumer group: {error}") from error
+
+    def take(self) -> list[tuple[str, bytes]]:
+        entries = self._claim()
+        if not entries:
+            wait_ms = self._wait_ms if self._cursor == _SCAN_BEGIN else None  # a scan is not kept waiting
+            found = self._client.xreadgroup(
+                GROUP, self._consumer, {self._names.tasks: ">"}, count=self._batch, block=wait_ms
+            )
+            entries = entries_of(found)
+        return [(entry_id.decode(), fields.get(FIELD.encode(), b"")) for entry_id, fields in entries if fields]
+
+    def _claim(self) -> list[Any]:
+        """Entries of dead consumers. Each call goes on with the scan until its end; the next begins half a lease later."""
+        if self._cursor == _SCAN_BEGIN:
+            if time.monotonic() < self._next_scan:
+                return []
+            self._next_scan = time.monotonic() + self._lease_ms / 2e3
+        entries: list[Any]
+        self._cursor, entries = self._client.xautoclaim(
+            self._names.tasks, GROUP, self._consumer, self._lease_ms, start_id=self._cursor, count=self._batch
+        )[:2]
+        return entries
+
+    def done(self, pipeline: Any, keys: Sequence[str]) -> None:
+        pipeline.xack(self._names.tasks, GROUP, *keys)
+        pipeline.xdel(self._names.tasks, *keys)
+
+    def push(self, pipeline: Any, key: str, element: bytes) -> None:
+        pipeline.xadd(key, {FIELD: element})
+
+
+class _Answers:
+    """To some elements: what is to be stored before they are done."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = keys
+        self._by_list: dict[int, list[bytes]] = {}
+        self.count = 0
+
+    def add(self, message_id: int, length: int, word: int = 0, payload: bytes = b"") -> None:
+        padded = payload + bytes(-len(payload) % 16)
+        self._by_list.setdefault(message_id >> SEQUENCE_BITS, []).append(HEADER.pack(message_id, length, word) + padded)
+        self.count += 1
+
+    def fail(self, message_id: int, fault: str) -> None:
+        self.add(message_id, FAILED | FAULTS.index(fault))
+
+    def store(self, client: Any, names: Names, source: _List | _Stream) -> int:
+        """All in one transaction: when the server refuses it, nothing was stored, and it can be tried again."""
+        pipeline = client.pipeline(transaction=True)
+        for reply_list, messages in self._by_list.items():
+            key = names.results(reply_list)
+            source.push(pipeline, key, b"".join(messages))
+            pipeline.pexpire(key, RESULTS_EXPIRE_MS)
+        source.done(pipeline, self._keys)
+        pipeline.execute()
+        return self.count
+
+
+def _answers_to(
+    elements: Sequence[tuple[str, bytes]], function: Callable[[list[bytes]], Sequence[Any]]
+) -> _Answers | None:
+    """Works on the elements' tasks."""
+    if not elements:
+        return None
+    answers = _Answers([key for key, _ in elements])
+    tasks: list[tuple[int, bytes]] = []
+    now_ms = time.time() * 1e3
+    for _, element in elements:
+        try:
+            for message_id, length, payload, deadline in decode(element, tasks=True):
+                if length & FAILED:
+                    answers.add(message_id, length)
+                elif deadline and deadline < now_ms:
+                    answers.fail(message_id, "expired")
+                else:
+                    tasks.append((message_id, payload))
+        except ValueError:
+            continue  # nobody can be answered: what follows in the element has no beginning
+    results: Sequence[Any] = []
+    if tasks:
+        try:
+            results = function([payload for _, payload in tasks])
+            if len(results) != len(tasks):
+                raise ValueError(f"{len(tasks)} tasks got {len(results)} results")
+        except Exception as error:  # noqa: BLE001  (the batch's tasks fail, and the worker goes on)
+            results = [error] * len(tasks)
+    for (message_id, _), result in zip(tasks, results):
+        if isinstance(result, Exception):
+            answers.fail(message_id, "refused")
+            continue
+        try:
+            payload = bytes_of(result, "result")
+        except Exception as error:  # noqa: BLE001  (this task fails, and the worker goes on)
+            _warn_once(f"a task failed: {error}")
+            answers.fail(message_id, "refused")
+        else:
+            answers.add(message_id, len(payload), checksum(payload), payload)
+    return answers
+
+
+@lru_cache(maxsize=256)
+def _warn_once(text: str) -> None:
+    _log.warning("%s", text)
