@@ -1,5 +1,6 @@
 """`python -m analysis COMMAND …`. What a command imports may be missing: that is said first, in one line."""
 
+import io
 import sys
 
 from . import needs
@@ -9,6 +10,8 @@ from .files import say
 
 def main(arguments=None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding lacks is escaped, as stderr has it
+        sys.stdout.reconfigure(errors="backslashreplace")
     if arguments == ["needs"]:
         return _tell_needs()
     complaint = needs.complaint()

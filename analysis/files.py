@@ -23,7 +23,8 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
             if final.exists() and not final.is_file():  # a pipe or a device takes no other file's name
                 final.write_bytes(_bytes(content))
                 continue
-            renames[final] = part = final.with_name(f".{final.name}.{os.getpid()}.part")
+            # A short name: the final one may have all the bytes that a name can.
+            renames[final] = part = final.with_name(f".{os.getpid()}-{len(renames)}.part")
             part.write_bytes(_bytes(content))
             if final.exists():
                 shutil.copymode(final, part)
@@ -39,7 +40,8 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
 
 
 def _bytes(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
+    # Of names of files that are not UTF-8.
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
 
 
 def say(text: str) -> None:

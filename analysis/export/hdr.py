@@ -7,8 +7,12 @@ Debian does not have and whose log writer knows no tags; the tests read the logs
 """
 
 import base64
+import hashlib
+import os
+import re
 import struct
 import zlib
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
@@ -20,22 +24,31 @@ from ..histogram import Histogram
 from ..load import Results
 
 BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
+LONGEST_NAME = 255  # bytes that Linux's file systems take
 LARGEST = 1 << 40  # ns, where experiments/measure/histogram.hpp ends
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
 
 def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path) -> list[Path]:
-    logs = {
-        out / f"{_file_name(point)}.hlog": _log(point, group)
-        for points, _ in experiments
-        for point, group in points.items()
-    }
-    return write_all(logs)
+    groups = {point: group for points, _ in experiments for point, group in points.items()}
+    names = file_names(list(groups), ".hlog")
+    return write_all({out / names[point]: _log(point, group) for point, group in groups.items()})
 
 
-def _file_name(point: str) -> str:
-    return point.replace("/", "_").replace(":", "-")
+def file_names(points: list[str], ending: str) -> dict[str, str]:
+    """A file's name for each point, of at most 255 bytes. A name that is longer, or that another point would have too
+    (also on a file system that ignores case), ends with a hash of its point."""
+    plain = {point: re.sub(r"[/\x00-\x1f\x7f]", "_", point).replace(":", "-") for point in points}
+    shared = Counter(name.casefold() for name in plain.values())
+    names = {}
+    for point, name in plain.items():
+        if shared[name.casefold()] > 1 or len(os.fsencode(name + ending)) > LONGEST_NAME:
+            tail = "~" + hashlib.sha256(point.encode(errors="surrogateescape")).hexdigest()[:12]
+            head = os.fsencode(name)[: LONGEST_NAME - len(tail + ending)]
+            name = head.decode(errors="ignore") + tail
+        names[point] = name + ending
+    return names
 
 
 def _log(point: str, group: pd.DataFrame) -> str:

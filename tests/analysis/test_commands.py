@@ -200,6 +200,18 @@ def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatc
     assert one_line(capsys.readouterr().err, "No space left on device", str(tmp_path)) and contents(tmp_path) == before
 
 
+def test_folder_of_foreign_bytes_and_stdout_of_few_letters_are_no_obstacle(tmp_path, directory):
+    foreign = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    shutil.copytree(directory, foreign)
+    environment = os.environ | {"PYTHONIOENCODING": "ascii:strict"}
+    for words in (["compare", foreign, foreign], ["report", foreign]):
+        done = program(*words, "--out", tmp_path / "out", stdout=subprocess.PIPE, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.isascii()
+        assert (r"caf\udce9" in done.stdout) == (words[0] == "compare")
+    assert (tmp_path / "out/report.html").stat().st_size > 10_000
+
+
 def test_places_that_cannot_be_read_or_written_are_named(tmp_path, directory, capsys, monkeypatch, figureless):
     (tmp_path / "file").touch()
     assert main(["report", str(directory), "--out", str(tmp_path / "file/deep")]) == 1

@@ -20,7 +20,7 @@ from conftest import REFERENCE, main
 
 from analysis import dark, timeline, trace
 from analysis.errors import BadInput
-from analysis.export.hdr import encode
+from analysis.export.hdr import encode, file_names
 from analysis.histogram import Histogram
 from analysis.plots import timeline as drawn
 from analysis.plots.style import looks
@@ -126,6 +126,24 @@ def test_hdr_log_has_a_file_for_each_point_and_an_interval_for_each_repetition(l
     assert main(["export", str(folder(row)), "--format", "hdr", "--out", str(tmp_path / "over")]) == 0
     (log,) = (tmp_path / "over").iterdir()
     assert "#[repetition 0: 7 more of latency_ns above 1099511627776 ns]" in log.read_text()
+
+
+def test_file_names_are_short_and_distinct():
+    points = ["a/b", "a_b", "A_B", "a\nb", "plain", "é" * 200, "é" * 201, "é" * 201 + "x", "x" * 250, "x" * 251]
+    points += ["\udce9" * 255, "\udce9" * 256]  # bytes that are no UTF-8
+    names = file_names(points, ".hlog")
+    assert len({name.casefold() for name in names.values()}) == len(points)
+    assert all(len(os.fsencode(name)) <= 255 and "/" not in name for name in names.values())
+    assert names["plain"] == "plain.hlog" and names["x" * 250] == "x" * 250 + ".hlog"
+
+
+def test_hdr_logs_of_long_and_similar_trace_files_are_kept_apart(folder, tmp_path):
+    traces = ["/data/" + "long/" * 80 + end for end in ("a.csv", "b.csv")] + ["/data/a_b.csv", "/data/a/b.csv"]
+    cells = [rows.cell(rows.params(arrivals="trace", trace_file=trace)) for trace in traces]
+    assert main(["export", str(folder(*cells)), "--format", "hdr", "--out", str(tmp_path / "logs")]) == 0
+    logs = [file.read_text().splitlines()[0] for file in (tmp_path / "logs").iterdir()]
+    assert sorted(trace in log for trace in traces for log in logs).count(True) == 4
+    assert len(logs) == 4
 
 
 def test_hdr_payload_has_the_documented_layout():
