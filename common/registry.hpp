@@ -8,6 +8,17 @@
 
 namespace feedrate {
 
+/// Names that two files register in one registry, with the files, of all registries.
+inline std::string& doubles() {
+  static std::string found;
+  return found;
+}
+/// Throws BadInput naming them: which of two members would be measured is up to the linker. For main(): registration
+/// comes before it, where nothing could catch the error.
+inline void refuse_doubles() {
+  if (!doubles().empty()) throw BadInput("two files register one name; rename one: " + doubles());
+}
+
 /// The members of one axis by name. Each member's file adds itself while the program loads, through a `Registration`;
 /// nothing else needs to know that the file exists.
 template <class Entry>
@@ -19,13 +30,8 @@ class Registry {
   }
   void add(const std::string& name, Entry entry, const char* file) {
     const auto [known, fresh] = files_.emplace(name, file);
-    if (!fresh) doubles_ += (doubles_.empty() ? "" : "; ") + name + ": " + known->second + " and " + file;
+    if (!fresh) doubles() += (doubles().empty() ? "" : "; ") + name + ": " + known->second + " and " + file;
     entries_.emplace(name, std::move(entry));
-  }
-  /// Throws BadInput naming the files when two members of this `axis` have one name: which of them would be measured is
-  /// up to the linker. Registration happens before main, where nobody could catch it.
-  void refuse_doubles(const std::string& axis) const {
-    if (!doubles_.empty()) throw BadInput("two files register a " + axis + " of one name; rename one: " + doubles_);
   }
   const std::map<std::string, Entry>& entries() const { return entries_; }
   std::vector<std::string> list() const {
@@ -48,7 +54,6 @@ class Registry {
  private:
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> files_;  // where each member is registered
-  std::string doubles_;
 };
 
 template <class Entry>

@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
+#include "common/registry.hpp"
 #include "common/threads.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
@@ -15,9 +16,6 @@
 #include "experiments/cli/standard_streams.hpp"
 #include "experiments/machine/environment.hpp"
 #include "experiments/say.hpp"
-#include "kernels/workload.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
 
 namespace {
 
@@ -63,14 +61,6 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   return action();
 }
 
-/// Two files of one name: nothing could say which of them is measured.
-void refuse_doubles() {
-  feedrate::Queues::instance().refuse_doubles("queue");
-  feedrate::Transfers::instance().refuse_doubles("transfer");
-  feedrate::Workloads::instance().refuse_doubles("workload");
-  feedrate::Experiments::instance().refuse_doubles("experiment");
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -86,7 +76,7 @@ int main(int argc, char** argv) {
   std::for_each(argv + 1, argv + argc, feedrate::redis::hide_password);
   CLI::App app{"Finds the best way to get work to a GPU and its results back.", "feedrate"};
   try {
-    refuse_doubles();
+    feedrate::refuse_doubles();
     return feedrate::exit_code_after_output(parse_and_act(app, arguments));
   } catch (const feedrate::BadInput& error) {
     feedrate::say("feedrate: {}\n", feedrate::with_source(error, app, arguments).what());

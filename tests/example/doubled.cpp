@@ -1,8 +1,11 @@
+#include "variants/handoff/handoff.hpp"
 #include "variants/queue.hpp"
 
-/// A second queue of one name, for an executable that must refuse to start (tests/CMakeLists.txt).
+/// Members whose names are taken, in two registries, for an executable that must refuse to start
+/// (tests/CMakeLists.txt).
 namespace feedrate {
 namespace {
-const QueueRegistration registered("null", {.description = "not the null queue", .order = "", .make = {}});
+const QueueRegistration queue("null", {.description = "not the null queue", .order = "", .make = {}});
+const handoff::WayRegistration way("shm_copy", {.description = "not that way", .copies = {}, .giver = {}, .taker = {}});
 }  // namespace
 }  // namespace feedrate
