@@ -46,13 +46,10 @@ PrivateServer::PrivateServer() {
   if (program.empty()) {
     throw BadInput("--redis", "", "a URL, since no redis-server is on the PATH to start a private one");
   }
-  std::string name = (std::filesystem::temp_directory_path() / "feedrate-redis-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Failure("no temporary directory for a private Redis: " + name);
-  directory_ = name;
-  const auto log = directory_ / "redis.log";
+  const auto log = folder_ / "redis.log";
   // More I/O threads only where cores are to spare: they take socket copies off the one thread that runs commands.
   const std::string io_threads = available_cores() >= 8 ? "4" : "1";
-  const std::string dir = directory_.string(), path = socket().string(), log_path = log.string();
+  const std::string dir = folder_.path().string(), path = socket().string(), log_path = log.string();
   const std::array<const char*, 24> arguments{program.c_str(),
                                               "--port",
                                               "0",
@@ -116,13 +113,10 @@ bool PrivateServer::alive() {
 }
 
 void PrivateServer::stop() {
-  if (child_ > 0) {
-    kill(child_, SIGKILL);  // nothing in it is worth saving
-    waitpid(child_, nullptr, 0);
-    child_ = -1;
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  if (child_ <= 0) return;
+  kill(child_, SIGKILL);  // nothing in it is worth saving
+  waitpid(child_, nullptr, 0);
+  child_ = -1;
 }
 
 }  // namespace feedrate::redis

@@ -4,13 +4,16 @@
 #include <filesystem>
 #include <string>
 
+#include "common/socket_folder.hpp"
+
 namespace feedrate::redis {
 
 /// A redis-server of our own on a unix socket in a fresh temporary directory: without persistence, without TCP, ended
 /// and removed with this object. The kernel ends it too if this process dies.
 class PrivateServer {
  public:
-  /// Throws BadInput when there is no redis-server to start, Failure when it does not come up.
+  /// Throws BadInput when there is no redis-server to start, or no folder for its socket; Failure when it does not come
+  /// up.
   PrivateServer();
   ~PrivateServer();
   PrivateServer(const PrivateServer&) = delete;
@@ -21,9 +24,9 @@ class PrivateServer {
   std::string url() const { return "unix://" + socket().string(); }
 
  private:
-  std::filesystem::path socket() const { return directory_ / "redis.sock"; }
+  std::filesystem::path socket() const { return folder_ / "redis.sock"; }
   void stop();
-  std::filesystem::path directory_;
+  SocketFolder folder_;
   pid_t child_ = -1;
 };
 

@@ -6,8 +6,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -17,14 +15,11 @@
 
 namespace feedrate::handoff {
 
-OwnStore::OwnStore(const std::string& device, std::size_t bytes)
-    : bytes_(bytes), folder_((std::filesystem::temp_directory_path() / "feedrate-XXXXXX").string()) {
+OwnStore::OwnStore(const std::string& device, std::size_t bytes) : bytes_(bytes), socket_(folder_ / "store.sock") {
   constexpr auto kPatience = std::chrono::seconds(30);
-  if (mkdtemp(folder_.data()) == nullptr) throw Failure(fmt::format("no folder can be made like {}", folder_));
-  socket_ = folder_ + "/store.sock";
   process_ = start_own({"store", "serve", "--socket", socket_, "--device", device, "--memory", std::to_string(bytes),
                         "--parent", std::to_string(getpid())},
-                       {.log = folder_ + "/log"});
+                       {.log = folder_ / "log"});
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (true) {
     try {
@@ -33,7 +28,7 @@ OwnStore::OwnStore(const std::string& device, std::size_t bytes)
     } catch (const tensors::Unreachable&) {
       if (waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
       if (process_ < 0 || std::chrono::steady_clock::now() > until) {
-        std::ifstream log(folder_ + "/log");
+        std::ifstream log(folder_ / "log");
         const std::string said((std::istreambuf_iterator<char>(log)), {});
         end();
         throw Failure(fmt::format("the tensor store does not start: {}", said));
@@ -46,12 +41,9 @@ OwnStore::OwnStore(const std::string& device, std::size_t bytes)
 OwnStore::~OwnStore() { end(); }
 
 void OwnStore::end() {
-  if (process_ > 0) {
-    kill(process_, SIGTERM);
-    await_end(process_);
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  if (process_ <= 0) return;
+  kill(process_, SIGTERM);
+  await_end(process_);
 }
 
 }  // namespace feedrate::handoff

@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <string>
 
+#include "common/socket_folder.hpp"
+
 namespace feedrate::handoff {
 
 /// A tensor store of this run's own, as `feedrate store serve` starts it in a process of its own, until this ends.
@@ -18,7 +20,8 @@ class OwnStore {
  private:
   void end();
   std::size_t bytes_;
-  std::string folder_, socket_;
+  SocketFolder folder_;
+  std::string socket_;
   int process_ = -1;
 };
 

@@ -176,7 +176,7 @@ class Workplace {
   }
   bool temporary_empty() const { return fs::is_empty(temporary()); }
   /// Private servers that `feedrate` started here and that live.
-  std::vector<pid_t> private_servers() const { return processes_naming((temporary() / "feedrate-redis").string()); }
+  std::vector<pid_t> private_servers() const { return processes_naming((temporary() / "feedrate-").string()); }
   /// Where one of them listens; empty when there is none.
   std::string private_socket() const {
     for (const auto& entry : fs::directory_iterator(temporary())) {

@@ -32,6 +32,19 @@ TEST_F(PrivateRedis, EndsWithARun) {
   expect_nothing_left();
 }
 
+TEST_F(PrivateRedis, TemporaryFolderThatCannotHoldASocketIsNamed) {
+  const std::string missing = place_ / "missing", longer = place_ / std::string(100, 'd');
+  fs::create_directory(longer);
+  const Words words{"run", "--queue", "redis_stream", "--device", "cpu", "--messages", "100"};
+  Outcome outcome = place_.run(words, {{"TMPDIR", missing}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("$TMPDIR: '" + missing), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("No such file or directory"), std::string::npos) << outcome.err;
+  outcome = place_.run(words, {{"TMPDIR", longer}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("a path of at most"), std::string::npos) << outcome.err;
+}
+
 TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
   for (const bool early : {true, false}) {
     const auto process = start(early);
