@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import feedrate
 import pytest
 import redis
 
@@ -45,3 +46,16 @@ def redis_url(tmp_path_factory):
     yield f"unix://{socket}"
     process.terminate()
     process.wait()
+
+
+@pytest.fixture
+def socket(tmp_path_factory):
+    """A tensor store of the test alone, which must end in order."""
+    path = str(tmp_path_factory.mktemp("s", numbered=True) / "s")
+    with subprocess.Popen(
+        [feedrate.executable(), "store", "serve", "--socket", path, "--memory", "256Mi"], stderr=subprocess.PIPE
+    ) as daemon:
+        assert b" at " in daemon.stderr.readline()
+        yield path
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(20) == 0

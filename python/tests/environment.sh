@@ -18,14 +18,21 @@ make_environment() {
   return 1
 }
 
-# build_wheel PYTHON ARGUMENT…: the arguments go to `pip wheel`. What pyproject.toml builds with is in an environment that
+# build_wheel PYTHON ARGUMENT…: the arguments go to `pip wheel`. With FEEDRATE_WHEEL_SDIST=FOLDER, a source distribution is
+# made there, and the wheel of it. What pyproject.toml builds with is in an environment that
 # stays: in pip's own, elsewhere each time, all would be compiled again.
 build_wheel() {
-  local python=$1 needed tools
+  local python=$1 needed tools source=$root
   shift
   mapfile -t needed < <("$python" -c 'import sys, tomllib
 with open(sys.argv[1], "rb") as file: print(*tomllib.load(file)["build-system"]["requires"], sep="\n")' "$root/pyproject.toml")
   tools=$root/build/python/tools-$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
   make_environment "$python" "$tools" "${needed[@]}"
-  "$python" -m pip --python "$tools/bin/python" wheel "$root" --no-build-isolation --no-deps -q "$@"
+  if [[ -n ${FEEDRATE_WHEEL_SDIST:-} ]]; then
+    mkdir -p "$FEEDRATE_WHEEL_SDIST"
+    source=$FEEDRATE_WHEEL_SDIST/$(cd "$root" && "$tools/bin/python" -c 'import sys
+from scikit_build_core.build import build_sdist
+print(build_sdist(sys.argv[1]))' "$FEEDRATE_WHEEL_SDIST" | tail -1)
+  fi
+  "$python" -m pip --python "$tools/bin/python" wheel "$source" --no-build-isolation --no-deps -q "$@"
 }

@@ -34,6 +34,7 @@ megabytes=$(($(stat -c %s "$wheel") >> 20))
 cp -r "$root/python/tests" "$root/python/examples" "$work/"
 mv "$work/examples" "$work/tests/examples"
 cp "$root/README.md" "$work/"
+cp "$root/python/README.md" "$work/tests/page.md"
 cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate refuses variables of its name that it does not know
 failed=0

@@ -27,18 +27,6 @@ store = tensors.connect(sys.argv[1])
 
 
 @pytest.fixture
-def socket(tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("s", numbered=True) / "s")
-    with subprocess.Popen(
-        [feedrate.executable(), "store", "serve", "--socket", path, "--memory", "256Mi"], stderr=subprocess.PIPE
-    ) as daemon:
-        assert b" at " in daemon.stderr.readline()
-        yield path
-        daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(20) == 0
-
-
-@pytest.fixture
 def store(socket):
     return tensors.connect(socket)
 

@@ -26,7 +26,9 @@ endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
 set(compiler -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX})
-set(options ${compiler} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+# Our headers as if they were the user's own, under flags that projects have.
+set(flags "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror")
+set(options ${compiler} "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON)
 set(package feedrate_${LIBRARY})
 if(FROM STREQUAL sources)
   list(APPEND options -DLIBRARY_SOURCE=${SOURCE} -DFEEDRATE_CUDA=OFF)

@@ -65,10 +65,10 @@ struct Desk {
 }  // namespace
 
 struct GpuRing::State {
-  State(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks)
-      : device(device),
-        work(work),
-        config(config),
+  State(Device& on, const Kernel& served, const RingConfig& shaped, const Marks& marks)
+      : device(on),
+        work(served),
+        config(shaped),
         shape(shape_of(config)),
         views_memory(device.allocate_host(config.lanes * sizeof(LaneView), HostMemory::pinned)),
         views(reinterpret_cast<LaneView*>(views_memory.data()), config.lanes),
