@@ -122,10 +122,13 @@ TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
 
 TEST_F(Capacity, SaysThatItsTimeWasOverAlthoughNothingCouldBeConfirmed) {
   // The full window alone takes longer; then nothing is left to confirm, and the answer must say why.
-  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution", "1%",
-                                      "--out", "out", "--axis", "queue=host_polled", "--seconds-each", "0.01"});
+  const Outcome outcome =
+      place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution", "1%", "--out", "out",
+                  "--axis", "queue=host_polled", "--seconds", "0.5", "--seconds-each", "0.01"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json capacity = answers().at(0).at("capacity");
+  const Json answer = answers().at(0);
+  ASSERT_EQ(answer.at("status"), "ok") << answer.at("reason");
+  const Json& capacity = answer.at("capacity");
   EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
   EXPECT_NE(outcome.err.find("undecided: the time was over"), std::string::npos) << outcome.err;
 }

@@ -63,23 +63,24 @@ TEST_F(MachineRow, OfNonsenseIsRefused) {
   EXPECT_NE(outcome.err.find("own_cores"), std::string::npos) << outcome.err;
 }
 
-/// A control group with half a core's time, of v1 or v2; only root may make one.
-class HalfACore {
+/// A control group with a tenth of a core's time, of v1 or v2; only root may make one.
+class TenthOfACore {
  public:
-  HalfACore() {
+  TenthOfACore() {
     for (const fs::path root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
       folder_ = root / ("feedrate-test-" + std::to_string(getpid()));
       std::error_code error;
       if (!fs::create_directory(folder_, error)) continue;
-      if (fs::exists(folder_ / "cpu.cfs_quota_us")) write_text(folder_ / "cpu.cfs_quota_us", "50000");
-      if (fs::exists(folder_ / "cpu.max")) write_text(folder_ / "cpu.max", "50000 100000");
-      there_ = read_text(folder_ / "cpu.cfs_quota_us") == "50000\n" || read_text(folder_ / "cpu.max").starts_with("5");
+      if (fs::exists(folder_ / "cpu.cfs_quota_us")) write_text(folder_ / "cpu.cfs_quota_us", "10000");
+      if (fs::exists(folder_ / "cpu.max")) write_text(folder_ / "cpu.max", "10000 100000");
+      there_ =
+          read_text(folder_ / "cpu.cfs_quota_us") == "10000\n" || read_text(folder_ / "cpu.max").starts_with("10000 ");
       if (there_) return;
       rmdir(folder_.c_str());
     }
   }
-  HalfACore(const HalfACore&) = delete;
-  ~HalfACore() {
+  TenthOfACore(const TenthOfACore&) = delete;
+  ~TenthOfACore() {
     if (there_) await([this] { return rmdir(folder_.c_str()) == 0; });  // when its processes are gone
   }
   bool there() const { return there_; }
@@ -91,18 +92,18 @@ class HalfACore {
 };
 
 TEST_F(MachineRow, TellsOfACpuQuotaThatWasUsedUp) {
-  const HalfACore group;
+  const TenthOfACore group;
   if (!group.there()) GTEST_SKIP() << "this process may make no control group for CPU time";
   Process process({"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", group.processes(), executable(), "run",
                    "--device", "cpu", "--queue", "host_polled", "--seconds", "0.5", "--floor-rounds", "0", "--json"},
                   place_.path(), place_ / "quota");
   EXPECT_EQ(process.wait(), 0) << process.err();
   const auto rows = rows_of(process.out());
-  EXPECT_EQ(rows.at(0).at("environment").at("cores"), 1) << "of half a core one is left";
+  EXPECT_EQ(rows.at(0).at("environment").at("cores"), 1) << "of a tenth of a core one is left";
   const Json& row = rows.at(1);
-  EXPECT_EQ(row.at("machine").at("host").at("quota").at("cores"), 0.5);
+  EXPECT_EQ(row.at("machine").at("host").at("quota").at("cores"), 0.1);
   EXPECT_GT(row.at("machine").at("host").at("quota").at("throttled"), 0);
-  EXPECT_NE(row.at("machine").at("disturbances").dump().find("CPU quota of 0.5 cores"), std::string::npos) << row;
+  EXPECT_NE(row.at("machine").at("disturbances").dump().find("CPU quota of 0.1 cores"), std::string::npos) << row;
   EXPECT_EQ(row.at("status"), "invalid");
   EXPECT_EQ(place_.run({"validate", "quota.out"}).code, 0);
 }
