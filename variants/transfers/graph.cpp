@@ -127,6 +127,7 @@ const TransferRegistration registered(
      .make = make_transfer<GraphTransfer>,
      .limits = limit_graph,
      .effort = effort_of_graph,
+     .weighed = {{}, {{"chain", std::string("mapped")}}},
      .search = graph_search()});
 
 }  // namespace
