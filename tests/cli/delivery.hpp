@@ -69,6 +69,23 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
       EXPECT_EQ(tally.duplicated, 0u) << "at most once";
     }
   }
+  /// Closes the connections that have waited for no answer for so many seconds; returns how many.
+  int close_idle_connections(int seconds) {
+    const Reply list = server_->command({"CLIENT", "LIST"});
+    const long long own = server_->integer({"CLIENT", "ID"});
+    const auto number = [](const std::string& line, const std::string& field) {
+      return std::stoll(line.substr(line.find(field) + field.size()));
+    };
+    std::istringstream lines(std::string(list->str, list->len));
+    int closed = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const long long id = number(line, "id=");
+      if (id == own || line.find(" flags=b") != line.npos || line.find(" flags=P") != line.npos) continue;
+      if (number(line, " idle=") < seconds) continue;
+      closed += server_->integer({"CLIENT", "KILL", "ID", std::to_string(id)}) == 1 ? 1 : 0;
+    }
+    return closed;
+  }
   // Faults that more than one class tries.
   void kill_workers_at_random() {
     std::mt19937 random(23);
