@@ -70,6 +70,8 @@ TEST_F(AutoTransfer, PutsMoreSmallBatchesTogetherThanLargeOnes) {
   EXPECT_EQ(together("gather", 64, 256), "12");  // 20 KiB each
   EXPECT_EQ(together("batched_copy", 64 << 10, 16), "8");
   EXPECT_EQ(together("graph", 64, 1), "8");  // a chain without a batch is launched all the same
+  EXPECT_EQ(chosen(64, 1, 1, kFloors, "graph")["coalesce"], "1") << "a lone message has no company";
+  EXPECT_EQ(chosen(64, 16, 4, kFloors, "gather")["coalesce"], "4");
 }
 
 TEST(TransferSearch, HasTheStandardValueOfEachAxis) {

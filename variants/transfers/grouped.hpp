@@ -23,22 +23,27 @@ class Grouped : public Transfer {
   };
   static constexpr unsigned kMostByItself = 64;  ///< of `coalesce` 0; `Derived` may have another
   static const Axes<Options>& axes() {
-    static const auto kAxes =
-        Axes<Options>()
-            .number("streams", &Options::streams, {1, 128}, "device streams per worker")
-            .number("coalesce", &Options::coalesce, {0, 256},
-                    "most batches that go to the device together; 0 = as many as make 256 KiB, 8 to 64 (graph: 8)");
+    static const auto kAxes = Axes<Options>()
+                                  .number("streams", &Options::streams, {1, 128}, "device streams per worker")
+                                  .number("coalesce", &Options::coalesce, {0, 256},
+                                          "most batches that go to the device together; 0 = as many as make 256 KiB, 8 "
+                                          "to 64 (graph: 8), if so many can be under way");
     return kAxes;
   }
-  /// `batch_bytes`: of the messages of a full batch.
-  static unsigned coalesced(const Values& own, std::size_t batch_bytes) {
+  /// `batch_bytes`: of the messages of a full batch. `point`: null if it is not known.
+  static unsigned coalesced(const Values& own, std::size_t batch_bytes, const Point* point) {
     constexpr std::size_t kTogether = std::size_t{256} << 10;  // 5 µs of the bus, the calls for it some 9 µs
     constexpr unsigned kLeast = 8;
     if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
-    const std::size_t many = kTogether / std::max<std::size_t>(1, batch_bytes);
-    return static_cast<unsigned>(std::clamp<std::size_t>(many, kLeast, Derived::kMostByItself));
+    const std::size_t wanted =
+        std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), kLeast, Derived::kMostByItself);
+    // A group has room for no more batches than can be under way: a graph launches the chains without one all the same.
+    const std::size_t most = point == nullptr ? wanted : std::max<std::size_t>(1, point->producers * point->window);
+    return static_cast<unsigned>(std::min(wanted, most));
   }
-  static unsigned coalesced(const Point& point) { return coalesced(point.own, point.batch * stride_of(point.payload)); }
+  static unsigned coalesced(const Point& point) {
+    return coalesced(point.own, point.batch * stride_of(point.payload), &point);
+  }
   static unsigned depth(const Point& point) { return axes().of(point.own).streams * coalesced(point); }
   /// What a search for the best settings tries.
   static std::vector<AxisValues> search() {
@@ -90,7 +95,7 @@ class Grouped : public Transfer {
   };
 
   explicit Grouped(const TransferConfig& config)
-      : config_(config), coalesce_(coalesced(config.own, config.most_messages * config.in_stride)) {
+      : config_(config), coalesce_(coalesced(config.own, config.most_messages * config.in_stride, config.point)) {
     groups_.resize(axes().of(config.own).streams);
     for (Group& group : groups_) {
       group.stream = config.device.stream();
