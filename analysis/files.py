@@ -19,6 +19,10 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
     try:
         for place, content in contents.items():
             place.parent.mkdir(parents=True, exist_ok=True)
+            if (number := _descriptor(place)) is not None:
+                with open(number, "wb", closefd=False) as file:
+                    file.write(_bytes(content))
+                continue
             final = place.resolve()  # the file that a link names, not the link
             if final.exists() and not final.is_file():  # a pipe or a device takes no other file's name
                 final.write_bytes(_bytes(content))
@@ -37,6 +41,17 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
     return list(contents)
+
+
+def _descriptor(path: Path) -> int | None:
+    """Of an open file that is named by it (/dev/stdout, /dev/fd/3): others write there, too, and it is not replaced."""
+    for _ in range(40):
+        if str(path.parent) in ("/dev/fd", "/proc/self/fd"):
+            return int(path.name) if path.name.isdecimal() else None
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
 
 
 def _bytes(content: str | bytes) -> bytes:

@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <ostream>
 #include <string>
 #include <system_error>
 
@@ -8,7 +10,8 @@ namespace feedrate {
 
 /// A file that replaces another as a whole. It is written beside its place, under a hidden name, and commit() renames
 /// it; the old file stays as it is until then, and for good if commit() is not reached. A link stays, and the file that
-/// it names is replaced, with its permissions kept. A pipe or a device is written where it is.
+/// it names is replaced, with its permissions kept. A pipe or a device is written where it is, and so is an open file
+/// that is named by its descriptor (/dev/stdout, /dev/fd/3): what others write there comes before and behind.
 ///
 /// All members throw std::system_error.
 class WholeFile {
@@ -26,7 +29,8 @@ class WholeFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path partial_;  ///< empty: there is none (any more)
-  std::ofstream stream_;
+  std::unique_ptr<std::filebuf> buffer_;
+  std::ostream stream_{nullptr};
 };
 
 /// What the system says of a WholeFile's error. To be called where that is caught: a stream's own error does not tell.

@@ -41,7 +41,9 @@ void Connection::connect(const std::string& url) {
   name_ = without_password(url);
   output_.clear();  // what an earlier server was asked
   sent_ = unanswered_ = 0;
-  waiting_since_ns_ = now_ns();
+  alone_ = false;
+  ++times_made_;
+  asked_ns_ = waiting_since_ns_ = now_ns();
   const Endpoint endpoint = parse_url(url);
   context_.reset(endpoint.path.empty() ? redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTimeout)
                                        : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
@@ -77,10 +79,15 @@ bool Connection::was_closed() const {
 
 void Connection::begin_command(std::size_t words) {
   if (unanswered_ == 0) {
-    const std::uint64_t now = now_ns();
-    if (output_.empty() && now - waiting_since_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
-    waiting_since_ns_ = now_ns();  // not `now`: connecting takes time
+    if (output_.empty()) {
+      // Since the last command, not since its answer: that may have lain in the socket, and the connection's end after
+      // it.
+      if (now_ns() - asked_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
+      alone_ = true;
+    }
+    waiting_since_ns_ = now_ns();
   }
+  asked_ns_ = now_ns();
   fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
   ++unanswered_;
 }
@@ -100,6 +107,14 @@ void Connection::append_unanswered(const std::vector<std::string_view>& words) {
   append({"CLIENT", "REPLY", "SKIP"});
   append(words);
   unanswered_ -= 2;
+}
+
+void Connection::make_anew() {
+  std::string output = std::move(output_);
+  const std::size_t unanswered = unanswered_;
+  connect(std::string(server_));
+  output_ = std::move(output);
+  unanswered_ = unanswered;
 }
 
 void Connection::fail_to_send(int error) {
@@ -125,8 +140,13 @@ bool Connection::flush() {
         return false;
       }
       if (errno == EINTR) continue;
+      if ((errno == EPIPE || errno == ECONNRESET) && std::exchange(alone_, false)) {
+        make_anew();
+        continue;
+      }
       fail_to_send(errno);
     }
+    alone_ = false;
     sent_ += static_cast<std::size_t>(n);
   }
   output_.clear();

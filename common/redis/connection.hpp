@@ -30,7 +30,7 @@ struct FEEDRATE_EXPORT ServerFailure : Failure {
 /// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
 /// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the
 /// server's words. A connection that was closed while nothing was asked (a server's `timeout`, a proxy) is made anew by
-/// the next command.
+/// the next command, also if that is only found when nothing of the command could be sent.
 class Connection {
  public:
   /// To the first of the URL's servers that answers. Throws Failure when none can be reached or one refuses the
@@ -51,6 +51,8 @@ class Connection {
   bool flush();
   std::size_t unsent() const { return output_.size() - sent_; }
   std::size_t unanswered() const { return unanswered_; }
+  /// How often it was made: what a connection or its server knew before, it may not know any more.
+  unsigned times_made() const { return times_made_; }
   /// The next reply if it has arrived, else null. Sends first. Throws ServerFailure on an error reply, and when the
   /// server has owed one for five seconds: the connection may be half open.
   Reply try_read();
@@ -70,6 +72,8 @@ class Connection {
   /// `awaited`: the server owes something.
   Reply receive_some(bool awaited);
   bool was_closed() const;
+  /// Makes the connection anew, with what is to be sent.
+  void make_anew();
   [[noreturn]] void fail_to_send(int error);
 
   std::unique_ptr<redisContext, FreeContext> context_;
@@ -78,6 +82,9 @@ class Connection {
   std::string output_;
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
+  unsigned times_made_ = 0;
+  bool alone_ = false;                  // before `output_`, all was answered, and nothing of it is sent
+  std::uint64_t asked_ns_ = 0;          // when the last command began
   std::uint64_t waiting_since_ns_ = 0;  // for the next bytes
   std::vector<char> input_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 
 #include "common/redis/connection.hpp"
 
@@ -9,17 +10,29 @@ namespace feedrate::redis {
 class Subscription {
  public:
   /// Returns when the server has said that it will hear. Throws ServerFailure.
-  Subscription(const std::string& url, const std::string& channel) : connection_(url) {
-    connection_.command({"SUBSCRIBE", channel});
+  Subscription(const std::string& url, std::string channel)
+      : url_(url), channel_(std::move(channel)), connection_(url) {
+    subscribe();
   }
-  /// Whether any message came since the last question. Never blocks; throws ServerFailure when the server is gone.
+  /// Whether any message came since the last question, or may have been lost with a connection that was closed: then
+  /// it subscribes again. Throws ServerFailure when the server is gone.
   bool came() {
     bool any = false;
-    while (connection_.try_receive()) any = true;
+    try {
+      while (connection_.try_receive()) any = true;
+    } catch (const ServerFailure& failure) {
+      if (!failure.code.empty()) throw;
+      connection_ = Connection(url_);
+      subscribe();
+      any = true;
+    }
     return any;
   }
 
  private:
+  void subscribe() { connection_.command({"SUBSCRIBE", channel_}); }
+
+  std::string url_, channel_;
   Connection connection_;
 };
 

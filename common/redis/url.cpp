@@ -34,18 +34,19 @@ Parts parts_of(std::string_view url) {
   return parts;
 }
 
-/// Ranges of `text` that are nobody's business: user and password, of a malformed URL, too, whose password has a slash.
+/// Ranges of `text` that are nobody's business: user and password, and a query or fragment, whatever its names. Of a
+/// malformed URL too: a password may have a slash or a question mark that was to be escaped.
 std::vector<std::pair<std::size_t, std::size_t>> secrets_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> secrets;
   const auto scheme = text.find("://");
   if (scheme == kNone) return secrets;
-  const auto begin = scheme + 3, at = text.rfind('@');
+  const auto begin = scheme + 3, tail = text.find_first_of("?#", begin), all = text.rfind('@');
+  const auto in_front = text.substr(0, tail).rfind('@'), at = in_front != kNone ? in_front : all;
   const bool socket = text.substr(begin).starts_with('/');  // unix:///x@y is a path
-  if (!socket && at != kNone && at > begin) secrets.emplace_back(begin, at);
-  const auto query = text.find('?', secrets.empty() ? begin : at);
-  if (query != kNone && (text.find("password=", query) != kNone || text.find("username=", query) != kNone)) {
-    secrets.emplace_back(query + 1, text.size());
-  }
+  if (!socket && at != kNone && at > begin) secrets.emplace_back(begin, std::min(at, tail));
+  const bool database =
+      tail != kNone && text.substr(tail).starts_with("?db=") && text.find_first_not_of("0123456789", tail + 4) == kNone;
+  if (tail != kNone && !database) secrets.emplace_back(tail + 1, text.size());
   return secrets;
 }
 
@@ -80,7 +81,7 @@ void parse_server(const std::string& url, std::string_view server, Endpoint& end
   if (server.starts_with('[')) {
     const auto close = server.find(']');
     if (close == kNone) reject(url);
-    endpoint.host = server.substr(1, close - 1);
+    endpoint.host = decoded(server.substr(1, close - 1));
     port = server.substr(close + 1);
     if (!port.empty() && !port.starts_with(':')) reject(url);
   } else {

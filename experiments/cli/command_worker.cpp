@@ -88,12 +88,14 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   return served += worker.served();
 }
 
-/// Whether what failed is the connection or the state of the server, and not something that one task brings about.
+/// Whether what failed is the connection or the state of the server (full, a replica, other rights …), and not
+/// something that one task brings about, such as a result that its key or the server can't take.
 bool is_of_the_server(const redis::ServerFailure& failure) {
-  constexpr std::array<std::string_view, 13> kStates{"",         "OOM",  "READONLY",   "MISCONF",     "LOADING",
-                                                     "NOSCRIPT", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS",
-                                                     "MOVED",    "ASK",  "TRYAGAIN"};
-  return std::find(kStates.begin(), kStates.end(), failure.code) != kStates.end();
+  if (failure.code == "WRONGTYPE") return false;
+  if (failure.code != "ERR") return true;
+  const std::string_view text = failure.what();
+  return text.find("max number of clients") != text.npos || text.find("can't access") != text.npos ||
+         text.find("can't run this command") != text.npos;
 }
 
 /// A server that went away or is full may come back: everything is made anew, with longer and longer pauses. What this

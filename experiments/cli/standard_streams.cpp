@@ -18,7 +18,9 @@ void open_standard_streams() {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
     [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);  // the lowest number that is free: this one
   }
+  // A write that fails says so. A limit of a file's size holds for a store's memory (memfds), too.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int exit_code_after_output(int code) {

@@ -16,6 +16,7 @@
 
 #include "common/error.hpp"
 #include "common/units.hpp"
+#include "common/utf8.hpp"
 #include "experiments/service/log.hpp"
 #include "experiments/service/metrics.hpp"
 #include "experiments/service/stop_on_signal.hpp"
@@ -111,7 +112,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   how.limits.leases_of_client = options.most_leases;
   how.connections = options.most_connections;
   how.device = options.device;
-  how.node = node_name();
+  how.node = utf8_escaped(node_name());
   raise_descriptor_limit();
 
   const auto memory = memory_of(options.device, options.share);

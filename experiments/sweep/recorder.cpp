@@ -25,6 +25,8 @@ Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
   }
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
+  // A pipe or a device has no rows of its own, and takes these.
+  if (!std::filesystem::is_regular_file(file_)) return;
   // The lock goes with the process, however it ends.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor_);

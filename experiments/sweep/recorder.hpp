@@ -11,8 +11,8 @@ namespace feedrate {
 /// finished row or leave half of one behind a finished one.
 class Recorder {
  public:
-  /// Opens or creates the file; half a last line, left by a kill, is cut off. Throws BadInput when it can't be written,
-  /// or another process is writing to it.
+  /// Opens or creates the file, or opens a pipe or a device; half a last line, left by a kill, is cut off. Throws
+  /// BadInput when it can't be written, or another process is writing to it.
   explicit Recorder(std::filesystem::path file);
   ~Recorder();
   Recorder(Recorder&&) noexcept;

@@ -450,4 +450,3 @@ def _close_all() -> None:
     for ring in list(_rings):
         with contextlib.suppress(Exception):
             ring.close(drain=False)
-    _core.end()

@@ -409,7 +409,6 @@ NB_MODULE(_core, m) {
     }
   });
 
-  m.def("end", &end_interpreter);
   m.def("cuda_unavailable", &cuda_unavailable);
   m.def("gpus", [] {
     nb::list found;

@@ -73,6 +73,34 @@ def test_with_daemon_threads_inside(end, code, socket):
             assert ran.returncode == code and "terminate" not in ran.stderr, ran
 
 
+def test_threads_come_back_for_handlers_that_are_older_than_the_package(socket):
+    ran = run(
+        """
+        import atexit, sys, threading, time
+        stop = threading.Event()
+        def end():
+            stop.set()
+            worker.join()
+            print("clean end", flush=True)
+        atexit.register(end)  # runs after the package's own
+        import feedrate
+        from feedrate import tensors
+        store = tensors.connect(sys.argv[1])
+        def work():
+            while not stop.is_set():
+                try:
+                    store.wait("never", 0.1)
+                except TimeoutError:
+                    pass
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        time.sleep(0.3)
+        """,
+        socket,
+    )
+    assert ran.returncode == 0 and ran.stdout == "clean end\n", ran
+
+
 @pytest.mark.parametrize("module", ["_interpreters", "_xxsubinterpreters"])
 def test_a_sub_interpreter_is_refused_by_name(module):
     ran = run(

@@ -163,12 +163,13 @@ def test_a_server_that_is_gone_is_told_to_all_who_wait(tmp_path):
 
     async def main():
         async with fr.AsyncClient(f"unix://{socket}") as client:
-            waiting = [asyncio.create_task(client.result(await client.submit(b"x"))) for _ in range(3)]
+            waiting = [asyncio.create_task(client.result(await client.submit(b"x"), timeout=1)) for _ in range(3)]
             await until(lambda: len(client._waiting) == 3)
             server.kill()
-            return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+            return await asyncio.gather(*waiting, return_exceptions=True)
 
-    assert all(isinstance(one, redis.ConnectionError) for one in asyncio.run(main()))
+    for one in asyncio.run(main()):
+        assert isinstance(one, TimeoutError) and isinstance(one.__cause__, redis.ConnectionError)
     server.wait()
 
 
@@ -244,6 +245,42 @@ def test_all_that_dead_consumers_held_is_claimed_at_once(redis_url):
         stop.set()
         worker.join(LONG)
     assert server.xpending(tasks, "feedrate")["pending"] == live
+
+
+def test_a_result_is_waited_for_through_a_cut_connection(served, redis_url):
+    queue, prefix, _ = served
+    server, started = redis.Redis.from_url(redis_url), threading.Event()
+    stop = threading.Event()
+
+    def slow(batch):
+        started.set()
+        time.sleep(0.5)
+        return batch
+
+    slowly = threading.Thread(
+        target=lambda: fr.serve(queue, slow, url=redis_url, prefix=f"{prefix}-cut", stop=stop)
+    )
+    slowly.start()
+    cut = threading.Thread(target=lambda: started.wait(LONG) and server.client_kill_filter(_type="normal", skipme=True))
+    cut.start()
+    with fr.Client(redis_url, queue=queue, prefix=f"{prefix}-cut") as client:
+        assert client.call(b"abcd", timeout=LONG) == b"abcd"
+    cut.join()
+    stop.set()
+    slowly.join()
+
+
+def test_python_workers_that_end_leave_no_consumer(redis_url):
+    server, prefix = redis.Redis.from_url(redis_url), "leaves"
+    for _ in range(3):
+        stop = threading.Event()
+        worker = threading.Thread(target=lambda: fr.serve("redis_stream", list, url=redis_url, prefix=prefix, stop=stop))
+        worker.start()
+        with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
+            assert client.call(b"x", timeout=LONG) == b"x"
+        stop.set()
+        worker.join()
+    assert server.xinfo_consumers(f"{prefix}:tasks", "feedrate") == []
 
 
 def test_a_python_worker_outlives_its_server(tmp_path):

@@ -200,6 +200,16 @@ def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatc
     assert one_line(capsys.readouterr().err, "No space left on device", str(tmp_path)) and contents(tmp_path) == before
 
 
+def test_output_that_others_write_to_is_not_replaced(tmp_path, directory):
+    with (tmp_path / "log").open("a") as log:
+        print("before", file=log, flush=True)
+        words = ["export", directory, "--format", "google-benchmark", "--out", "/dev/stdout"]
+        assert program(*words, stdout=log).returncode == 0
+        print("behind", file=log)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "behind") and "{" in lines
+
+
 def test_folder_of_foreign_bytes_and_stdout_of_few_letters_are_no_obstacle(tmp_path, directory):
     foreign = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     shutil.copytree(directory, foreign)

@@ -113,6 +113,17 @@ TEST_P(DeliveryTest, IdleConnectionsThatAreClosedLoseNothing) {
   EXPECT_EQ(worker->wait(), 0) << worker->err();
 }
 
+TEST_P(DeliveryTest, IdleSubscriptionsAreMadeAnewWithoutAWord) {
+  if (GetParam() != "redis_pubsub") GTEST_SKIP() << "has none";
+  const auto worker = start();
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    EXPECT_TRUE(await([&] { return server_->integer({"CLIENT", "KILL", "TYPE", "pubsub"}) >= 1; })) << n;
+    push(encode(id_of(0, n), {1, 2}));
+    EXPECT_TRUE(await([&] { return results().size() == n + 1; })) << n << worker->err();
+  }
+  EXPECT_EQ(worker->err().find("again in"), std::string::npos) << worker->err();
+}
+
 TEST_P(DeliveryTest, BenchmarkWithPausesOutlivesItsIdleConnections) {
   const auto run = place_.start(
       {"run",    "--queue",  GetParam(), "--device",       "cpu",    "--redis",    server_->url(), "--arrivals",
@@ -225,6 +236,24 @@ TEST_P(AtLeastOnceTest, AServerWhoseDiskIsFullIsWaitedFor) {
   judge("disk of the server full, AOF everysec", ledger.tally(), recovery);
   EXPECT_FALSE(one->ended()) << one->err();
   EXPECT_FALSE(two->ended()) << two->err();
+}
+
+TEST_P(AtLeastOnceTest, RightsThatComeBackMakeNoDeadLetters) {
+  constexpr std::uint64_t kTasks = 8;
+  const std::string command = GetParam() == "redis_stream" ? "xadd" : "lpush";
+  for (std::uint64_t n = 0; n < kTasks; ++n) push(encode(id_of(0, n), {1, 2}));
+  // It may take tasks, and not answer them.
+  server_->command({"ACL", "SETUSER", "default", "-" + command});
+  const auto worker = start({"--batch", "2", "--attempts", "2"});
+  EXPECT_TRUE(await([&] {
+    const std::string log = worker->err();
+    std::size_t refusals = 0;
+    for (auto at = log.find("NOPERM"); at != log.npos; at = log.find("NOPERM", at + 1)) ++refusals;
+    return refusals >= 4;
+  })) << worker->err();
+  server_->command({"ACL", "SETUSER", "default", "+" + command});
+  EXPECT_TRUE(await([&] { return results().size() >= kTasks; })) << worker->err();
+  EXPECT_EQ(letters().size(), 0u);
 }
 
 TEST_P(AtLeastOnceTest, NothingIsLeftOfWorkersThatEnded) {

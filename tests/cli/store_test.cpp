@@ -358,6 +358,25 @@ TEST_F(StoreWithRedis, AServerThatWasAwayIsGivenAllAgain) {
   }
 }
 
+TEST_F(StoreWithRedis, MirrorIsWrittenAgainAfterAnEmptiedOrOldServer) {
+  const auto daemon = serve_mirrored();
+  Store store(socket());
+  store.create("old", {Dtype::u8, {1}, {}});
+  ASSERT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; }));
+  server_->command({"FLUSHALL"});
+  EXPECT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; })) << daemon->err();
+  // A server that comes back at once with what it saved: only the connection tells.
+  server_->command({"SAVE"});
+  store.remove("old");
+  store.create("new", {Dtype::u8, {1}, {}});
+  ASSERT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "new"}) == 1; }));
+  server_->kill_and_start();
+  EXPECT_TRUE(await([&] {
+    return server_->integer({"SISMEMBER", "p:tensors", "new"}) == 1 &&
+           server_->integer({"SISMEMBER", "p:tensors", "old"}) == 0;
+  })) << daemon->err();
+}
+
 TEST_F(StoreWithRedis, RequestsComeByTheList) {
   const auto daemon = serve_mirrored();
   const Json made = ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {8}}, {"pid", 1}});

@@ -55,6 +55,36 @@ TEST_F(Streams, ThatLoseOutputAreAnError) {
   EXPECT_EQ(gone.err(), "");
 }
 
+TEST_F(Streams, AndFilesAtTheirLimitEndNothing) {
+  // A limit of a file's size holds for memfds.
+  Process store({"/bin/sh", "-c", "ulimit -f 16384; exec \"$0\" store serve --device cpu --memory 512Mi --socket s",
+                 executable()},
+                place_.path(), place_ / "limited");
+  ASSERT_TRUE(await([&] { return fs::exists(place_ / "s"); }));
+  tensors::Store connected(place_ / "s");
+  EXPECT_THROW(connected.create("large", {tensors::Dtype::u8, {100 << 20}}), std::runtime_error);
+  EXPECT_EQ(Json::parse(connected.status()).at("tensors"), 0);
+  store.signal(SIGTERM);
+  EXPECT_EQ(store.wait(), 0);
+  Process run({"/bin/sh", "-c",
+               "ulimit -f 1; exec \"$0\" run --queue null --device cpu --messages 100 --warmup 0 "
+               "--floor-rounds 0 --out rows.jsonl",
+               executable()},
+              place_.path(), place_ / "rows");
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_NE(run.err().find("writing a row: File too large"), std::string::npos) << run.err();
+}
+
+TEST_F(Streams, TakeRows) {
+  Process run({"/bin/sh", "-c",
+               "\"$0\" run --queue null --device cpu --messages 100 --warmup 0 --floor-rounds 0 "
+               "--out /dev/stdout | cat",
+               executable()},
+              place_.path(), place_ / "piped");
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_NE(run.out().find("\"kind\":\"cell\""), std::string::npos) << run.err();
+}
+
 /// The log of a service: full from the beginning, or with a reader that ends after the first line.
 class Logs : public Streams, public testing::WithParamInterface<std::string> {
  protected:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <iterator>
 #include <string>
 #include <system_error>
@@ -69,12 +70,28 @@ TEST_F(WholeFiles, NameMayHave255Bytes) {
 
 TEST_F(WholeFiles, PipesAreWrittenWhereTheyAre) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  std::string got;
-  std::jthread reader([&] { got = read(folder_ / "pipe"); });
-  write(folder_ / "pipe", "text");
-  reader.join();
-  EXPECT_EQ(got, "text");
+  fs::create_symlink("pipe", folder_ / "link");
+  for (const char* name : {"pipe", "link"}) {
+    std::string got;
+    std::jthread reader([&] { got = read(folder_ / "pipe"); });
+    write(folder_ / name, "text");
+    reader.join();
+    EXPECT_EQ(got, "text");
+  }
   EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
+}
+
+TEST_F(WholeFiles, OpenDescriptorsAreWrittenBehindWhatIsThere) {
+  std::FILE* const log = std::fopen((folder_ / "log").c_str(), "a");
+  const std::string named = "/dev/fd/" + std::to_string(fileno(log));
+  std::fputs("before ", log);
+  std::fflush(log);
+  fs::create_symlink(named, folder_ / "link");
+  write(folder_ / "link", "text");
+  std::fputs(" behind", log);
+  std::fclose(log);
+  EXPECT_EQ(read(folder_ / "log"), "before text behind");
+  EXPECT_THROW(write("/dev/fd/9999", "text"), std::system_error);
 }
 
 TEST_F(WholeFiles, WhatCannotBeWrittenIsAnError) {

@@ -28,7 +28,8 @@ else
   redis.call('SADD', KEYS[2], ARGV[1])
 end)";
 // KEYS: the daemon's hash. ARGV: an instance, another whose claim it may take over, ms that the claim lives; then
-// fields and values. Returns nothing if the claim is the instance's now, else the owner's instance, socket and node.
+// fields and values. If the claim is the instance's now, returns whether it was before; else the owner's instance, socket and
+// node.
 constexpr auto kClaim = R"(
 local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
 local owner = of_owner('instance')
@@ -37,7 +38,7 @@ if owner ~= '' and owner ~= ARGV[1] and owner ~= ARGV[2] then
 end
 redis.call('HSET', KEYS[1], unpack(ARGV, 4))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return {})";
+return {owner == ARGV[1] and 1 or 0})";
 constexpr auto kClaimLives = "10000";  // ms after the last renewal
 constexpr auto kRenewal = 1s;          // of the claim
 constexpr std::size_t kAtOnce = 512;   // writes under way
@@ -60,7 +61,7 @@ Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(optio
   std::string owner;
   try {
     redis::Connection connection(options_.url);
-    owner = claim(connection);
+    owner = claim(connection).owner;
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
   }
@@ -77,11 +78,11 @@ Mirror::~Mirror() {
   daemon_.observe({});
   try {
     redis::Connection connection(options_.url);
-    if (!claim(connection).empty()) return;  // what is there is another store's
-    const redis::Script script(connection, kWrite);
+    if (!claim(connection).owner.empty()) return;  // what is there is another store's
+    script_.emplace(connection, kWrite);
     const redis::Reply names = connection.command({"SMEMBERS", key("tensors")});
     for (std::size_t i = 0; i < names->elements; ++i) {
-      drop(connection, script, std::string(redis::text(*names->element[i])));
+      drop(connection, std::string(redis::text(*names->element[i])));
     }
     read_all(connection);
     connection.command({"DEL", key("daemon")});
@@ -92,29 +93,32 @@ Mirror::~Mirror() {
 
 /// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server, and lapses if it
 /// is not renewed. A store of this host that does not listen any more is dead. Of other hosts' nobody knows before.
-std::string Mirror::claim(redis::Connection& connection) const {
+Mirror::Claim Mirror::claim(redis::Connection& connection) const {
   const Identity& own = daemon_.identity();
   const std::string pid = std::to_string(getpid());
   for (std::string dead;;) {
     const redis::Reply owner = connection.command({"EVAL", kClaim, "1", key("daemon"), own.instance, dead, kClaimLives,
                                                    "instance", own.instance, "socket", own.socket, "device", own.device,
                                                    "node", own.node, "kind", own.kind, "pid", pid});
-    if (owner->elements == 0) return "";
+    if (owner->elements == 1) return {"", owner->element[0]->integer != 0};
     const std::string socket(redis::text(*owner->element[1])), node(redis::text(*owner->element[2]));
     if (node != own.node) {
-      return fmt::format("the store at {} of {}, which lives or died less than 10 s ago,", socket, node);
+      return {fmt::format("the store at {} of {}, which lives or died less than 10 s ago,", socket, node), false};
     }
-    if (socket != own.socket && listens(socket)) return fmt::format("the store at {}", socket);
+    if (socket != own.socket && listens(socket)) return {fmt::format("the store at {}", socket), false};
     dead = redis::text(*owner->element[0]);
   }
 }
 
-void Mirror::renew(redis::Connection& connection) {
-  if (Clock::now() - renewed_ < kRenewal) return;
-  const std::string owner = claim(connection);
-  if (!owner.empty())
+bool Mirror::renew(redis::Connection& connection) {
+  if (Clock::now() - renewed_ < kRenewal) return true;
+  const auto [owner, kept] = claim(connection);
+  if (!owner.empty()) {
     throw Failure(fmt::format("the prefix '{}' is not its own any more: {} uses it", options_.prefix, owner));
+  }
   renewed_ = Clock::now();
+  // A server that was restarted meanwhile may have an older state, the claim among it.
+  return connection.times_made() == std::exchange(times_made_, connection.times_made()) && kept;
 }
 
 void Mirror::note(Table::Change change, const Description& about) {
@@ -130,18 +134,23 @@ void Mirror::run(const std::stop_token& stop) {
 }
 
 void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) try {
-  const redis::Script script(connection, kWrite);
-  write_all(connection, script, stop);
-  while (!stop.stop_requested()) {
+  times_made_ = 0;
+  renewed_ = {};
+  for (bool whole = false; !stop.stop_requested();) {
+    whole = renew(connection) && whole;
+    if (!whole) {
+      script_.emplace(connection, kWrite);
+      whole = write_all(connection, stop);
+      continue;
+    }
     decltype(pending_) changes;
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, stop, kRenewal, [&] { return !pending_.empty(); });
       changes.swap(pending_);
     }
-    renew(connection);
     for (const auto& [name, about] : changes) {
-      about ? put(connection, script, *about) : drop(connection, script, name);
+      about ? put(connection, *about) : drop(connection, name);
       if (connection.unanswered() >= kAtOnce) read_all(connection);
     }
     read_all(connection);
@@ -153,9 +162,7 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) t
   throw;
 }
 
-void Mirror::write_all(redis::Connection& connection, const redis::Script& script, const std::stop_token& stop) {
-  renewed_ = {};
-  renew(connection);
+bool Mirror::write_all(redis::Connection& connection, const std::stop_token& stop) {
   auto told = std::make_shared<std::promise<std::vector<Description>>>();
   auto all = told->get_future();
   daemon_.post([this, told](Table& table) {
@@ -165,7 +172,7 @@ void Mirror::write_all(redis::Connection& connection, const redis::Script& scrip
     told->set_value(table.list("", ~std::size_t{0}));
   });
   while (all.wait_for(50ms) != std::future_status::ready) {
-    if (stop.stop_requested()) return;
+    if (stop.stop_requested()) return false;
   }
   const std::vector<Description> tensors = all.get();
   std::set<std::string> living;
@@ -176,14 +183,14 @@ void Mirror::write_all(redis::Connection& connection, const redis::Script& scrip
     const std::string name(redis::text(*names->element[i]));
     if (living.contains(name)) continue;
     ++dropped;
-    drop(connection, script, name);
+    drop(connection, name);
     if (connection.unanswered() >= kAtOnce) read_all(connection);
   }
   for (const Description& about : tensors) {
-    put(connection, script, about);
+    put(connection, about);
     if (connection.unanswered() < kAtOnce) continue;
     read_all(connection);
-    renew(connection);
+    if (!renew(connection)) return false;
   }
   read_all(connection);
   if (dropped != 0) {
@@ -191,9 +198,10 @@ void Mirror::write_all(redis::Connection& connection, const redis::Script& scrip
   }
   if (!first_) spdlog::info("store: its registry is written again, {} tensors", tensors.size());
   first_ = false;
+  return true;
 }
 
-void Mirror::put(redis::Connection& connection, const redis::Script& script, const Description& about) const {
+void Mirror::put(redis::Connection& connection, const Description& about) const {
   const auto number = [](auto value) { return std::to_string(value); };
   const std::string generation = number(about.generation), bytes = number(about.bytes), leases = number(about.leases),
                     offset = number(about.place.offset),
@@ -201,7 +209,7 @@ void Mirror::put(redis::Connection& connection, const redis::Script& script, con
                     shape = fmt::format("[{}]", fmt::join(about.layout.shape, ",")),
                     strides = fmt::format("[{}]", fmt::join(about.layout.strides, ",")),
                     handle = handle_of(daemon_.identity(), about);
-  script.append(connection, {key("tensor:" + about.name), key("tensors")},
+  script_->append(connection, {key("tensor:" + about.name), key("tensors")},
                 {about.name,
                  "name",
                  about.name,
@@ -233,8 +241,8 @@ void Mirror::put(redis::Connection& connection, const redis::Script& script, con
                  about.pinned ? "1" : "0"});
 }
 
-void Mirror::drop(redis::Connection& connection, const redis::Script& script, const std::string& name) const {
-  script.append(connection, {key("tensor:" + name), key("tensors")}, {name});
+void Mirror::drop(redis::Connection& connection, const std::string& name) const {
+  script_->append(connection, {key("tensor:" + name), key("tensors")}, {name});
 }
 
 }  // namespace feedrate::tensors

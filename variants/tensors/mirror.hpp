@@ -36,15 +36,22 @@ class Mirror {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Claims the prefix, or renews the claim. Returns what to say of the store that has it; empty: this one.
-  std::string claim(redis::Connection&) const;
-  void renew(redis::Connection&);
+  struct Claim {
+    std::string owner;  ///< what to say of the store that has the prefix; empty: this one
+    bool kept = false;  ///< it was this one's before
+  };
+  /// Claims the prefix, or renews the claim.
+  Claim claim(redis::Connection&) const;
+  /// Renews the claim once a second. False if the server may have lost what was written there. Throws Failure if another
+  /// store has the prefix.
+  bool renew(redis::Connection&);
   void note(Table::Change, const Description&);
   void run(const std::stop_token&);
   void serve(redis::Connection&, const std::stop_token&);
-  void write_all(redis::Connection&, const redis::Script&, const std::stop_token&);
-  void put(redis::Connection&, const redis::Script&, const Description&) const;
-  void drop(redis::Connection&, const redis::Script&, const std::string& name) const;
+  /// False if it came to no end.
+  bool write_all(redis::Connection&, const std::stop_token&);
+  void put(redis::Connection&, const Description&) const;
+  void drop(redis::Connection&, const std::string& name) const;
   std::string key(const std::string& what) const { return options_.prefix + ":" + what; }
 
   MirrorOptions options_;
@@ -54,7 +61,9 @@ class Mirror {
   std::map<std::string, std::optional<Description>> pending_;  // by mutex_; none: the name is gone
   bool connected_ = false;                                     // by mutex_; else nothing need be pending
   bool first_ = true;
-  Clock::time_point renewed_ = {};  // of the thread
+  Clock::time_point renewed_ = {};  // these are the thread's
+  unsigned times_made_ = 0;         // of the connection
+  std::optional<redis::Script> script_;
   std::jthread thread_;
 };
 

@@ -16,7 +16,7 @@ import redis.asyncio as _redis_async
 from ..buffers import bytes_of
 from ..errors import Error, MessageFailed
 from ..views import FAILED, FAULTS
-from .server import Pauses, entries_of, longest_wait, pool_of, refused_for_now
+from .server import Pauses, entries_of, longest_wait, may_pass, pool_of, refused_for_now
 from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
 
 
@@ -145,8 +145,8 @@ class Client:
             try:
                 self._receive(min(left, self.longest_wait))
                 pauses.works()
-            except _redis.RedisError as error:
-                if not refused_for_now(error):
+            except _redis.RedisError as error:  # receiving again does no harm
+                if not may_pass(error):
                     raise
                 time.sleep(min(left, pauses.after(error)))
 
@@ -290,8 +290,8 @@ class AsyncClient:
                 try:
                     found = await self._receive(self.longest_wait)
                     self._pauses.works()
-                except _redis.RedisError as error:
-                    if not refused_for_now(error):
+                except _redis.RedisError as error:  # receiving again does no harm
+                    if not may_pass(error):
                         raise
                     await asyncio.sleep(self._pauses.after(error))
                     continue

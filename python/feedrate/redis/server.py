@@ -87,7 +87,9 @@ def pool_of(url: str, pool_class: Any, **settings: Any) -> Any:
         except TypeError as error:
             refuse(re.sub(r".*argument '(\w+)'.*", r"\1", str(error)))
     except (ValueError, _redis.RedisError) as error:
-        raise ValueError(f"url: {error}") from None
+        # The parser quotes what it takes for the port: it may be a password with a character that was to be escaped.
+        quoted = str(error).startswith("Port could not be cast")
+        raise ValueError(f"url: {'the port is no number' if quoted else error}") from None
     return pool
 
 

@@ -47,7 +47,8 @@ def serve(
     ----------
     queue : {"redis_list", "redis_stream"}
         ``redis_list``: at most once; what a worker that dies had taken is lost. ``redis_stream``: at least once; what a
-        worker that died had taken is taken over by another after `lease` seconds, and results may come twice. The other
+        worker that died had taken is taken over by another after `lease` seconds, and results may come twice. Workers
+        of one queue, in Python and C++ (``--lease``), should have one lease: each judges the others by its own. The other
         queues' scripts are in the C++ worker alone.
     function : callable
         Of a list of payloads; returns as many results, each bytes-like or an array. An exception instead, or an array
@@ -105,6 +106,9 @@ def serve(
                 pause = pauses.after(error)
                 _log.warning("%s: %s; again in %.2g s", names.tasks, words_of(error), pause)
                 ending.wait(pause)
+        if source is not None:
+            with contextlib.suppress(_redis.RedisError):
+                source.leave()
     finally:
         for one, handler in former:
             signal.signal(one, handler)
@@ -135,6 +139,9 @@ class _List:
 
     def push(self, pipeline: Any, key: str, element: bytes) -> None:
         pipeline.lpush(key, element)
+
+    def leave(self) -> None:
+        pass
 
 
 class _Stream:
@@ -182,6 +189,11 @@ class _Stream:
 
     def push(self, pipeline: Any, key: str, element: bytes) -> None:
         pipeline.xadd(key, {FIELD: element})
+
+    def leave(self) -> None:
+        """The group would keep a consumer for ever. One that holds entries stays: they would go with it."""
+        if not self._client.xpending_range(self._names.tasks, GROUP, "-", "+", 1, self._consumer):
+            self._client.xgroup_delconsumer(self._names.tasks, GROUP, self._consumer)
 
 
 class _Answers:
