@@ -28,8 +28,8 @@ else
   redis.call('SADD', KEYS[2], ARGV[1])
 end)";
 // KEYS: the daemon's hash. ARGV: an instance, another whose claim it may take over, ms that the claim lives; then
-// fields and values. If the claim is the instance's now, returns whether it was before; else the owner's instance, socket and
-// node.
+// fields and values. If the claim is the instance's now, returns whether it was before; else the owner's instance,
+// socket and node.
 constexpr auto kClaim = R"(
 local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
 local owner = of_owner('instance')
