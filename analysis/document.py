@@ -1,5 +1,6 @@
 """A report as a list of blocks, and its two renderings: one self-contained HTML file, and Markdown beside its PNGs."""
 
+import re
 from dataclasses import dataclass, field
 from html import escape
 
@@ -208,21 +209,21 @@ def without_links(table: Table) -> Table:
 
 
 def to_markdown(title: str, blocks: list[Block]) -> str:
-    return f"# {title}\n\n" + "\n\n".join(markdown(block) for block in blocks) + "\n"
+    return f"# {_no_html(title)}\n\n" + "\n\n".join(markdown(block) for block in blocks) + "\n"
 
 
 def markdown(block: Block) -> str:
     match block:
         case Heading(text):
-            return f"## {text}"
+            return f"## {_no_html(text)}"
         case Chapter(text, told):
-            return f"# {text}\n\n{told}"
+            return _no_html(f"# {text}\n\n{told}")
         case Text(text, kind):
-            return f"> **{text}**" if kind == "warning" else text
+            return _no_html(f"> **{text}**" if kind == "warning" else text)
         case Bullets(items):
-            return "\n".join(f"- {item}" for item in items)
+            return _no_html("\n".join(f"- {item}" for item in items))
         case Picture(name, caption, _, _):
-            return f"![{caption}]({name}.png)\n\n{caption}"
+            return _no_html(f"![{caption}]({name}.png)\n\n{caption}")
         case Table():
             return markdown_table(block)
 
@@ -235,8 +236,13 @@ def markdown_table(table: Table) -> str:
     return "\n".join([line(table.columns), "|" + "|".join(rule) + "|", *map(line, table.rows)])
 
 
+def _no_html(text: str) -> str:
+    """Names and reasons come from rows: they must not become tags or comments of the page."""
+    return re.sub(r"<(?=[A-Za-z!/?])", "&lt;", text)
+
+
 def _markdown_cell(cell: Cell) -> str:
-    text = str(cell).replace("|", "\\|").replace(NEWLINE, "<br>")
+    text = _no_html(str(cell)).replace("|", "\\|").replace(NEWLINE, "<br>")
     match cell:
         case Link():
             return f"[{text}](#{cell.anchor})"

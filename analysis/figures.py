@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.text import Text
 from PIL import Image  # matplotlib brings it
 
 from . import cores
@@ -68,6 +69,9 @@ def _svg(drawing: Drawing, shape: str) -> str:
 
 
 def _save(drawing: Drawing, target, settings, **options) -> None:
+    # Texts of rows may have a $, which is no mathematics; formatters of ticks write theirs as such.
+    for text in drawing.figure.findobj(lambda one: isinstance(one, Text) and "$" in one.get_text()):
+        text.set_parse_math("mathdefault" in text.get_text())
     with plain(settings):
         drawing.figure.savefig(target, bbox_inches=drawing.box, **options)
 

@@ -27,12 +27,17 @@ def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check:
     allowed = f"a file with the lines {begin_mark} and {end_mark}"
     if not path.is_file():
         raise BadInput(argument, file, "no such file", allowed)
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_bytes().decode()  # with its line ends
+    except UnicodeDecodeError:
+        raise BadInput(argument, file, "is not UTF-8", allowed) from None
     before, begin, rest = text.partition(begin_mark)
     _, end, after = rest.partition(end_mark)
     if not begin or not end:
         raise BadInput(argument, file, "lacks the markers", f"{allowed}, in this order")
-    updated = f"{before}{begin_mark}\n{make()}\n{end_mark}{after}"
+    # A text of the rows that looks like a marker would move the block's end.
+    block = f"\n{make().replace(f'<!-- {name}:', f'&lt;!-- {name}:')}\n"
+    updated = before + begin_mark + (block.replace("\n", "\r\n") if "\r\n" in text else block) + end_mark + after
     if updated == text:
         return 0
     if check:

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <regex>
 #include <set>
 
+#include "common/edit_distance.hpp"
 #include "experiments/cli/options.hpp"
 
 namespace feedrate {
@@ -63,21 +63,6 @@ std::string source_of(const std::string& option, const CLI::App& app, const std:
   return option;
 }
 
-/// Levenshtein's distance, for what a slip may have meant.
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 /// "; the nearest is NAME", where one of the names is near enough to be what was meant. All begin with `prefix`, and
 /// are told with `sign` before it.
 std::string nearest_text(const std::string& given, const std::set<std::string>& names, std::string_view prefix,
@@ -85,9 +70,9 @@ std::string nearest_text(const std::string& given, const std::set<std::string>& 
   constexpr std::size_t kNear = 3;  // a third of the letters may differ
   std::string nearest;
   for (const std::string& each : names) {
-    if (nearest.empty() || distance(given, each) < distance(given, nearest)) nearest = each;
+    if (nearest.empty() || edit_distance(given, each) < edit_distance(given, nearest)) nearest = each;
   }
-  if (nearest.empty() || kNear * distance(given, nearest) > given.size() - prefix.size()) return "";
+  if (nearest.empty() || kNear * edit_distance(given, nearest) > given.size() - prefix.size()) return "";
   return fmt::format("; the nearest is {}{}", sign, nearest);
 }
 

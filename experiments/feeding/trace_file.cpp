@@ -3,12 +3,17 @@
 #include <csv.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "common/edit_distance.hpp"
 #include "common/error.hpp"
 #include "common/units.hpp"
 
@@ -21,22 +26,38 @@ using Fields = std::map<std::string, std::string>;
   throw BadInput(fmt::format("--trace-file: '{}', line {}: {}", file, line, why));
 }
 
+/// Columns that no run reads are allowed, but not slips of those that it reads. `has`: whether the file has a column.
+template <class Has>
+void check_name(const std::string& file, std::size_t line, const std::string& name, const Has& has) {
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  for (const std::string known : {"time", "payload", "priority", "workload"}) {
+    const bool slip = name != known && 4 * edit_distance(lower, known) <= known.size();
+    if (slip && !has(known)) refuse(file, line, fmt::format("'{}'; {} is allowed, and is written so", name, known));
+  }
+}
+
 Fields fields_of_json(const std::string& file, std::size_t number, const std::string& line) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
   if (!object.is_object()) refuse(file, number, "not a JSON object");
   Fields fields;
-  for (const auto& [name, value] : object.items())
+  for (const auto& [name, value] : object.items()) {
+    check_name(file, number, name, [&](const std::string& known) { return object.contains(known); });
     fields[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
   return fields;
 }
 
 double number_in(const std::string& file, std::size_t line, const std::string& name, const std::string& text,
-                 double most) {
+                 double most, bool whole = false) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(value >= 0) || value > most) {
+  // Also of a text that has more behind a zero byte.
+  if (text.empty() || end != text.c_str() + text.size() || !(value >= 0) || value > most ||
+      (whole && value != std::floor(value))) {
     refuse(file, line,
-           fmt::format("{} is '{}'; a number from 0 to {}, with a decimal point, is allowed", name, text, most));
+           fmt::format("{} is '{}'; a {} from 0 to {}{} is allowed", name, text, whole ? "whole number" : "number",
+                       most, whole ? "" : ", with a decimal point,"));
   }
   return value;
 }
@@ -88,6 +109,10 @@ class CsvLines {
                            other == ';' ? "semicolons" : "tabs"));
       }
     }
+    for (const std::string& name : names) {
+      if (std::ranges::count(names, name) != 1) refuse(file_, number_, fmt::format("two columns '{}'", name));
+      check_name(file_, number_, name, [&](const std::string& known) { return std::ranges::count(names, known) != 0; });
+    }
     head_ = names;
   }
   Fields with_names(const std::vector<std::string>& values) const {
@@ -111,12 +136,21 @@ template <class Each>
 void for_each_line(const std::string& file, Each&& each) {
   std::ifstream stream(file);
   if (!stream) throw BadInput("--trace-file", file, "a CSV or JSONL file that can be read");
+  if (!std::filesystem::is_regular_file(file)) {
+    throw BadInput("--trace-file", file, "a regular file: it is read more than once");
+  }
   CsvLines csv(file);
   std::optional<bool> json;
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) {
     if (++number == 1) {
       if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) refuse(file, 1, "UTF-16; UTF-8 is allowed");
+      if (line.starts_with("\x1F\x8B") ||
+          line.starts_with("\xFD"
+                           "7zXZ") ||
+          line.starts_with("\x28\xB5\x2F\xFD")) {
+        refuse(file, 1, "a compressed file; plain CSV or JSONL is allowed");
+      }
       if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the mark that spreadsheets begin UTF-8 with
     }
     const auto first = line.find_first_not_of(" \t\r");
@@ -152,7 +186,7 @@ TraceFile read_trace(const std::string& file) {
       }
       if (!fields.contains(name)) return;
       using Value = typename std::decay_t<decltype(values)>::value_type;
-      values.push_back(static_cast<Value>(number_in(file, line, name, fields.at(name), most)));
+      values.push_back(static_cast<Value>(number_in(file, line, name, fields.at(name), most, true)));
     };
     optional("payload", trace.payloads, kMostPayload);
     optional("priority", trace.priorities, kLowestPriority);

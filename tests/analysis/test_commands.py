@@ -14,10 +14,14 @@ import other_rows
 import pytest
 import rows
 from conftest import REFERENCE, ROOT, main
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from analysis import files, needs
 from analysis.cores import on_all
 from analysis.errors import CannotWrite
+from analysis.figures import render
+from analysis.plots.style import Drawing
 
 GOOD = rows.cell(rows.params())
 
@@ -198,6 +202,39 @@ def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatc
         command = command.replace(name, str(path))
     assert main(command.split()) == 1
     assert one_line(capsys.readouterr().err, "No space left on device", str(tmp_path)) and contents(tmp_path) == before
+
+
+HOSTILE = "<script>alert(1)</script> <!-- points:end --> b$^$ costs $5 to $10"
+
+
+def test_texts_of_rows_are_no_markup(tmp_path, folder):
+    cells = [rows.cell(rows.params(arrivals="trace", trace_file=trace)) for trace in (HOSTILE, "plain")]
+    failed = rows.not_ok(rows.params(window=2), "failed", HOSTILE)
+    some = folder([*cells, failed])
+    assert main(["report", str(some), "--title", HOSTILE, "--out", str(tmp_path / "out")]) == 0
+    for page in ("report.md", "report.html"):
+        text = (tmp_path / "out" / page).read_text(encoding="utf-8")
+        assert "<script>alert" not in text and "&lt;script" in text
+    (page := tmp_path / "page.md").write_bytes("<!-- points:begin -->\r\n<!-- points:end -->\r\nmine: é\r\n".encode())
+    for _ in range(2):
+        assert main(["readme", str(some), str(page), "--block", "points"]) == 0
+    written = page.read_bytes()
+    assert written.count(b"\n") == written.count(b"\r\n") and written.endswith("mine: é\r\n".encode())
+    assert written.count(b"<!-- points:end -->") == 1
+
+
+def test_texts_of_figures_are_no_mathematics():
+    figure = Figure(layout="constrained")
+    figure.add_subplot().set(xscale="log", xlim=(1, 1000), title="b$^$ costs $5 to $10")
+    (drawn,) = render([Drawing("name", "title", "caption", figure)], png=True)
+    assert drawn.png
+    assert [text.get_parse_math() for text in figure.findobj(Text) if "$" in text.get_text()].count(False) == 1
+
+
+def test_page_that_is_not_utf8_is_named(tmp_path, directory, capsys):
+    (page := tmp_path / "page.md").write_bytes("<!-- points:begin -->\n<!-- points:end -->\né".encode("latin-1"))
+    assert main(["readme", str(directory), str(page), "--block", "points"]) == 2
+    assert one_line(capsys.readouterr().err, "page.md", "is not UTF-8")
 
 
 def test_output_that_others_write_to_is_not_replaced(tmp_path, directory):

@@ -128,6 +128,7 @@ TEST_F(TraceFile, ReadsCsvAndJsonLines) {
 TEST_F(TraceFile, ReadsCsvAsPeopleSaveIt) {
   for (const char* text :
        {"\xEF\xBB\xBFtime,payload\r\n0,64\r\n0.001,128\r\n",                    // "CSV UTF-8" of a spreadsheet
+        "time,timer,user,payload\n0,1,bob,64\n0.001,1,eve,128\n",               // columns that no run reads
         "time,user,payload\n0,bob,64\n0.001,\"a,b\",128",                       // a comma in quotes
         "\"time\" , \"payload\"\n\n0 , 64\n\t0.001,\"128\"\n\n",                // spaces, quotes, blank lines
         "time,said,payload\n0,\"two\nlines\",64\n0.001,\"a \"\"b\"\"\",128\n",  // a value of two lines, quotes in
@@ -164,6 +165,14 @@ TEST_F(TraceFile, RefusalsNameTheLine) {
            {"time\n\"1\"2\n", "line 2: a quote within a value"},
            {std::string("\xFF\xFEt\0i\0", 6), "line 1: UTF-16"},
            {"{\"at\": 1}\n", "line 1: no time"},
+           {std::string("time\n0.\0001\n", 10), "line 2: time is '0."},
+           {std::string("{\"time\": 0}\0\n", 13), "line 1: not a JSON object"},
+           {"time,payload,payload\n0,64,32\n", "line 1: two columns 'payload'"},
+           {"time,payload\n0,64.9\n", "line 2: payload is '64.9'; a whole number"},
+           {"time,priorty\n0,1\n", "line 1: 'priorty'; priority is allowed"},
+           {"time,Payload\n0,64\n", "line 1: 'Payload'; payload is allowed"},
+           {"{\"time\": 0, \"Payload\": 64}\n", "line 1: 'Payload'"},
+           {"\x1F\x8B\x08", "line 1: a compressed file"},
            {"{broken\n", "line 1: not a JSON object"}}) {
     EXPECT_NE(refusal(text).find(part), std::string::npos) << text << ": " << refusal(text);
   }
