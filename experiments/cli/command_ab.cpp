@@ -94,9 +94,11 @@ int ab(AbOptions& options, CLI::App& command) {
       whole, out.string());
   if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
-    if (fs::exists(out / side)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
+    if (std::error_code none; fs::exists(out / side, none)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
   }
-  fs::create_directories(out);
+  if (std::error_code failed; !fs::create_directories(out, failed) && failed) {
+    throw BadInput("--out", out.string(), fmt::format("a directory to write to ({})", failed.message()));
+  }
   write_whole(out / "spec.json", spec.document);
   // Both sides start anew now and then: what a process keeps for its life is no difference between the two.
   std::uint64_t number = 0;

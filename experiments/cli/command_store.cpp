@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -121,23 +122,20 @@ int get(const ClientOptions& options) {
 }
 
 int put(const ClientOptions& options) {
-  std::ifstream file(options.file, std::ios::binary | std::ios::ate);
+  std::ifstream file(options.file, std::ios::binary);
   if (!file) throw BadInput("FILE", options.file, "a file that can be read");
-  const auto size = static_cast<std::size_t>(file.tellg());
-  constexpr std::size_t kMostHead = 8192;
-  std::vector<std::byte> head(std::min(size, kMostHead));
-  file.seekg(0).read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
-  const NpyHeader header = read_npy_header(head, options.dtype);
+  const NpyHeader header = read_npy_header(file, options.dtype);
   const std::size_t bytes = tensors::bytes_of(header.layout);
-  if (size - header.data_at < bytes) {
-    throw BadInput("FILE", options.file, fmt::format("{} bytes of elements; it has {}", bytes, size - header.data_at));
+  if (std::error_code none; std::filesystem::is_regular_file(options.file, none)) {  // of a pipe nobody knows
+    const std::size_t left = std::filesystem::file_size(options.file) - header.data_at;
+    if (left < bytes) {
+      throw BadInput("FILE", options.file, fmt::format("{} bytes of elements; it has {}", bytes, left));
+    }
   }
   Store store = store_of(options);
   tensors::CreateOptions how{.pinned = options.pinned, .evict = options.evict, .replace = options.replace};
   if (options.ttl > 0) how.ttl_seconds = options.ttl;
   Tensor tensor = store.stage(options.name, header.layout, how);
-  file.clear();
-  file.seekg(static_cast<std::streamoff>(header.data_at));
   std::vector<std::byte> piece(std::min(bytes, kPieceBytes));
   for (std::size_t at = 0; at < bytes; at += piece.size()) {
     const auto part = std::span(piece).first(std::min(piece.size(), bytes - at));

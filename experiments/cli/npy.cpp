@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <istream>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -144,6 +145,24 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& d
     }
   }
   return header;
+}
+
+NpyHeader read_npy_header(std::istream& file, const std::string& dtype) {
+  std::string head;
+  const auto read = [&](std::size_t bytes) {
+    const std::size_t had = head.size();
+    head.resize(had + bytes);
+    file.read(head.data() + had, static_cast<std::streamsize>(bytes));
+    head.resize(had + static_cast<std::size_t>(file.gcount()));
+  };
+  read(10);
+  if (head.size() == 10 && head.starts_with(kMagic)) {
+    if (head[6] != 1) read(2);
+    std::size_t length = 0;
+    for (std::size_t i = head.size(); i-- > 8;) length = length << 8 | static_cast<unsigned char>(head[i]);
+    if (length <= kMostHeader) read(length);
+  }
+  return read_npy_header(std::as_bytes(std::span(head)), dtype);
 }
 
 std::string npy_header(Dtype dtype, const std::vector<std::int64_t>& shape) {

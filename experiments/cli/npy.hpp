@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct NpyHeader {
 /// Throws BadInput that says what of `bytes`, which begin a file, is wrong. `dtype`: what the elements are, where the
 /// file does not say; empty: it must.
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype);
+/// The same of a file, of which it reads no byte more: a pipe goes on with the elements.
+NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
 /// What a file of an array begins with, whose elements lie row by row.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);
 

@@ -51,8 +51,17 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
 
 fs::path FolderOptions::directory(const std::string& name) const {
   if (resuming()) return resume;
-  fs::path folder = out.empty() ? fs::path("results") / (utc_now(true) + "-" + name) : fs::path(out);
-  if (std::error_code none; !dry_run && fs::exists(folder / "rows.jsonl", none)) {
+  std::error_code none;
+  if (out.empty()) {
+    const std::string time = utc_now(true);
+    fs::path folder = fs::path("results") / (time + "-" + name);
+    for (int n = 2; fs::exists(folder, none); ++n) {  // another sweep began in the same second
+      folder = fs::path("results") / fmt::format("{}.{}-{}", time, n, name);
+    }
+    return folder;
+  }
+  fs::path folder = out;
+  if (!dry_run && fs::exists(folder / "rows.jsonl", none)) {
     throw BadInput("--out", folder.string(), "a directory without rows; --resume goes on with one that has some");
   }
   return folder;

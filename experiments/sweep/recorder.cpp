@@ -18,7 +18,8 @@ namespace feedrate {
 Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
   for (const auto& [ending, unpack] : {std::pair{".gz", "gunzip"}, {".xz", "unxz"}}) {
     const std::filesystem::path compressed = file_.string() + ending;
-    if (!std::filesystem::exists(file_) && std::filesystem::exists(compressed)) {
+    std::error_code none;  // of a path that can't be, which open() says, too
+    if (!std::filesystem::exists(file_, none) && std::filesystem::exists(compressed, none)) {
       throw BadInput(
           fmt::format("{}: is compressed; `{} {}` first, to add rows", file_.string(), unpack, compressed.string()));
     }

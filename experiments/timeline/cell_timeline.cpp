@@ -36,8 +36,8 @@ Json CellTimeline::end(const std::vector<Span>& spans, std::uint64_t begin_ns, d
   if (recorder_) recording = recorder_->end();
   about["dropped_records"] = recording.dropped;
   about["untimed_records"] = recording.untimed;
+  written_ = true;  // or why not is thrown
   write_timeline(file_, recording.activities, spans, about);
-  written_ = true;
   if (!recorder_) return {};
   return to_json(gpu_use(recording.activities, begin_ns, begin_ns + static_cast<std::uint64_t>(seconds * 1e9)));
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 # In a buffer's format: O is an object, P, z, Z and & are pointers, X is a function. Zd and the like are complex numbers.
 _ADDRESS = re.compile(r"[OPXz&]|Z(?![fdg])")
 _FIELD = re.compile(":[^:]*:")
+_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of all pointers to functions
 
 
 def check_array(name: str, array: Any) -> None:
@@ -77,7 +79,8 @@ def _values(payload: Any, name: str) -> Any:
                 f"{name}: a {type(payload).__name__} is not possible ({error}); allowed: the buffer protocol, or DLPack on "
                 "the host"
             ) from None
-    if _holds_addresses(view.format):
+    # ctypes gives packed structures and unions the format of plain bytes.
+    if _holds_addresses(view.format) or _points(type(view.obj)):
         raise TypeError(
             f"{name}: a {type(payload).__name__} of the format {view.format!r} is not possible; allowed: buffers of values, "
             "and not of addresses in this process"
@@ -88,6 +91,20 @@ def _values(payload: Any, name: str) -> Any:
 @lru_cache(maxsize=256)
 def _holds_addresses(form: str) -> bool:
     return _ADDRESS.search(_FIELD.sub("", form)) is not None
+
+
+@lru_cache(maxsize=256)
+def _points(kind: type[Any]) -> bool:
+    """Whether it is a type of ctypes that is, or holds, an address."""
+    if issubclass(kind, (ctypes._Pointer, _FUNCTION)):
+        return True
+    if issubclass(kind, ctypes._SimpleCData):
+        return getattr(kind, "_type_", "") in ("P", "z", "Z", "O")
+    if issubclass(kind, ctypes.Array):
+        return _points(kind._type_)
+    if issubclass(kind, (ctypes.Structure, ctypes.Union)):
+        return any(_points(field[1]) for base in kind.__mro__ for field in base.__dict__.get("_fields_", ()))
+    return False
 
 
 @lru_cache(maxsize=256)

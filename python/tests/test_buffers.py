@@ -67,7 +67,9 @@ def test_a_ring_takes_no_addresses(ring, array):
 @pytest.mark.parametrize("pointer", POINTERS)
 def test_a_ring_takes_no_pointers(ring, pointer):
     structure = type("Structure", (ctypes.Structure,), {"_fields_": [("n", ctypes.c_int), ("p", pointer)]})
-    for one in ((pointer * 2)(), structure(), (structure * 2)()):
+    packed = type("Packed", (ctypes.Structure,), {"_pack_": 1, "_fields_": [("n", ctypes.c_uint8), ("p", pointer)]})
+    union = type("Union", (ctypes.Union,), {"_fields_": [("n", ctypes.c_long), ("p", pointer)]})
+    for one in ((pointer * 2)(), structure(), (structure * 2)(), packed(), (packed * 2)(), union()):
         with refused("payload"):
             ring.call(one)
 

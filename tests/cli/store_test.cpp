@@ -102,6 +102,25 @@ TEST_F(StoreCommand, FailedReplacementLeavesTheOldTensorAndTheOldFile) {
   }
 }
 
+TEST_F(StoreCommand, PipesAreFilesToo) {
+  const auto daemon = serve();
+  std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }\n";
+  text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text;
+  place_.write("in.npy", text + "twenty bytes of text");
+  Process piped(
+      {"/bin/sh", "-c",
+       "cat in.npy | \"$0\" store put w /dev/stdin --socket s && \"$0\" store get w /dev/stdout --socket s | cat",
+       executable()},
+      place_.path(), place_ / "piped");
+  EXPECT_EQ(piped.wait(), 0) << piped.err();
+  EXPECT_TRUE(piped.out().ends_with("twenty bytes of text")) << piped.out();
+  Process cut({"/bin/sh", "-c", "head -c 90 in.npy | \"$0\" store put cut /dev/stdin --socket s", executable()},
+              place_.path(), place_ / "cut");
+  EXPECT_EQ(cut.wait(), 1);
+  EXPECT_NE(cut.err().find("can't be read to its end"), std::string::npos) << cut.err();
+  EXPECT_EQ(store("stat", {"cut"}).code, 2) << "no half tensor is left";
+}
+
 TEST_F(StoreCommand, FilesThatAreNoneAreRefused) {
   const auto daemon = serve();
   const auto file = [&](const std::string& header, const std::string& data = std::string(64, 'x')) {
