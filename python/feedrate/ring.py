@@ -332,7 +332,7 @@ class Ring:
 
     def close(self, *, drain: bool = True, timeout: float = 10.0) -> None:
         """Ends the ring: with `drain` after what was sent has come back, at most `timeout` seconds. Who still waits for
-        a result gets `RingClosed`. Twice is harmless."""
+        a result gets `RingClosed`. Twice is harmless. A Python function that serves the ring must return first."""
         if threading.get_ident() in self._serving:
             raise Error("a ring can't be closed in its own work function: it would wait for itself")
         self._open.set()
