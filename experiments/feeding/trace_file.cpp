@@ -52,8 +52,7 @@ double number_in(const std::string& file, std::size_t line, const std::string& n
                  double most, bool whole = false) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  // Also of a text that has more behind a zero byte.
-  if (text.empty() || end != text.c_str() + text.size() || !(value >= 0) || value > most ||
+  if (text.empty() || *end != '\0' || !(value >= 0) || value > most ||
       (whole && value != std::floor(value))) {
     refuse(file, line,
            fmt::format("{} is '{}'; a {} from 0 to {}{} is allowed", name, text, whole ? "whole number" : "number",
@@ -153,6 +152,7 @@ void for_each_line(const std::string& file, Each&& each) {
       }
       if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the mark that spreadsheets begin UTF-8 with
     }
+    if (line.find('\0') != line.npos) refuse(file, number, "a zero byte");
     const auto first = line.find_first_not_of(" \t\r");
     if (!json && first != std::string::npos) json = line[first] == '{';
     if (json == false) {

@@ -114,7 +114,7 @@ TEST_F(StoreCommand, PipesAreFilesToo) {
       place_.path(), place_ / "piped");
   EXPECT_EQ(piped.wait(), 0) << piped.err();
   EXPECT_TRUE(piped.out().ends_with("twenty bytes of text")) << piped.out();
-  Process cut({"/bin/sh", "-c", "head -c 90 in.npy | \"$0\" store put cut /dev/stdin --socket s", executable()},
+  Process cut({"/bin/sh", "-c", "head -c 80 in.npy | \"$0\" store put cut /dev/stdin --socket s", executable()},
               place_.path(), place_ / "cut");
   EXPECT_EQ(cut.wait(), 1);
   EXPECT_NE(cut.err().find("can't be read to its end"), std::string::npos) << cut.err();
