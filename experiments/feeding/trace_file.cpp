@@ -52,8 +52,7 @@ double number_in(const std::string& file, std::size_t line, const std::string& n
                  double most, bool whole = false) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(value >= 0) || value > most ||
-      (whole && value != std::floor(value))) {
+  if (text.empty() || *end != '\0' || !(value >= 0) || value > most || (whole && value != std::floor(value))) {
     refuse(file, line,
            fmt::format("{} is '{}'; a {} from 0 to {}{} is allowed", name, text, whole ? "whole number" : "number",
                        most, whole ? "" : ", with a decimal point,"));
