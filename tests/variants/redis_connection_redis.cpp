@@ -16,6 +16,17 @@ using namespace std::chrono_literals;
 class RedisConnection : public testing::Test {
  protected:
   void close_it() { other_.command({"CLIENT", "KILL", "ID", id_}); }
+  /// Until the server has read its BRPOP, and blocks it or not any more.
+  void await_pop(bool blocked) {
+    const auto deadline = std::chrono::steady_clock::now() + 2min;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const redis::Reply list = other_.command({"CLIENT", "LIST", "ID", id_});
+      const std::string_view about = redis::text(*list);
+      if (about.find("cmd=brpop") != about.npos && (about.find(" flags=b") != about.npos) == blocked) return;
+      std::this_thread::sleep_for(1ms);
+    }
+    FAIL() << "the server has not read it";
+  }
   redis::PrivateServer server_;
   redis::Connection connection_{server_.url()}, other_{server_.url()};
   std::string id_ = std::to_string(connection_.command({"CLIENT", "ID"})->integer);
@@ -24,7 +35,7 @@ class RedisConnection : public testing::Test {
 TEST_F(RedisConnection, IsMadeAnewBehindAnAnswerThatLayInTheSocket) {
   connection_.append({"BRPOP", "nothing", "0.01"});
   connection_.flush();
-  std::this_thread::sleep_for(100ms);  // the answer is there, and nobody has read it
+  await_pop(false);  // it has its answer, which nobody has read
   close_it();
   EXPECT_EQ(connection_.read()->type, REDIS_REPLY_NIL);
   EXPECT_EQ(redis::text(*connection_.command({"PING"})), "PONG");
@@ -34,14 +45,13 @@ TEST_F(RedisConnection, IsMadeAnewBehindAnAnswerThatLayInTheSocket) {
 TEST_F(RedisConnection, IsMadeAnewWhereNothingOfACommandWasSent) {
   connection_.append({"ECHO", "text"});  // not sent yet
   close_it();
-  std::this_thread::sleep_for(20ms);
   EXPECT_EQ(redis::text(*connection_.read()), "text");
 }
 
 TEST_F(RedisConnection, ThatOwesAnAnswerIsAnError) {
   connection_.append({"BRPOP", "nothing", "0"});
   connection_.flush();
-  std::this_thread::sleep_for(20ms);
+  await_pop(true);
   close_it();
   EXPECT_THROW(connection_.read(), redis::ServerFailure);
 }
