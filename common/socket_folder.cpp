@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "common/error.hpp"
@@ -13,18 +14,18 @@
 namespace feedrate {
 
 SocketFolder::SocketFolder() {
-  constexpr std::size_t kLongestName = 16;
-  constexpr std::size_t kLongestPath = sizeof sockaddr_un{}.sun_path - 1;
-  const char* asked = std::getenv("TMPDIR");
-  std::string path = (std::filesystem::path(asked != nullptr && *asked != '\0' ? asked : "/tmp") / "feedrate-XXXXXX");
-  const auto refuse = [&](const std::string& allowed) {
-    throw BadInput("$TMPDIR", asked != nullptr ? asked : "", allowed);
-  };
-  if (path.size() + 1 + kLongestName > kLongestPath) {
-    refuse(fmt::format("a path of at most {} bytes, since Unix sockets lie there",
-                       kLongestPath - kLongestName - std::strlen("//feedrate-XXXXXX")));
+  constexpr std::string_view kName = "/feedrate-XXXXXX";
+  constexpr std::size_t kLongestSocket = 1 + 16;  // a slash and the name
+  constexpr std::size_t kLongest = sizeof sockaddr_un{}.sun_path - 1 - kName.size() - kLongestSocket;
+  const char* given = std::getenv("TMPDIR");
+  const std::string folder = given != nullptr && *given != '\0' ? given : "/tmp";
+  if (folder.size() > kLongest) {
+    throw BadInput("$TMPDIR", folder, fmt::format("a path of at most {} bytes, for Unix sockets in it", kLongest));
   }
-  if (mkdtemp(path.data()) == nullptr) refuse(fmt::format("a folder that can be written ({})", std::strerror(errno)));
+  std::string path = folder + std::string(kName);
+  if (mkdtemp(path.data()) == nullptr) {
+    throw BadInput("$TMPDIR", folder, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+  }
   path_ = path;
 }
 

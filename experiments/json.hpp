@@ -15,7 +15,8 @@ inline std::string text_of(const Json::exception& error) {
   return text.starts_with('[') && end != text.npos ? text.substr(end + 2) : text;
 }
 
-/// Writes texts that are not UTF-8 (names of hosts and files, what others put on a server) with \xHH for their bytes.
+/// Replaces each byte that is not part of UTF-8 by \xHH, in all strings. Such bytes come from host and file names and
+/// from data that other programs put on a server.
 inline void escape_texts(Json& json) {
   if (json.is_string()) json = utf8_escaped(json.get_ref<const std::string&>());
   if (!json.is_structured()) return;

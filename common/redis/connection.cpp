@@ -19,8 +19,7 @@ constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
-constexpr std::uint64_t kIdleNs =
-    2'000'000;  // after this long without a command the server may have closed the connection
+constexpr std::uint64_t kIdleNs = 2'000'000;  // after this the server may have closed an idle connection
 
 }  // namespace
 
@@ -79,15 +78,18 @@ bool Connection::was_closed() const {
 
 void Connection::begin_command(std::size_t words) {
   if (unanswered_ == 0) {
+    std::uint64_t now = now_ns();
     if (output_.empty()) {
-      // Since the last command, not since its answer: that may have lain in the socket, and the connection's end after
-      // it.
-      if (now_ns() - asked_ns_ > kIdleNs && was_closed()) connect(std::string(server_));
+      // Idle since the last command, not since its answer: the answer may have waited in the socket, followed by the
+      // end of the connection.
+      if (now - asked_ns_ > kIdleNs && was_closed()) {
+        connect(std::string(server_));
+        now = now_ns();
+      }
       alone_ = true;
     }
-    waiting_since_ns_ = now_ns();
+    asked_ns_ = waiting_since_ns_ = now;
   }
-  asked_ns_ = now_ns();
   fmt::format_to(std::back_inserter(output_), "*{}\r\n", words);
   ++unanswered_;
 }

@@ -51,7 +51,7 @@ class Connection {
   bool flush();
   std::size_t unsent() const { return output_.size() - sent_; }
   std::size_t unanswered() const { return unanswered_; }
-  /// How often it was made: what a connection or its server knew before, it may not know any more.
+  /// How often the connection was made. A new one, or its server, may have lost earlier state.
   unsigned times_made() const { return times_made_; }
   /// The next reply if it has arrived, else null. Sends first. Throws ServerFailure on an error reply, and when the
   /// server has owed one for five seconds: the connection may be half open.
@@ -72,7 +72,7 @@ class Connection {
   /// `awaited`: the server owes something.
   Reply receive_some(bool awaited);
   bool was_closed() const;
-  /// Makes the connection anew, with what is to be sent.
+  /// Makes the connection anew and keeps the output.
   void make_anew();
   [[noreturn]] void fail_to_send(int error);
 
@@ -83,8 +83,8 @@ class Connection {
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
   unsigned times_made_ = 0;
-  bool alone_ = false;                  // before `output_`, all was answered, and nothing of it is sent
-  std::uint64_t asked_ns_ = 0;          // when the last command began
+  bool alone_ = false;                  // nothing of `output_` is sent, and no earlier command is unanswered
+  std::uint64_t asked_ns_ = 0;          // when the last command began that followed no unanswered one
   std::uint64_t waiting_since_ns_ = 0;  // for the next bytes
   std::vector<char> input_;
 };

@@ -34,8 +34,8 @@ Parts parts_of(std::string_view url) {
   return parts;
 }
 
-/// Ranges of `text` that are nobody's business: user and password, and a query or fragment, whatever its names. Of a
-/// malformed URL too: a password may have a slash or a question mark that was to be escaped.
+/// Ranges of `text` that messages must hide: the user and password, and the query or fragment, whatever names it has.
+/// The URL may be malformed: a password may contain a slash or a question mark that should have been escaped.
 std::vector<std::pair<std::size_t, std::size_t>> secrets_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> secrets;
   const auto scheme = text.find("://");

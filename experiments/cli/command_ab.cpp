@@ -94,7 +94,8 @@ int ab(AbOptions& options, CLI::App& command) {
       whole, out.string());
   if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
-    if (std::error_code none; fs::exists(out / side, none)) throw BadInput("--out", out.string(), "a folder without the sides a and b");
+    if (std::error_code none; fs::exists(out / side, none))
+      throw BadInput("--out", out.string(), "a folder without the sides a and b");
   }
   if (std::error_code failed; !fs::create_directories(out, failed) && failed) {
     throw BadInput("--out", out.string(), fmt::format("a directory to write to ({})", failed.message()));

@@ -118,7 +118,7 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
-              "a search that has taken so long ends with what it knows; 0: without a limit");
+              "a search that has taken this long reports what it knows; 0: no limit");
   options->common.add_device(*command);
   options->common.add_redis(*command);
   options->common.add_run(*command);

@@ -61,13 +61,14 @@ void add_delivery(CLI::App& app, DeliverySettings& delivery) {
   const auto seconds = [&](const char* name, double& value, double least, double most, const char* help) {
     add_seconds(app, name, value, least, most, help)->group("DELIVERY");
   };
-  seconds("lease", delivery.lease_seconds, 0.1, 86400, "a worker that says nothing for so long is taken for dead");
+  seconds("lease", delivery.lease_seconds, 0.1, 86400,
+          "a worker that has not renewed its lease for this long is considered dead");
   seconds("retry-after", delivery.retry_seconds, 0, 86400,
           "until a task's second attempt; doubles with each further one");
   add("dead-letters", delivery.dead_letters, std::uint64_t{0}, std::uint64_t{1} << 40,
       "dead letters that are kept; the oldest go first");
   seconds("results-expire", delivery.results_seconds, 0, 1e9,
-          "results that nobody collects are removed after so many seconds; 0: never");
+          "uncollected results are removed after this many seconds; 0: never");
 }
 
 /// Serves until a signal comes, and returns how many messages it served.
@@ -88,8 +89,8 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   return served += worker.served();
 }
 
-/// Whether what failed is the connection or the state of the server (full, a replica, other rights …), and not
-/// something that one task brings about, such as a result that its key or the server can't take.
+/// Whether the cause is the connection or the state of the server (full, a replica, changed permissions), and not one
+/// task, such as a result that its key or the server rejects.
 bool is_of_the_server(const redis::ServerFailure& failure) {
   if (failure.code == "WRONGTYPE") return false;
   if (failure.code != "ERR") return true;
@@ -206,7 +207,7 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   command->add_flag("--supervise", options->supervise, "start the worker again whenever it dies");
   add_delivery(*command, options->common.redis.delivery);
   add_seconds(*command, "reconnect", options->reconnect_seconds, 0, 1e6,
-              "how long a server may be away or refuse commands before the worker ends");
+              "how long a server may be unreachable or reject commands before the worker ends");
   command->callback(
       [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
 }

@@ -19,7 +19,7 @@ struct NpyHeader {
 /// Throws BadInput that says what of `bytes`, which begin a file, is wrong. `dtype`: what the elements are, where the
 /// file does not say; empty: it must.
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype);
-/// The same of a file, of which it reads no byte more: a pipe goes on with the elements.
+/// The same from a stream. It reads only the header, so the stream continues with the elements, also if it is a pipe.
 NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
 /// What a file of an array begins with, whose elements lie row by row.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);

@@ -26,14 +26,15 @@ using Fields = std::map<std::string, std::string>;
   throw BadInput(fmt::format("--trace-file: '{}', line {}: {}", file, line, why));
 }
 
-/// Columns that no run reads are allowed, but not slips of those that it reads. `has`: whether the file has a column.
+/// Rejects a column whose name is a misspelt one of ours. Other columns are ignored. `has`: whether the file has a
+/// column of that name.
 template <class Has>
 void check_name(const std::string& file, std::size_t line, const std::string& name, const Has& has) {
   std::string lower = name;
   std::ranges::transform(lower, lower.begin(), [](unsigned char letter) { return std::tolower(letter); });
   for (const std::string known : {"time", "payload", "priority", "workload"}) {
     const bool slip = name != known && 4 * edit_distance(lower, known) <= known.size();
-    if (slip && !has(known)) refuse(file, line, fmt::format("'{}'; {} is allowed, and is written so", name, known));
+    if (slip && !has(known)) refuse(file, line, fmt::format("unknown column '{}'; the nearest is {}", name, known));
   }
 }
 
@@ -108,7 +109,7 @@ class CsvLines {
       }
     }
     for (const std::string& name : names) {
-      if (std::ranges::count(names, name) != 1) refuse(file_, number_, fmt::format("two columns '{}'", name));
+      if (std::ranges::count(names, name) != 1) refuse(file_, number_, fmt::format("column '{}' appears twice", name));
       check_name(file_, number_, name, [&](const std::string& known) { return std::ranges::count(names, known) != 0; });
     }
     head_ = names;
@@ -151,7 +152,7 @@ void for_each_line(const std::string& file, Each&& each) {
       }
       if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the mark that spreadsheets begin UTF-8 with
     }
-    if (line.find('\0') != line.npos) refuse(file, number, "a zero byte");
+    if (line.find('\0') != line.npos) refuse(file, number, "a NUL byte; plain text is allowed");
     const auto first = line.find_first_not_of(" \t\r");
     if (!json && first != std::string::npos) json = line[first] == '{';
     if (json == false) {

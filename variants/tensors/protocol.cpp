@@ -149,6 +149,7 @@ Request parse_request(std::string_view text) {
     if (field == "node") request.node = short_text_of(value, "node");
     if (field == "reply_to") request.reply_to = text_of(value, "reply_to");
   }
+  if (request.create.replace && !request.staged) throw BadInput("replace", "true", "false, unless `staged` is true");
   bytes_of(request.layout);
   return request;
 }

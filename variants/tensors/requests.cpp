@@ -99,18 +99,12 @@ Answer done(const Identity& identity, Table& table, std::optional<ClientId> clie
   };
   switch (request.op) {
     case Op::create: {
-      if (request.staged) {
-        return granted(table, owner("create"),
-                       table.stage(owner("create"), request.name, request.layout, request.create));
+      if (!client && !request.staged) {
+        return described(identity, table.create({}, request.name, request.layout, request.create));
       }
-      const Description made = table.create(client, request.name, request.layout, request.create);
-      if (!client) return described(identity, made);
-      try {
-        return granted(table, *client, table.lease(*client, made.name));
-      } catch (...) {  // no lease can be had
-        table.remove(made.name, made.generation);
-        throw;
-      }
+      Lease lease = table.stage(owner("create"), request.name, request.layout, request.create);
+      if (!request.staged) lease.tensor = table.commit(*client, lease.id);
+      return granted(table, *client, lease);
     }
     case Op::get:
       if (!client) return described(identity, table.stat(request.name));

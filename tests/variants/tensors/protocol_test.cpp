@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{R"({"op":"create","name":"x","dtype":"float","shape":[1]})", "f16, bf16"},
                     Wrong{R"({"op":"create","name":"x","dtype":"f32","shape":"1"})", "an array"},
                     Wrong{R"({"op":"release","lease":-1})", "a whole number"},
+                    Wrong{R"({"op":"create","name":"x","dtype":"u8","shape":[1],"replace":true})", "`staged`"},
                     Wrong{R"({"op":"commit","name":"x"})", "'commit' needs it"},
                     Wrong{R"({"op":"create","name":"x","dtype":"u8","shape":[1],"staged":1})", "true, false"},
                     Wrong{R"({"op":"wait","name":"x","timeout":"soon"})", "seconds"},
