@@ -70,8 +70,8 @@ struct TransferEntry {
   std::function<std::string(Device&)> refuse = {};
   /// Nothing where the floors that it takes are not known. Without this, `auto` never chooses it.
   std::function<std::optional<Effort>(const Bounded&, const Floors&)> effort = {};
-  /// Settings of its own axes that `auto` weighs; {} stands for the standard values.
-  std::vector<Values> weighed = {{}};
+  /// Settings of its own axes that `auto` compares for lone messages, besides the standard ones.
+  std::vector<Values> alone = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
 };

@@ -38,7 +38,9 @@ Chosen choose(const Bounded& bounded, const Floors& floors, Device& device) {
   for (const auto& [name, entry] : Transfers::instance().entries()) {
     if (!entry.effort || entry.memory != HostMemory::pinned) continue;
     if (entry.refuse && !entry.refuse(device).empty()) continue;
-    for (const Values& own : entry.weighed) {
+    std::vector<Values> settings{{}};
+    if (lone) settings.insert(settings.end(), entry.alone.begin(), entry.alone.end());
+    for (const Values& own : settings) {
       const Point point = with(bounded.point, own);
       const auto effort = entry.effort({point, bounded.choices, bounded.in, bounded.out}, floors);
       if (effort) times.emplace_back(lone ? effort->lone_ns : effort->busy_ns, Candidate{name, own});
@@ -85,10 +87,10 @@ class Auto final : public Transfer {
   std::unique_ptr<Transfer> made_;
 };
 
-/// The weighed settings that were chosen.
+/// The settings besides the standard ones that were chosen.
 Values own_of(const TransferEntry& entry, const Choices& choices) {
   Values own;
-  for (const Values& settings : entry.weighed) {
+  for (const Values& settings : entry.alone) {
     for (const auto& [axis, value] : settings) {
       const auto chosen = choices.find(axis);
       if (chosen != choices.end() && chosen->second == text_of(value)) own[axis] = value;

@@ -127,7 +127,9 @@ const TransferRegistration registered(
      .make = make_transfer<GraphTransfer>,
      .limits = limit_graph,
      .effort = effort_of_graph,
-     .weighed = {{}, {{"chain", std::string("mapped")}}},
+     // For lone messages only: no limit says what changing a graph's addresses costs, so in a row of batches the limits
+     // put such graphs before transfers that move more.
+     .alone = {{{"chain", std::string("mapped")}}},
      .search = graph_search()});
 
 }  // namespace
