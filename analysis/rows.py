@@ -3,6 +3,7 @@ was left out is said."""
 
 import json
 import lzma
+import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,13 +34,12 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError:
-            cut = line_number == len(lines)
-            notes.append(
-                f"{file}:{line_number}: "
-                + ("the last line is cut off (an interrupted run); left out" if cut else "not JSON; left out")
-            )
+            row = _parse(line)
+        except ValueError as error:
+            is_json = not isinstance(error, json.JSONDecodeError)
+            cut = line_number == len(lines) and not is_json
+            fault = str(error) if is_json else "the last line is cut off (an interrupted run)" if cut else "not JSON"
+            notes.append(f"{file}:{line_number}: {fault}; left out")
             continue
         _check(row, f"{file}:{line_number}", argument, directory)
         if row["kind"] == "run":
@@ -62,6 +62,22 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
 def experiment(row: dict) -> str:
     """Whose row this is; a floor is its run's."""
     return row.get("experiment") or row[RUN].get("experiment", "")
+
+
+def _parse(line: bytes) -> object:
+    """What a line holds. Raises ValueError for what is no JSON, and for what no page can hold: numbers that are not
+    finite, and halves of characters."""
+    row = json.loads(line, parse_float=_finite, parse_constant=_finite)
+    if rb"\ud" in line.lower():
+        json.dumps(row, ensure_ascii=False).encode()
+    return row
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a finite number")
+    return value
 
 
 def _file(directory: Path, argument: str) -> Path:

@@ -57,6 +57,8 @@ def _dtype_name(dtype: Any) -> str:
         name = str(dtype).removeprefix("torch.")
     else:
         try:
+            if dtype is None:  # NumPy takes it for float64
+                raise TypeError
             name = np.dtype(dtype).name
         except TypeError:
             raise TypeError(f"dtype: {dtype!r} is not possible; allowed: {', '.join([*_DTYPES, 'bool'])}") from None

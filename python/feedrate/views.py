@@ -64,7 +64,7 @@ class SlotView(np.ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _check(self)
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:  # NumPy takes objects by their values
+        if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:  # NumPy takes objects by their values
             check_array("value", value)
         super().__setitem__(key, value)
 
@@ -190,6 +190,17 @@ class Answers(_Block):
         self._all.flags.writeable = False
 
 
+def _lengths(sizes: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Of results in rows of `shape`. Raises ValueError or TypeError for what is no length of such a row."""
+    lengths = np.asarray(sizes)
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"lengths: {lengths.dtype} is not possible; allowed: integers")
+    if lengths.size and not (0 <= lengths.min() and lengths.max() <= shape[1]):
+        outside = lengths[(lengths < 0) | (lengths > shape[1])].flat[0]
+        raise ValueError(f"lengths: {outside} is not possible; allowed: 0 to {shape[1]}, the bytes of a row of the results")
+    return lengths
+
+
 def serve_batches(
     function: Callable[..., Any], message_bytes: int, result_bytes: int, failed: Callable[[BaseException], None]
 ) -> Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]:
@@ -216,7 +227,7 @@ def serve_batches(
             if rows.shape[1] > result_bytes:
                 raise ValueError(f"results of {rows.shape[1]} bytes; result_bytes is {result_bytes}")
             slots_out[:, HEADER.itemsize : HEADER.itemsize + rows.shape[1]] = rows
-            head_out["length"] = rows.shape[1] if sizes is None else np.minimum(sizes, rows.shape[1])
+            head_out["length"] = rows.shape[1] if sizes is None else _lengths(sizes, rows.shape)
         except BaseException as error:  # noqa: BLE001  (whatever it is: the caller of the messages hears of it)
             head_out["length"] = FAILED | FAULTS.index("refused")
             # Without this frame, which holds the slots.

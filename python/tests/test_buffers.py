@@ -137,7 +137,7 @@ def test_a_function_returns_no_addresses(array):
 
 def test_a_view_takes_no_dates_and_no_masks(ring):
     with ring.reserve(2, timeout=10) as messages:
-        for array in (DATES, MASKED):
+        for array in (DATES, DATES[0], MASKED):
             with refused("value"):
                 messages.id[:] = array
         messages.id[:] = np.array([3, 4][: len(messages)], dtype=object)  # NumPy takes these by their values

@@ -119,6 +119,15 @@ def busy(control, folder):
 
 
 @contextlib.contextmanager
+def without_rights(control, folder):
+    control.execute_command("ACL", "SETUSER", "default", "-lpush", "-xadd")
+    try:
+        yield "NoPermissionError"
+    finally:
+        control.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
+@contextlib.contextmanager
 def configured(control, name, value, former):
     control.config_set(name, value)
     try:
@@ -127,7 +136,7 @@ def configured(control, name, value, former):
         control.config_set(name, former)
 
 
-STATES = pytest.mark.parametrize("state", [read_only, without_master, full, without_replicas, unable_to_save, busy])
+PASSING_STATES = [read_only, without_master, full, without_replicas, unable_to_save, busy]
 FEW_STATES = pytest.mark.parametrize("state", [without_master, full, busy])
 
 
@@ -161,7 +170,7 @@ def attempts(caplog):
     return lambda: sum("again in" in record.getMessage() for record in caplog.records)
 
 
-@STATES
+@pytest.mark.parametrize("state", [*PASSING_STATES, without_rights])
 @QUEUES
 def test_a_worker_keeps_its_results_while_the_server_refuses(moody, queue, state, attempts):
     """The server changes while the function works; what it had returned is stored later, and not worked on again."""

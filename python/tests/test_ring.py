@@ -481,6 +481,9 @@ def test_a_python_function_on_batches():
         (lambda messages, lengths: 1 / 0, "division by zero"),
         (lambda messages, lengths: np.zeros((len(messages) + 1, 4)), "got results of the shape"),
         (lambda messages, lengths: np.zeros((len(messages), 65), np.uint8), "results of 65 bytes; result_bytes is 64"),
+        (lambda messages, lengths: (messages, lengths + 64), "lengths: 65 is not possible; allowed: 0 to 64"),
+        (lambda messages, lengths: (messages, -lengths.astype(int)), "lengths: -1 is not possible"),
+        (lambda messages, lengths: (messages, lengths / 2), "lengths: float64 is not possible; allowed: integers"),
     ],
 )
 def test_an_exception_of_the_function_fails_its_messages(function, said):

@@ -116,6 +116,11 @@ def test_a_store_takes_no_addresses(store, array):
     assert store.list() == []
 
 
+def test_no_dtype_is_no_float64(store):
+    with pytest.raises(TypeError, match="dtype: None is not possible; allowed: "):
+        store.create("x", 4, None)
+
+
 @pytest.mark.parametrize("dtype", ["longdouble", "U3", "S3", [("a", "i4")]])
 def test_a_dtype_that_no_tensor_has_is_named(store, dtype):
     with pytest.raises(ValueError, match="dtype: '.*' is not possible; allowed: f16, bf16"):

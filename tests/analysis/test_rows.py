@@ -56,6 +56,17 @@ def test_damaged_lines_are_named_and_the_rest_is_read(folder):
     assert "rows.jsonl:9: the last line is cut off (an interrupted run); left out" in text
 
 
+@pytest.mark.parametrize(
+    "value, fault", [("1e999", "1e999 is not a finite number"), ("NaN", "NaN is not"), (r'"\ud800"', "surrogates not allowed")]
+)
+def test_rows_that_no_page_can_hold_are_named(folder, value, fault):
+    directory = folder(CELLS)
+    file = directory / "rows.jsonl"
+    file.write_text(f'{{"schema": 2, "kind": {value}}}\n' + file.read_text())
+    text = report(directory)
+    assert "rows.jsonl:1: " in text and fault in text and "6 rows: 6 ok" in text
+
+
 def test_row_that_was_measured_again_counts_once(folder):
     failed = rows.not_ok(rows.params(), "failed", "killed")
     text = report(folder(failed, rows.cell(rows.params())))

@@ -81,14 +81,15 @@ def serve(
     source: _List | _Stream | None = None
     answers: _Answers | None = None  # what the server does not have yet
     pauses = Pauses()
-    answered = 0
+    answered, allowed = 0, False
     try:
         while answers is not None or not ending.is_set():
             try:
                 if source is None:
                     source = kind(client, names, batch, lease)
                 if answers is None:
-                    answers = _answers_to(source.take(), function)
+                    taken, allowed = source.take(), True
+                    answers = _answers_to(taken, function)
                 if answers is not None:
                     answered += answers.store(client, names, source)
                     answers = None
@@ -97,7 +98,8 @@ def serve(
                 if code_of(error) in ("NOGROUP", "UNBLOCKED"):
                     source = None  # the stream went, at the latest while this waited for it: it gets its group anew
                     continue
-                if not may_pass(error):
+                right_gone = allowed and isinstance(error, _redis.exceptions.NoPermissionError)  # it may come back
+                if not may_pass(error) and not right_gone:
                     raise
                 if ending.is_set():
                     if answers is not None:
