@@ -1,5 +1,5 @@
 # Decides whether this build has CUDA, for which GPUs, and enables the language. Included by the
-# top CMakeLists.txt, or by that of variants/ring or variants/tensors where these are built by themselves.
+# top CMakeLists.txt, or by that of libraries/ring or libraries/tensors where these are built by themselves.
 #
 # In:  FEEDRATE_CUDA = AUTO (CUDA where there is a compiler) | ON (it must be there) | OFF.
 # Out: FEEDRATE_HAVE_CUDA, and where it is OFF FEEDRATE_NO_CUDA_REASON, for the executable to tell.

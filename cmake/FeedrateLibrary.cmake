@@ -1,8 +1,8 @@
-# A library of Feedrate's that others can use by itself. Included by variants/ring and variants/tensors.
+# A library of Feedrate's that others can use by itself. Included by libraries/ring and libraries/tensors.
 #
-#   feedrate_library(NAME OBJECTS target INCLUDE folder HEADERS file… DEPENDS package…)
+#   feedrate_library(NAME ROOMS room… INCLUDE folder HEADERS file…)
 #
-# makes feedrate::NAME (static) and feedrate::NAME_shared, both of the same objects, which are position-independent and
+# makes feedrate::NAME (static) and feedrate::NAME_shared, both of the objects of these POSITION_INDEPENDENT rooms, which
 # show no name but those marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
 # feedrate_NAME for find_package.
 #
@@ -22,17 +22,26 @@ endif()
 find_package(Threads REQUIRED GLOBAL)
 
 get_filename_component(FEEDRATE_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+include(${CMAKE_CURRENT_LIST_DIR}/FeedrateRoom.cmake)
+
+# A room that the library has besides its own: Feedrate's build has it already.
+function(feedrate_room_of_a_library folder)
+  string(MAKE_C_IDENTIFIER ${folder} name)
+  if(NOT TARGET feedrate_${name})
+    add_subdirectory(${FEEDRATE_ROOT}/${folder} ${CMAKE_BINARY_DIR}/${folder})
+  endif()
+endfunction()
 
 # Copies one, with the paths in its #include lines as they are below feedrate/.
 function(_feedrate_public_header from to)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
   file(READ ${from} text)
-  string(REGEX REPLACE "#include \"(common|kernels|variants)/" "#include \"feedrate/detail/\\1/" text "${text}")
+  string(REGEX REPLACE "#include \"(common|kernels|libraries)/" "#include \"feedrate/detail/\\1/" text "${text}")
   file(CONFIGURE OUTPUT ${to} CONTENT "${text}" @ONLY)
 endfunction()
 
 function(feedrate_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OBJECTS;INCLUDE" "HEADERS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INCLUDE" "ROOMS;HEADERS")
   set(headers ${CMAKE_CURRENT_BINARY_DIR}/include)
   file(GLOB faces CONFIGURE_DEPENDS RELATIVE ${arg_INCLUDE} ${arg_INCLUDE}/feedrate/*.hpp)
   foreach(face IN LISTS faces)
@@ -42,16 +51,18 @@ function(feedrate_library name)
     _feedrate_public_header(${FEEDRATE_ROOT}/${header} ${headers}/feedrate/detail/${header})
   endforeach()
 
-  set_target_properties(${arg_OBJECTS} PROPERTIES
-    CXX_EXTENSIONS OFF UNITY_BUILD OFF CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static
-    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_compile_features(${arg_OBJECTS} PRIVATE cxx_std_20)
-  target_include_directories(${arg_OBJECTS} PRIVATE ${FEEDRATE_ROOT} ${arg_INCLUDE})
-  target_link_libraries(${arg_OBJECTS} PRIVATE Threads::Threads $<TARGET_NAME_IF_EXISTS:feedrate_flags>)
+  set(objects "")
+  foreach(room IN LISTS arg_ROOMS)
+    list(APPEND objects $<TARGET_OBJECTS:feedrate_${room}>)
+    # As Feedrate's own build sets it for all targets.
+    set_target_properties(feedrate_${room} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+                          CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static)
+    target_compile_options(feedrate_${room} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  endforeach()
 
   set(package feedrate_${name})
-  add_library(${package} STATIC $<TARGET_OBJECTS:${arg_OBJECTS}>)
-  add_library(${package}_shared SHARED $<TARGET_OBJECTS:${arg_OBJECTS}>)
+  add_library(${package} STATIC ${objects})
+  add_library(${package}_shared SHARED ${objects})
   foreach(library ${package} ${package}_shared)
     string(REPLACE feedrate_ "" exported ${library})
     add_library(feedrate::${exported} ALIAS ${library})

@@ -8,7 +8,7 @@
 #include "common/message/message.hpp"
 #include "common/message/stage_marks.hpp"
 #include "common/registry.hpp"
-#include "kernels/payload/payloads.hpp"
+#include "common/payload/payloads.hpp"
 
 namespace feedrate {
 

@@ -6,10 +6,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/payload/payload.hpp"
-#include "kernels/payload/pool.hpp"
-#include "kernels/payload/runs.hpp"
-#include "kernels/payload/tolerance.hpp"
+#include "common/payload/payload.hpp"
+#include "common/payload/pool.hpp"
+#include "common/payload/runs.hpp"
+#include "common/payload/tolerance.hpp"
 #include "kernels/serving/kernel_of.hpp"
 #include "kernels/workload.hpp"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST = 95.0
-NEED_A_GPU = ["experiments/machine/nvml.cpp", "variants/transfers/bulk_async.cu", "variants/transfers/gpudirect.cpp"]
-CPP = ["common", "kernels", "variants", "experiments", "python/src"]
+NEED_A_GPU = ["experiments/harness/machine/nvml.cpp", "variants/feeding/transfers/bulk_async.cu", "variants/feeding/transfers/gpudirect.cpp"]
+CPP = ["common", "kernels", "libraries", "variants", "experiments", "python/src"]
 
 
 @dataclass
@@ -52,7 +52,7 @@ def ranges(lines: list[int]) -> str:
 
 
 def folder_of(file: str) -> str:
-    """Two steps deep: variants/queues of variants/queues/redis/floors.cpp."""
+    """Two steps deep: variants/feeding/queues of variants/feeding/queues/redis/floors.cpp."""
     return "/".join(Path(file).parts[:-1][:2])
 
 

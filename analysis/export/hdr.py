@@ -25,7 +25,7 @@ from ..load import Results
 
 BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
 LONGEST_NAME = 255  # bytes that Linux's file systems take
-LARGEST = 1 << 40  # ns, where experiments/measure/histogram.hpp ends
+LARGEST = 1 << 40  # ns, where experiments/harness/measure/histogram.hpp ends
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 

@@ -18,7 +18,7 @@
 #include "common/device/device_clock.hpp"
 #include "common/error.hpp"
 #include "common/ring/flagged_look.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 
 namespace feedrate {
 namespace {

@@ -16,7 +16,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 
 namespace feedrate::redis {
 namespace {

@@ -22,8 +22,7 @@ class Subscription {
       while (connection_.try_receive()) any = true;
     } catch (const ServerFailure& failure) {
       if (!failure.code.empty()) throw;
-      connection_ = Connection(url_);
-      subscribe();
+      subscribe_anew();
       any = true;
     }
     return any;
@@ -31,6 +30,18 @@ class Subscription {
 
  private:
   void subscribe() { connection_.command({"SUBSCRIBE", channel_}); }
+  /// What closed the connection may close the next one before the server has answered.
+  void subscribe_anew() {
+    constexpr int kAttempts = 3;
+    for (int attempt = 1;; ++attempt) {
+      try {
+        connection_ = Connection(url_);
+        return subscribe();
+      } catch (const ServerFailure& failure) {
+        if (!failure.code.empty() || attempt == kAttempts) throw;
+      }
+    }
+  }
 
   std::string url_, channel_;
   Connection connection_;

@@ -8,11 +8,11 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/ab.hpp"
-#include "experiments/sweep/folder.hpp"
-#include "experiments/sweep/progress.hpp"
-#include "experiments/sweep/sweep.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/harness/sweep/ab.hpp"
+#include "experiments/cli/folder.hpp"
+#include "experiments/harness/sweep/progress.hpp"
+#include "experiments/harness/sweep/sweep.hpp"
 
 namespace feedrate {
 namespace {

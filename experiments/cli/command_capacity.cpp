@@ -5,13 +5,13 @@
 #include <random>
 
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/capacities.hpp"
-#include "experiments/sweep/folder.hpp"
-#include "experiments/sweep/progress.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/harness/sweep/capacities.hpp"
+#include "experiments/cli/folder.hpp"
+#include "experiments/harness/sweep/progress.hpp"
 
 namespace feedrate {
 namespace {

@@ -6,9 +6,9 @@
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/json.hpp"
-#include "experiments/say.hpp"
-#include "variants/queues/redis/dead_letters.hpp"
+#include "experiments/harness/json.hpp"
+#include "experiments/harness/say.hpp"
+#include "variants/feeding/queues/redis/dead_letters.hpp"
 
 namespace feedrate {
 namespace {

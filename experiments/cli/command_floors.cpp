@@ -5,9 +5,9 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/feeding/axes.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/recorder.hpp"
-#include "variants/queue.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 namespace {

@@ -1,6 +1,6 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/measure/experiment.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
 

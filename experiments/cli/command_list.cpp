@@ -2,8 +2,8 @@
 
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/measure/catalogue.hpp"
-#include "experiments/measure/experiment.hpp"
+#include "experiments/harness/measure/catalogue.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
 namespace {

@@ -5,16 +5,16 @@
 
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/progress.hpp"
-#include "experiments/sweep/recorder.hpp"
-#include "experiments/sweep/repeats.hpp"
-#include "experiments/timeline/cell_timeline.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/harness/sweep/progress.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
+#include "experiments/harness/sweep/repeats.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
 
 namespace feedrate {
 namespace {

@@ -11,11 +11,11 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/npy.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/json.hpp"
-#include "experiments/service/store.hpp"
-#include "experiments/whole_file.hpp"
+#include "experiments/harness/json.hpp"
+#include "experiments/daemons/store.hpp"
+#include "experiments/harness/whole_file.hpp"
 #include "feedrate/tensors.hpp"
-#include "variants/tensors/protocol.hpp"
+#include "libraries/tensors/protocol.hpp"
 
 namespace feedrate {
 namespace {

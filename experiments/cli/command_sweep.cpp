@@ -6,10 +6,10 @@
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/folder.hpp"
-#include "experiments/sweep/sweep.hpp"
-#include "experiments/sweep/tuned_spec.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/cli/folder.hpp"
+#include "experiments/harness/sweep/sweep.hpp"
+#include "experiments/harness/sweep/tuned_spec.hpp"
 
 namespace feedrate {
 namespace {

@@ -8,9 +8,9 @@
 #include <valijson/validator.hpp>
 
 #include "experiments/cli/commands.hpp"
-#include "experiments/json.hpp"
-#include "experiments/say.hpp"
-#include "experiments/sweep/row_lines.hpp"
+#include "experiments/harness/json.hpp"
+#include "experiments/harness/say.hpp"
+#include "experiments/harness/sweep/row_lines.hpp"
 #include "schema.hpp"
 
 namespace feedrate {

@@ -14,14 +14,14 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/feeding/feeding.hpp"
-#include "experiments/machine/nvml.hpp"
-#include "experiments/service/log.hpp"
-#include "experiments/service/metrics.hpp"
-#include "experiments/service/stop_on_signal.hpp"
-#include "experiments/service/supervise.hpp"
-#include "experiments/service/worker_source.hpp"
-#include "variants/queues/redis/ends.hpp"
-#include "variants/worker.hpp"
+#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/daemons/log.hpp"
+#include "experiments/daemons/metrics.hpp"
+#include "experiments/daemons/stop_on_signal.hpp"
+#include "experiments/daemons/supervise.hpp"
+#include "experiments/daemons/worker_source.hpp"
+#include "variants/feeding/queues/redis/ends.hpp"
+#include "variants/feeding/worker.hpp"
 
 namespace feedrate {
 namespace {

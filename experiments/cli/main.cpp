@@ -9,13 +9,13 @@
 #include "common/error.hpp"
 #include "common/redis/connection.hpp"
 #include "common/registry.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
 #include "experiments/cli/standard_streams.hpp"
-#include "experiments/machine/environment.hpp"
-#include "experiments/say.hpp"
+#include "experiments/harness/machine/environment.hpp"
+#include "experiments/harness/say.hpp"
 
 namespace {
 

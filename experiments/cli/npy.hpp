@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "variants/tensors/tensor.hpp"
+#include "libraries/tensors/tensor.hpp"
 
 namespace feedrate {
 

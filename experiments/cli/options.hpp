@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {
 

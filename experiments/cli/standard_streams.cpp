@@ -9,7 +9,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "experiments/say.hpp"
+#include "experiments/harness/say.hpp"
 
 namespace feedrate {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/units.hpp"
-#include "experiments/measure/columns.hpp"
-#include "variants/queue.hpp"
+#include "experiments/harness/measure/columns.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 namespace {

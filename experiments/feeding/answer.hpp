@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/measure/estimate.hpp"
-#include "experiments/measure/experiment.hpp"
+#include "experiments/harness/measure/estimate.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
 

@@ -9,7 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/hash.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/feeding/mix.hpp"
 #include "experiments/feeding/trace_file.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/workload.hpp"
-#include "variants/point.hpp"
+#include "variants/feeding/point.hpp"
 
 namespace feedrate {
 

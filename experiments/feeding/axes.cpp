@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/mix.hpp"
 #include "experiments/feeding/trace_file.hpp"
-#include "kernels/payload/stamped.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
+#include "experiments/feeding/stamped.hpp"
+#include "variants/feeding/queue.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/device/device.hpp"
-#include "experiments/measure/experiment.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 #include "kernels/workload.hpp"
-#include "variants/point.hpp"
+#include "variants/feeding/point.hpp"
 
 namespace feedrate {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "experiments/feeding/axes.hpp"
-#include "kernels/payload/stamped.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
+#include "experiments/feeding/stamped.hpp"
+#include "variants/feeding/queue.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 

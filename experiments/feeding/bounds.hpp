@@ -2,8 +2,8 @@
 #include <map>
 #include <string>
 
-#include "experiments/measure/measurement.hpp"
-#include "variants/limits.hpp"
+#include "experiments/harness/measure/measurement.hpp"
+#include "variants/feeding/limits.hpp"
 
 namespace feedrate {
 

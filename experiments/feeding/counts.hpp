@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "variants/queue.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 

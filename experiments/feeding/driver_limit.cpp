@@ -4,7 +4,7 @@
 
 #include "experiments/feeding/axes.hpp"
 #include "experiments/feeding/sampling.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {
 namespace {

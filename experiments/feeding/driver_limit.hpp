@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "experiments/feeding/load.hpp"
-#include "experiments/measure/settings.hpp"
+#include "experiments/harness/measure/settings.hpp"
 
 namespace feedrate {
 

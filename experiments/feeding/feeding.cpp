@@ -10,10 +10,10 @@
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/open_load.hpp"
 #include "experiments/feeding/sampling.hpp"
-#include "experiments/floors/floors.hpp"
-#include "experiments/machine/machine_monitor.hpp"
-#include "experiments/timeline/cell_timeline.hpp"
-#include "variants/transfer.hpp"
+#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 namespace {

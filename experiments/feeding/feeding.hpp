@@ -5,8 +5,8 @@
 #include "experiments/feeding/axes.hpp"
 #include "experiments/feeding/driver_limit.hpp"
 #include "experiments/feeding/load.hpp"
-#include "experiments/measure/session.hpp"
-#include "kernels/payload/stamped.hpp"
+#include "experiments/harness/measure/session.hpp"
+#include "experiments/feeding/stamped.hpp"
 
 namespace feedrate {
 

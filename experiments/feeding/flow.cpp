@@ -8,7 +8,7 @@
 
 #include "common/clock.hpp"
 #include "common/nvtx_range.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 
 namespace feedrate {
 namespace {

@@ -11,8 +11,8 @@
 #include "experiments/feeding/counts.hpp"
 #include "experiments/feeding/stage_times.hpp"
 #include "experiments/feeding/tracker.hpp"
-#include "experiments/measure/histogram.hpp"
-#include "variants/queue.hpp"
+#include "experiments/harness/measure/histogram.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/measure/experiment.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "experiments/feeding/load.hpp"
-#include "experiments/measure/measurement.hpp"
+#include "experiments/harness/measure/measurement.hpp"
 
 namespace feedrate {
 

@@ -2,8 +2,8 @@
 #include "experiments/feeding/answer.hpp"
 #include "experiments/feeding/feeding.hpp"
 #include "experiments/feeding/lines.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
+#include "variants/feeding/queue.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "experiments/feeding/flow.hpp"
-#include "variants/queue.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 namespace {

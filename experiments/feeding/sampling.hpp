@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "variants/point.hpp"
+#include "variants/feeding/point.hpp"
 
 /// Which share of the messages is timed: every message while that costs a producer less than 2 % of its time, else
 /// every 2^k-th.

@@ -4,7 +4,7 @@
 
 #include "common/clock.hpp"
 #include "common/nvtx_range.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/feeding/flow.hpp"
 
 namespace feedrate {

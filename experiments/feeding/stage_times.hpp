@@ -6,7 +6,7 @@
 
 #include "common/device/clock_map.hpp"
 #include "common/message/stages.hpp"
-#include "experiments/measure/histogram.hpp"
+#include "experiments/harness/measure/histogram.hpp"
 
 namespace feedrate {
 

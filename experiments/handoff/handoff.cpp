@@ -9,9 +9,9 @@
 #include "common/nvtx_range.hpp"
 #include "experiments/handoff/own_store.hpp"
 #include "experiments/handoff/rounds.hpp"
-#include "experiments/machine/machine_monitor.hpp"
-#include "experiments/measure/session.hpp"
-#include "experiments/service/own_executable.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
+#include "experiments/harness/measure/session.hpp"
+#include "experiments/harness/services/own_executable.hpp"
 
 /// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
 namespace feedrate::handoff {

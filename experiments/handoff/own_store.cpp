@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "common/error.hpp"
-#include "experiments/service/own_executable.hpp"
+#include "experiments/harness/services/own_executable.hpp"
 #include "feedrate/tensors.hpp"
 
 namespace feedrate::handoff {

@@ -7,7 +7,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/handoff/setting_json.hpp"
 #include "kernels/stages/stage_kernel.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "variants/handoff/handoff.hpp"
-#include "variants/tensors/socket.hpp"
+#include "libraries/tensors/socket.hpp"
 
 /// The process that takes tensors: the executable itself, started again with the hidden subcommand `helper`.
 /// Both ends speak over a socket of packets: a request, then its answer.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/handoff/reader.hpp"
-#include "experiments/measure/histogram.hpp"
+#include "experiments/harness/measure/histogram.hpp"
 #include "kernels/stages/item.hpp"
 
 namespace feedrate::handoff {

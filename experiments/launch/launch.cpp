@@ -8,10 +8,10 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/launch/launcher.hpp"
-#include "experiments/machine/machine_monitor.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 /// What it costs to launch a kernel that does nothing. `experiments/launch/README.md` has the results.
 namespace feedrate::launch {

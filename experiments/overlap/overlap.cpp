@@ -6,11 +6,11 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
-#include "experiments/machine/machine_monitor.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
+#include "experiments/harness/measure/session.hpp"
 #include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
-#include "experiments/timeline/cell_timeline.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
 #include "variants/overlap/strategy.hpp"
 
 /// How the stages of a pipeline are run so that they overlap. `experiments/overlap/README.md` tells the lesson.

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/json.hpp"
+#include "experiments/harness/json.hpp"
 #include "tests/support/temp_dir.hpp"
 
 /// What the tests of the executable share: it is started as users start it, in a folder of its own and with an

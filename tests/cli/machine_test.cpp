@@ -1,5 +1,5 @@
 // What the monitor writes is what the schema takes, and `validate` looks at it.
-#include "experiments/machine/machine_monitor.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {

@@ -13,7 +13,7 @@
 #include "tests/cli/feedrate_process.hpp"
 #include "tests/cli/gpu_memory.hpp"
 #include "tests/cli/made_by.hpp"
-#include "variants/tensors/protocol.hpp"
+#include "libraries/tensors/protocol.hpp"
 
 namespace feedrate::cli_test {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
 #include "tests/cli/metrics.hpp"
-#include "variants/tensors/memory.hpp"
+#include "libraries/tensors/memory.hpp"
 
 namespace feedrate::cli_test {
 namespace {

@@ -197,7 +197,7 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
     winners += tried.contains(params) ? 1 : 0;
   }
   EXPECT_GE(winners, 2) << "the winners are points that were tried";
-  // That it ends then: tests/experiments/sweep/halving_test.cpp, where time is made.
+  // That it ends then: tests/experiments/harness/sweep/halving_test.cpp, where time is made.
   for (const char* queue : {"host_polled", "gpu_ring"}) EXPECT_GE(spent[queue], 0.4) << "the whole budget";
   for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "common/error.hpp"
-#include "experiments/json.hpp"
+#include "experiments/harness/json.hpp"
 
 namespace feedrate::redis {
 namespace {

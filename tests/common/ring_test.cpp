@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "tests/support/long.hpp"
 
 namespace feedrate {

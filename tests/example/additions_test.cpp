@@ -4,10 +4,10 @@
 
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/feeding.hpp"
-#include "experiments/measure/catalogue.hpp"
+#include "experiments/harness/measure/catalogue.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/points.hpp"
-#include "variants/queue.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate::test {
 namespace {

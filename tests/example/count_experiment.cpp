@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "common/clock.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {
 namespace {

@@ -1,6 +1,6 @@
 // A whole queue is one file like this. Nothing else names it: `--queue handoff` finds the registration at its end.
-#include "variants/queues/ring_memory.hpp"
-#include "variants/worker.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
+#include "variants/feeding/worker.hpp"
 
 namespace feedrate {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tests/support/cells.hpp"
 #include "tests/support/long.hpp"
-#include "variants/queue.hpp"
+#include "variants/feeding/queue.hpp"
 
 /// The example of adding a queue in variants/README.md (handoff_queue.cpp, beside this) must go on working, and stay
 /// short.

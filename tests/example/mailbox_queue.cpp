@@ -2,8 +2,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "variants/queues/ring_memory.hpp"
-#include "variants/worker.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
+#include "variants/feeding/worker.hpp"
 
 namespace feedrate {
 namespace {

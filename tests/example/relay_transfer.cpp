@@ -1,6 +1,6 @@
 // A transfer with an axis of its own is one file.
-#include "variants/transfer.hpp"
-#include "variants/transfers/in_flight.hpp"
+#include "variants/feeding/transfer.hpp"
+#include "variants/feeding/transfers/in_flight.hpp"
 
 namespace feedrate {
 namespace {

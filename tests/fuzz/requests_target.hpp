@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/error.hpp"
-#include "variants/tensors/requests.hpp"
+#include "libraries/tensors/store/requests.hpp"
 
 namespace feedrate::test {
 

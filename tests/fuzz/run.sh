@@ -9,7 +9,7 @@ if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
   echo "SECONDS: '$seconds' is not possible; allowed: a whole number above 0" >&2
   exit 2
 fi
-tensors=$root/variants/tensors
+tensors=$root/libraries/tensors
 case $target in
   tasks) sources=() ;;
   requests) sources=("$tensors"/{arena,board,memfd_memory,no_cuda,protocol,requests,table,tensor}.cpp) ;;
@@ -25,7 +25,7 @@ if [[ -z $compiler ]]; then
   exit 2
 fi
 mkdir -p "$root/build/fuzz/$target"
-"$compiler" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I "$root" -I "$root/variants/tensors/include" \
+"$compiler" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I "$root" -I "$root/libraries/tensors/include" \
   -I "$root/.deps/usr/include" -DFMT_HEADER_ONLY=1 -DSPDLOG_FMT_EXTERNAL "$root/tests/fuzz/${target}_fuzz.cpp" \
   "${sources[@]}" -o "$root/build/fuzz/${target}_fuzz"
 exec "$root/build/fuzz/${target}_fuzz" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "variants/queues/redis/reader.hpp"
+#include "variants/feeding/queues/redis/reader.hpp"
 
 namespace feedrate::test {
 

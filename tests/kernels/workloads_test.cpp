@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "kernels/payload/payload.hpp"
+#include "common/payload/payload.hpp"
 #include "kernels/workload_of.hpp"
 
 namespace feedrate {

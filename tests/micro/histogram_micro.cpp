@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "experiments/measure/histogram.hpp"
+#include "experiments/harness/measure/histogram.hpp"
 
 namespace feedrate {
 namespace {

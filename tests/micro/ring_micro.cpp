@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "variants/ring/lane_memory.hpp"
+#include "libraries/ring/lane_memory.hpp"
 
 /// What the ring costs the host per message of 64 bytes. Payloads are neither written nor worked on, only headers are,
 /// and one thread plays all parts, so no cache line travels between cores or over a bus: a queue pays that on top.

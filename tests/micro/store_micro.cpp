@@ -7,8 +7,8 @@
 #include "common/redis/connection.hpp"
 #include "common/redis/private_server.hpp"
 #include "feedrate/tensors.hpp"
-#include "variants/tensors/daemon.hpp"
-#include "variants/tensors/mirror.hpp"
+#include "libraries/tensors/store/daemon.hpp"
+#include "libraries/tensors/store/mirror.hpp"
 
 /// What the tensor store's operations cost a client: with the daemon a thread of the same process, in host memory; with
 /// FEEDRATE_STORE_SOCKET, of the store that listens there.

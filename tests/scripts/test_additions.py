@@ -60,7 +60,7 @@ def test_a_workload_with_an_option_is_one_file():
     [
         ("two_stream", "variants/overlap/strategies/two_stream.cpp"),
         ("copy_process_copy", "variants/overlap/pipelines/copy_process_copy.cpp"),
-        ("stream_ordered", "variants/transfers/stream_ordered.cpp"),
+        ("stream_ordered", "variants/feeding/transfers/stream_ordered.cpp"),
     ],
 )
 def test_a_member_of_overlap_or_a_transfer_is_one_file(word, file):

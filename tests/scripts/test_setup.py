@@ -342,7 +342,7 @@ def test_a_bundle_makes_no_bundle(bundle):
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("redis-server")), reason="needs cmake and redis-server")
 def test_the_bundle_carries_the_licence_and_the_pages(tmp_path):
     source, build = tmp_path / "source", tmp_path / "build"
-    pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "variants/queues/gpu_ring.md", "experiments/page.md"]
+    pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "variants/feeding/queues/gpu_ring.md", "experiments/page.md"]
     for page in [*pages, "cmake/bundle_run.sh", "experiments/setup.sh", "tests/x", "build/other.md", "requirements.txt"]:
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         (source / page).write_text(page)

@@ -1,8 +1,8 @@
 #include "tests/support/cells.hpp"
 
 #include "tests/support/points.hpp"
-#include "variants/queue.hpp"
-#include "variants/transfer.hpp"
+#include "variants/feeding/queue.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate::test {
 

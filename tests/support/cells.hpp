@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/feeding/axes.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 namespace feedrate::test {
 

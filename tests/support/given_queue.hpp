@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "variants/queue.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate::test {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <type_traits>
 
-#include "variants/point.hpp"
+#include "variants/feeding/point.hpp"
 
 namespace feedrate::test {
 

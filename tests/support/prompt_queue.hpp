@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "variants/queues/ring_memory.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
 
 namespace feedrate::test {
 

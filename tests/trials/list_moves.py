@@ -1,5 +1,5 @@
 """What it costs a Redis server to move elements from one list to another: the probe behind Moves
-(variants/queues/redis/moves.hpp) and its least size.
+(variants/feeding/queues/redis/moves.hpp) and its least size.
 
     python tests/trials/list_moves.py
 

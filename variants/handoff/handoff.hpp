@@ -9,7 +9,7 @@
 
 #include "common/device/device.hpp"
 #include "common/registry.hpp"
-#include "variants/tensors/memory.hpp"
+#include "libraries/tensors/memory.hpp"
 
 /// Ways to hand a tensor from one process to another that computes on it. One process gives, others take; each has a
 /// device of its own, which may be the same GPU.

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "experiments/feeding/axes.hpp"
-#include "experiments/sweep/progress.hpp"
+#include "experiments/harness/sweep/progress.hpp"
 
 namespace feedrate::test {
 namespace {

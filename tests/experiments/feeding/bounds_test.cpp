@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "variants/transfer.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate::test {
 namespace {

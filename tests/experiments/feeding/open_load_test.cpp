@@ -2,11 +2,11 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "experiments/feeding/open_load.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/echo_like.hpp"
-#include "variants/queues/ring_memory.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
 
 /// Open load on queues that do what they must not: what the row says must be what happened.
 namespace feedrate::test {

@@ -1,4 +1,4 @@
-#include "kernels/payload/stamped.hpp"
+#include "experiments/feeding/stamped.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/prompt_queue.hpp"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 #include "tests/support/strategies.hpp"
 #include "variants/overlap/strategy.hpp"
 

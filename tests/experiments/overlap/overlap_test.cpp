@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "common/error.hpp"
-#include "experiments/measure/session.hpp"
+#include "experiments/harness/measure/session.hpp"
 #include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"

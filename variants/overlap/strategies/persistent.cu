@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "common/error.hpp"
-#include "common/threads.hpp"
+#include "common/threads/threads.hpp"
 #include "kernels/stages/stage.cuh"
 #include "variants/overlap/buffers.hpp"
 #ifdef __CUDACC__

@@ -1,0 +1,25 @@
+# Packages of this system that have no CMake target: feedrate_<name>, each with its headers and, if it has one, its static
+# library, so that the executable needs no shared library of theirs on another host.
+function(feedrate_package name header)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "LIBRARY;PACKAGE" "PATHS")
+  string(TOUPPER ${name} upper)
+  find_path(${upper}_INCLUDE ${header} PATHS ${arg_PATHS})
+  if(NOT ${upper}_INCLUDE)
+    message(FATAL_ERROR "${header} is missing: run experiments/setup.sh, or install ${arg_PACKAGE}")
+  endif()
+  add_library(feedrate_${name} INTERFACE)
+  target_include_directories(feedrate_${name} SYSTEM INTERFACE ${${upper}_INCLUDE})
+  if(arg_LIBRARY)
+    find_library(${upper}_LIBRARY NAMES ${arg_LIBRARY} REQUIRED)
+    target_link_libraries(feedrate_${name} INTERFACE ${${upper}_LIBRARY})
+  endif()
+endfunction()
+
+feedrate_package(hiredis hiredis/hiredis.h LIBRARY libhiredis.a PACKAGE libhiredis-dev)
+feedrate_package(csv csv.h LIBRARY libcsv.a PACKAGE libcsv-dev)
+feedrate_package(zlib zlib.h LIBRARY libz.a PACKAGE zlib1g-dev)
+feedrate_package(lzma lzma.h LIBRARY liblzma.a PACKAGE liblzma-dev)
+feedrate_package(json nlohmann/json.hpp PACKAGE nlohmann-json3-dev)
+feedrate_package(cli11 CLI/CLI.hpp PACKAGE libcli11-dev)
+# The system's, or what experiments/setup.sh unpacked: installed, the package would bring 160 others.
+feedrate_package(valijson valijson/validator.hpp PACKAGE libvalijson-dev PATHS ${CMAKE_SOURCE_DIR}/.deps/usr/include)

@@ -1,0 +1,115 @@
+# A room: a folder of the tree as a static library. Its CMakeLists.txt says
+#
+#   feedrate_room(NAME [FOLDERS folder…] [EXCEPT file…] [CUDA file…] [NO_CUDA file…]
+#                 [MEASURED] [POSITION_INDEPENDENT] [PUBLIC library…] [PRIVATE library…] [DEFINITIONS name=value…])
+#
+# which makes feedrate_NAME of all .cpp and .cu files in FOLDERS (default: the folder itself); a new file is found by the
+# next build. CUDA files are compiled only with CUDA, NO_CUDA files only without. PUBLIC and PRIVATE: as in
+# target_link_libraries. A room may link only rooms below its own:
+#
+#   common <- kernels <- libraries <- variants <- experiments, and the harness below the experiments
+#
+# A test executable links the rooms that it tests, whole, so that a use of a higher room ends in an undefined symbol.
+#
+#   feedrate_link(TARGET library…)
+#
+# links libraries, of which the rooms whole: members of the axes register themselves while the program loads, and nothing
+# names them.
+#
+# In a unity build (CMAKE_UNITY_BUILD, which the presets set) files compile several at a time, as most of a file's time
+# goes into headers and templates that they share. In a build for measuring, MEASURED rooms compile one file at a time, so
+# that their code does not depend on other files; in a build for tests (FEEDRATE_MEASURED_APART=OFF) all are joined, and
+# so are .cu files.
+include_guard(GLOBAL)
+option(FEEDRATE_MEASURED_APART "In a unity build, measured code and members still compile one file at a time" ON)
+set(CMAKE_UNITY_BUILD_UNIQUE_ID registered)  # each member's registration has this name; joined, each gets another
+
+function(feedrate_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURED;POSITION_INDEPENDENT" ""
+                        "FOLDERS;EXCEPT;CUDA;NO_CUDA;PUBLIC;PRIVATE;DEFINITIONS")
+  foreach(list EXCEPT CUDA NO_CUDA FOLDERS)
+    list(TRANSFORM arg_${list} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  endforeach()
+  if(NOT arg_FOLDERS)
+    set(arg_FOLDERS ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  list(TRANSFORM arg_FOLDERS APPEND /*.cpp OUTPUT_VARIABLE host_patterns)
+  list(TRANSFORM arg_FOLDERS APPEND /*.cu OUTPUT_VARIABLE device_patterns)
+  file(GLOB sources CONFIGURE_DEPENDS ${host_patterns})
+  file(GLOB device_sources CONFIGURE_DEPENDS ${device_patterns})
+  set(left_out ${arg_EXCEPT} ${arg_CUDA})
+  if(FEEDRATE_HAVE_CUDA)
+    set(left_out ${arg_EXCEPT} ${arg_NO_CUDA})
+  endif()
+  foreach(list sources device_sources)
+    list(REMOVE_ITEM ${list} ${left_out})
+  endforeach()
+  _feedrate_join(device_sources ${name} ${device_sources})
+  if(NOT FEEDRATE_HAVE_CUDA)
+    # They are plain C++ but for the forms that nvcc adds.
+    set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+
+  set(room feedrate_${name})
+  add_library(${room} STATIC ${sources} ${device_sources})
+  set_property(GLOBAL APPEND PROPERTY FEEDRATE_ROOMS ${room})
+  target_include_directories(${room} PUBLIC ${FEEDRATE_ROOT})
+  target_compile_definitions(${room} PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${room} PRIVATE $<TARGET_NAME_IF_EXISTS:feedrate_flags>)
+  target_link_libraries(${room} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  set_target_properties(${room} PROPERTIES FEEDRATE_NEEDS "${arg_PUBLIC};${arg_PRIVATE}")
+  if(arg_MEASURED AND FEEDRATE_MEASURED_APART)
+    set_target_properties(${room} PROPERTIES UNITY_BUILD OFF)
+  endif()
+  if(arg_POSITION_INDEPENDENT)  # for a library that others can use, too
+    set_target_properties(${room} PROPERTIES
+      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
+
+function(feedrate_link target)
+  get_property(rooms GLOBAL PROPERTY FEEDRATE_ROOMS)
+  set(wanted ${ARGN})
+  set(others ${ARGN})
+  list(REMOVE_ITEM others ${rooms})
+  # All that they need, higher rooms first: CMake would name one again behind another that needs it.
+  set(linked "")
+  list(REVERSE rooms)
+  foreach(room IN LISTS rooms)
+    if(room IN_LIST wanted)
+      get_target_property(needs ${room} FEEDRATE_NEEDS)
+      list(APPEND wanted ${needs})
+      list(APPEND linked ${room})
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${others} ${linked} feedrate_flags)
+  list(JOIN rooms "," rooms)
+  set_target_properties(${target} PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${rooms}")
+endfunction()
+
+# _feedrate_join(RESULT NAME FILE…): the sources to compile for these .cu files. In a build for tests it is one file that
+# includes them all, which CMake's unity build makes of C++ alone.
+function(_feedrate_join result name)
+  if(FEEDRATE_MEASURED_APART OR NOT ARGN)
+    set(${result} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(text "")
+  foreach(file IN LISTS ARGN)
+    string(MAKE_C_IDENTIFIER ${file} id)
+    # As CMAKE_UNITY_BUILD_UNIQUE_ID does.
+    string(APPEND text "#undef registered\n#define registered registered_${id}\n#include \"${file}\"\n")
+  endforeach()
+  set(joined ${CMAKE_BINARY_DIR}/generated/joined_${name}.cu)
+  file(CONFIGURE OUTPUT ${joined} CONTENT "${text}" @ONLY)
+  set(${result} ${joined} PARENT_SCOPE)
+endfunction()
+
+# A build for tests compiles device code fast, not for speed, if this nvcc can; and g++ collects its garbage from 1 GB on
+# only, which saves a tenth of its time.
+if(NOT FEEDRATE_MEASURED_APART)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+  endif()
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000;--param=ggc-min-heapsize=1000000>")
+endif()

@@ -1,0 +1,146 @@
+#include "experiments/daemons/store.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <grp.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+
+#include "common/error.hpp"
+#include "common/units.hpp"
+#include "common/utf8.hpp"
+#include "experiments/daemons/log.hpp"
+#include "experiments/daemons/metrics.hpp"
+#include "experiments/daemons/stop_on_signal.hpp"
+#include "experiments/daemons/store_source.hpp"
+#include "experiments/daemons/supervise.hpp"
+#include "libraries/tensors/store/choose_way.hpp"
+#include "libraries/tensors/store/daemon.hpp"
+#include "libraries/tensors/store/mirror.hpp"
+
+namespace feedrate {
+namespace {
+
+using namespace tensors;
+
+constexpr auto kAnyWay = "auto";
+
+std::string node_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+gid_t group_of(const std::string& name) {
+  const group* const found = getgrnam(name.c_str());
+  if (found == nullptr) throw BadInput("--group", name, "a group of this machine");
+  return found->gr_gid;
+}
+
+/// A descriptor a chunk, and two a connection: the system's standard limit may be below what was asked for.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Which way to share this GPU's memory takes least. Throws as gpu_memory().
+std::string chosen_way(const std::string& device) {
+  constexpr std::size_t kProbeBytes = std::size_t{64} << 20;
+  std::vector<Candidate> candidates;
+  for (const std::string& way : gpu_ways())
+    candidates.push_back({way, [way, device] { return gpu_memory(way, device); }});
+  const auto costs = measure_ways(candidates, kProbeBytes);
+  const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
+  for (const WayCost& cost : costs) {
+    if (!cost.fault.empty()) {
+      spdlog::warn("store: --share {} can't be: {}", cost.name, cost.fault);
+    } else {
+      spdlog::info("store: --share {}: 64 MiB made in {:.0f} us, mapped in {:.0f} us", cost.name, us(cost.make),
+                   us(cost.map));
+    }
+  }
+  const WayCost* const best = cheapest(costs);
+  return best != nullptr ? best->name : gpu_ways().front();  // which then says itself why it can't be
+}
+
+std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::string& way) {
+  const auto ways = gpu_ways();
+  if (way != kAnyWay && !ways.empty() && std::ranges::find(ways, way) == ways.end()) {
+    throw BadInput("--share", way, fmt::format("{}, {}", kAnyWay, fmt::join(ways, ", ")));
+  }
+  if (device == "cpu") return memfd_memory();
+  return gpu_memory(way == kAnyWay && !ways.empty() ? chosen_way(device) : way, device);
+}
+
+/// SIGTERM when the process that started this one ends, however it does.
+void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) throw BadInput("--parent", std::to_string(parent), "the process that starts this one");
+}
+
+std::vector<std::string> child_of(std::vector<std::string> words) {
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
+  words.emplace_back("--supervise=false");
+  return words;
+}
+
+}  // namespace
+
+int serve_store(const StoreServiceOptions& options, const std::vector<std::string>& arguments) {
+  if (options.log == "json") log_as_json();
+  if (options.parent != 0) {
+    if (options.supervise) throw BadInput("--parent", std::to_string(options.parent), "0 beside --supervise");
+    end_with(options.parent);
+  }
+  if (options.supervise) return supervise(child_of(arguments));
+  DaemonOptions how{.socket = options.socket};
+  if (!options.group.empty()) how.group = group_of(options.group);
+  how.memory = parse_count("--memory", options.memory);
+  if (how.memory == 0) throw BadInput("--memory", options.memory, "bytes, more than 0");
+  if (const std::uint64_t quota = parse_count("--quota", options.quota); quota != 0) how.limits.bytes_of_client = quota;
+  how.limits.tensors = options.most_tensors;
+  how.limits.leases_of_client = options.most_leases;
+  how.connections = options.most_connections;
+  how.device = options.device;
+  how.node = utf8_escaped(node_name());
+  raise_descriptor_limit();
+
+  const auto memory = memory_of(options.device, options.share);
+  Daemon daemon(*memory, how);
+  std::optional<Mirror> mirror;
+  std::optional<ListControl> list;
+  if (!options.redis.empty()) {
+    const std::string prefix =
+        options.prefix.empty() ? fmt::format("feedrate:store:{}:{}", how.node, how.device) : options.prefix;
+    const MirrorOptions mirrored{options.redis, prefix, options.list};
+    mirror.emplace(mirrored, daemon);
+    if (!options.list.empty()) list.emplace(mirrored, daemon);
+  }
+  StoreSource source(daemon);
+  std::optional<MetricsEndpoint> endpoint;
+  if (!options.metrics.empty())
+    endpoint.emplace(options.metrics, MetricsEndpoint::Label{"store", options.socket}, source);
+  spdlog::info("store: {} of {} at {}", options.memory, options.device, options.socket);
+  const StopOnSignal signals;
+  daemon.run(signals.token());
+  spdlog::info("store: ended; what processes map stays theirs");
+  if (memory->cuda_index() < 0) return 0;
+  // CUDA forbids to free memory that others still map. When this process ends, the memory stays until they do.
+  endpoint.reset();
+  list.reset();
+  mirror.reset();
+  spdlog::shutdown();
+  std::_Exit(0);
+}
+
+}  // namespace feedrate

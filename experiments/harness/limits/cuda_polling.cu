@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "common/device/device_clock.hpp"
+#include "common/ring/flags.hpp"
+#include "experiments/harness/limits/cuda_probe.hpp"
+#include "experiments/harness/limits/floors.hpp"
+#include "kernels/serving/group.hpp"
+
+/// Floors of kernels that wait for the host, or for their time: what a resident queue can't be faster than.
+namespace feedrate {
+namespace {
+
+constexpr unsigned kTrips = 1000;
+
+/// Answers word after word; ends by itself when the host falls silent for two seconds.
+__global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, std::uint64_t trips) {
+  std::uint64_t since = 0, now = 0;
+  for (std::uint64_t i = 1; i <= trips; ++i) {
+    since = device_clock_ns();
+    while (SystemMemory::load_relaxed(*question) < i) {
+      now = device_clock_ns();
+      if (now - since > 2'000'000'000) return;
+    }
+    SystemMemory::store_relaxed(*answer, i);
+  }
+}
+
+constexpr unsigned kLoneSlots = 64;  // so that each message is written to lines that were read long ago
+
+/// Units from one slot to the next, in whole lines.
+constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
+
+/// Hands lone messages back, every word plus one: what a queue of lone messages can't be faster than. Each team looks
+/// at a copy of the slots that is its own, and has a thread for each unit; the slots are flagged
+/// (common/ring/flags.hpp).
+template <class Group>
+__device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, std::uint64_t trips,
+                            std::uint64_t* next) {
+  const unsigned mine = team.rank(), units = units_of(bytes);
+  std::uint64_t since = 0, now = 0;
+  since = device_clock_ns();
+  now = since;
+  while (true) {
+    const std::uint64_t number = team.from_first(SystemMemory::lane_peek(*next));
+    if (number >= trips) return;
+    const std::size_t slot = number % kLoneSlots * lone_step(bytes);
+    Unit unit{};
+    if (mine < units) unit = SystemMemory::load_unit(in[slot + mine]);
+    if (!team.all(mine >= units || unit.flag == flag_of(number))) {
+      now = device_clock_ns();
+      if (!team.all(now - since <= 2'000'000'000)) return;
+      continue;
+    }
+    const bool won = mine == 0 && SystemMemory::lane_exchange(*next, number, number + 1);
+    if (team.from_first(static_cast<std::uint32_t>(won)) == 0) continue;
+    for (auto& word : unit.data) ++word;
+    if (mine < units) SystemMemory::store_unit(out[slot + mine], unit);
+    since = now;
+  }
+}
+
+/// One block. `in` holds a copy of the slots for each poller.
+template <bool by_warp>
+__global__ void __launch_bounds__(1024)
+    lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned pollers, std::uint64_t trips) {
+  __shared__ std::uint64_t next;
+  __shared__ TeamScratch scratch[16];
+  if (threadIdx.x == 0) next = 0;
+  __syncthreads();
+  const unsigned size = blockDim.x / pollers, poller = threadIdx.x / size;
+  const Unit* const copy = in + std::size_t{poller} * kLoneSlots * lone_step(bytes);
+  if constexpr (by_warp) {
+    answer_lone(OneWarp{}, copy, out, bytes, trips, &next);
+  } else {
+    answer_lone(Team(poller, size, &scratch[poller]), copy, out, bytes, trips, &next);
+  }
+}
+
+constexpr unsigned kRoundBytes = 64 * 80;  // 64 messages of 64 B with a header of 16
+constexpr unsigned kRoundBlocks = 56, kRoundThreads = kRoundBytes / sizeof(uint4), kRounds = 200;
+
+/// What a queue with cursors does on the GPU, without a queue or a host: each block by turns, when its time has come,
+/// looks at a word in host memory, reads a batch of messages, a piece a thread, writes it back and releases another
+/// word. `took`: from the due time to the release, in ns.
+__global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, std::uint64_t period_ns, float* took) {
+  std::uint64_t& looked_at = words[32 * blockIdx.x];
+  std::uint64_t& released = words[32 * blockIdx.x + 16];
+  // On a grid of periods, so that the blocks' turns stay apart whenever each was launched.
+  std::uint64_t due = (device_clock_ns() / period_ns + 2) * period_ns + period_ns * blockIdx.x / gridDim.x;
+  for (unsigned round = 0; round < kRounds; ++round, due += period_ns) {
+    if (threadIdx.x == 0) {
+      while (device_clock_ns() < due) {
+      }
+      SystemMemory::load_acquire(looked_at);
+    }
+    __syncthreads();
+    const std::size_t at = (std::size_t{blockIdx.x} * kRounds + round) * kRoundThreads + threadIdx.x;
+    uint4 piece = in[at];
+    ++piece.x;
+    out[at] = piece;
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    SystemMemory::store_release(released, round + 1);
+    took[blockIdx.x * kRounds + round] = static_cast<float>(device_clock_ns() - due);
+  }
+}
+
+double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
+  const unsigned units = units_of(bytes), warps = (units + 31) / 32;
+  const std::size_t copy = std::size_t{kLoneSlots} * lone_step(bytes);
+  const Buffer memory = device.allocate_host((pollers + 1) * copy * sizeof(Unit), HostMemory::pinned);
+  auto* out = reinterpret_cast<Unit*>(memory.data());
+  auto* in = out + copy;
+  const OneStream stream;
+  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
+  const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
+  kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, pollers, kAll);
+  launched();
+  std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
+  std::uint64_t trip = 0, wrong = 0;
+  const double median = median_ns(kTrips, [&] {
+    const std::size_t slot = trip % kLoneSlots * lone_step(bytes);
+    const auto word = static_cast<std::uint32_t>(trip);
+    std::fill(message.begin(), message.end(), word);
+    for (unsigned poller = 0; poller < pollers; ++poller) {
+      store_flagged(in + poller * copy + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units);
+    }
+    for (std::uint32_t i = 0; i < units; ++i) {
+      Unit unit = SystemMemory::load_unit(out[slot + i]);
+      for (std::uint64_t looks = 1; unit.flag != flag_of(trip); ++looks) {
+        if (looks % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
+          throw Failure("the lone kernel ended");
+        unit = SystemMemory::load_unit(out[slot + i]);
+      }
+      wrong |= (unit.data[0] ^ (word + 1)) | (unit.data[1] ^ (word + 1)) | (unit.data[2] ^ (word + 1));
+    }
+    ++trip;
+  });
+  stream.wait();
+  if (wrong != 0) throw Failure("the lone kernel answered wrongly");
+  return median;
+}
+
+}  // namespace
+
+double lone_message_floor_ns(Device& device, unsigned bytes, std::initializer_list<unsigned> pollers) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(device, bytes, n));
+  return shortest;
+}
+
+double round_floor_ns(Device& device, const Buffer& in, const Buffer& out, double bytes_per_second, double share) {
+  const Buffer words = device.allocate_host(std::size_t{kRoundBlocks} * 256, HostMemory::pinned);
+  const Buffer near = device.allocate_device(std::size_t{kRoundBlocks} * kRounds * sizeof(float));
+  const OneStream stream;
+  if (bytes_per_second <= 0) throw Failure("the SM echo was not measured");
+  if (std::min(in.size(), out.size()) < std::size_t{kRoundBlocks} * kRounds * kRoundBytes) {
+    throw Failure("the rounds need larger buffers");
+  }
+  const auto period_ns = static_cast<std::uint64_t>(1e9 * kRoundBlocks * kRoundBytes / (bytes_per_second / 2));
+  constexpr unsigned kRuns = 10;
+  std::vector<float> all, took(near.size() / sizeof(float));
+  for (unsigned run = 0; run <= kRuns; ++run) {
+    round_kernel<<<kRoundBlocks, kRoundThreads, 0, stream>>>(
+        reinterpret_cast<const uint4*>(in.data()), reinterpret_cast<uint4*>(out.data()),
+        reinterpret_cast<std::uint64_t*>(words.data()), period_ns, reinterpret_cast<float*>(near.data()));
+    launched();
+    copy(took.data(), near.data(), near.size(), cudaMemcpyDeviceToHost, stream);
+    stream.wait();
+    if (run != 0) all.insert(all.end(), took.begin(), took.end());  // the first one warms up
+  }
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(all.size() - 1));
+  std::nth_element(all.begin(), at, all.end());
+  return *at;
+}
+
+double word_floor_ns(Device& device) {
+  const Buffer memory = device.allocate_host(256, HostMemory::pinned);
+  auto* question = reinterpret_cast<std::uint64_t*>(memory.data());
+  auto* answer = reinterpret_cast<std::uint64_t*>(memory.data() + 128);
+  const OneStream stream;
+  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
+  answer_kernel<<<1, 1, 0, stream>>>(question, answer, kAll);
+  launched();
+  std::uint64_t trip = 0;
+  const double median = median_ns(kTrips, [&] {
+    SystemMemory::store_relaxed(*question, ++trip);
+    while (SystemMemory::load_relaxed(*answer) < trip && cudaStreamQuery(stream) == cudaErrorNotReady) {
+      for (unsigned spin = 0; spin < 20'000 && SystemMemory::load_relaxed(*answer) < trip; ++spin) {
+      }
+    }
+  });
+  stream.wait();
+  if (SystemMemory::load_relaxed(*answer) != kAll) throw Failure("the answering kernel ended early");
+  return median;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,10 @@
+#pragma once
+#include "experiments/harness/json.hpp"
+
+namespace feedrate {
+
+/// What there is: experiments with their figures and axes, members, floors, units. `feedrate list --json` prints it,
+/// and each run keeps it beside its rows, where the analysis reads it.
+Json catalogue();
+
+}  // namespace feedrate

@@ -1,0 +1,254 @@
+#include "experiments/harness/measure/session.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "common/hash.hpp"
+#include "common/nvtx_range.hpp"
+#include "common/redis/own_keys.hpp"
+#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/machine/environment.hpp"
+#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/harness/measure/row_schema.hpp"
+
+namespace feedrate {
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+
+/// No other run has it: of this process, at this time.
+std::string id_of_run(const std::string& command) {
+  return fmt::format("{:016x}", hash64(fmt::format("{} {} {}", command, getpid(), now_ns())));
+}
+
+void put(const Measurement& measured, Json& row) {
+  row["status"] = text_of(measured.status);
+  row["cause"] = text_of(measured.cause);
+  row["reason"] = measured.reason;
+  for (const Flag flag : measured.flags) row["flags"].push_back(text_of(flag));
+  if (!measured.chosen.empty()) row["chosen"] = measured.chosen;
+  if (!measured.details.empty()) row["details"] = measured.details;
+  row["cost"] = measured.cost;
+  row["cost"]["host_threads"] = row["cost"]["spinning_threads"] = measured.host_threads;
+  row["cost"]["sms"] = measured.sms;
+  if (measured.status == Status::failed) return;
+  Json figures = Json::object(), bounds = Json::object();
+  for (const auto& [name, value] : measured.numbers) figures[name] = value;
+  for (const auto& [name, histogram] : measured.histograms) figures[name] = to_json(histogram.first, histogram.second);
+  for (const auto& [name, bound] : measured.bounds) {
+    bounds[name] = {{"floor", bound.floor}, {"value", bound.value}, {"ratio", bound.ratio}};
+  }
+  if (!figures.empty()) row["figures"] = std::move(figures);
+  if (!bounds.empty()) row["bounds"] = std::move(bounds);
+  if (measured.machine) row["machine"] = to_json(*measured.machine);
+  if (!measured.gpu_use.is_null()) row["gpu_use"] = measured.gpu_use;
+}
+
+}  // namespace
+
+bool interrupted() { return signalled != 0; }
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { signalled = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+}
+
+Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
+                 std::string command, RunSettings settings, std::unique_ptr<Device> opened)
+    : kind_(experiment),
+      settings_(std::move(settings)),
+      run_settings_(to_json(settings_)),
+      redis_(std::move(redis)),
+      command_(std::move(command)),
+      device_(opened ? std::move(opened) : open_device(device, gpu)),
+      gpu_index_(gpu),
+      gpu_source_(nvml_source(device_->info().pci_bus)),
+      started_(utc_now()),
+      run_id_(id_of_run(command_)),
+      experiment_(kind_.entry().make(*this)) {}
+
+Session::~Session() = default;
+
+const RedisSettings& Session::redis() {
+  if (redis_.own_prefix.empty()) {
+    redis_.own_prefix = redis::prefix_of_run(redis_.prefix);
+    redis_.shared = !redis_.url.empty();
+  }
+  if (private_redis_ && !private_redis_->alive()) stop_redis();  // a cell's reason already says what it met
+  if (redis_.url.empty()) {
+    private_redis_ = std::make_unique<redis::PrivateServer>();
+    redis_.url = private_redis_->url();
+  }
+  return redis_;
+}
+
+void Session::reach_redis() {
+  try {
+    redis::Connection probe(redis().url);
+  } catch (const Failure& failure) {
+    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
+}
+
+void Session::stop_redis() {
+  if (!private_redis_) return;
+  private_redis_.reset();
+  redis_.url.clear();
+}
+
+const Json& Session::environment() {
+  if (!environment_.empty()) return environment_;
+  try {
+    environment_ = environment_of(*device_, redis_.url, private_redis_ != nullptr, command_);
+  } catch (const Failure&) {  // of the server: cells that need it will say so
+    environment_ = environment_of(*device_, "", false, command_);
+  }
+  return environment_;
+}
+
+void Session::read_floors() {
+  const auto start = now_ns();
+  floor_list_.begin_round();
+  add_device_floors(floor_list_, *device_);
+  experiment_->add_floors(floor_list_, floor_points_);
+  for (const Floor& floor : floor_list_.floors()) floors_[floor.name] = floor.median();
+  ++floor_rounds_;
+  floors_read_ns_ = now_ns();
+  round_took_ns_ = floors_read_ns_ - start;
+}
+
+void Session::read_floors_if_due() {
+  constexpr std::uint64_t kShare = 20;  // of the run's time, one in so many goes into floors
+  if (floor_rounds_ != 0 && now_ns() - floors_read_ns_ > kShare * round_took_ns_) read_floors();
+}
+
+std::vector<Json> Session::measure_floors(std::span<const Resolution> points) {
+  floor_points_.assign(points.begin(), points.end());
+  while (floor_rounds_ < settings_.floor_rounds) read_floors();
+  return floor_rows();
+}
+
+std::vector<Json> Session::floor_rows() const {
+  std::vector<Json> rows;
+  for (const Floor& floor : floor_list_.floors()) {
+    const Json identity{{"floor", floor.name}, {"device", device_->kind()}};
+    rows.push_back({{"schema", kRowSchemaVersion},
+                    {"kind", "floor"},
+                    {"run", run_id_},
+                    {"id", row_id(identity, 0)},
+                    {"status", "ok"},
+                    {"reason", ""},
+                    {"floor",
+                     {{"name", floor.name},
+                      {"value", floor.median()},
+                      {"least", floor.least()},
+                      {"greatest", floor.greatest()},
+                      {"readings", floor.readings},
+                      {"unit", floor.unit},
+                      {"description", floor.description}}},
+                    {"device", device_->kind()},
+                    {"time", {{"started", floor.started}, {"duration_seconds", floor.seconds}}}});
+  }
+  return rows;
+}
+
+void Session::add_floor_row(const Json& row) {
+  floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
+}
+
+Json Session::run_row() {
+  return {{"schema", kRowSchemaVersion},
+          {"kind", "run"},
+          {"id", run_id_},
+          {"experiment", kind_.name()},
+          {"settings", run_settings_},
+          {"environment", environment()},
+          {"floors", floors_},
+          {"time", {{"started", started_}}}};
+}
+
+Json Session::row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const {
+  Json row{{"schema", kRowSchemaVersion},
+           {"kind", kind},
+           {"experiment", kind_.name()},
+           {"run", run_id_},
+           {"id", row_id(identity, repetition)},
+           {"repetition", repetition},
+           {"status", "ok"},
+           {"cause", ""},
+           {"reason", ""},
+           {"params", params},
+           {"time", {{"started", utc_now()}, {"duration_seconds", 0.0}}}};
+  const Json now = to_json(settings_);
+  for (const auto& [name, value] : now.items()) {
+    if (value != run_settings_.value(name, Json())) row["settings"][name] = value;
+  }
+  return row;
+}
+
+Json Session::answer_row(const Json& params, const Json& identity, unsigned repetition) const {
+  return row("capacity", params, identity, repetition);
+}
+
+Json Session::hung_row(const Resolution& cell, unsigned repetition, const std::string& reason) const {
+  const Json params = kind_.axes().params(cell.values);
+  Json hung = row("cell", params, params, repetition);
+  hung["status"] = text_of(Status::failed);
+  hung["cause"] = text_of(Cause::hung);
+  hung["reason"] = reason;
+  return hung;
+}
+
+Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
+  if (cell.impossible.empty()) read_floors_if_due();
+  const Json params = kind_.axes().params(cell.values);
+  Json made = row("cell", params, params, repetition);
+  if (floor_rounds_ != 0) made["floor_rounds"] = floor_rounds_;
+  const NvtxRange cell_range(fmt::format("cell {} {}", kind_.variant(cell.values), made["id"].get<std::string>()));
+  const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
+  const auto begin = now_ns();
+  if (!cell.impossible.empty()) {
+    made["status"] = text_of(Status::skipped);
+    made["cause"] = text_of(Cause::impossible);
+    made["reason"] = cell.impossible;
+    return made;
+  }
+  Measurement measured;
+  try {
+    measured = experiment_->measure(cell, {repetition, timeline});
+  } catch (const std::exception& error) {  // setting up the cell: memory, connections
+    measured = {};
+    measured.judge(Status::failed, Cause::error, error.what());
+  }
+  if (measured.status != Status::failed) {
+    const auto disturbed = measured.machine ? disturbances(*measured.machine) : std::vector<std::string>{};
+    if (interrupted()) {
+      measured.judge(Status::invalid, Cause::interrupted, "interrupted");
+    } else if (!settings_.keep_disturbed && !disturbed.empty()) {
+      measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
+    }
+  }
+  flag_above_floor(kind_.entry().figures, measured);
+  put(measured, made);
+  made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
+  return made;
+}
+
+Captured::~Captured() {
+  try {
+    if (device_ != nullptr) device_->profile(false);
+  } catch (const Failure& failure) {
+    spdlog::warn("{}", failure.what());
+  }
+}
+
+}  // namespace feedrate

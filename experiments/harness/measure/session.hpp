@@ -1,0 +1,112 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/device/device.hpp"
+#include "common/redis/private_server.hpp"
+#include "common/redis/settings.hpp"
+#include "experiments/harness/machine/machine_state.hpp"
+#include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/settings.hpp"
+
+namespace feedrate {
+
+/// One invocation: an experiment on a device, Redis if needed, the floors once they are measured, and the rows of what
+/// it measures.
+class Session {
+ public:
+  /// `opened`: the device to work on, where that is none that `device` can name (a test's).
+  Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
+          std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
+  ~Session();
+
+  const Kind& kind() const { return kind_; }
+  Experiment& experiment() { return *experiment_; }
+  Resolution resolve(const Values& values) { return experiment_->resolve(values); }
+  Device& device() { return *device_; }
+  const GpuSource& gpu() const { return gpu_source_; }
+  unsigned gpu_index() const { return gpu_index_; }  ///< as open_device() counts
+  const RunSettings& settings() const { return settings_; }
+  /// Sets how cells are measured from now on; returns the earlier settings. Rows state what differs from the run's.
+  RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
+  /// The server's settings; starts the private server when first asked.
+  const RedisSettings& redis();
+  /// Connects to it once, before anything else is done: BadInput if it can't be.
+  void reach_redis();
+  /// Whether anything has asked for it.
+  bool redis_used() const { return !redis_.own_prefix.empty(); }
+  /// Whether the user named a server.
+  bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
+  /// Ends the private server, if there is one; the next `redis()` starts another.
+  void stop_redis();
+  /// Host, GPU, versions, Redis once it is in use. Asked for once.
+  const Json& environment();
+
+  /// Reads the device's floors, and those of these points, in `floor_rounds` rounds; returns their rows. From then on
+  /// they are read once more now and then, before a cell.
+  std::vector<Json> measure_floors(std::span<const Resolution>);
+  /// The floors' rows, with all readings up to now.
+  std::vector<Json> floor_rows() const;
+  void add_floor_row(const Json& row);
+  /// Medians of the readings up to now, by name, as far as they were measured.
+  const std::map<std::string, double>& floors() const { return floors_; }
+  /// How many readings of each these are.
+  unsigned floor_rounds() const { return floor_rounds_; }
+
+  /// The row of this invocation: what all its other rows share. Once the floors are measured.
+  Json run_row();
+  const std::string& run_id() const { return run_id_; }
+  /// Measures a resolved point once and makes its row; never throws for what goes wrong inside the cell.
+  Json run_cell(const Resolution&, unsigned repetition, CellTimeline* timeline = nullptr);
+  /// The row of a cell that never returned. May be called from another thread than the one that hangs.
+  Json hung_row(const Resolution&, unsigned repetition, const std::string& reason) const;
+  /// The row of a capacity search's answer, whose `identity` tells it from others of the same `params`.
+  Json answer_row(const Json& params, const Json& identity, unsigned repetition) const;
+
+ private:
+  void read_floors();
+  /// Another round, if that costs little beside the time since the last.
+  void read_floors_if_due();
+  /// What every row begins with.
+  Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
+
+  Kind kind_;
+  RunSettings settings_;
+  const Json run_settings_;
+  RedisSettings redis_;
+  std::string command_;
+  std::unique_ptr<Device> device_;
+  unsigned gpu_index_;
+  GpuSource gpu_source_;
+  std::unique_ptr<redis::PrivateServer> private_redis_;
+  FloorList floor_list_;
+  std::vector<Resolution> floor_points_;  // whose floors are read
+  unsigned floor_rounds_ = 0;
+  std::uint64_t floors_read_ns_ = 0, round_took_ns_ = 0;  // when the last round ended; how long it was
+  std::map<std::string, double> floors_;
+  Json environment_;
+  std::string started_, run_id_;
+  std::unique_ptr<Experiment> experiment_;
+};
+
+/// While it lives, an attached profiler captures, where the run's settings want that.
+class Captured {
+ public:
+  explicit Captured(Session& session) : device_(session.settings().profiled ? &session.device() : nullptr) {
+    if (device_ != nullptr) device_->profile(true);
+  }
+  ~Captured();
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+
+ private:
+  Device* device_;
+};
+
+/// Set by SIGINT and SIGTERM: what runs ends soon, with its rows written.
+bool interrupted();
+void install_signal_handlers();
+
+}  // namespace feedrate

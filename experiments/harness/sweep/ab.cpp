@@ -1,0 +1,136 @@
+#include "experiments/harness/sweep/ab.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include "common/error.hpp"
+#include "experiments/harness/say.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw Failure(fmt::format("pipe: {}", std::strerror(errno)));
+    read = ends[0], write = ends[1];
+  }
+  int read = -1, write = -1;
+};
+
+}  // namespace
+
+Side::Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log)
+    : name_(std::move(name)), log_(log) {
+  const Pipe questions, answers;
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out < 0) throw Failure(fmt::format("{}: {}", log.string(), std::strerror(errno)));
+  std::vector<char*> raw;
+  raw.reserve(words.size() + 1);
+  for (const std::string& word : words) raw.push_back(const_cast<char*>(word.c_str()));
+  raw.push_back(nullptr);
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // it ends with this process, its rows written
+    if (getppid() != parent) _exit(1);
+    dup2(questions.read, STDIN_FILENO);
+    dup2(answers.write, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execv(raw[0], raw.data());
+    say("{}: {}\n", raw[0], std::strerror(errno));
+    _exit(127);
+  }
+  ::close(out);
+  ::close(questions.read);
+  ::close(answers.write);
+  to_ = questions.write, from_ = answers.read;
+  if (child_ < 0) throw Failure("fork for a side of the comparison failed");
+}
+
+Side::~Side() { close(); }
+
+void Side::close() {
+  for (int* end : {&to_, &from_}) {
+    if (*end >= 0) ::close(*end);
+    *end = -1;
+  }
+  if (child_ > 0) waitpid(child_, nullptr, 0);
+  child_ = -1;
+}
+
+std::string Side::why_ended() const {
+  std::ifstream file(log_);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) last = line;
+  }
+  return fmt::format("side {} ended: {} ({})", name_, last.empty() ? "it said nothing" : last, log_.string());
+}
+
+Json Side::read() {
+  std::size_t end = 0;
+  while ((end = unread_.find('\n')) == std::string::npos) {
+    char bytes[4096];
+    const ssize_t count = ::read(from_, bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw Failure(why_ended());
+    unread_.append(bytes, static_cast<std::size_t>(count));
+  }
+  const std::string line = unread_.substr(0, end);
+  unread_.erase(0, end + 1);
+  Json answer = Json::parse(line, nullptr, false);
+  if (answer.is_discarded()) throw Failure(fmt::format("side {} said '{}', which is no answer", name_, line));
+  return answer;
+}
+
+void Side::ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start) {
+  const std::string question = Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() + "\n";
+  for (std::size_t sent = 0; sent < question.size();) {
+    const ssize_t count = ::write(to_, question.data() + sent, question.size() - sent);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw Failure(why_ended());
+    sent += static_cast<std::size_t>(count);
+  }
+}
+
+void measure_pairs(
+    const PairPlan& plan, const std::function<void(std::uint64_t start)>& start,
+    const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
+    const std::function<void(std::uint64_t point, std::uint64_t pair, const Json& a, const Json& b)>& tell,
+    const std::function<bool()>& stop) {
+  std::mt19937_64 random(plan.seed);
+  std::vector<std::uint64_t> order(plan.points);
+  std::iota(order.begin(), order.end(), 0);
+  for (std::uint64_t pair = 0; pair < plan.pairs; pair += 2) {
+    if (stop()) return;
+    if (pair % plan.per_start == 0) start(pair / plan.per_start);
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::uint64_t point : order) {
+      for (const bool a_first : {true, false}) {
+        const std::uint64_t number = pair + (a_first ? 0 : 1);
+        const char sides[] = {a_first ? 'a' : 'b', a_first ? 'b' : 'a'};
+        Json answers[2];
+        for (int i = 0; i < 2; ++i) {
+          if (stop()) return;
+          answers[i] = ask(sides[i], point, number);
+        }
+        tell(point, number, answers[a_first ? 0 : 1], answers[a_first ? 1 : 0]);
+      }
+    }
+  }
+}
+
+}  // namespace feedrate

@@ -1,0 +1,266 @@
+#include "experiments/harness/sweep/capacities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "experiments/harness/say.hpp"
+
+namespace feedrate {
+namespace {
+
+/// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
+constexpr double kTails = 20;
+constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
+/// Of a search's time, before it is confirmed.
+constexpr double kFirstShare = 0.7;
+
+double messages_needed(const Slo& slo) {
+  static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
+  return kTails / kTail.at(slo.percentile);
+}
+
+const char* text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::open:
+      return "open";
+    case Verdict::sustained:
+      return "sustained";
+    case Verdict::not_sustained:
+      return "not sustained";
+    default:
+      return "undecided";
+  }
+}
+
+Json to_json(const Capacity& found) {
+  Json rates = Json::array(), probes = Json::array();
+  for (const Judged& one : found.rates) {
+    rates.push_back({{"rate", one.rate},
+                     {"part", one.part},
+                     {"tries", one.tries},
+                     {"kept", one.kept},
+                     {"verdict", text_of(one.verdict)}});
+  }
+  for (const Probe& one : found.probes) {
+    probes.push_back(
+        {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
+  }
+  return {{"low", found.low},
+          {"high", found.high},
+          {"limit", found.limit},
+          {"rates", std::move(rates)},
+          {"probes", std::move(probes)}};
+}
+
+}  // namespace
+
+std::string text_without_rate(const Kind& kind, const Resolution& cell) {
+  Values values = cell.values;
+  values.erase(kind.entry().offered_load->rate_axis);
+  return kind.text(values);
+}
+
+Capacities::Capacities(Session& session, Results& results, const std::vector<Resolution>& points, double resolution,
+                       double seconds_each, std::size_t searches)
+    : session_(session),
+      load_(*session.kind().entry().offered_load),
+      results_(results),
+      resolution_(resolution),
+      seconds_(session.settings().seconds),
+      seconds_each_(seconds_each),
+      labels_(session.kind(), points),
+      progress_(session.kind(), 2 * searches, 0),
+      all_(2 * searches) {
+  for (const Json& row : results.earlier()) {
+    if (row.value("kind", "") != "cell") continue;
+    const std::string key = row.at("params").dump();
+    ++measured_[key];
+    if (row.value("cause", "") != feedrate::text_of(Cause::interrupted)) earlier_[key].push_back(row);
+  }
+}
+
+void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
+  std::uint64_t start = 0;
+  for (const Slo& slo : slos) {
+    Search search{resolution, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
+    if (!resolution.impossible.empty()) {
+      search.answer["status"] = "skipped";
+      search.answer["cause"] = feedrate::text_of(Cause::impossible);
+      search.answer["reason"] = resolution.impossible;
+    } else {
+      do_part(search, kFirstShare, [&](const CapacitySearch::Try& probe) {
+        if (start == 0) start = closed_rate(search.cell.values) / 2;
+        search.boundary = CapacitySearch(settings(slo, start));
+        search.boundary.find(probe);
+        const Capacity found = search.boundary.answer();
+        start = std::max(found.low, found.high);
+      });
+    }
+    if (interrupted()) return;
+    progress_.end();
+    say("{}\n", wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
+    searches_.push_back(std::move(search));
+  }
+}
+
+void Capacities::confirm(std::mt19937_64& random) {
+  std::shuffle(searches_.begin(), searches_.end(), random);
+  const auto done = results_.done("capacity");
+  for (Search& search : searches_) {
+    if (search.answer["status"] == "ok") {
+      do_part(search, 1, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
+    }
+    if (interrupted()) return;
+    if (done.contains(search.answer["id"].get<std::string>())) continue;
+    results_.write(search.answer);
+    progress_.end();
+    fmt::print("{} {}: {}\n", text_without_rate(session_.kind(), search.cell), search.slo.text,
+               answer_text(search.answer));
+    std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
+  }
+}
+
+void Capacities::print_table() const {
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const Search& search : searches_) lines[name_of(search)].push_back(answer_text(search.answer));
+  if (lines.empty()) return;
+  say("Highest rates that keep the bound (up to, from where not):\n");
+  for (const auto& [name, answers] : lines) {
+    say("  {}\n", shortened(name, kColumns - 2));
+    for (const std::string& answer : answers) say("    {}\n", wrapped(answer, 6, kColumns - 4));
+  }
+}
+
+std::string Capacities::rate_text(double rate) const {
+  return session_.kind().text(session_.kind().entry().rate, rate);
+}
+
+std::string Capacities::answer_text(const Json& row) const {
+  if (row["status"] != "ok")
+    return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
+  const Json& found = row["capacity"];
+  const double low = found["low"], high = found["high"];
+  if (low == 0 && high == 0) {
+    return found.value("out_of_time", false) ? "undecided: the time was over before a rate was judged"
+                                             : "undecided: nothing was judged";
+  }
+  const std::string limit = found["limit"];
+  if (high == 0) return fmt::format("at least {}{}", rate_text(low), limit.empty() ? "" : " (" + limit + ")");
+  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
+  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+}
+
+Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
+  Values any_rate = resolution.values;
+  any_rate[load_.rate_axis] = std::uint64_t{0};
+  const Json params = session_.kind().axes().params(any_rate);
+  Json identity = params;
+  identity["slo"] = slo.text;
+  Json answer = session_.answer_row(params, identity, repetition);
+  answer["slo"] = {{"percentile", slo.percentile}, {"bound_ns", slo.bound_ns}, {"text", slo.text}};
+  return answer;
+}
+std::string Capacities::name_of(const Search& search) const {
+  return labels_.of(search.cell.values) + " " + search.slo.text;
+}
+
+double Capacities::longest_phase() const { return std::max(seconds_, session_.settings().warmup_seconds); }
+
+SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
+  SearchSettings search;
+  search.resolution = resolution_;
+  search.least =
+      std::max<std::uint64_t>(10, static_cast<std::uint64_t>(messages_needed(slo) / (kLongest * seconds_)) + 1);
+  search.most =
+      std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(load_.most_due) / longest_phase()));
+  search.start = std::clamp(start, search.least, search.most);
+  return search;
+}
+
+/// One measurement more of a point; its row is written. What was measured before a run was cut short is not measured
+/// again: the search comes the same way.
+Json Capacities::measure(const Values& point, double seconds) {
+  const Resolution cell = session_.resolve(point);
+  const std::string key = session_.kind().axes().params(cell.values).dump();
+  if (std::deque<Json>& earlier = earlier_[key]; !earlier.empty()) {
+    Json row = std::move(earlier.front());
+    earlier.pop_front();
+    spent_ += row["time"].value("duration_seconds", 0.0);
+    return row;
+  }
+  RunSettings longer = session_.settings();
+  longer.seconds = seconds;
+  const RunSettings usual = session_.exchange_settings(longer);
+  Json row = results_.measure(session_, cell, measured_[key]++, {});
+  session_.exchange_settings(usual);
+  if (interrupted()) throw Failure("interrupted");
+  results_.write(row);
+  spent_ += row["time"].value("duration_seconds", 0.0);
+  return row;
+}
+
+/// What the point does with its window always full: an upper end to start from.
+std::uint64_t Capacities::closed_rate(const Values& point) {
+  const Json row = measure(load_.closed(point), seconds_);
+  const auto rate = figure_of(row, session_.kind().entry().rate);
+  if (!rate) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
+  return static_cast<std::uint64_t>(*rate);
+}
+
+Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
+  Values point = search.cell.values;
+  point[load_.rate_axis] = rate;
+  const Json row = measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)));
+  if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
+  search.answer["cost"] = row["cost"];
+  Probe one = judge(rate, row, search.slo, load_.without_own_lag);
+  progress_.show_now(fmt::format("[{}/{}] {}  {}: {}", begun_, all_, name_of(search),
+                                 rate_text(static_cast<double>(rate)), one.kept ? "kept" : one.why));
+  progress_.keep();
+  return one;
+}
+
+/// A part of a search, and what is known by then. It may go on until `share` of the search's time is spent.
+void Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
+  struct OutOfTime {};
+  Json& answer = search.answer;
+  const auto began = now_ns();
+  ++begun_;
+  spent_ = search.spent;
+  try {
+    bool out_of_time = answer.contains("capacity") && answer["capacity"].value("out_of_time", false);
+    try {
+      part([&](std::uint64_t rate) {
+        if (seconds_each_ > 0 && spent_ > share * seconds_each_) throw OutOfTime{};
+        return try_rate(search, rate);
+      });
+    } catch (const OutOfTime&) {
+      out_of_time = true;
+    }
+    search.spent = spent_;
+    const Capacity found = search.boundary.answer();
+    answer["capacity"] = to_json(found);
+    answer["capacity"]["resolution"] = resolution_;
+    answer["capacity"]["out_of_time"] = out_of_time;
+    if (found.limit_at != 0) {
+      answer["capacity"]["limit"] =
+          fmt::format("at {} {}", rate_text(static_cast<double>(found.limit_at)), found.limit);
+    }
+    if (out_of_time) {
+      auto& limit = answer["capacity"]["limit"].get_ref<std::string&>();
+      limit += limit.empty() ? "its time was over" : "; its time was over";
+    }
+  } catch (const Failure& failure) {
+    answer["status"] = feedrate::text_of(Status::failed);
+    answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
+    answer["reason"] = failure.what();
+  }
+  answer["time"]["duration_seconds"].get_ref<double&>() += static_cast<double>(now_ns() - began) / 1e9;
+}
+
+}  // namespace feedrate

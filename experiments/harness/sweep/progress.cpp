@@ -1,0 +1,135 @@
+#include "experiments/harness/sweep/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/clock.hpp"
+#include "common/units.hpp"
+#include "experiments/harness/say.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr std::size_t kLeastColumns = 40;
+constexpr std::size_t kMeasured = 3;  // cells, until the time left goes by them
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kColumns;
+  return std::clamp<std::size_t>(size.ws_col, kLeastColumns, kColumns);
+}
+
+std::string figures_text(const Kind& kind, const Json& row) {
+  const auto rate = figure_of(row, kind.entry().rate), time = figure_of(row, kind.entry().time + ".p50");
+  if (!rate && !time) return row["status"];
+  std::string text;
+  if (rate) text = fmt::format("{:>12}", kind.text(kind.entry().rate, *rate));
+  if (time) text += fmt::format("{}p50 {:>7}", text.empty() ? "" : "  ", kind.text(kind.entry().time, *time));
+  return text;
+}
+
+}  // namespace
+
+std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points, unsigned cores) {
+  std::size_t crowded = 0;
+  unsigned most = 0;
+  for (const Resolution& each : points) {
+    if (!each.impossible.empty()) continue;
+    const unsigned threads = kind.entry().threads(each.values);
+    if (threads <= cores) continue;
+    ++crowded;
+    most = std::max(most, threads);
+  }
+  if (crowded == 0) return "";
+  return fmt::format(
+      "warning: {} of {} points spin up to {} threads on {} cores. They wait for cores,\n"
+      "         and their latency shows that. Axis producers=0: as many as fit.",
+      crowded, points.size(), most, cores);
+}
+
+Labels::Labels(const Kind& kind, const std::vector<Resolution>& points) : kind_(kind) {
+  for (const auto& [axis, owners] : kind.axes().entries()) {
+    std::set<Value> values;  // of the points that it applies to
+    for (const Resolution& each : points) {
+      const auto found = each.values.find(axis.name);
+      if (found != each.values.end() && !is_none(found->second)) values.insert(found->second);
+    }
+    if (values.size() > 1) varying_.push_back(axis.name);
+  }
+}
+
+std::string Labels::of(const Values& point) const {
+  std::string text = kind_.variant(point);
+  const auto& variant = kind_.entry().variant;
+  for (const std::string& name : varying_) {
+    const auto found = point.find(name);
+    if (found == point.end() || is_none(found->second) || std::ranges::find(variant, name) != variant.end()) continue;
+    const auto* number = std::get_if<std::uint64_t>(&found->second);
+    if (name == "payload") {
+      text += " " + format_count(*number) + "B";
+    } else if (std::holds_alternative<std::string>(found->second)) {
+      text += " " + text_of(found->second);
+    } else {
+      text += " " + name + "=" + (number != nullptr ? format_count(*number) : text_of(found->second));
+    }
+  }
+  return text;
+}
+
+Progress::Progress(const Kind& kind, std::size_t cells, double seconds_per_cell)
+    : kind_(kind),
+      cells_(cells),
+      per_cell_(seconds_per_cell),
+      start_(now_ns()),
+      columns_(terminal_columns()),
+      terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Progress::show(const std::string& line, bool stays) {
+  if (!terminal_) {
+    if (stays) say("{}\n", line);  // a file has no columns
+    return;
+  }
+  // One column is left free: some terminals begin a new line when the last is written.
+  say("\r\033[K{}{}", shortened(line, columns_ - 1), stays ? "\n" : "");
+  open_ = !stays;
+}
+
+void Progress::before(const std::string& label) {
+  const std::size_t k = done_ + 1;
+  cells_ = std::max(cells_, k);  // repetitions until they are precise can't be counted beforehand
+  const double spent = static_cast<double>(now_ns() - start_) / 1e9;
+  const double per_cell = done_ < kMeasured ? per_cell_ : spent / static_cast<double>(done_);
+  head_ = fmt::format("[{}/{}] {:.0f} s left", k, cells_, per_cell * static_cast<double>(cells_ - k + 1));
+  label_ = label;
+  show(head_ + "  " + label_, false);
+}
+
+void Progress::after(const Json& row) {
+  ++done_;
+  const bool good = row["status"] == "ok";
+  show(fmt::format("{}  {}  {}", head_, figures_text(kind_, row), label_), !terminal_ || !good);
+  if (!good) {
+    const std::string text = row["status"].get<std::string>() + ": " + row["reason"].get<std::string>();
+    say("    {}\n", wrapped(text, 6, columns_ - 4));
+  }
+}
+
+void Progress::show_now(const std::string& line) {
+  label_ = line;
+  show(line, false);
+}
+
+void Progress::keep() {
+  if (!terminal_) show(label_, true);
+}
+
+void Progress::end() {
+  if (open_) say("\n");
+  open_ = false;
+}
+
+}  // namespace feedrate

@@ -1,0 +1,148 @@
+#include "experiments/harness/sweep/results.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "common/error.hpp"
+#include "common/hash.hpp"
+#include "experiments/harness/measure/catalogue.hpp"
+#include "experiments/harness/whole_file.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr double kLongestByMessages = 86400;
+constexpr double kLongestPhase = 12;        // times the seconds asked for: the pipe fills first
+constexpr double kUnstoppableSeconds = 30;  // beyond what a cell may take at most
+
+/// Calls `strike` unless destroyed in time: the way out when a cell hangs where no flag is looked at, such as a kernel
+/// that never ends.
+class Deadman {
+ public:
+  Deadman(double seconds, std::function<void()> strike)
+      : thread_([this, seconds, strike = std::move(strike)](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          const auto limit = std::chrono::duration<double>(seconds);
+          if (!wake_.wait_for(lock, stop, limit, [] { return false; }) && !stop.stop_requested()) strike();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+/// Makes the directory with its spec.json: a resume must be able to read it.
+void make_results(const std::filesystem::path& directory, const Json& document) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) {
+    throw BadInput("--out", directory.string(), fmt::format("a directory to write to ({})", failed.message()));
+  }
+  write_whole(directory / "spec.json", document);
+}
+
+const std::filesystem::path& made(const std::filesystem::path& directory, const Json& document, bool resume) {
+  if (!resume) make_results(directory, document);
+  return directory;
+}
+
+}  // namespace
+
+void write_whole(const std::filesystem::path& path, const Json& document) {
+  try {
+    WholeFile file(path);
+    file.stream() << dumped(document, 2) << "\n";
+    file.commit();
+  } catch (const std::system_error& error) {  // of the file system as of the stream
+    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", reason_of(error)));
+  }
+}
+
+std::string spec_hash(const std::filesystem::path& directory) {
+  std::ifstream file(directory / "spec.json");
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return fmt::format("{:016x}", hash64(bytes));
+}
+
+Results::Results(const std::filesystem::path& directory, const Json& document, bool resume)
+    : directory_(directory), recorder_(made(directory, document, resume) / "rows.jsonl") {}
+
+std::set<std::string> Results::done(const std::string& kind) const {
+  std::set<std::string> ids;
+  for (const Json& row : earlier()) {
+    if (row.value("cause", "") == text_of(Cause::interrupted)) continue;
+    if (row.value("kind", "") == kind) ids.insert(row.at("id").get<std::string>());
+  }
+  return ids;
+}
+
+void Results::write(const Json& row) {
+  if (!run_.is_null()) recorder_.write(std::exchange(run_, Json()));
+  recorder_.write(row);
+}
+
+void Results::begin(Session& session, std::span<const Resolution> points) {
+  const auto floors = done("floor");
+  std::vector<Json> fresh;
+  if (done("cell").empty()) {  // floors come first: a cell says that all of them have rows
+    fresh = session.measure_floors(points);
+    std::erase_if(fresh, [&](const Json& row) { return floors.contains(row.at("id").get<std::string>()); });
+  }
+  for (const Json& row : earlier()) {
+    if (row.value("kind", "") == "floor") session.add_floor_row(row);
+  }
+  run_ = session.run_row();
+  run_["spec"] = spec_hash(directory_);
+  for (const Json& row : fresh) write(row);
+  if (!std::filesystem::exists(directory_ / "catalogue.json")) {
+    write_whole(directory_ / "catalogue.json", catalogue());
+  }
+}
+
+void Results::end(const Session& session) {
+  if (!run_.is_null() || session.floor_rounds() <= session.settings().floor_rounds) return;
+  for (const Json& row : session.floor_rows()) write(row);
+}
+
+Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
+                      const std::function<void()>& restart, const std::function<void(Json&)>& label) {
+  const RunSettings& settings = session.settings();
+  // A phase counted in messages may take as long as it likes: while results come, the load's own watchdog is content.
+  const double phases = settings.messages != 0
+                            ? kLongestByMessages
+                            : kLongestPhase * settings.seconds + kMostWarmups * settings.warmup_seconds;
+  const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
+  const Deadman deadman(longest, [&] {
+    Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
+    label(hung);
+    write(hung);
+    spdlog::error("a cell hangs and can't be stopped; starting again behind it");
+    if (restart) restart();
+    _exit(1);
+  });
+  Json row = session.run_cell(cell, repetition);
+  label(row);
+  return row;
+}
+
+std::vector<Resolution> distinct(const std::vector<Values>& points, Session& session) {
+  std::vector<Resolution> all;
+  std::set<std::string> seen;
+  for (const Values& point : points) {
+    Resolution resolution = session.resolve(point);
+    if (seen.insert(session.kind().axes().params(resolution.values).dump()).second)
+      all.push_back(std::move(resolution));
+  }
+  return all;
+}
+
+}  // namespace feedrate

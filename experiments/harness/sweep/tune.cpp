@@ -1,0 +1,131 @@
+#include "experiments/harness/sweep/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/hash.hpp"
+#include "common/threads/threads.hpp"
+#include "experiments/harness/sweep/halving.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr double kShortest = 0.03, kShortestWarmup = 0.015;  // seconds of a first try
+constexpr double kLongestPass = 1. / 12;                     // of the budget: one hopeless try must not eat it up
+constexpr unsigned kLeastCap = 3;                            // a producer, a collector and a worker
+
+/// The search's free axes as far as they make a difference here: a block size makes none on the CPU device.
+struct Grid {
+  std::vector<AxisValues> axes;
+  Halving::Candidate start;
+
+  Grid(const Search& search, Session& session) : table_(session.kind().axes()) {
+    for (AxisValues axis_values : search.free) {
+      const Axis& a = table_.axis(axis_values.axis);
+      const std::string own = text_of(table_.value(search.start, a.name));
+      auto& values = axis_values.values;
+      if (std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
+      std::stable_sort(values.begin(), values.end(),
+                       [&](const std::string& left, const std::string& right) { return a.read(left) < a.read(right); });
+      std::set<Json> seen;
+      for (const std::string& value : values) {
+        Values point = search.start;
+        point[a.name] = a.read(value);
+        seen.insert(table_.params(session.resolve(point).values));
+      }
+      if (seen.size() < 2) continue;
+      start.push_back(static_cast<std::size_t>(std::find(values.begin(), values.end(), own) - values.begin()));
+      axes.push_back(std::move(axis_values));
+    }
+  }
+  Values point(const Search& search, const Halving::Candidate& candidate) const {
+    Values point = search.start;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      point[axes[i].axis] = table_.axis(axes[i].axis).read(axes[i].values[candidate[i]]);
+    }
+    return point;
+  }
+  /// What constraints are to judge: where a searched value leaves it open, such as `producers` 0, what it stands for.
+  Values counted(Values asked, const Values& resolved) const {
+    for (const AxisValues& each : axes) {
+      if (const auto found = resolved.find(each.axis); found != resolved.end()) asked[each.axis] = found->second;
+    }
+    return asked;
+  }
+  std::vector<std::size_t> sizes() const {
+    std::vector<std::size_t> all;
+    for (const AxisValues& each : axes) all.push_back(each.values.size());
+    return all;
+  }
+
+ private:
+  const AxisTable& table_;
+};
+
+}  // namespace
+
+Tuner::Tuner(Session& session, Results& results, std::function<void()> restart)
+    : session_(session), results_(results), restart_(std::move(restart)) {
+  for (const Json& row : results.earlier()) {
+    if (row.contains("search") && row.value("cause", "") != text_of(Cause::interrupted)) earlier_[row.at("id")] = row;
+  }
+}
+
+Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung, unsigned times, unsigned number) {
+  Json identity = session_.kind().axes().params(cell.values);
+  identity["search"] = fmt::format("{} {}", search.goal, rung);
+  const std::string id = row_id(identity, times);
+  if (const auto known = earlier_.find(id); known != earlier_.end()) return known->second;
+  RunSettings brief = session_.settings();
+  brief.seconds = kShortest * (1u << rung);
+  brief.warmup_seconds = kShortestWarmup;
+  brief.messages = 0;
+  brief.extend_warmup = false;
+  brief.no_stages = true;
+  brief.compare_with_driver = false;
+  brief.longest_pass_seconds = std::max(kLongestPass * search.seconds, 5 * brief.seconds);
+  const RunSettings usual = session_.exchange_settings(brief);
+  const Json mark{
+      {"variant", session_.kind().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
+  Json row = results_.measure(session_, cell, 0, restart_, [&](Json& made) {
+    made["id"] = id;
+    made["search"] = mark;
+  });
+  session_.exchange_settings(usual);
+  if (!interrupted()) results_.write(row);
+  return row;
+}
+
+Values Tuner::find(const Search& search, const Tell& tell) {
+  const unsigned cap = std::max(available_cores(), kLeastCap);
+  const Grid grid(search, session_);
+  const Kind& kind = session_.kind();
+  struct Known {
+    double score = 0;
+    unsigned times = 0;  // measured
+    std::set<Halving::Candidate> asked;
+  };
+  std::map<std::string, Known> all_known;  // by point and rung: candidates may come to the same point
+  unsigned tries = 0;
+  const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
+    const Values asked = grid.point(search, candidate);
+    const Resolution cell = session_.resolve(asked);
+    if (!cell.impossible.empty() || kind.entry().threads(cell.values) > cap) return {};
+    if (!search.allowed(grid.counted(asked, cell.values))) return {};
+    if (interrupted()) return {0, search.seconds};
+    Known& known = all_known[fmt::format("{} {}", kind.axes().params(cell.values).dump(), rung)];
+    // Another candidate's point needs no measurement; the same candidate asked again wants one more.
+    if (known.asked.insert(candidate).second && known.times != 0) return {known.score, 0};
+    const Json row = measure(search, cell, rung, known.times++, tries++);
+    known.score = figure_of(row, search.goal).value_or(0);
+    tell(row, tries);
+    return {known.score, row["time"]["duration_seconds"]};
+  };
+  // Each variant draws its own numbers, whatever was searched before it.
+  const std::uint64_t seed = session_.settings().seed ^ hash64(kind.variant(search.start) + search.goal);
+  return grid.point(search, Halving(grid.sizes(), grid.start, search.seconds, seed).find(attempt));
+}
+
+}  // namespace feedrate

@@ -1,0 +1,223 @@
+#include "experiments/harness/timeline/cupti.hpp"
+
+#include "common/error.hpp"
+#include "features.hpp"
+
+#ifndef FEEDRATE_CUPTI
+
+namespace feedrate {
+
+std::string cupti_unavailable() { return "built without CUPTI's header"; }
+void prepare_ranges() {}
+std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t) { throw Failure(cupti_unavailable()); }
+
+}  // namespace feedrate
+
+#else
+
+#include <link.h>
+
+#include <array>
+#include <string_view>
+
+#include "common/clock.hpp"
+#include "experiments/harness/timeline/cupti/buffers.hpp"
+#include "experiments/harness/timeline/cupti/reader.hpp"
+
+namespace feedrate {
+namespace {
+
+// CUPTI's callbacks are plain functions of the process and are told nothing of who registered them, so here is the one
+// place that knows the recorder in use. Buffers outlive it: CUPTI owns those that it has.
+std::mutex in_use_mutex;
+RecordBuffers* in_use = nullptr;
+
+/// The recorder in use, while it lives.
+class InUse {
+ public:
+  explicit InUse(RecordBuffers& buffers) {
+    const std::lock_guard lock(in_use_mutex);
+    if (in_use != nullptr) throw Failure("CUPTI serves one recorder at a time, and there is one already");
+    in_use = &buffers;
+  }
+  ~InUse() {
+    const std::lock_guard lock(in_use_mutex);
+    in_use = nullptr;
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+};
+
+void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  const std::lock_guard lock(in_use_mutex);
+  *buffer = in_use == nullptr ? nullptr : in_use->take().release();
+  *size = *buffer == nullptr ? 0 : RecordBuffers::kBytes;
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* data, std::size_t, std::size_t bytes) {
+  RecordBuffers::Buffer buffer(data);
+  const std::lock_guard lock(in_use_mutex);
+  if (in_use != nullptr && buffer != nullptr) in_use->give_back(std::move(buffer), bytes);
+}
+
+std::uint64_t CUPTIAPI host_clock() { return now_ns(); }
+
+template <class Value>
+void set_attribute(CUpti_ActivityAttribute attribute, Value value) {
+  std::size_t size = sizeof value;
+  cupti().set_attribute(attribute, &size, &value);
+}
+
+/// CUPTI keeps the GPU's times in buffers on the device, makes three of them with the context, and others when these
+/// are full, in whatever thread launches then. That allocation would wait for a resident kernel. So all are made with
+/// the context: together they hold more than is kept on the host, even if none became free again because a resident
+/// kernel's record holds it. Their number must be below the limit, which stops CUPTI from making a second one more.
+void reserve_device_memory() {
+  constexpr std::size_t kBuffers = 16, kBytes = 3'200'000, kOperations = kBytes / 32;  // as CUPTI's header gives it
+  static_assert(kBuffers * kOperations >= kRecordBytes / sizeof(CUpti_ActivityMemcpy5));
+  set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, kBytes);
+  set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, kBuffers + 1);
+  set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, kBuffers);
+}
+
+/// "cudaMemcpyAsync" of "cudaMemcpyAsync_ptsz_v7000".
+std::string plain_name(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+  return std::string(name.substr(0, name.find('_')));
+}
+
+template <std::size_t n>
+Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, const std::array<std::string_view, n>& beginnings) {
+  Calls calls;
+  for (CUpti_CallbackId id = 1; id < ids; ++id) {
+    const char* name = nullptr;
+    if (cupti().callback_name.result(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
+    const std::string plain = plain_name(name);
+    const auto begins = [&](std::string_view beginning) { return plain.starts_with(beginning); };
+    if (std::any_of(beginnings.begin(), beginnings.end(), begins)) calls[id] = plain;
+  }
+  return calls;
+}
+
+Calls runtime_calls() {
+  return calls_of(
+      CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE,
+      std::array<std::string_view, 5>{"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaEventRecord", "cudaGraphLaunch"});
+}
+
+Calls driver_calls() {
+  return calls_of(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE,
+                  std::array<std::string_view, 1>{"cuStreamWriteValue"});
+}
+
+/// What CUPTI traces, while this lives.
+class Tracing {
+ public:
+  Tracing(const Calls& runtime, const Calls& driver) {
+    try {
+      for (const auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                              CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MARKER}) {
+        cupti().enable(kind);
+        kinds_.push_back(kind);
+      }
+      for (const auto& [id, name] : runtime) {
+        cupti().enable_runtime(id, 1);
+        runtime_.push_back(id);
+      }
+      for (const auto& [id, name] : driver) {
+        cupti().enable_driver(id, 1);
+        driver_.push_back(id);
+      }
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~Tracing() { stop(); }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  void stop() {
+    for (const auto id : driver_) cupti().enable_driver.result(id, 0);
+    for (const auto id : runtime_) cupti().enable_runtime.result(id, 0);
+    for (const auto kind : kinds_) cupti().disable.result(kind);
+    cupti().flush.result(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // returns our buffers
+  }
+  std::vector<CUpti_ActivityKind> kinds_;
+  std::vector<CUpti_CallbackId> runtime_, driver_;
+};
+
+class CuptiRecorder final : public ActivityRecorder {
+ public:
+  explicit CuptiRecorder(std::size_t most_bytes) : buffers_(most_bytes), in_use_(buffers_) {
+    cupti().thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    // Before any kind is enabled, so that all records have the host's clock: those of calls take it at once, and the
+    // GPU's times are converted to it later, between pairs of both clocks.
+    cupti().clock(&host_clock);
+    set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, std::uint8_t{1});
+    reserve_device_memory();
+    cupti().callbacks(&buffer_requested, &buffer_completed);
+    // To the recorder's end: what is enabled or disabled while a resident kernel runs may wait for it.
+    tracing_ = std::make_unique<Tracing>(runtime_, driver_);
+  }
+
+  void begin() override {
+    // Earlier records that are complete go now, and make room. Those that are not come to `end`, which knows their
+    // time.
+    cupti().flush(0);
+    count_dropped();
+    buffers_.keep();
+    since_ns_ = now_ns();
+  }
+
+  Recording end() override {
+    const std::uint64_t end_ns = now_ns();
+    // The first flush returns buffers whose records are all complete, the second the others too.
+    cupti().flush(0);
+    cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    auto [full, dropped] = buffers_.stop_keeping();
+    RecordReader reader(runtime_, driver_, since_ns_);
+    for (const auto& [buffer, bytes] : full) {
+      for_records(buffer.get(), bytes, [&](const CUpti_Activity& record) { reader.read(record); });
+    }
+    Recording recording = reader.finish(end_ns);
+    recording.dropped = dropped + count_dropped();
+    buffers_.put_back(std::move(full));
+    return recording;
+  }
+
+ private:
+  /// Since the last time.
+  static std::uint64_t count_dropped() {
+    std::size_t dropped = 0;
+    cupti().dropped(nullptr, 0, &dropped);
+    return dropped;
+  }
+
+  const Calls runtime_ = runtime_calls(), driver_ = driver_calls();
+  RecordBuffers buffers_;
+  InUse in_use_;
+  std::unique_ptr<Tracing> tracing_;  // ends first
+  std::uint64_t since_ns_ = 0;
+};
+
+}  // namespace
+
+std::string cupti_unavailable() { return cupti().unavailable(); }
+
+void prepare_ranges() {
+  link_map* loaded = nullptr;
+  if (!cupti_unavailable().empty() || dlinfo(cupti().library, RTLD_DI_LINKMAP, &loaded) != 0) return;
+  setenv("NVTX_INJECTION64_PATH", loaded->l_name, 0);
+}
+
+std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t most_bytes) {
+  if (const auto reason = cupti_unavailable(); !reason.empty()) throw Failure(reason);
+  return std::make_unique<CuptiRecorder>(most_bytes);
+}
+
+}  // namespace feedrate
+
+#endif

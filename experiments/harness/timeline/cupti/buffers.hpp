@@ -1,0 +1,86 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "experiments/harness/timeline/cupti/library.hpp"
+
+namespace feedrate {
+
+/// Memory that CUPTI writes its records to; full buffers are kept, and read when all is over, so that the measurement
+/// is disturbed the least. Thread-safe.
+class RecordBuffers {
+ public:
+  using Buffer = std::unique_ptr<std::uint8_t[]>;
+  struct Full {
+    Buffer buffer;
+    std::size_t bytes;
+  };
+  // CUPTI's threads have a buffer each, so one shouldn't be a large part of all; and it asks for 1 to 10 MB.
+  static constexpr std::size_t kBytes = 1 << 20;
+
+  explicit RecordBuffers(std::size_t most_bytes) : most_(std::max<std::size_t>(1, most_bytes / kBytes)) {
+    for (std::size_t i = 0; i < most_; ++i) free_.push_back(make());
+  }
+
+  /// nullptr when too many are under way. CUPTI before 12.9 may crash then, so this doesn't happen at the mere end of
+  /// what is kept: buffers beyond that are counted and used again.
+  Buffer take() {
+    const std::lock_guard lock(mutex_);
+    if (out_ == most_ + kMostOut) return nullptr;
+    ++out_;
+    if (free_.empty()) return make();
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+  void give_back(Buffer buffer, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    --out_;
+    if (keep_ && full_.size() < most_) {
+      full_.push_back({std::move(buffer), bytes});
+      return;
+    }
+    if (keep_) for_records(buffer.get(), bytes, [&](const CUpti_Activity&) { ++dropped_; });
+    reuse(std::move(buffer));
+  }
+
+  void keep() {
+    const std::lock_guard lock(mutex_);
+    keep_ = true;
+    dropped_ = 0;
+  }
+  /// What was kept, and how many records were not.
+  std::pair<std::vector<Full>, std::uint64_t> stop_keeping() {
+    const std::lock_guard lock(mutex_);
+    keep_ = false;
+    return {std::exchange(full_, {}), dropped_};
+  }
+  void put_back(std::vector<Full>&& read) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [buffer, bytes] : read) reuse(std::move(buffer));
+  }
+
+ private:
+  static constexpr std::size_t kMostOut = 256;
+  // Zeroed: CUPTI would do it in the thread that asks, and its pages would come only then.
+  static Buffer make() { return std::make_unique<std::uint8_t[]>(kBytes); }
+  void reuse(Buffer buffer) {
+    if (free_.size() >= most_) return;
+    std::memset(buffer.get(), 0, kBytes);
+    free_.push_back(std::move(buffer));
+  }
+
+  const std::size_t most_;
+  std::mutex mutex_;
+  bool keep_ = false;
+  std::uint64_t dropped_ = 0;
+  std::size_t out_ = 0;
+  std::vector<Buffer> free_;
+  std::vector<Full> full_;
+};
+
+}  // namespace feedrate

@@ -1,0 +1,173 @@
+#pragma once
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "experiments/harness/timeline/cupti.hpp"
+#include "experiments/harness/timeline/cupti/library.hpp"
+
+namespace feedrate {
+
+/// CUDA calls that give the GPU work, by their callbacks' ids. Only these are traced: threads that poll events make
+/// millions of calls. What the runtime calls of the driver is left out, since it would be told twice.
+using Calls = std::map<CUpti_CallbackId, std::string>;
+
+inline Activity::Kind copy_kind(std::uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
+      return Activity::Kind::to_device;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
+      return Activity::Kind::to_host;
+    default:
+      return Activity::Kind::other_copy;
+  }
+}
+
+inline std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                          &std::free);
+  return plain ? plain.get() : name;
+}
+
+/// Makes activities of CUPTI's records.
+class RecordReader {
+ public:
+  RecordReader(const Calls& runtime, const Calls& driver, std::uint64_t since_ns)
+      : runtime_(runtime), driver_(driver), since_ns_(since_ns) {}
+
+  void read(const CUpti_Activity& record) {
+    switch (record.kind) {
+      case CUPTI_ACTIVITY_KIND_KERNEL:
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return kernel(as<CUpti_ActivityKernel9>(record));
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+        return copy(as<CUpti_ActivityMemcpy5>(record));
+      case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return peer_copy(as<CUpti_ActivityMemcpyPtoP4>(record));
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        return memset(as<CUpti_ActivityMemset4>(record));
+      case CUPTI_ACTIVITY_KIND_RUNTIME:
+        return call(as<CUpti_ActivityAPI>(record), runtime_);
+      case CUPTI_ACTIVITY_KIND_DRIVER:
+        return call(as<CUpti_ActivityAPI>(record), driver_);
+      case CUPTI_ACTIVITY_KIND_MARKER:
+        return marker(as<CUpti_ActivityMarker2>(record));
+      default:
+        return;
+    }
+  }
+
+  /// Ranges that are still open are taken to end at `now_ns`.
+  Recording finish(std::uint64_t now_ns) {
+    for (auto& [id, range] : ranges_) {
+      const auto end = range_ends_.find(id);
+      range.end_ns = end == range_ends_.end() ? now_ns : end->second;
+      add(std::move(range));
+    }
+    std::stable_sort(recording_.activities.begin(), recording_.activities.end(),
+                     [](const Activity& a, const Activity& b) { return a.begin_ns < b.begin_ns; });
+    return std::move(recording_);
+  }
+
+ private:
+  template <class Record>
+  static const Record& as(const CUpti_Activity& record) {
+    return reinterpret_cast<const Record&>(record);
+  }
+  void add(Activity activity) {
+    if (activity.end_ns > since_ns_) recording_.activities.push_back(std::move(activity));
+  }
+  void add_timed(Activity activity) {
+    if (activity.begin_ns == 0 || activity.end_ns == 0) {
+      ++recording_.untimed;
+    } else {
+      add(std::move(activity));
+    }
+  }
+
+  void kernel(const CUpti_ActivityKernel9& record) {
+    // CUPTI has one text for all launches of a kernel.
+    std::string& name = kernel_names_[record.name];
+    if (name.empty()) name = record.name == nullptr ? "kernel" : demangled(record.name);
+    add_timed({.kind = Activity::Kind::kernel,
+               .name = name,
+               .begin_ns = record.start,
+               .end_ns = record.end,
+               .stream = record.streamId,
+               .correlation = record.correlationId});
+  }
+  void copy(const CUpti_ActivityMemcpy5& record) {
+    // The driver's correlation differs from the runtime's, where the runtime was called.
+    const std::uint32_t runtime = record.runtimeCorrelationId;
+    add_copy(record.copyKind, record, runtime != 0 ? runtime : record.correlationId);
+  }
+  void peer_copy(const CUpti_ActivityMemcpyPtoP4& record) { add_copy(record.copyKind, record, record.correlationId); }
+  template <class Record>
+  void add_copy(std::uint8_t copied, const Record& record, std::uint32_t correlation) {
+    const Activity::Kind kind = copy_kind(copied);
+    add_timed({.kind = kind,
+               .name = kind == Activity::Kind::to_device ? "copy to device"
+                       : kind == Activity::Kind::to_host ? "copy to host"
+                                                         : "copy",
+               .begin_ns = record.start,
+               .end_ns = record.end,
+               .stream = record.streamId,
+               .correlation = correlation,
+               .bytes = record.bytes});
+  }
+  void memset(const CUpti_ActivityMemset4& record) {
+    add_timed({.kind = Activity::Kind::memset,
+               .name = "memset",
+               .begin_ns = record.start,
+               .end_ns = record.end,
+               .stream = record.streamId,
+               .correlation = record.correlationId,
+               .bytes = record.bytes});
+  }
+  void call(const CUpti_ActivityAPI& record, const Calls& calls) {
+    const auto found = calls.find(record.cbid);
+    if (found == calls.end() || record.start == 0) return;
+    add({.kind = Activity::Kind::api,
+         .name = found->second,
+         .begin_ns = record.start,
+         .end_ns = record.end,
+         .thread = record.threadId,
+         .correlation = record.correlationId});
+  }
+  // A range's begin and end are records of their own, and may come in any order where they are of two threads.
+  void marker(const CUpti_ActivityMarker2& record) {
+    if (record.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
+      range_ends_[record.id] = record.timestamp;
+      return;
+    }
+    if ((record.flags & (CUPTI_ACTIVITY_FLAG_MARKER_START | CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS)) == 0) return;
+    const bool in_thread = record.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD;
+    Activity range{.kind = Activity::Kind::range,
+                   .name = record.name == nullptr ? "" : record.name,
+                   .begin_ns = record.timestamp,
+                   .end_ns = record.timestamp,
+                   .thread = in_thread ? record.objectId.pt.threadId : 0};
+    if (record.flags & CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS) {
+      add(std::move(range));
+    } else {
+      ranges_[record.id] = std::move(range);
+    }
+  }
+
+  const Calls &runtime_, &driver_;
+  std::uint64_t since_ns_;
+  Recording recording_;
+  std::unordered_map<const char*, std::string> kernel_names_;
+  std::unordered_map<std::uint32_t, Activity> ranges_;
+  std::unordered_map<std::uint32_t, std::uint64_t> range_ends_;
+};
+
+}  // namespace feedrate

@@ -1,0 +1,131 @@
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "libraries/tensors/cuda_memory.hpp"
+
+/// Memory of a stream-ordered pool that other processes open by a descriptor, once, and pieces of it by handles.
+namespace feedrate::tensors {
+namespace {
+
+class Pool {
+ public:
+  explicit Pool(cudaMemPool_t pool) : pool_(pool) {}
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() { cudaMemPoolDestroy(pool_); }
+  cudaMemPool_t get() const { return pool_; }
+
+ private:
+  cudaMemPool_t pool_;
+};
+
+cudaMemPool_t make_pool(int device) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  properties.location = {cudaMemLocationTypeDevice, device};
+  cudaMemPool_t pool = nullptr;
+  check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
+  return pool;
+}
+
+class PoolChunk final : public CudaChunk {
+ public:
+  PoolChunk(std::shared_ptr<Pool> pool, int descriptor, std::size_t bytes, int device)
+      : CudaChunk(bytes, device), pool_(std::move(pool)), descriptor_(descriptor) {
+    check_memory(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&data_), bytes, pool_->get(), cudaStreamPerThread),
+                 "cudaMallocFromPoolAsync");
+    try {
+      zero(0, bytes);
+      check(cudaMemPoolExportPointer(&handle_, data_), "cudaMemPoolExportPointer");
+    } catch (...) {
+      free();
+      throw;
+    }
+  }
+  PoolChunk(const PoolChunk&) = delete;
+  PoolChunk& operator=(const PoolChunk&) = delete;
+  ~PoolChunk() override { free(); }
+  Handle handle() const override { return {descriptor_, {reinterpret_cast<const char*>(&handle_), sizeof handle_}}; }
+  std::byte* data() override { return data_; }
+
+ private:
+  void free() {
+    const OnDevice on(device_, std::nothrow);
+    cudaFreeAsync(data_, cudaStreamPerThread);
+    cudaStreamSynchronize(cudaStreamPerThread);  // then the pool may use it again
+  }
+  std::shared_ptr<Pool> pool_;
+  int descriptor_;
+  std::byte* data_ = nullptr;
+  cudaMemPoolPtrExportData handle_{};
+};
+
+class PoolMapping final : public Mapping {
+ public:
+  PoolMapping(std::shared_ptr<Pool> pool, cudaMemPoolPtrExportData handle, int device)
+      : pool_(std::move(pool)), device_(device) {
+    check(cudaMemPoolImportPointer(&data_, pool_->get(), &handle), "cudaMemPoolImportPointer");
+  }
+  PoolMapping(const PoolMapping&) = delete;
+  PoolMapping& operator=(const PoolMapping&) = delete;
+  ~PoolMapping() override {
+    const OnDevice on(device_, std::nothrow);
+    cudaFreeAsync(data_, cudaStreamPerThread);
+    cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon hears of it, and frees the memory itself
+  }
+  void* data() const override { return data_; }
+
+ private:
+  std::shared_ptr<Pool> pool_;
+  int device_;
+  void* data_ = nullptr;
+};
+
+class PoolMemory final : public CudaMemory {
+ public:
+  explicit PoolMemory(const Gpus& gpus) : CudaMemory("pool", gpus) {}
+  std::unique_ptr<Chunk> make(std::size_t bytes) override {
+    const OnDevice on(gpus_.owner);
+    if (!own_) {
+      own_ = std::make_shared<Pool>(make_pool(gpus_.owner));
+      int descriptor = -1;
+      check(cudaMemPoolExportToShareableHandle(&descriptor, own_->get(), cudaMemHandleTypePosixFileDescriptor, 0),
+            "cudaMemPoolExportToShareableHandle");
+      descriptor_ = Descriptor(descriptor);
+    }
+    return std::make_unique<PoolChunk>(own_, descriptor_.get(), bytes, gpus_.owner);
+  }
+  std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t /*bytes*/) override {
+    const OnDevice on(gpus_.user);
+    cudaMemPoolPtrExportData known{};
+    if (handle.size() != sizeof known) throw Failure("the daemon's handle of a chunk is none");
+    std::memcpy(&known, handle.data(), sizeof known);
+    if (!other_) other_ = import(descriptor);  // every chunk comes with it
+    return std::make_unique<PoolMapping>(other_, known, gpus_.user);
+  }
+
+ private:
+  std::shared_ptr<Pool> import(const Descriptor& descriptor) const {
+    cudaMemPool_t pool = nullptr;
+    check(cudaMemPoolImportFromShareableHandle(&pool,
+                                               reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get())),
+                                               cudaMemHandleTypePosixFileDescriptor, 0),
+          "cudaMemPoolImportFromShareableHandle");
+    auto made = std::make_shared<Pool>(pool);
+    // By itself only the GPU whose memory it is may use it.
+    const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, gpus_.user}, cudaMemAccessFlagsProtReadWrite};
+    if (gpus_.user != gpus_.owner) check(cudaMemPoolSetAccess(pool, &access, 1), "cudaMemPoolSetAccess");
+    return made;
+  }
+
+  std::shared_ptr<Pool> own_, other_;
+  Descriptor descriptor_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkMemory> pool_memory(const Gpus& gpus) { return std::make_unique<PoolMemory>(gpus); }
+
+}  // namespace feedrate::tensors

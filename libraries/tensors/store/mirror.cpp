@@ -1,0 +1,248 @@
+#include "libraries/tensors/store/mirror.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+
+#include "common/error.hpp"
+#include "libraries/tensors/store/reconnect.hpp"
+#include "libraries/tensors/socket.hpp"
+
+namespace feedrate::tensors {
+namespace {
+
+using namespace std::chrono_literals;
+
+// KEYS: the tensor's hash, the set of names. ARGV: its name; then fields and values, or none where the name is gone.
+// One step: no reader finds a name in the set without its hash, or half a hash.
+constexpr auto kWrite = R"(
+redis.call('DEL', KEYS[1])
+if #ARGV == 1 then
+  redis.call('SREM', KEYS[2], ARGV[1])
+else
+  redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+  redis.call('SADD', KEYS[2], ARGV[1])
+end)";
+// KEYS: the daemon's hash. ARGV: an instance, another whose claim it may take over, ms that the claim lives; then
+// fields and values. If the claim is the instance's now, returns whether it was before; else the owner's instance,
+// socket and node.
+constexpr auto kClaim = R"(
+local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
+local owner = of_owner('instance')
+if owner ~= '' and owner ~= ARGV[1] and owner ~= ARGV[2] then
+  return {owner, of_owner('socket'), of_owner('node')}
+end
+redis.call('HSET', KEYS[1], unpack(ARGV, 4))
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return {owner == ARGV[1] and 1 or 0})";
+constexpr auto kClaimLives = "10000";  // ms after the last renewal
+constexpr auto kRenewal = 1s;          // of the claim
+constexpr std::size_t kAtOnce = 512;   // writes under way
+
+void read_all(redis::Connection& connection) {
+  while (connection.unanswered() != 0) connection.read();
+}
+
+/// Whether this process can connect there.
+bool listens(const std::string& socket) try {
+  connect_to(socket);
+  return true;
+} catch (const std::runtime_error&) {
+  return false;
+}
+
+}  // namespace
+
+Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(options)), daemon_(daemon) {
+  std::string owner;
+  try {
+    redis::Connection connection(options_.url);
+    owner = claim(connection).owner;
+  } catch (const Failure& failure) {
+    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
+  }
+  if (!owner.empty()) {
+    throw BadInput("--prefix", options_.prefix, fmt::format("a prefix that no other store uses; {} uses it", owner));
+  }
+  daemon.observe([this](Table::Change change, const Description& about) { note(change, about); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+Mirror::~Mirror() {
+  thread_.request_stop();
+  thread_.join();
+  daemon_.observe({});
+  try {
+    redis::Connection connection(options_.url);
+    if (!claim(connection).owner.empty()) return;  // what is there is another store's
+    script_.emplace(connection, kWrite);
+    const redis::Reply names = connection.command({"SMEMBERS", key("tensors")});
+    for (std::size_t i = 0; i < names->elements; ++i) {
+      drop(connection, std::string(redis::text(*names->element[i])));
+    }
+    read_all(connection);
+    connection.command({"DEL", key("daemon")});
+  } catch (const Failure& failure) {
+    spdlog::warn("store: its registry stays behind: {}", failure.what());
+  }
+}
+
+/// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server, and lapses if it
+/// is not renewed. A store of this host that does not listen any more is dead. Of other hosts' nobody knows before.
+Mirror::Claim Mirror::claim(redis::Connection& connection) const {
+  const Identity& own = daemon_.identity();
+  const std::string pid = std::to_string(getpid());
+  for (std::string dead;;) {
+    const redis::Reply owner = connection.command({"EVAL", kClaim, "1", key("daemon"), own.instance, dead, kClaimLives,
+                                                   "instance", own.instance, "socket", own.socket, "device", own.device,
+                                                   "node", own.node, "kind", own.kind, "pid", pid});
+    if (owner->elements == 1) return {"", owner->element[0]->integer != 0};
+    const std::string socket(redis::text(*owner->element[1])), node(redis::text(*owner->element[2]));
+    if (node != own.node) {
+      return {fmt::format("the store at {} of {}, which lives or died less than 10 s ago,", socket, node), false};
+    }
+    if (socket != own.socket && listens(socket)) return {fmt::format("the store at {}", socket), false};
+    dead = redis::text(*owner->element[0]);
+  }
+}
+
+bool Mirror::renew(redis::Connection& connection) {
+  if (Clock::now() - renewed_ < kRenewal) return true;
+  const auto [owner, kept] = claim(connection);
+  if (!owner.empty()) {
+    throw Failure(fmt::format("the prefix '{}' is not its own any more: {} uses it", options_.prefix, owner));
+  }
+  renewed_ = Clock::now();
+  // A server that was restarted meanwhile may have an older state, the claim among it.
+  return connection.times_made() == std::exchange(times_made_, connection.times_made()) && kept;
+}
+
+void Mirror::note(Table::Change change, const Description& about) {
+  const std::lock_guard lock(mutex_);
+  if (!connected_) return;  // all is written once it is
+  pending_[about.name] = change == Table::Change::deleted ? std::nullopt : std::optional(about);
+  changed_.notify_one();
+}
+
+void Mirror::run(const std::stop_token& stop) {
+  with_reconnects("store's mirror", options_.url, stop,
+                  [&](redis::Connection& connection) { serve(connection, stop); });
+}
+
+void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) try {
+  times_made_ = 0;
+  renewed_ = {};
+  for (bool whole = false; !stop.stop_requested();) {
+    whole = renew(connection) && whole;
+    if (!whole) {
+      script_.emplace(connection, kWrite);
+      whole = write_all(connection, stop);
+      continue;
+    }
+    decltype(pending_) changes;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, stop, kRenewal, [&] { return !pending_.empty(); });
+      changes.swap(pending_);
+    }
+    for (const auto& [name, about] : changes) {
+      about ? put(connection, *about) : drop(connection, name);
+      if (connection.unanswered() >= kAtOnce) read_all(connection);
+    }
+    read_all(connection);
+  }
+} catch (...) {
+  const std::lock_guard lock(mutex_);
+  connected_ = false;
+  pending_.clear();
+  throw;
+}
+
+bool Mirror::write_all(redis::Connection& connection, const std::stop_token& stop) {
+  auto told = std::make_shared<std::promise<std::vector<Description>>>();
+  auto all = told->get_future();
+  daemon_.post([this, told](Table& table) {
+    const std::lock_guard lock(mutex_);
+    pending_.clear();
+    connected_ = true;  // from here on changes count
+    told->set_value(table.list("", ~std::size_t{0}));
+  });
+  while (all.wait_for(50ms) != std::future_status::ready) {
+    if (stop.stop_requested()) return false;
+  }
+  const std::vector<Description> tensors = all.get();
+  std::set<std::string> living;
+  for (const Description& about : tensors) living.insert(about.name);
+  std::size_t dropped = 0;
+  const redis::Reply names = connection.command({"SMEMBERS", key("tensors")});
+  for (std::size_t i = 0; i < names->elements; ++i) {
+    const std::string name(redis::text(*names->element[i]));
+    if (living.contains(name)) continue;
+    ++dropped;
+    drop(connection, name);
+    if (connection.unanswered() >= kAtOnce) read_all(connection);
+  }
+  for (const Description& about : tensors) {
+    put(connection, about);
+    if (connection.unanswered() < kAtOnce) continue;
+    read_all(connection);
+    if (!renew(connection)) return false;
+  }
+  read_all(connection);
+  if (dropped != 0) {
+    spdlog::warn("store: {} tensors of a former daemon are gone with it; removed from the registry", dropped);
+  }
+  if (!first_) spdlog::info("store: its registry is written again, {} tensors", tensors.size());
+  first_ = false;
+  return true;
+}
+
+void Mirror::put(redis::Connection& connection, const Description& about) const {
+  const auto number = [](auto value) { return std::to_string(value); };
+  const std::string generation = number(about.generation), bytes = number(about.bytes), leases = number(about.leases),
+                    offset = number(about.place.offset),
+                    created = fmt::format("{:.3f}", 1e-3 * double(about.created_ms)),
+                    shape = fmt::format("[{}]", fmt::join(about.layout.shape, ",")),
+                    strides = fmt::format("[{}]", fmt::join(about.layout.strides, ",")),
+                    handle = handle_of(daemon_.identity(), about);
+  script_->append(connection, {key("tensor:" + about.name), key("tensors")},
+                  {about.name,
+                   "name",
+                   about.name,
+                   "dtype",
+                   name_of(about.layout.dtype),
+                   "shape",
+                   shape,
+                   "strides",
+                   strides,
+                   "ctime",
+                   created,
+                   "node",
+                   daemon_.identity().node,
+                   "device",
+                   daemon_.identity().device,
+                   "bytes",
+                   bytes,
+                   "ipc_handle",
+                   handle,
+                   "offset",
+                   offset,
+                   "generation",
+                   generation,
+                   "refcount",
+                   leases,
+                   "state",
+                   about.sealed ? "sealed" : "live",
+                   "pinned",
+                   about.pinned ? "1" : "0"});
+}
+
+void Mirror::drop(redis::Connection& connection, const std::string& name) const {
+  script_->append(connection, {key("tensor:" + name), key("tensors")}, {name});
+}
+
+}  // namespace feedrate::tensors

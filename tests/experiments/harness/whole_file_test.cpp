@@ -1,0 +1,105 @@
+// A file that is replaced: the old one stays until the new one is whole.
+#include "experiments/harness/whole_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "tests/support/temp_dir.hpp"
+
+namespace feedrate {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void write(const fs::path& path, const std::string& text) {
+  WholeFile file(path);
+  file.stream() << text;
+  file.commit();
+}
+
+class WholeFiles : public testing::Test {
+ protected:
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), {}));
+  }
+  test::TempDir folder_;
+};
+
+TEST_F(WholeFiles, OldTextStaysUntilTheCommit) {
+  write(folder_ / "f", "old");
+  {
+    WholeFile file(folder_ / "f");
+    file.stream() << "new" << std::flush;
+    EXPECT_EQ(read(folder_ / "f"), "old");
+  }
+  EXPECT_EQ(read(folder_ / "f"), "old") << "never committed";
+  write(folder_ / "f", "new");
+  EXPECT_EQ(read(folder_ / "f"), "new");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(WholeFiles, LinksAndPermissionsStay) {
+  write(folder_ / "f", "old");
+  fs::permissions(folder_ / "f", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("f", folder_ / "link");
+  write(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read(folder_ / "f"), "new");
+  EXPECT_EQ(fs::status(folder_ / "f").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("nothing", folder_ / "dangling");
+  write(folder_ / "dangling", "new");
+  EXPECT_EQ(read(folder_ / "nothing"), "new");
+}
+
+TEST_F(WholeFiles, NameMayHave255Bytes) {
+  write(folder_ / std::string(255, 'n'), "text");
+  EXPECT_EQ(read(folder_ / std::string(255, 'n')), "text");
+  EXPECT_THROW(write(folder_ / std::string(256, 'n'), "text"), std::system_error);
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(WholeFiles, PipesAreWrittenWhereTheyAre) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder_ / "link");
+  for (const char* name : {"pipe", "link"}) {
+    std::string got;
+    std::jthread reader([&] { got = read(folder_ / "pipe"); });
+    write(folder_ / name, "text");
+    reader.join();
+    EXPECT_EQ(got, "text");
+  }
+  EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
+}
+
+TEST_F(WholeFiles, OpenDescriptorsAreWrittenBehindWhatIsThere) {
+  std::FILE* const log = std::fopen((folder_ / "log").c_str(), "a");
+  const std::string named = "/dev/fd/" + std::to_string(fileno(log));
+  std::fputs("before ", log);
+  std::fflush(log);
+  fs::create_symlink(named, folder_ / "link");
+  write(folder_ / "link", "text");
+  std::fputs(" behind", log);
+  std::fclose(log);
+  EXPECT_EQ(read(folder_ / "log"), "before text behind");
+  EXPECT_THROW(write("/dev/fd/9999", "text"), std::system_error);
+}
+
+TEST_F(WholeFiles, WhatCannotBeWrittenIsAnError) {
+  EXPECT_THROW(WholeFile(folder_.path()), std::system_error);
+  EXPECT_THROW(WholeFile(folder_ / "no/such"), std::system_error);
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  EXPECT_THROW(write("/dev/full", "text"), std::system_error);
+}
+
+}  // namespace
+}  // namespace feedrate

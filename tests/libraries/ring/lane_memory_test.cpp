@@ -1,0 +1,60 @@
+#include "libraries/ring/lane_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace feedrate {
+namespace {
+
+/// A lane by counter, in order, whose pollers are this test.
+class Unserved : public testing::Test {
+ protected:
+  Unserved() {
+    RingConfig config;
+    config.capacity = config.batch = 8;
+    lane = make_lane(*device, config);
+  }
+  void publish(std::size_t n) const {
+    ASSERT_EQ(lane->reserve(n).count, n);
+    lane->publish(n);
+  }
+  void complete(std::uint64_t first, std::uint64_t end) const {
+    const LaneView view = lane->view();
+    SystemMemory::store_release(view.ends[view.ring.slot(first)], end);
+  }
+  static std::vector<std::uint64_t> from_to(std::uint64_t first, std::uint64_t end) {
+    std::vector<std::uint64_t> numbers(end - first);
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+  }
+  std::unique_ptr<Device> device = open_cpu_device();
+  std::unique_ptr<HostLane> lane;
+};
+
+TEST_F(Unserved, AreAllBehindAGap) {
+  EXPECT_EQ(lane->unserved(), from_to(0, 0));
+  publish(8);
+  EXPECT_EQ(lane->unserved(), from_to(0, 8));
+  complete(2, 4);
+  EXPECT_EQ(lane->unserved(), from_to(0, 8)) << "done, but not the claim before";
+  complete(0, 2);
+  EXPECT_EQ(lane->unserved(), from_to(4, 8));
+}
+
+TEST_F(Unserved, KnowWhereClaimsBeginWhenOneIsReleasedInPart) {
+  publish(8);
+  complete(0, 3);
+  complete(3, 8);
+  EXPECT_EQ(lane->poll(8).count, 8u) << "both claims at once";
+  lane->release(5);
+  EXPECT_EQ(lane->unserved(), from_to(0, 0));
+  publish(5);
+  EXPECT_EQ(lane->unserved(), from_to(8, 13));
+  EXPECT_EQ(lane->poll(8).count, 3u);
+  complete(8, 10);
+  EXPECT_EQ(lane->unserved(), from_to(10, 13));
+}
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,283 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+#include "feedrate/ring.hpp"
+#include "kernels/serving/resident_limits.hpp"
+#include "variants/feeding/queues/lane_turn.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
+
+namespace feedrate {
+namespace {
+
+/// The queue's own axes. 0 and "auto" are chosen by the messages' size and number, and by the machine's floors.
+struct RingOptions {
+  unsigned lanes = 0;
+  unsigned pollers = 0;
+  unsigned mirrors = 0;
+  std::string granularity = "auto";
+  std::string notify = "auto";
+  std::string slots = "auto";
+  std::string results = "in_order";
+  std::string idle = "spin";
+  std::size_t slot_bytes = 0;
+};
+const Axes<RingOptions>& ring_axes() {
+  constexpr double kMostLanes = 4096, kMostTeams = 16;
+  static const auto kAxes =
+      Axes<RingOptions>()
+          .number("lanes", &RingOptions::lanes, {0, kMostLanes},
+                  "rings, one resident block each; 0 = one a batch in flight, up to 32")
+          .number("pollers", &RingOptions::pollers, {0, kMostTeams},
+                  "teams of warps that poll a lane by turns; 0 = by notify and size")
+          .number("mirrors", &RingOptions::mirrors, {0, kMostTeams},
+                  "copies of flagged slots for different pollers; 0 = one each for small lone messages, else 1")
+          .word("granularity", &RingOptions::granularity, {"auto", "thread", "warp", "block"},
+                "who works on one message; auto = by size")
+          .word("notify", &RingOptions::notify, {"auto", "counter", "flags"},
+                "how a side learns of messages; auto = flags for a few messages, one at a time")
+          .word("slots", &RingOptions::slots, {"auto", "pinned", "vram"},
+                "where the GPU finds messages; auto = vram where the floors say that copies win")
+          .word("results", &RingOptions::results, {"in_order", "as_finished"}, "the order in which results come back")
+          .word("ring-idle", &RingOptions::idle, {"spin", "backoff", "park"}, "what it does while nothing comes")
+          .number("slot-bytes", &RingOptions::slot_bytes, {0, kMostPayload},
+                  "payload bytes that a slot holds; 0 = the payload's");
+  return kAxes;
+}
+
+template <class Value>
+using Names = std::array<std::pair<const char*, Value>, 2>;
+constexpr Names<Notify> kNotify{{{"counter", Notify::counter}, {"flags", Notify::flags}}};
+constexpr Names<Slots> kSlots{{{"pinned", Slots::pinned}, {"vram", Slots::vram}}};
+constexpr Names<ResultOrder> kResults{{{"in_order", ResultOrder::in_order}, {"as_finished", ResultOrder::as_finished}}};
+
+template <class Value>
+Value value_of(const Names<Value>& names, const std::string& name) {
+  return name == names[0].first ? names[0].second : names[1].second;
+}
+template <class Value>
+const char* name_of(const Names<Value>& names, Value value) {
+  return value == names[0].second ? names[0].first : names[1].first;
+}
+Granularity granularity_of(const std::string& name) {
+  if (name == "thread") return Granularity::thread;
+  if (name == "warp") return Granularity::warp;
+  return name == "block" ? Granularity::block : Granularity::automatic;
+}
+RingIdle idle_of(const std::string& name) {
+  if (name == "backoff") return RingIdle::backoff;
+  return name == "park" ? RingIdle::park : RingIdle::spin;
+}
+
+/// Batches from this size on go by the copy engines. Theirs is the higher bandwidth both ways, but each copy costs a
+/// fixed time; the crossover follows from the two floors and that cost. Never, where these are not known.
+bool worth_copying(std::size_t batch_bytes, const Floors& floors) {
+  const auto engine = floors.find("copy_engine_both_bytes_per_second"), sm = floors.find("sm_echo_bytes_per_second");
+  const auto cost = floors.find("copy_queued_ns");
+  if (engine == floors.end() || sm == floors.end() || cost == floors.end()) return false;
+  const auto bytes = static_cast<double>(batch_bytes);
+  return bytes / (bytes / engine->second + cost->second * 1e-9) > sm->second;
+}
+
+/// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's floors.
+RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors& floors) {
+  constexpr unsigned kMirroredUnits = 24;
+  constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
+  const RingOptions own = ring_axes().of(point.own);
+  RingConfig config;
+  config.message_bytes = std::max(point.payload, own.slot_bytes);
+  config.result_bytes = std::max(result_bytes, own.slot_bytes);
+  config.lanes = own.lanes;
+  const unsigned lanes_each = own.lanes / point.producers;
+  const std::size_t share = (ring_capacity(point) + lanes_each - 1) / lanes_each;
+  config.capacity = std::bit_ceil(std::max(share, std::min(point.batch, ring_capacity(point))));
+  config.batch = point.batch;
+  const bool on_gpu = point.device == "cuda";
+  config.block = on_gpu ? point.block : 1024;
+  const std::size_t stride = stride_of(std::max(config.message_bytes, config.result_bytes));
+  const unsigned units = units_of(stride);
+  // Flags are the shortest way for a lone message. Batches share a cursor's round trip and fence among them, and are
+  // better off without the copies.
+  const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * sizeof(Unit) * units <= kStagingBytes;
+  const bool flags = own.notify == "auto"
+                         ? point.batch == 1 && point.window <= kFewMessages && flags_fit && own.slots != "vram"
+                         : own.notify == "flags";
+  config.notify = flags ? Notify::flags : Notify::counter;
+  // A line has room for a read or two at a time, so more than two pollers need mirrors; of large messages, writing
+  // these takes longer than it saves.
+  const bool worth_mirroring = on_gpu && point.window <= kFewMessages && units <= kMirroredUnits;
+  if (own.pollers != 0) {
+    config.pollers = own.pollers;
+  } else if (flags && on_gpu) {
+    const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
+    const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * sizeof(Unit) * units));
+    const unsigned most = worth_mirroring || own.mirrors > 2 ? kMostPollers : 2;
+    config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, most));
+  }
+  if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
+  if (own.mirrors != 0) {
+    config.mirrors = own.mirrors;
+  } else if (flags && worth_mirroring) {
+    config.mirrors = config.pollers;
+  }
+  config.results = value_of(kResults, own.results);
+  config.granularity = granularity_of(own.granularity);
+  config.idle = idle_of(own.idle);
+  if (own.slots != "auto") {
+    config.slots = value_of(kSlots, own.slots);
+  } else if (!flags && config.results == ResultOrder::in_order && worth_copying(point.batch * stride, floors)) {
+    config.slots = Slots::vram;
+  }
+  return config;
+}
+
+/// Takes a producer's lanes in turn; a full lane is passed over.
+class LanesIn final : public Producer {
+ public:
+  LanesIn(std::vector<RingLane*> lanes, std::size_t most) : lanes_(std::move(lanes)), turn_(most) {}
+  Messages reserve(std::size_t n) override {
+    for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
+      const Messages room = lanes_[at_]->reserve(n);
+      if (!room.empty()) return room;
+      turn_.pass_over();
+      at_ = (at_ + 1) % lanes_.size();
+    }
+    return {};
+  }
+  void publish(std::size_t n) override {
+    lanes_[at_]->publish(n);
+    if (lanes_.size() > 1 && turn_.ends(n, now_ns)) at_ = (at_ + 1) % lanes_.size();
+  }
+
+ private:
+  std::vector<RingLane*> lanes_;
+  LaneTurn turn_;
+  std::size_t at_ = 0;
+};
+
+class LanesOut final : public Collector {
+ public:
+  explicit LanesOut(std::vector<RingLane*> lanes) : lanes_(std::move(lanes)) {}
+  ConstMessages poll(std::size_t n) override {
+    for (std::size_t tried = 0; tried < lanes_.size(); ++tried) {
+      at_ = (at_ + 1) % lanes_.size();
+      const ConstMessages results = lanes_[at_]->poll(n);
+      if (!results.empty()) return results;
+    }
+    return {};
+  }
+  void release(std::size_t n) override { lanes_[at_]->release(n); }
+
+ private:
+  std::vector<RingLane*> lanes_;
+  std::size_t at_ = 0;
+};
+
+/// The library's ring; its kernel notes the times of sampled messages.
+struct MarkedRing final : GpuRing {
+  MarkedRing(const QueueConfig& config, const RingConfig& ring)
+      : GpuRing(config.device, config.workload, ring,
+                config.stages != nullptr ? config.stages->lasting_marks() : StageMarks()) {}
+};
+
+/// The GPU ring (feedrate/ring.hpp) under the driver: a producer spreads its batches over lanes of its own, so
+/// order is kept within a lane only.
+class GpuRingQueue final : public Queue {
+ public:
+  explicit GpuRingQueue(const QueueConfig& config)
+      : point_(config.point),
+        on_gpu_(config.device.kind() == "cuda"),
+        processors_(config.device.info().processors),
+        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.floors)),
+        ring_(config, ring_config_) {}
+
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    constexpr std::size_t kTurnBytes = 4 << 10;
+    return std::make_unique<LanesIn>(lanes_of(index), std::min(point_.batch, kTurnBytes / stride_of(point_.payload)));
+  }
+  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<LanesOut>(lanes_of(index)); }
+  void start() override { ring_.start(); }
+  void stop(bool drain) override { ring_.stop(drain ? RingStop::drain : RingStop::now); }
+  void check() override { ring_.check(); }
+  Cost cost() const override {
+    if (!on_gpu_) return {.host_threads = ring_.host_threads()};
+    return {.sms = std::min(ring_config_.lanes, processors_)};
+  }
+  Choices choices() const override {
+    return {{"slots", name_of(kSlots, ring_config_.slots)},
+            {"notify", name_of(kNotify, ring_config_.notify)},
+            {"pollers", std::to_string(ring_config_.pollers)},
+            {"mirrors", std::to_string(ring_config_.mirrors)}};
+  }
+
+ private:
+  std::vector<RingLane*> lanes_of(unsigned producer) {
+    const unsigned each = ring_config_.lanes / point_.producers;
+    std::vector<RingLane*> lanes;
+    for (unsigned i = 0; i < each; ++i) lanes.push_back(&ring_.lane(producer * each + i));
+    return lanes;
+  }
+
+  Point point_;
+  bool on_gpu_;
+  unsigned processors_;
+  RingConfig ring_config_;
+  MarkedRing ring_;
+};
+
+std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
+  constexpr unsigned kMostByDefault = 32;
+  RingOptions own = ring_axes().of(point.own);
+  if (own.lanes == 0) {
+    // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
+    const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMostByDefault, point.window / point.batch));
+    const unsigned wanted = point.device == "cuda" ? std::max(1u, kMostByDefault / point.producers) : 1;
+    own.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
+    ring_axes().put(own, point.own);
+  }
+  if (own.lanes % point.producers != 0) {
+    return fmt::format("{} lanes can't be shared evenly by {} producers", own.lanes, point.producers);
+  }
+  const std::size_t held = std::max(point.producers * std::max(point.window, point.capacity), own.lanes * point.batch);
+  if (auto reason = refuse_slots(2 * held, std::max(point.payload, own.slot_bytes),
+                                 std::max(workload.result_bytes(point.payload), own.slot_bytes));
+      !reason.empty()) {
+    return reason;
+  }
+  return refuse(config_of(point, workload.result_bytes(point.payload), {}), device, workload);
+}
+
+bool chose(const Bounded& bounded, const std::string& axis, const std::string& value) {
+  const auto found = bounded.choices.find(axis);
+  return found != bounded.choices.end() && found->second == value;
+}
+
+void limits(const Bounded& bounded, Limits& limits) {
+  if (bounded.point.device == "cpu") return limit_by_host(bounded, limits);
+  // One poller watches the word, several the message: whichever is faster is the least.
+  const auto word = limits.floor("word_round_trip_ns"), message = limits.floor("lone_message_ns");
+  limits.time(message && (!word || *message < *word) ? "lone_message_ns" : "word_round_trip_ns");
+  // By flags, only the words that are used cross the bus, each with its flag.
+  const double bytes = chose(bounded, "notify", "flags")
+                           ? static_cast<double>(units_of(bounded.larger()) * sizeof(Unit))
+                           : bounded.slot();
+  limits.bytes(chose(bounded, "slots", "vram") ? "copy_engine_both_bytes_per_second" : "sm_echo_bytes_per_second",
+               bytes);
+}
+
+const QueueRegistration registered(
+    "gpu_ring", {.description = "rings in pinned host memory or the GPU's, served by one resident kernel",
+                 .order = "per lane",
+                 .resident = true,
+                 .axes = ring_axes().list(),
+                 .make = make_queue<GpuRingQueue>,
+                 .fit = fit_lanes,
+                 .limits = limits,
+                 .search = {{"lanes", {"0", "16", "32", "64", "96"}},
+                            {"pollers", {"0", "1", "2", "4"}},
+                            {"block", {"128", "256", "512", "1024"}}}});
+
+}  // namespace
+}  // namespace feedrate

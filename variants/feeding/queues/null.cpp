@@ -1,0 +1,56 @@
+#include "common/threads/threads.hpp"
+#include "variants/feeding/queues/ring_memory.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Delivers nothing: only the number of published messages passes from producer to collector. What remains is the
+/// driver's own cost (making, timing, collecting and comparing messages): the limit of anything it can measure at a
+/// point. So it has the memory that a queue has there: each producer writes every byte of its messages into as many
+/// slots as a ring in host memory has, and each collector compares every byte of results in as many more. Large
+/// payloads leave the caches here where they leave them there. The results lie there from the beginning, right for the
+/// first messages, so that comparing them takes as long as it takes with right ones; their ids say nothing of the
+/// messages at hand, and the outcome is ignored. What it costs that another writes the results is the queue's.
+class NullQueue final : public Queue {
+ public:
+  explicit NullQueue(const QueueConfig& config) {
+    for (unsigned i = 0; i < config.point.producers; ++i) {
+      rings_.emplace_back(config.device, HostMemory::pinned, config.in_stride(), config.out_stride(),
+                          ring_capacity(config.point));
+      answer(config, i);
+    }
+  }
+  std::unique_ptr<Producer> producer(unsigned index) override { return std::make_unique<RingIn>(view_of(index)); }
+  std::unique_ptr<Collector> collector(unsigned index) override { return std::make_unique<RingOut>(view_of(index)); }
+  void start() override {}
+  void stop(bool) override {}
+  Cost cost() const override { return {}; }
+
+ private:
+  RingView view_of(unsigned index) const {
+    RingView view = rings_[index].view();
+    view.completed = view.published;  // publishing is completing
+    return view;
+  }
+  void answer(const QueueConfig& config, unsigned index) const {
+    const RingView view = rings_[index].view();
+    constexpr std::size_t kPortion = 256;  // slots that a thread makes at once
+    in_parallel((view.capacity + kPortion - 1) / kPortion, [&](std::size_t portion) {
+      const std::size_t first = portion * kPortion;
+      const Messages results{view.out_slot(first), view.out_stride, std::min(kPortion, view.capacity - first)};
+      for (std::size_t i = 0; i < results.count; ++i) results.header(i).id = message_id(index, first + i);
+      if (config.answers) config.answers(message_id(index, first), results);
+    });
+  }
+
+  std::vector<RingMemory> rings_;
+};
+
+const QueueRegistration registered("null", {.description = "delivers nothing; measures the load generator's ceiling",
+                                            .delivery = Delivery::none,
+                                            .order = "per producer",
+                                            .works = false,
+                                            .make = make_queue<NullQueue>});
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,299 @@
+#pragma once
+#include <deque>
+#include <limits>
+
+#include "common/limited_warnings.hpp"
+#include "variants/feeding/queues/redis/ends.hpp"
+#include "variants/feeding/queues/redis/once.hpp"
+#include "variants/feeding/queues/redis/redelivery.hpp"
+#include "variants/feeding/worker.hpp"
+#include "variants/feeding/worker_metrics.hpp"
+
+namespace feedrate::redis_queue {
+
+/// What becomes of a task once its result is there.
+enum class Verdict { done, failed, retry };
+
+/// A workload that says "not now" is asked again, as often as a task may be delivered.
+inline Verdict verdict_of(const Header& result, unsigned attempts, unsigned most_attempts) {
+  if ((result.length & kFailed) == 0) return Verdict::done;
+  const bool again = (result.length & ~kFailed) == static_cast<std::uint32_t>(Fault::again);
+  return again && attempts < most_attempts ? Verdict::retry : Verdict::failed;
+}
+
+inline std::string text_of_fault(std::uint32_t code) {
+  switch (static_cast<Fault>(code)) {
+    case Fault::bad_length:
+      return "the workload cannot take this length";
+    case Fault::too_long:
+      return "it is too long, or its result is";
+    case Fault::refused:
+      return "the workload refused it";
+    case Fault::again:
+      return "the workload asked for another attempt";
+    default:
+      return fmt::format("failed with code {}", code);
+  }
+}
+
+/// Whether a queue's messages include some that must be served alone (Redelivery).
+enum class Suspects {
+  none,
+  waiting,  ///< on the server
+  held,     ///< asked for, or being served
+};
+
+/// A broker of one partition of a queue.
+class PartBroker : public Broker {
+ public:
+  virtual Suspects suspects() const = 0;
+  /// Nothing is out, and all that was is acknowledged.
+  virtual bool idle() const = 0;
+};
+
+/// A worker's end: takes tasks into staging memory of the transfer's kind, pushes results. Two connections, because a
+/// blocked read would hold up every command behind it, and one of Redelivery's.
+///
+/// A task is acknowledged after the server has said that it has the result (or that it has the task back, to be retried
+/// or as a dead letter), so a fault in between makes a duplicate, never a loss.
+template <class Dialect>
+class RedisBroker final : public PartBroker {
+ public:
+  /// `consumer` is the worker's name, `incarnation` one that no other run of it has.
+  RedisBroker(const QueueConfig& config, const std::string& consumer, const std::string& incarnation)
+      : names_(config.redis.prefix),
+        shared_(config.redis.shared),
+        results_ms_(redis::milliseconds(config.redis.delivery.results_seconds)),
+        metrics_(config.metrics != nullptr ? *config.metrics : own_metrics_),
+        pack_(pack_of(config.point)),
+        batch_(config.point.batch),
+        in_stride_(config.in_stride()),
+        out_stride_(config.out_stride()),
+        source_(config.redis.url),
+        sink_(config.redis.url),
+        source_id_(std::to_string(source_.command({"CLIENT", "ID"})->integer)),
+        redelivery_(config.redis, consumer, incarnation, Dialect::kKeeps, Dialect::kKind, config.resumed),
+        reader_(source_, typename Dialect::Tasks(source_, config, redelivery_),
+                std::max<std::size_t>(1, config.point.batch / pack_)),
+        acks_(sink_, names_, redelivery_) {
+    if (const double window = once_window(config.point); window != 0) {
+      once_.emplace(sink_, names_, Dialect::kKind, window, shared_);
+    }
+    if constexpr (!Dialect::kTrimResults.empty()) {
+      if (results_ms_ != "0" && !shared_) trim_results_.emplace(sink_, Dialect::kTrimResults);
+    }
+    const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
+    // One allocation for all batches: pinning memory takes the driver long, however little it is.
+    const std::size_t batches = transfer.depth(config.point) + 1;
+    in_ = config.device.allocate_host(batches * batch_ * in_stride_, transfer.memory);
+    out_ = config.device.allocate_host(batches * batch_ * out_stride_, transfer.memory);
+    staging_.resize(batches);
+  }
+
+  std::optional<Batch> fetch() override {
+    if (fetched_ - completed_ == staging_.size() || sink_.unsent() > kMostUnsent) return std::nullopt;
+    const std::size_t place = fetched_ % staging_.size();
+    Staging& staging = staging_[place];
+    staging.taken.clear();
+    staging.alone = false;
+    const Messages slots{in_.data() + place * batch_ * in_stride_, in_stride_, batch_};
+    std::size_t n = 0;
+    if (alone_out_) return std::nullopt;
+    if (suspects() != Suspects::none) {
+      // It may be what killed its worker: it is served when nothing else can die with it.
+      if (!idle()) return std::nullopt;
+      n = fetch_suspect(slots, staging);
+    } else {
+      n = reader_.read(slots, &staging.taken);
+    }
+    staging.fetched_ns = now_ns();
+    if (n == 0) {
+      // Of elements without a message for the device: they are done with once they are answered.
+      settle_without_device(staging);
+      return std::nullopt;
+    }
+    const Messages results{out_.data() + place * batch_ * out_stride_, out_stride_, n};
+    return Batch{{slots.base, in_stride_, n}, results, fetched_++};
+  }
+
+  void complete(const Batch& batch) override {
+    Staging& staging = staging_[batch.tag % staging_.size()];
+    const auto& refused = staging.taken.refused;
+    // Results of one producer go in one push; batches mostly hold long runs of each. What was refused is answered in
+    // its turn.
+    std::size_t answered = 0, retried = 0;
+    for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
+      for (; answered < refused.size() && refused[answered].position <= begin; ++answered) answer(refused[answered]);
+      const std::size_t limit =
+          answered < refused.size() ? std::min(refused[answered].position, batch.out.count) : batch.out.count;
+      const unsigned producer = producer_of(batch.out.header(begin).id);
+      retried = 0;
+      for (end = begin; end < limit && producer_of(batch.out.header(end).id) == producer; ++end) {
+        const Header& result = batch.out.header(end);
+        if ((result.length & kFailed) == 0) continue;
+        const Verdict verdict =
+            verdict_of(result, info_of(batch.in.header(end)).attempts + 1u, redelivery_.most_attempts());
+        give_back(batch, staging, end, verdict);
+        if (verdict == Verdict::retry) {  // it has no result yet
+          retried = 1;
+          break;
+        }
+      }
+      const Messages run = batch.out.from(begin).first(end - begin);
+      if (run.count != 0) push_results(producer, {run.base, run.stride, run.count});
+    }
+    for (; answered < refused.size(); ++answered) answer(refused[answered]);
+    if (staging.taken.retried) {
+      for (std::size_t i = 0; i < batch.in.count; ++i) {
+        if (info_of(batch.in.header(i)).attempts != 0 && (batch.out.header(i).length & kFailed) == 0) {
+          redelivery_.forget(sink_, batch.in.header(i).id);
+        }
+      }
+    }
+    WorkerMetrics::add(metrics_.served, batch.in.count);
+    if (staging.alone) WorkerMetrics::add(metrics_.suspects);
+    metrics_.add_batch(now_ns() - staging.fetched_ns);
+    settle(staging);
+    ++completed_;
+    progress();
+  }
+
+  void progress() override {
+    metrics_.alive_ns.store(now_ns(), std::memory_order_relaxed);
+    redelivery_.progress();
+    sink_.flush();
+    while (const redis::Reply reply = sink_.try_read()) {
+      ++replied_;
+      acks_.answer(sink_, *reply);
+    }
+    // Only a result that the server has taken makes its task done: a full server refuses it, but would take the ack.
+    for (; !unacked_.empty() && unacked_.front().replies <= replied_; unacked_.pop_front()) {
+      if (unacked_.front().alone) {
+        redelivery_.release_suspect(sink_);
+        alone_out_ = false;
+      } else {
+        acks_.done(sink_, unacked_.front().ids);
+      }
+    }
+    sink_.flush();
+  }
+
+  Suspects suspects() const override {
+    if (alone_out_ || redelivery_.holds_suspect()) return Suspects::held;
+    return !finishing_ && redelivery_.has_suspects() ? Suspects::waiting : Suspects::none;
+  }
+  bool idle() const override { return fetched_ == completed_ && unacked_.empty(); }
+
+  bool finish() override {
+    // What is asked for may be waited for by the server: it need not wait to the end. Where this comes too early, it
+    // does.
+    if (!finishing_) sink_.append_unanswered({"CLIENT", "UNBLOCK", source_id_});
+    finishing_ = true;
+    const bool nothing_to_come = reader_.finish();
+    return nothing_to_come && !redelivery_.holds_suspect() && !alone_out_ && unacked_.empty() && sink_.unsent() == 0 &&
+           sink_.unanswered() == 0;
+  }
+
+ private:
+  struct Staging {  ///< what is known of a batch
+    Taken taken;
+    bool alone = false;  ///< holds a suspect
+    std::uint64_t fetched_ns = 0;
+  };
+  struct Unacked {
+    std::uint64_t replies;  ///< that the sink must have given until the results are known to be taken
+    std::vector<std::string> ids;
+    bool alone;
+  };
+
+  std::size_t fetch_suspect(Messages slots, Staging& staging) {
+    const auto suspect = redelivery_.take_suspect();
+    if (!suspect) return 0;
+    staging.alone = alone_out_ = true;
+    staging.taken.ids.emplace_back();  // settled even if it is refused
+    std::size_t offset = 0;
+    return unpack_tasks(*suspect, offset, slots.first(1), staging.taken, 0);
+  }
+  void push_results(unsigned producer, const ConstMessages& results) {
+    const std::string key = names_.results(producer);
+    if (once_) {
+      once_->push(sink_, key, results);
+    } else {
+      Dialect::push_results(sink_, key, results, pack_);
+    }
+    if constexpr (Dialect::kVanishes) redis::expire(sink_, key, shared_);
+    if (results_ms_ != "0" && !shared_) sink_.append_unanswered({"PEXPIRE", key, results_ms_});
+    if (trim_results_) trim_results_->append_unanswered(sink_, {key}, {results_ms_});
+  }
+  /// The task of a batch's i-th message goes back to the server.
+  void give_back(const Batch& batch, const Staging& staging, std::size_t i, Verdict verdict) {
+    const Header& task = batch.in.header(i);
+    const auto& deadlines = staging.taken.deadlines;
+    const std::string bytes = encode(task, {i < deadlines.size() ? deadlines[i] : 0},
+                                     {reinterpret_cast<const char*>(batch.in.payload(i)), payload_bytes(task)});
+    const std::string error = text_of_fault(batch.out.header(i).length & ~kFailed);
+    const unsigned attempts = info_of(task).attempts + 1u;
+    WorkerMetrics::add(verdict == Verdict::retry ? metrics_.retried : metrics_.buried);
+    if (verdict == Verdict::failed) WorkerMetrics::add(metrics_.failed);
+    if (verdict == Verdict::retry) {
+      redelivery_.retry(sink_, bytes, attempts, error);
+    } else {
+      redelivery_.bury(sink_, bytes, attempts, error);
+    }
+  }
+  /// Answers what no device saw. What is no message can't be answered.
+  void answer(const Refused& task) {
+    unsigned attempts = 1;
+    if (task.fault == Fault::none) {
+      warnings_.warn(fmt::format("dropped {} bytes: {}; they are a dead letter now", task.bytes.size(), task.why));
+    } else {
+      const Header result{task.header.id, kFailed | static_cast<std::uint32_t>(task.fault), 0};
+      push_results(producer_of(result.id), {reinterpret_cast<const std::byte*>(&result), sizeof result, 1});
+      attempts += info_of(task.header).attempts;
+      WorkerMetrics::add(metrics_.failed);
+    }
+    WorkerMetrics::add(metrics_.buried);
+    redelivery_.bury(sink_, task.bytes, attempts, task.why);
+  }
+  /// What came had no message for the device. It is acknowledged in its turn: with the last batch that is out.
+  void settle_without_device(Staging& staging) {
+    if (fetched_ == completed_) {
+      for (const Refused& task : staging.taken.refused) answer(task);
+      if (!staging.taken.refused.empty() || !staging.taken.ids.empty()) settle(staging);
+      return;
+    }
+    Taken& last = staging_[(fetched_ - 1) % staging_.size()].taken;
+    for (Refused& task : staging.taken.refused) {
+      task.position = std::numeric_limits<std::size_t>::max();  // behind all of them
+      last.refused.push_back(std::move(task));
+    }
+    last.ids.insert(last.ids.end(), staging.taken.ids.begin(), staging.taken.ids.end());
+  }
+  /// Has all of a batch acknowledged once the server has said that it has the answers.
+  void settle(Staging& staging) {
+    unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging.taken.ids), staging.alone});
+  }
+
+  KeyNames names_;
+  bool shared_;
+  std::string results_ms_;
+  std::optional<redis::Script> trim_results_;  // none: taking a result removes it, or they stay
+  WorkerMetrics own_metrics_;                  // where nobody asked for any
+  WorkerMetrics& metrics_;
+  std::size_t pack_, batch_, in_stride_, out_stride_;
+  redis::Connection source_, sink_;
+  std::string source_id_;
+  bool finishing_ = false;
+  bool alone_out_ = false;  // a suspect is being served
+  Redelivery redelivery_;
+  Reader<typename Dialect::Tasks> reader_;
+  typename Dialect::Acks acks_;
+  std::optional<Once> once_;
+  LimitedWarnings warnings_;
+  Buffer in_, out_;  // each batch's slots, one batch behind the other
+  std::vector<Staging> staging_;
+  std::deque<Unacked> unacked_;
+  std::uint64_t fetched_ = 0, completed_ = 0, replied_ = 0;
+};
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,175 @@
+#pragma once
+#include <charconv>
+#include <deque>
+
+#include "common/redis/own_keys.hpp"
+#include "variants/feeding/queue.hpp"
+#include "variants/feeding/queues/redis/reader.hpp"
+
+/// The ends of a Redis queue that the load generator holds. A Dialect supplies the commands; see queue.hpp.
+namespace feedrate::redis_queue {
+
+inline constexpr std::size_t kMostUnsent = 8 << 20;  // bytes waiting in this process before producers are held up
+inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same where the server's memory is watched
+inline constexpr std::size_t kMostUnanswered = 64 << 10;      // replies the server owes us before producers are held up
+
+/// The axes of these queues themselves.
+struct Options {
+  std::size_t pack = 1;
+  unsigned partitions = 1;
+  unsigned memory_percent = 0;
+};
+inline const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>()
+          .number("pack", &Options::pack, {1, 1 << 16}, "messages per list element or stream entry")
+          .number("partitions", &Options::partitions, {1, 1024},
+                  "parts of the queue, each with its keys in one slot of a Redis Cluster; a producer uses one of them")
+          .number("memory-percent", &Options::memory_percent, {0, 100},
+                  "producers wait while the server uses more than so much of its maxmemory; 0: they do not look");
+  return kAxes;
+}
+inline std::size_t pack_of(const Point& point) { return own_axes().of(point.own).pack; }
+inline unsigned partitions_of(const Point& point) { return own_axes().of(point.own).partitions; }
+
+/// Whether a server has memory left for more tasks, as its INFO says now and then.
+class MemoryGauge {
+ public:
+  /// `percent` of maxmemory may be used; 0: it is never asked.
+  explicit MemoryGauge(unsigned percent) : percent_(percent) {}
+  /// Appends the question, when it is time for it.
+  void ask(redis::Connection& connection) {
+    if (percent_ == 0 || asking_ || now_ns() - asked_ns_ < kEveryNs) return;
+    connection.append({"INFO", "memory"});
+    asking_ = true;
+    asked_ns_ = now_ns();
+  }
+  /// Takes the answer out of the replies.
+  void look_at(const redisReply& reply) {
+    if (!asking_ || reply.type != REDIS_REPLY_STRING || !redis::text(reply).starts_with("# Memory")) return;
+    asking_ = false;
+    const std::uint64_t most = number_of(redis::text(reply), "\nmaxmemory:");
+    full_ = most != 0 && number_of(redis::text(reply), "\nused_memory:") * 100 > most * percent_;
+  }
+  /// True as well until the first answer has come.
+  bool full() const { return watches() && full_; }
+  bool watches() const { return percent_ != 0; }
+
+ private:
+  static constexpr std::uint64_t kEveryNs = 1'000'000;
+  static std::uint64_t number_of(std::string_view info, std::string_view name) {
+    const auto at = info.find(name);
+    std::uint64_t value = 0;
+    if (at != info.npos) std::from_chars(info.data() + at + name.size(), info.data() + info.size(), value);
+    return value;
+  }
+  unsigned percent_;
+  bool asking_ = false, full_ = true;  // until the first answer
+  std::uint64_t asked_ns_ = 0;
+};
+
+/// A Dialect's `Push` where tasks lie on the server as results do.
+template <class Dialect>
+struct PushAsResults {
+  explicit PushAsResults(const QueueConfig&) {}
+  void operator()(redis::Connection& connection, std::string_view key, const ConstMessages& messages,
+                  std::size_t pack) const {
+    Dialect::push_results(connection, key, messages, pack);
+  }
+};
+
+template <class Dialect>
+class RedisProducer final : public Producer {
+ public:
+  explicit RedisProducer(const QueueConfig& config)
+      : connection_(config.redis.url),
+        key_(KeyNames(config.redis.prefix).tasks()),
+        stride_(config.in_stride()),
+        pack_(pack_of(config.point)),
+        most_elements_(config.point.capacity),
+        push_(config),
+        memory_(own_axes().of(config.point.own).memory_percent),
+        shared_(config.redis.shared),
+        slots_(config.point.batch * stride_),
+        stages_(config.stages) {}
+
+  Messages reserve(std::size_t n) override {
+    progress();
+    if (connection_.unsent() > kMostUnsent || connection_.unanswered() > kMostUnanswered) return {};
+    if (most_elements_ != 0 && length_ >= most_elements_) {
+      if (connection_.unanswered() == 0) Dialect::ask_length(connection_, key_);
+      return {};
+    }
+    memory_.ask(connection_);
+    // What is on its way is in nobody's account yet.
+    if (memory_.full() || (memory_.watches() && connection_.unsent() > kMostUnsentWatched)) return {};
+    return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
+  }
+  void publish(std::size_t n) override {
+    push_(connection_, key_, {slots_.data(), stride_, n}, pack_);
+    if constexpr (Dialect::kVanishes) redis::expire(connection_, key_, shared_);
+    if (stages_ != nullptr) {
+      stages_->for_sampled({slots_.data(), stride_, n}, [&](std::uint64_t id) {
+        unbrokered_.push_back({replied_ + connection_.unanswered(), id});
+      });
+    }
+    if (most_elements_ != 0) Dialect::ask_length(connection_, key_);
+    connection_.flush();
+  }
+  void progress() override {
+    while (const redis::Reply reply = connection_.try_read()) {
+      ++replied_;
+      memory_.look_at(*reply);
+      // Only replies that count elements are integers; a stream answers additions with ids.
+      if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
+    }
+    for (; !unbrokered_.empty() && unbrokered_.front().replies <= replied_; unbrokered_.pop_front()) {
+      stages_->mark(unbrokered_.front().id, Stage::brokered, now_ns());
+    }
+  }
+
+ private:
+  struct Unbrokered {
+    std::uint64_t replies;  ///< that the server must have given until it has said that it has the message
+    std::uint64_t id;
+  };
+  redis::Connection connection_;
+  std::string key_;
+  std::size_t stride_, pack_, most_elements_, length_ = 0;
+  typename Dialect::Push push_;
+  MemoryGauge memory_;
+  bool shared_;
+  std::vector<std::byte> slots_;
+  StageClock* stages_;
+  std::deque<Unbrokered> unbrokered_;  // sampled messages
+  std::uint64_t replied_ = 0;
+};
+
+template <class Dialect>
+class RedisCollector final : public Collector {
+ public:
+  RedisCollector(const QueueConfig& config, unsigned index)
+      : connection_(config.redis.url),
+        reader_(connection_, typename Dialect::Results(config, KeyNames(config.redis.prefix).results(index)),
+                std::max<std::size_t>(1, config.point.batch / pack_of(config.point))),
+        stride_(config.out_stride()),
+        slots_(config.point.batch * stride_) {}
+
+  ConstMessages poll(std::size_t n) override {
+    if (released_ == filled_) {
+      released_ = 0;
+      filled_ = reader_.read({slots_.data(), stride_, slots_.size() / stride_}, nullptr);
+    }
+    return {slots_.data() + released_ * stride_, stride_, std::min(n, filled_ - released_)};
+  }
+  void release(std::size_t n) override { released_ += n; }
+
+ private:
+  redis::Connection connection_;
+  Reader<typename Dialect::Results> reader_;
+  std::size_t stride_;
+  std::vector<std::byte> slots_;
+  std::size_t filled_ = 0, released_ = 0;
+};
+
+}  // namespace feedrate::redis_queue

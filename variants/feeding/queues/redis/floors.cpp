@@ -1,0 +1,170 @@
+#include "variants/feeding/queues/redis/floors.hpp"
+
+#include <cstring>
+#include <future>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/redis/cluster.hpp"
+#include "common/redis/own_keys.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+constexpr std::size_t kElement = 64;        // bytes
+constexpr std::size_t kElements = 512;      // in one command or one pipelined run
+constexpr unsigned kRuns = 8;               // pipelined before the replies are awaited
+constexpr std::size_t kLargeElements = 64;  // of 64 KiB
+constexpr unsigned kConnections = 4;        // what keeps the server busy, and its I/O threads if it has some
+
+void drain(redis::Connection& connection) {
+  connection.flush();
+  while (connection.unanswered() != 0) connection.read();
+}
+
+/// Elements a second of several connections at once. Each repeats: `prepare` untimed, then `work` timed until all is
+/// answered; `work` handles kRuns * kElements elements under a key of its own.
+using Step = std::function<void(redis::Connection&, const std::string& key)>;
+double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare,
+                           const Step& work) {
+  const auto rate_of = [&](unsigned t) {
+    redis::Connection connection(settings.url);
+    const std::string key = settings.own_prefix + ":floor:" + name + std::to_string(t);
+    double seconds = 0, elements = 0;
+    while (seconds < kReadingSeconds) {
+      prepare(connection, key);
+      drain(connection);
+      const auto start = now_ns();
+      work(connection, key);
+      drain(connection);
+      seconds += static_cast<double>(now_ns() - start) / 1e9;
+      elements += static_cast<double>(kRuns * kElements);
+    }
+    connection.command({"DEL", key});
+    return elements / seconds;
+  };
+  std::vector<std::future<double>> rates;  // which hand on a thread's Failure, too
+  for (unsigned t = 0; t < kConnections; ++t) rates.push_back(std::async(std::launch::async, rate_of, t));
+  double total = 0;
+  for (auto& rate : rates) total += rate.get();
+  return total;
+}
+
+/// An empty key that expires, whenever this process is killed; `create` makes it.
+void begin_anew(redis::Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
+  connection.append({"MULTI"});
+  connection.append({"DEL", key});
+  connection.append(create);
+  connection.append({"PEXPIRE", key, redis::kLifetimeMs});
+  connection.append({"EXEC"});
+}
+/// Not quite empty: an empty list is gone, and its expiry with it.
+void new_list(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"LPUSH", key, "x"});
+}
+void new_stream(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"XGROUP", "CREATE", key, "floor", "0", "MKSTREAM"});
+}
+void new_sorted_set(redis::Connection& connection, const std::string& key) {
+  begin_anew(connection, key, {"ZADD", key, "0", "x"});
+}
+void push(redis::Connection& connection, const std::string& key) {
+  static const std::string element(kElement, 'x');
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.begin_command(2 + kElements);
+    connection.add_word("LPUSH");
+    connection.add_word(key);
+    for (std::size_t i = 0; i < kElements; ++i) connection.add_word(element);
+    connection.flush();
+  }
+}
+void pop(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) connection.append({"RPOP", key, std::to_string(kElements)});
+}
+void add(redis::Connection& connection, const std::string& key) {
+  static const std::string element(kElement, 'x');
+  for (std::size_t i = 0; i < kRuns * kElements; ++i) connection.append({"XADD", key, "*", "m", element});
+}
+void read(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.append({"XREAD", "COUNT", std::to_string(kElements), "STREAMS", key, "0"});
+  }
+}
+/// Sorted sets hold no element twice, so each has a number.
+void add_sorted(redis::Connection& connection, const std::string& key) {
+  std::string element(kElement, 'x');
+  std::uint64_t number = 0;
+  for (unsigned run = 0; run < kRuns; ++run) {
+    connection.begin_command(2 + 2 * kElements);
+    connection.add_word("ZADD");
+    connection.add_word(key);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      std::memcpy(element.data(), &++number, sizeof number);
+      connection.add_word(std::to_string(number));
+      connection.add_word(element);
+    }
+    connection.flush();
+  }
+}
+void pop_sorted(redis::Connection& connection, const std::string& key) {
+  for (unsigned run = 0; run < kRuns; ++run) connection.append({"ZPOPMIN", key, std::to_string(kElements)});
+}
+void large_elements(redis::Connection& connection, const std::string& key) {
+  static const std::string element(64 << 10, 'x');
+  for (std::size_t i = 0; i < kLargeElements; ++i) {
+    connection.append({"LPUSH", key, element});
+    connection.append({"RPOP", key});
+  }
+}
+
+}  // namespace
+
+void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
+  RedisSettings settings = asked;
+  settings.url = redis::Cluster(asked.url).server_of(asked.own_prefix);
+  floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
+    redis::Connection connection(settings.url);
+    const auto ping = [&] {
+      connection.append({"PING"});
+      while (!connection.try_read()) {
+      }  // spins, as the queues do: a sleeping reader's waking is no part of the floor
+    };
+    return median_ns(400, ping, kLongestReadingSeconds);
+  });
+  const auto measure = [&](const char* name, const char* description, const Step& prepare, const Step& work) {
+    floors.add(name, "1/s", description, [&] { return elements_per_second(settings, name, prepare, work); });
+  };
+  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", new_list,
+          push);
+  measure(
+      "redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections",
+      [](redis::Connection& connection, const std::string& key) {
+        new_list(connection, key);
+        push(connection, key);
+      },
+      pop);
+  measure("redis_sorted_set_add_per_second", "ZADD of 64 B elements, 512 a command, 4 pipelined connections",
+          new_sorted_set, add_sorted);
+  measure(
+      "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 a command, 4 pipelined connections",
+      [](redis::Connection& connection, const std::string& key) {
+        new_sorted_set(connection, key);
+        add_sorted(connection, key);
+      },
+      pop_sorted);
+  measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
+  measure(
+      "redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",
+      [](redis::Connection& connection, const std::string& key) {
+        new_stream(connection, key);
+        add(connection, key);
+      },
+      read);
+  floors.add("redis_bytes_per_second", "bytes/s",
+             "64 KiB elements pushed to a list and popped, 4 pipelined connections", [&] {
+               const double elements = elements_per_second(settings, "bytes", new_list, large_elements);
+               return elements / (kRuns * kElements) * kLargeElements * (64 << 10);
+             });
+}
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,76 @@
+#pragma once
+#include "variants/feeding/queues/redis/list.hpp"
+
+/// What queues share whose workers hold what they serve in a processing list of their own.
+namespace feedrate::redis_queue {
+
+inline std::vector<Axis> processing_axes() {
+  std::vector<Axis> axes = own_axes().list();
+  for (const Axis& axis : once_axes().list()) axes.push_back(axis);
+  return axes;
+}
+
+/// What a worker takes by: its name, the keys, and the milliseconds that its processing list lives, or 0.
+struct TakeKeys {
+  TakeKeys(const RedisSettings& redis, const std::string& name)
+      : worker(name),
+        tasks(KeyNames(redis.prefix).tasks()),
+        processing(KeyNames(redis.prefix).processing(name)),
+        leases(KeyNames(redis.prefix).leases()),
+        lifetime(redis.shared ? redis::kLifetimeMs : "0") {}
+  std::string worker, tasks, processing, leases, lifetime;
+};
+
+/// The script by which a worker takes elements into its processing list, if its lease is still its own. A queue gives
+/// the part that pops up to ARGV[1] of them from KEYS[1] into `elements`.
+class Take {
+ public:
+  Take(Connection& connection, const QueueConfig& config, const Redelivery& redelivery, std::string_view pop)
+      : script_(connection, fmt::format("{}{}{}", kCheck, pop, kHold)), keys_(config.redis, redelivery.worker()) {}
+  void append(Connection& connection, std::size_t elements) const {
+    script_.append(connection, {keys_.tasks, keys_.processing, keys_.leases},
+                   {std::to_string(elements), keys_.worker, keys_.lifetime});
+  }
+  const TakeKeys& keys() const { return keys_; }
+
+ private:
+  // KEYS: tasks, processing, leases; ARGV: how many, the worker, ms that the processing list lives or 0.
+  static constexpr std::string_view kCheck = "if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end\n";
+  static constexpr std::string_view kHold = R"lua(
+if #elements == 0 then return nil end
+for i = 1, #elements, 4000 do  -- Lua's stack takes no more
+  redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
+end
+if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
+return elements
+)lua";
+
+  redis::Script script_;
+  TakeKeys keys_;
+};
+
+/// Batches come back in the order in which they were taken, so what is done is always the processing list's head. It is
+/// cut off only by whom it still belongs to.
+class ProcessingAcks {
+ public:
+  ProcessingAcks(Connection& connection, const KeyNames& names, const Redelivery& redelivery)
+      : trim_(connection, kTrim),
+        worker_(redelivery.worker()),
+        processing_(names.processing(worker_)),
+        leases_(names.leases()) {}
+  void done(Connection& connection, const std::vector<std::string>& ids) const {
+    if (!ids.empty()) trim_.append(connection, {processing_, leases_}, {std::to_string(ids.size()), worker_});
+  }
+  void answer(Connection&, const redisReply&) const {}
+
+ private:
+  static constexpr std::string_view kTrim = R"lua(
+if not redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
+redis.call('LTRIM', KEYS[1], ARGV[1], -1)
+return 1
+)lua";
+  redis::Script trim_;
+  std::string worker_, processing_, leases_;
+};
+
+}  // namespace feedrate::redis_queue

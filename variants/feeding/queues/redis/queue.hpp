@@ -1,0 +1,197 @@
+#pragma once
+#include <optional>
+#include <random>
+
+#include "variants/feeding/queues/redis/floors.hpp"
+#include "variants/feeding/queues/redis/partitions.hpp"
+
+/// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
+/// `<prefix>:results:<producer>`. A Dialect supplies the commands:
+///
+///     static constexpr const char* kAddFloor, kTakeFloor    the floors of its commands (floors.cpp); Results has two
+///                                                           of the same names
+///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
+///     static constexpr std::string_view kTrimResults        a script that removes results (KEYS[1]) older than ARGV[1]
+///                                                           ms; empty where taking a result removes it
+///     static constexpr bool kKeeps                          the server keeps what is being served
+///     static void create(Connection&, key, group)           before the key is used
+///     static constexpr const char* kKind                    how tasks lie there: "list", "stream", "zset"
+///     static std::vector<Axis> axes()
+///     class Push(QueueConfig)                               appends the commands that add tasks
+///       void operator()(Connection&, key, messages, pack)
+///     static void push_results(Connection&, key, messages, pack)
+///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
+///     static constexpr const char* kWithdraw                a script that removes the tasks from KEYS[1] whose reply
+///                                                           list is below ARGV[1], and returns how many
+///     class Tasks(Connection&, QueueConfig, Redelivery&), class Results(QueueConfig, key)
+///                                                           read elements; see Reader
+///     class Acks(Connection&, KeyNames, Redelivery&)        tells the server what is done
+///       void done(Connection&, ids), answer(Connection&, const redisReply&)
+namespace feedrate::redis_queue {
+
+template <class Dialect>
+class RedisQueue final : public Queue {
+ public:
+  explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(config)) {
+    const unsigned partitions = partitions_of(config.point);
+    const redis::Cluster cluster(config.redis.url);
+    for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(config_, i, cluster));
+    if (config.external_worker) return;
+    for (const auto& part : parts_) part->create();
+    workers_.emplace(config_, config.point.workers, [this, partitions](unsigned index) {
+      return broker_of(served_by(index, config_.point.workers, partitions), [&](unsigned i) {
+        return std::make_unique<RedisBroker<Dialect>>(parts_[i]->config, worker_name(index), worker_name(index));
+      });
+    });
+  }
+  ~RedisQueue() override {
+    workers_.reset();
+    if (!config_.external_worker || !failed_) return;
+    for (const auto& part : parts_) part->withdraw();
+  }
+  std::unique_ptr<Producer> producer(unsigned index) override {
+    return std::make_unique<RedisProducer<Dialect>>(part_of(index).config);
+  }
+  std::unique_ptr<Collector> collector(unsigned index) override {
+    return std::make_unique<RedisCollector<Dialect>>(part_of(index).config, index);
+  }
+  void start() override {
+    if (workers_) workers_->start();
+  }
+  void stop(bool drain) override {
+    failed_ |= !drain;
+    if (workers_) workers_->stop(drain);
+  }
+  void check() override {
+    for (const auto& part : parts_) part->keys.keep();
+    if (workers_) workers_->check();
+  }
+  Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
+  Choices choices() const override { return workers_ ? workers_->choices() : Choices{}; }
+
+ private:
+  struct Part {
+    Part(const QueueConfig& whole, unsigned i, const redis::Cluster& cluster)
+        : config(partition_of(whole, i, cluster)),
+          names(config.redis.prefix),
+          results(results_of(config, names, i)),
+          control(config.redis.url),
+          keys(config.redis, keys_of(config, names, results),
+               config.external_worker ? redis::Keys::among_others : redis::Keys::of_this_run) {}
+
+    void create() {
+      create(names.tasks());
+      for (const std::string& key : results) create(key);
+    }
+    /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
+    void create(const std::string& key) {
+      if (config.redis.shared) control.command({"MULTI"});
+      Dialect::create(control, key, kGroup);
+      if (!config.redis.shared) return;
+      control.command({"PEXPIRE", key, redis::kLifetimeMs});
+      control.command({"EXEC"});
+    }
+    /// Takes back from an external worker the tasks that nobody awaits any more.
+    void withdraw() {
+      try {
+        const std::string lists = std::to_string(config.point.producers);
+        control.command({"EVAL", Dialect::kWithdraw, "1", names.tasks(), lists});
+      } catch (const Failure& failure) {
+        spdlog::warn("tasks of the failed run may be left in {}: {}", names.tasks(), failure.what());
+      }
+    }
+
+    QueueConfig config;
+    KeyNames names;
+    std::vector<std::string> results;  // the keys of its producers
+    redis::Connection control;
+    redis::OwnKeys keys;
+  };
+
+  static std::string worker_name(unsigned index) { return fmt::format("worker-{}", index); }
+  static QueueConfig with_keys_of_its_own(QueueConfig config) {
+    if (!config.external_worker) config.redis.prefix = config.redis.own_prefix;
+    return config;
+  }
+  static std::vector<std::string> results_of(const QueueConfig& config, const KeyNames& names, unsigned part) {
+    std::vector<std::string> keys;
+    for (unsigned p = part; p < config.point.producers; p += partitions_of(config.point)) {
+      keys.push_back(names.results(p));
+    }
+    return keys;
+  }
+  /// What a partition of this queue alone uses: an external worker's tasks may be others' too.
+  static std::vector<std::string> keys_of(const QueueConfig& config, const KeyNames& names,
+                                          std::vector<std::string> all) {
+    if (config.external_worker) return all;
+    for (std::string& key : names.of_all_workers()) all.push_back(std::move(key));
+    for (unsigned i = 0; i < config.point.workers; ++i) {
+      all.push_back(names.processing(worker_name(i)));
+      all.push_back(names.alone(worker_name(i)));
+    }
+    return all;
+  }
+  const Part& part_of(unsigned producer) const { return *parts_[producer % parts_.size()]; }
+
+  QueueConfig config_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  bool failed_ = false;
+  std::optional<WorkerPool> workers_;
+};
+
+inline std::string fit(Point& point, Device&, const Workload&) {
+  const std::size_t pack = pack_of(point);
+  return pack <= point.batch ? ""
+                             : fmt::format("pack {} needs a batch and a window of at least as many messages", pack);
+}
+
+/// A worker's end in a process of its own, which serves all partitions.
+template <class Dialect>
+std::unique_ptr<Broker> make_broker(const QueueConfig& config, const std::string& consumer) {
+  const std::string incarnation = fmt::format("{}:{:08x}", consumer, std::random_device()());
+  const redis::Cluster cluster(config.redis.url);
+  return broker_of(served_by(0, 1, partitions_of(config.point)), [&](unsigned i) {
+    const QueueConfig part = partition_of(config, i, cluster);
+    redis::Connection control(part.redis.url);
+    Dialect::create(control, KeyNames(part.redis.prefix).tasks(), kGroup);
+    return std::make_unique<RedisBroker<Dialect>>(part, consumer, incarnation);
+  });
+}
+
+/// Fills in the parts of a registration that follow from the Dialect, which names the floors of its commands:
+/// `kAddFloor`, `kTakeFloor`.
+template <class Dialect>
+QueueEntry entry_of(const std::string& description) {
+  const auto limits = [](const Bounded& bounded, Limits& limits) {
+    // A task and a result each pass the server: half a round trip in, half a round trip out.
+    const auto trip = limits.floor("redis_round_trip_ns");
+    limits.time("2*redis_round_trip_ns", trip ? std::optional(2 * *trip) : std::nullopt);
+    if (partitions_of(bounded.point) > 1) return;  // of several servers, which may have them, no floor was read
+    // And each is added and taken.
+    const auto add = limits.floor(Dialect::kAddFloor), take = limits.floor(Dialect::kTakeFloor);
+    const auto add_result = limits.floor(Dialect::Results::kAddFloor);
+    const auto take_result = limits.floor(Dialect::Results::kTakeFloor);
+    if (add && take && add_result && take_result) {
+      limits.rate(
+          std::string(Dialect::kAddFloor) + "+" + Dialect::kTakeFloor,
+          static_cast<double>(pack_of(bounded.point)) / (1 / *add + 1 / *take + 1 / *add_result + 1 / *take_result));
+    }
+    limits.bytes("redis_bytes_per_second",
+                 static_cast<double>(stride_of(bounded.in - sizeof(Header)) + stride_of(bounded.out - sizeof(Header))));
+  };
+  return {.description = description,
+          .delivery = Dialect::kKeeps ? Delivery::at_least_once : Delivery::at_most_once,
+          .order = "per producer with one worker",
+          .durable = true,
+          .uses_transfer = true,
+          .uses_redis = true,
+          .axes = Dialect::axes(),
+          .make = make_queue<RedisQueue<Dialect>>,
+          .fit = fit,
+          .floors = add_redis_floors,
+          .limits = limits,
+          .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
+          .make_broker = make_broker<Dialect>};
+}
+
+}  // namespace feedrate::redis_queue

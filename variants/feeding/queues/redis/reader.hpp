@@ -1,0 +1,184 @@
+#pragma once
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/redis/connection.hpp"
+#include "variants/feeding/queues/redis/elements.hpp"
+
+namespace feedrate::redis_queue {
+
+inline constexpr int kBlockMs = 50;  // a blocking read returns at least this often
+
+struct Element {
+  std::string_view bytes;
+  std::string_view id;  ///< of a stream entry, or what its Acks take; empty where nothing is acknowledged
+};
+
+/// A task that no device sees: its worker answers it.
+struct Refused {
+  std::string bytes;  ///< as it came; without a header where it is no message
+  Header header{};
+  Fault fault = Fault::none;  ///< none: it is no message, and nobody can be answered
+  std::string why;
+  std::size_t position = 0;  ///< how many of its batch's messages came before it
+};
+
+/// What a worker learns of the tasks that it reads, besides the messages.
+struct Taken {
+  std::vector<std::string> ids;  ///< of elements that were taken to their end
+  std::vector<Refused> refused;
+  std::vector<std::uint64_t> deadlines;  ///< by message; empty when none has one
+  bool retried = false;                  ///< some message was delivered before
+
+  void clear() {
+    ids.clear();
+    refused.clear();
+    deadlines.clear();
+    retried = false;
+  }
+};
+
+/// Lays one message of a task element into the first slot, or refuses it: false. `index`: its place in the batch.
+inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index) {
+  const TaskInfo info = info_of(task.header);
+  const auto refuse = [&](Fault fault, std::string why) {
+    taken.refused.push_back({std::string(task.bytes), task.header, fault, std::move(why), index});
+    return false;
+  };
+  if (info.version > kNewestVersion) {
+    return refuse(Fault::bad_version,
+                  fmt::format("version {} of the format; this worker knows 0 to {}", info.version, kNewestVersion));
+  }
+  if (task.payload.size() > slot.stride - sizeof(Header)) {
+    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker takes {}", task.payload.size(),
+                                               slot.stride - sizeof(Header)));
+  }
+  if (task.extension.deadline_ms != 0) {
+    if (unix_ms() >= task.extension.deadline_ms) return refuse(Fault::expired, "its deadline had passed");
+    taken.deadlines.resize(index + 1);
+    taken.deadlines[index] = task.extension.deadline_ms;
+  }
+  taken.retried |= info.attempts != 0;
+  std::memcpy(slot.base, &task.header, sizeof(Header));
+  std::memcpy(slot.payload(0), task.payload.data(), task.payload.size());
+  return true;
+}
+
+/// Lays the messages of an element of tasks from `offset` on into slots, until these are full or the element ends;
+/// moves `offset`, and returns how many were laid. `first`: the place of the first slot in its batch. Whatever the
+/// bytes are, nothing beyond them is read.
+inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, Taken& taken,
+                                std::size_t first) {
+  std::size_t n = 0;
+  while (n < slots.count && offset < bytes.size()) {
+    const Parsed task = parse(bytes.substr(offset));
+    if (task.bytes.empty()) {
+      taken.refused.push_back({std::string(bytes.substr(offset)),
+                               {},
+                               Fault::none,
+                               "it is no message: shorter than its header says",
+                               first + n});
+      offset = bytes.size();
+      break;
+    }
+    offset = std::min(bytes.size(), offset + task.stride);
+    n += lay_task(task, slots.from(n).first(1), taken, first + n) ? 1 : 0;
+  }
+  return n;
+}
+
+/// The same of results.
+inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, Messages slots) {
+  std::size_t n = 0;
+  while (n < slots.count && offset < bytes.size()) {
+    Header header{};
+    const std::size_t left = bytes.size() - offset;
+    std::memcpy(&header, bytes.data() + offset, std::min(left, sizeof header));
+    const std::size_t length = payload_bytes(header);
+    if (left < sizeof header || left - sizeof header < length) {
+      spdlog::warn("dropped {} bytes that are no result: shorter than their header says", left);
+      offset = bytes.size();
+      break;
+    }
+    // A result longer than the slot keeps its length in the header: it is found to be wrong.
+    const std::size_t kept = std::min(length, slots.stride - sizeof header);
+    std::memcpy(slots.base + n * slots.stride, bytes.data() + offset, sizeof header + kept);
+    offset = std::min(bytes.size(), offset + stride_of(length));
+    ++n;
+  }
+  return n;
+}
+
+/// Reads elements from one key and lays their messages into slots, always one request ahead. `Source` is a dialect's:
+///
+///     unsigned request(Connection&, elements)
+/// appends commands that ask for up to `elements` more, and returns how many commands; 0: nothing may be asked for now.
+/// Replies that are an integer or a status are skipped.
+///
+///     void parse(const redisReply&, vector<Element>&)
+/// takes its reply apart.
+template <class Source>
+class Reader {
+ public:
+  Reader(redis::Connection& connection, Source source, std::size_t elements)
+      : connection_(connection), source_(std::move(source)), most_(elements) {}
+
+  /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are tasks, without results.
+  /// Never blocks.
+  std::size_t read(Messages slots, Taken* taken) {
+    std::size_t filled = 0;
+    while (filled < slots.count) {
+      if (at_ == elements_.size() && !next_reply()) break;
+      const std::string_view bytes = elements_[at_].bytes;
+      filled += taken != nullptr ? unpack_tasks(bytes, offset_, slots.from(filled), *taken, filled)
+                                 : unpack_results(bytes, offset_, slots.from(filled));
+      if (offset_ < elements_[at_].bytes.size()) break;  // the slots are full, the element is not empty yet
+      if (taken != nullptr && !elements_[at_].id.empty()) taken->ids.emplace_back(elements_[at_].id);
+      ++at_;
+      offset_ = 0;
+    }
+    return filled;
+  }
+  /// No more requests. True once nothing asked for can arrive any more.
+  bool finish() {
+    finishing_ = true;
+    return expected_ == 0 && at_ == elements_.size();
+  }
+
+ private:
+  bool next_reply() {
+    if (expected_ == 0 && !finishing_) request();
+    while (expected_ != 0) {
+      redis::Reply reply = connection_.try_read();
+      if (!reply) return false;
+      --expected_;
+      // Of a trim that went ahead of the read, or of a transaction's commands.
+      if (reply->type == REDIS_REPLY_INTEGER || reply->type == REDIS_REPLY_STATUS) continue;
+      reply_ = std::move(reply);
+      elements_.clear();
+      at_ = 0;
+      source_.parse(*reply_, elements_);
+      if (!finishing_) request();
+      return !elements_.empty();
+    }
+    return false;
+  }
+  void request() {
+    expected_ = source_.request(connection_, most_);
+    connection_.flush();
+  }
+  redis::Connection& connection_;
+  Source source_;
+  std::size_t most_;
+  redis::Reply reply_;
+  std::vector<Element> elements_;
+  std::size_t at_ = 0, offset_ = 0;
+  unsigned expected_ = 0;  // replies to the last request
+  bool finishing_ = false;
+};
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,328 @@
+#include "variants/feeding/queues/redis/redelivery.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "common/clock.hpp"
+#include "common/redis/own_keys.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+constexpr double kMostBeatSeconds = 0.25;  // a dead worker is found so long after its lease at most
+constexpr double kBeatsInLease = 4;
+
+// What the scripts share. `prefix` begins every key of the queue; they lie in one slot if it has a hash tag.
+constexpr std::string_view kShared = R"lua(
+local prefix, kind, worker = ARGV[1], ARGV[2], ARGV[3]
+local lifetime, results_lifetime, most_letters = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local function key(name) return prefix .. ':' .. name end
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- On a server that others use, every key of ours expires.
+local function keep(name) if lifetime > 0 then redis.call('PEXPIRE', name, lifetime) end end
+-- A task that is served next, as far as the queue's kind has that.
+local function add_task(element)
+  if kind == 'stream' then redis.call('XADD', key('tasks'), '*', 'm', element)
+  elseif kind == 'zset' then redis.call('ZADD', key('tasks'), 0, element)
+  else redis.call('RPUSH', key('tasks'), element) end
+  keep(key('tasks'))
+end
+local function le32(n)
+  return string.char(n % 256, math.floor(n / 256) % 256, math.floor(n / 65536) % 256, math.floor(n / 16777216) % 256)
+end
+local function u32(text, at)
+  local a, b, c, d = text:byte(at, at + 3)
+  return a + 256 * b + 65536 * c + 16777216 * d
+end
+local function attempts_of(message) return message:byte(14) end
+local function with_attempts(message, n) return message:sub(1, 13) .. string.char(n) .. message:sub(15) end
+local function remember(message, what)
+  local id, line = message:sub(1, 8), now_ms() .. ' ' .. worker .. ': ' .. what
+  local before = redis.call('HGET', key('history'), id)
+  redis.call('HSET', key('history'), id, before and (before .. '\n' .. line) or line)
+  keep(key('history'))
+end
+local function bury(message, attempts, what)
+  remember(message, what)
+  local id = message:sub(1, 8)
+  redis.call('XADD', key('dead'), 'MAXLEN', most_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
+             'worker', worker, 'history', redis.call('HGET', key('history'), id))
+  redis.call('HDEL', key('history'), id)
+  keep(key('dead'))
+end
+local function answer(message, code)
+  local name = key('results:' .. (message:byte(7) + 256 * message:byte(8)))
+  local result = message:sub(1, 8) .. le32(0x80000000 + code) .. '\0\0\0\0'
+  -- A key of another kind there must not keep the script from its end.
+  if kind == 'stream' then redis.pcall('XADD', name, '*', 'm', result) else redis.pcall('LPUSH', name, result) end
+  keep(name)
+  if results_lifetime > 0 then redis.call('PEXPIRE', name, results_lifetime) end
+end
+)lua";
+
+// ARGV[7]: the lease in ms, [8]: '1' at the first beat, [9]: most attempts, [10]: the consumer group, [11]: the name
+// that this worker has in each of its lives; what an earlier one held is taken over at once, and [12]: '1' if that one
+// only lost its connections, so that no message is to blame.
+constexpr std::string_view kBeat = R"lua(
+local lease, first, most_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
+local group, name, resumed = ARGV[10], ARGV[11], ARGV[12] == '1'
+local now = now_ms()
+-- The messages of an element, each by itself; what is none at its end goes to `rest`.
+local function each_message(element, f, rest)
+  local at = 1
+  while at + 15 <= #element do
+    local length = u32(element, at + 8)
+    if length >= 0x80000000 then length = 0 end
+    local bytes = 16 + (element:byte(at + 12) == 1 and 16 or 0) + length
+    if at + bytes - 1 > #element then break end
+    f(element:sub(at, at + bytes - 1))
+    at = at + math.ceil(bytes / 16) * 16
+  end
+  if at <= #element then rest(element:sub(at)) end
+end
+-- A message is given up only when it was served alone: before, another of its batch may have been to blame.
+local function blame(element, dead, alone)
+  local what = 'worker ' .. dead .. ' ended while it held the message'
+  each_message(element, function(message)
+    local attempts = math.min(attempts_of(message) + 1, 255)
+    if alone and attempts >= most_attempts then
+      bury(message, attempts, what)
+      answer(message, 6)
+    else
+      remember(message, what)
+      redis.call('RPUSH', key('suspects'), with_attempts(message, attempts))
+      keep(key('suspects'))
+    end
+  end, function(rest) bury(rest, 1, 'it is no message: shorter than its header says') end)
+end
+-- One run takes only so much over that the server does not keep others waiting. If it leaves something that can be taken
+-- over, the worker runs it again at once.
+local more = 0
+-- Pending entries of a consumer that is gone, or of all whose worker has no lease, a few thousand at a time.
+local function take_over_pending(consumer, innocent)
+  local from, found = '-', false
+  for page = 1, 5 do
+    local pending
+    if consumer then
+      pending = redis.call('XPENDING', key('tasks'), group, '-', '+', 1000, consumer)
+    else
+      pending = redis.call('XPENDING', key('tasks'), group, 'IDLE', lease, from, '+', 1000)
+    end
+    for _, one in ipairs(pending) do
+      from = '(' .. one[1]
+      if consumer or not redis.call('ZSCORE', key('leases'), one[2]) then
+        found = true
+        local entry = redis.call('XRANGE', key('tasks'), one[1], one[1])[1]
+        for i = 1, entry and #entry[2] or 0, 2 do
+          if entry[2][i] == 'm' then
+            if innocent then add_task(entry[2][i + 1]) else blame(entry[2][i + 1], one[2]) end
+          end
+        end
+        redis.call('XACK', key('tasks'), group, one[1])
+        redis.call('XDEL', key('tasks'), one[1])
+      end
+    end
+    if #pending < 1000 then return end
+  end
+  if found then more = 1 end
+end
+-- Members of a sorted set of times that are over.
+local function due(name, most)
+  local found = redis.call('ZRANGEBYSCORE', key(name), '-inf', now, 'LIMIT', 0, most)
+  if #found == most then more = 1 end
+  return found
+end
+local function take_over(dead, innocent)
+  local suspect = redis.call('LRANGE', key('alone:' .. dead), 0, -1)
+  local held = redis.call('LRANGE', key('processing:' .. dead), 0, -1)
+  for _, element in ipairs(suspect) do
+    if innocent then redis.call('LPUSH', key('suspects'), element) keep(key('suspects'))
+    else blame(element, dead, true) end
+  end
+  innocent = innocent or #suspect > 0
+  for i = #held, 1, -1 do
+    if innocent then add_task(held[i]) else blame(held[#held + 1 - i], dead) end
+  end
+  redis.call('DEL', key('alone:' .. dead), key('processing:' .. dead))
+  if kind == 'stream' then take_over_pending(dead, innocent) end
+end
+local function take_lease(dead, innocent)
+  redis.call('ZREM', key('leases'), dead)
+  redis.call('ZADD', key('graves'), now + lease, dead)
+  keep(key('graves'))
+  take_over(dead, innocent)
+end
+if lease > 0 then
+  if first then
+    for _, other in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
+      if other:match('^(.*):[^:]*$') == name then take_lease(other, resumed) end
+    end
+  end
+  if not first and not redis.call('ZSCORE', key('leases'), worker) then
+    redis.call('ZADD', key('graves'), now + lease, worker)  -- a command of ours may still be on its way
+    keep(key('graves'))
+    return {0, 0, 0}
+  end
+  redis.call('ZADD', key('leases'), now + lease, worker)
+  keep(key('leases'))
+  for _, dead in ipairs(due('leases', 2)) do take_lease(dead, false) end
+  for _, dead in ipairs(due('graves', 2)) do
+    take_over(dead, false)
+    if kind ~= 'stream' then
+      redis.call('ZREM', key('graves'), dead)
+    elseif #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, dead) == 0 then
+      redis.call('ZREM', key('graves'), dead)
+      redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, dead)  -- or the group would keep it for ever
+    end
+  end
+  if kind == 'stream' then take_over_pending(nil, false) end
+end
+for _, member in ipairs(due('delayed', 1000)) do
+  redis.call('ZREM', key('delayed'), member)
+  add_task(member:sub(17))
+end
+return {1, redis.call('LLEN', key('suspects')), more}
+)lua";
+
+constexpr std::string_view kTakeSuspect = R"lua(
+if not redis.call('ZSCORE', key('leases'), worker) then return {false, 0} end
+local message = redis.call('LMOVE', key('suspects'), key('alone:' .. worker), 'LEFT', 'RIGHT')
+if message then keep(key('alone:' .. worker)) end
+return {message, redis.call('LLEN', key('suspects'))}
+)lua";
+
+// ARGV[7]: the task, [8]: attempts so far, [9]: what went wrong, [10]: ms until it is tried again.
+constexpr std::string_view kRetry = R"lua(
+remember(ARGV[7], ARGV[9])
+-- A member of its own for each, though two may be alike.
+local number = redis.call('INCR', key('delays'))
+keep(key('delays'))
+redis.call('ZADD', key('delayed'), now_ms() + tonumber(ARGV[10]),
+           string.format('%016d', number) .. with_attempts(ARGV[7], tonumber(ARGV[8])))
+keep(key('delayed'))
+return 1
+)lua";
+
+constexpr std::string_view kBury = R"lua(
+bury(ARGV[7], tonumber(ARGV[8]), ARGV[9])
+return 1
+)lua";
+
+std::string script(std::string_view own) { return std::string(kShared) + std::string(own); }
+
+}  // namespace
+
+Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string incarnation, bool keeps,
+                       std::string kind, bool resumed)
+    : names_(redis.prefix),
+      settings_(redis.delivery),
+      name_(std::move(name)),
+      worker_(std::move(incarnation)),
+      kind_(std::move(kind)),
+      lease_ms_(keeps ? redis::milliseconds(redis.delivery.lease_seconds) : "0"),
+      lifetime_ms_(redis.shared ? redis::kLifetimeMs : "0"),
+      results_ms_(redis::milliseconds(redis.delivery.results_seconds)),
+      connection_(redis.url),
+      beat_(connection_, script(kBeat)),
+      take_(connection_, script(kTakeSuspect)),
+      retry_(connection_, script(kRetry)),
+      bury_(connection_, script(kBury)),
+      resumed_(resumed) {
+  beat();
+  take_reply(*connection_.read(), false);
+}
+
+Redelivery::~Redelivery() {
+  // A worker that begins anew after a failure takes its own messages over, and knows that none is to blame.
+  if (std::uncaught_exceptions() != 0) return;
+  try {
+    // What is left in its hands is found at once: a lease that ended long ago.
+    connection_.append({"ZADD", names_.leases(), "XX", "0", worker_});
+    connection_.flush();
+  } catch (const Failure&) {  // the lease runs out by itself
+  }
+}
+
+void Redelivery::beat() {
+  beat_sent_ns_ = now_ns();
+  beat_.append(
+      connection_, {names_.tasks()},
+      {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters), lease_ms_,
+       first_ ? "1" : "0", std::to_string(settings_.attempts), kGroup, name_, resumed_ ? "1" : "0"});
+  connection_.flush();
+  first_ = false;
+  beating_ = true;
+}
+
+void Redelivery::progress() {
+  while (beating_ || asked_for_suspect_) {
+    const redis::Reply reply = connection_.try_read();
+    if (!reply) break;
+    // Answers come in order; a beat is never sent behind an unanswered question for a suspect.
+    take_reply(*reply, !beating_);
+  }
+  const double since = static_cast<double>(now_ns() - beat_sent_ns_) * 1e-9;
+  if (!beating_ && !asked_for_suspect_ &&
+      (more_ || since > std::min(kMostBeatSeconds, settings_.lease_seconds / kBeatsInLease))) {
+    beat();
+  }
+}
+
+void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != (of_suspect ? 2 : 3)) {
+    throw Failure("Redis: a script of the queue answered with something else");
+  }
+  suspects_ = static_cast<std::size_t>(reply.element[1]->integer);
+  if (of_suspect) {
+    asked_for_suspect_ = false;
+    if (reply.element[0]->type == REDIS_REPLY_STRING) suspect_ = std::string(redis::text(*reply.element[0]));
+    return;
+  }
+  beating_ = false;
+  if (reply.element[0]->integer == 0) {
+    throw LeaseLost("worker " + worker_ + ": its lease ran out, and others serve what it held");
+  }
+  confirmed_ns_ = beat_sent_ns_;
+  more_ = reply.element[2]->integer != 0;
+}
+
+bool Redelivery::alive() const {
+  return lease_ms_ == "0" ||
+         static_cast<double>(now_ns() - confirmed_ns_) * 1e-9 < settings_.lease_seconds * (1 - 1 / kBeatsInLease);
+}
+
+std::optional<std::string> Redelivery::take_suspect() {
+  if (!suspect_ && !asked_for_suspect_ && !beating_ && suspects_ != 0 && alive()) {
+    take_.append(connection_, {names_.suspects(), names_.alone(worker_)},
+                 {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, "0"});
+    connection_.flush();
+    asked_for_suspect_ = true;
+  }
+  progress();
+  return std::exchange(suspect_, std::nullopt);
+}
+
+void Redelivery::retry(redis::Connection& sink, std::string_view task, unsigned attempts,
+                       std::string_view error) const {
+  const double seconds = settings_.retry_seconds * std::exp2(std::min(attempts, 20u) - 1.0);
+  retry_.append(sink, {names_.delayed()},
+                {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
+                 task, std::to_string(attempts), error, redis::milliseconds(seconds)});
+}
+
+void Redelivery::bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const {
+  bury_.append(sink, {names_.dead()},
+               {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
+                task, std::to_string(attempts), error});
+}
+
+void Redelivery::forget(redis::Connection& sink, std::uint64_t id) const {
+  sink.append({"HDEL", names_.history(), std::string_view(reinterpret_cast<const char*>(&id), sizeof id)});
+}
+
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,152 @@
+#include <deque>
+
+#include "variants/feeding/queues/redis/queue.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+using redis::Connection;
+
+constexpr auto kField = "m";  // the one field of every entry
+
+/// Tasks and results as entries of Redis streams: pipelined XADD; workers read through a consumer group and acknowledge
+/// when the server has the result: at least once. What a dead worker held is pending in the group, and another takes it
+/// over when the lease of that consumer has ended (Redelivery). Collectors read their stream alone, by XREAD. What all
+/// are done with is trimmed.
+struct StreamDialect {
+  static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
+  static constexpr bool kVanishes = false;
+  // Reading a stream removes nothing, and a key in use does not expire. An entry's id begins with the time, by the
+  // server's clock. Servers before 6.2 do not know MINID.
+  static constexpr std::string_view kTrimResults = R"lua(
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
+  static constexpr bool kKeeps = true;
+  static constexpr auto kKind = "stream";
+  static std::vector<Axis> axes() { return own_axes().list(); }
+  static constexpr auto kWithdraw = R"lua(
+    local removed, from = 0, '-'
+    while true do
+      local entries = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', 1000)
+      if #entries == 0 then return removed end
+      for _, entry in ipairs(entries) do
+        local message = entry[2][2]
+        if #message >= 8 and message:byte(7) + 256 * message:byte(8) < tonumber(ARGV[1]) then
+          removed = removed + redis.call('XDEL', KEYS[1], entry[1])
+        end
+      end
+      from = '(' .. entries[#entries][1]
+    end)lua";
+  static void create(Connection& connection, const std::string& key, const std::string& group) {
+    try {
+      connection.command({"XGROUP", "CREATE", key, group, "0", "MKSTREAM"});
+    } catch (const Failure& failure) {
+      if (std::string_view(failure.what()).find("BUSYGROUP") == std::string_view::npos) throw;  // else: it is there
+    }
+  }
+  static void push_results(Connection& connection, std::string_view key, const ConstMessages& messages,
+                           std::size_t pack) {
+    for_each_element(messages, pack, [&](std::string_view element) {
+      connection.append({"XADD", key, "*", kField, element});
+    });
+  }
+  using Push = PushAsResults<StreamDialect>;
+  static void ask_length(Connection& connection, std::string_view key) { connection.append({"XLEN", key}); }
+
+  /// Entries of a reply to XREAD or XREADGROUP. `last` becomes the last one's id.
+  static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last,
+                            LimitedWarnings& warnings) {
+    if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: nothing new
+    const redisReply& entries = *reply.element[0]->element[1];
+    for (std::size_t i = 0; i < entries.elements; ++i) {
+      const redisReply& entry = *entries.element[i];
+      last = redis::text(*entry.element[0]);
+      elements.push_back({message_of(*entry.element[1], warnings), redis::text(*entry.element[0])});
+    }
+  }
+  /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
+  static std::string_view message_of(const redisReply& fields, LimitedWarnings& warnings) {
+    for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
+      if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
+    }
+    warnings.warn(fmt::format("dropped a stream entry without the field '{}'", kField));
+    return {};
+  }
+
+  /// Read by one collector alone, which trims what it has read.
+  class Results {
+   public:
+    static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
+    Results(const QueueConfig&, std::string key) : key_(std::move(key)) {}
+    unsigned request(Connection& connection, std::size_t elements) {
+      connection.append({"XTRIM", key_, "MINID", last_});
+      connection.append(
+          {"XREAD", "COUNT", std::to_string(elements), "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, last_});
+      return 2;
+    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      parse_entries(reply, elements, last_, warnings_);
+    }
+
+   private:
+    std::string key_, last_ = "0";
+    LimitedWarnings warnings_;
+  };
+
+  class Tasks {
+   public:
+    Tasks(Connection&, const QueueConfig& config, const Redelivery& redelivery)
+        : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()) {}
+    unsigned request(Connection& connection, std::size_t elements) {
+      if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
+      connection.append({"XREADGROUP", "GROUP", kGroup, redelivery_.worker(), "COUNT", std::to_string(elements),
+                         "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, ">"});
+      return 1;
+    }
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      parse_entries(reply, elements, last_, warnings_);
+    }
+
+   private:
+    const Redelivery& redelivery_;
+    std::string key_, last_;
+    LimitedWarnings warnings_;
+  };
+
+  /// Acknowledges, then trims: everything below the oldest entry that any worker still holds is done with. Entries are
+  /// delivered in the order of their ids, so when nothing is pending, all up to the last one seen here is done with.
+  class Acks {
+   public:
+    Acks(Connection&, const KeyNames& names, const Redelivery&) : key_(names.tasks()) {}
+    void done(Connection& connection, const std::vector<std::string>& ids) {
+      if (ids.empty()) return;
+      connection.begin_command(3 + ids.size());
+      for (const std::string_view word : {std::string_view("XACK"), std::string_view(key_), std::string_view(kGroup)}) {
+        connection.add_word(word);
+      }
+      for (const auto& id : ids) connection.add_word(id);
+      last_seen_.push_back(ids.back());
+      connection.append({"XPENDING", key_, kGroup});
+    }
+    void answer(Connection& connection, const redisReply& reply) {
+      // Only XPENDING answers with an array that begins with a number.
+      if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 2 || reply.element[0]->type != REDIS_REPLY_INTEGER)
+        return;
+      const redisReply& oldest = *reply.element[1];
+      const std::string& last = last_seen_.front();  // what was known when the question was sent, not what is by now
+      connection.append({"XTRIM", key_, "MINID", oldest.type == REDIS_REPLY_STRING ? redis::text(oldest) : last});
+      last_seen_.pop_front();
+    }
+
+   private:
+    std::string key_;
+    std::deque<std::string> last_seen_;  // the last entry acknowledged, for each XPENDING on its way
+  };
+};
+
+const QueueRegistration registered("redis_stream",
+                                   entry_of<StreamDialect>("Redis streams: XADD, consumer group, XACK, trimming"));
+
+}  // namespace
+}  // namespace feedrate::redis_queue

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include "kernels/workload.hpp"
+#include "variants/feeding/transfers/floors.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr auto kWithoutFloors = "pinned";
+
+/// A transfer, with settings of its own axes that are not the standard.
+struct Candidate {
+  std::string name;
+  Values own;
+
+  std::string text() const {
+    std::string all = name;
+    for (const auto& [axis, value] : own) all += fmt::format(" ({} {})", axis, text_of(value));
+    return all;
+  }
+};
+
+struct Chosen {
+  Candidate candidate;
+  std::string why;
+};
+
+Point with(Point point, const Values& own) {
+  for (const auto& [axis, value] : own) point.own[axis] = value;
+  return point;
+}
+
+/// The one that takes least for a batch, by the floors. `lone`: a batch is alone under way, so its own time counts, not
+/// how many fit into a second.
+Chosen choose(const Bounded& bounded, const Floors& floors, Device& device) {
+  const bool lone = bounded.point.producers * bounded.point.window <= bounded.point.batch;
+  std::vector<std::pair<double, Candidate>> times;  // ns
+  for (const auto& [name, entry] : Transfers::instance().entries()) {
+    if (!entry.effort || entry.memory != HostMemory::pinned) continue;
+    if (entry.refuse && !entry.refuse(device).empty()) continue;
+    std::vector<Values> settings{{}};
+    if (lone) settings.insert(settings.end(), entry.alone.begin(), entry.alone.end());
+    for (const Values& own : settings) {
+      const Point point = with(bounded.point, own);
+      const auto effort = entry.effort({point, bounded.choices, bounded.in, bounded.out}, floors);
+      if (effort) times.emplace_back(lone ? effort->lone_ns : effort->busy_ns, Candidate{name, own});
+    }
+  }
+  if (times.empty()) return {{kWithoutFloors, {}}, "no floors of a GPU were measured here"};
+  const auto best = std::ranges::min_element(times, {}, &std::pair<double, Candidate>::first);
+  std::string others;
+  for (const auto& [ns, candidate] : times) {
+    if (&candidate == &best->second) continue;
+    others += fmt::format("{}{} {:.2f}", others.empty() ? "" : ", ", candidate.text(), ns / 1e3);
+  }
+  return {best->second, fmt::format("by the floors {:.2f} us a batch {}; others: {}", best->first / 1e3,
+                                    lone ? "that is alone" : "behind the one before it", others)};
+}
+
+/// Another transfer, chosen when it is made: by payload and batch, from the floors of this machine.
+class Auto final : public Transfer {
+ public:
+  explicit Auto(const TransferConfig& config) {
+    Chosen chosen{{kWithoutFloors, {}}, "nothing is known of the point"};
+    if (config.point != nullptr) {
+      const Point& point = *config.point;
+      const Bounded bounded{point, none_, sizeof(Header) + point.payload,
+                            sizeof(Header) + config.workload.result_bytes(point.payload)};
+      chosen = choose(bounded, config.floors, config.device);
+    }
+    const Candidate& candidate = chosen.candidate;
+    TransferConfig own = config;
+    for (const auto& [axis, value] : candidate.own) own.own[axis] = value;
+    made_ = Transfers::instance().get("--transfer", candidate.name).make(own);
+    choices_ = made_->choices();
+    for (const auto& [axis, value] : candidate.own) choices_[axis] = text_of(value);
+    choices_["transfer"] = candidate.name;
+    choices_["transfer-why"] = chosen.why;
+  }
+  bool submit(const Batch& batch) override { return made_->submit(batch); }
+  std::optional<Batch> poll() override { return made_->poll(); }
+  void flush() override { made_->flush(); }
+  Choices choices() const override { return choices_; }
+
+ private:
+  Choices none_, choices_;
+  std::unique_ptr<Transfer> made_;
+};
+
+/// The settings besides the standard ones that were chosen.
+Values own_of(const TransferEntry& entry, const Choices& choices) {
+  Values own;
+  for (const Values& settings : entry.alone) {
+    for (const auto& [axis, value] : settings) {
+      const auto chosen = choices.find(axis);
+      if (chosen != choices.end() && chosen->second == text_of(value)) own[axis] = value;
+    }
+  }
+  return own;
+}
+
+/// The one that will be chosen has its own axes at their standard values, and no more batches under way than this.
+unsigned most_depth(const Point& point) {
+  unsigned most = 1;
+  for (const auto& [name, entry] : Transfers::instance().entries()) {
+    if (entry.effort) most = std::max(most, entry.depth(point));
+  }
+  return most;
+}
+
+const TransferRegistration registered(
+    "auto", {.description = "the transfer that moves this payload and batch fastest by the machine's floors",
+             .memory = HostMemory::pinned,
+             .depth = most_depth,
+             .make = make_transfer<Auto>,
+             .limits = [](const Bounded& bounded, Limits& limits) {
+               const auto chosen = bounded.choices.find("transfer");
+               if (chosen == bounded.choices.end()) return;
+               const auto& entry = Transfers::instance().get("--transfer", chosen->second);
+               if (!entry.limits) return;
+               const Point point = with(bounded.point, own_of(entry, bounded.choices));
+               entry.limits({point, bounded.choices, bounded.in, bounded.out}, limits);
+             }});
+
+}  // namespace
+}  // namespace feedrate

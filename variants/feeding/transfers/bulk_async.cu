@@ -1,0 +1,163 @@
+#ifdef __CUDACC__
+#include <cuda/ptx>
+#endif
+
+#include "common/error.hpp"
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/in_flight.hpp"
+#ifdef __CUDACC__
+#include "common/device/cuda_check.hpp"
+#endif
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  unsigned copy_blocks = 16;
+};
+const Axes<Options>& block_axes() {
+  static const auto kAxes = Axes<Options>().number("copy-blocks", &Options::copy_blocks, {1, 512},
+                                                   "blocks, so SMs at most, of each kernel that copies");
+  return kAxes;
+}
+
+constexpr unsigned kStages = 4, kPieceBytes = 16 << 10;  // under way in each block; of a copy
+
+#ifdef __CUDACC__
+/// Copies through shared memory, pieces of kPieceBytes by turns among the blocks. One thread of a block keeps kStages
+/// of them under way: the SM's copy unit does the rest. `bytes` and both addresses are multiples of 16. Needs sm_90.
+__global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std::byte* out, std::size_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  namespace ptx = cuda::ptx;
+  extern __shared__ __align__(128) std::byte stages[];
+  __shared__ std::uint64_t arrived[kStages];
+  if (threadIdx.x != 0) return;
+  const std::size_t pieces = (bytes + kPieceBytes - 1) / kPieceBytes;
+  const auto mine = static_cast<unsigned>(pieces > blockIdx.x ? (pieces - blockIdx.x - 1) / gridDim.x + 1 : 0);
+  const auto offset = [&](unsigned i) { return (blockIdx.x + std::size_t{i} * gridDim.x) * kPieceBytes; };
+  const auto size = [&](unsigned i) {
+    const std::size_t left = bytes - offset(i);
+    return static_cast<std::uint32_t>(left < kPieceBytes ? left : kPieceBytes);
+  };
+  const auto stage = [&](unsigned i) { return stages + i % kStages * kPieceBytes; };
+  const auto load = [&](unsigned i) {
+    std::uint64_t* const barrier = &arrived[i % kStages];
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, size(i));
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage(i), in + offset(i), size(i), barrier);
+  };
+  for (auto& barrier : arrived) ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  for (unsigned i = 0; i < kStages && i < mine; ++i) load(i);
+  for (unsigned i = 0; i < mine; ++i) {
+    while (!ptx::mbarrier_try_wait_parity(&arrived[i % kStages], i / kStages % 2)) {
+    }
+    // What the copy brought is stored by the copy unit as well: no thread touches it, so no fence between the proxies.
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + offset(i), stage(i), size(i));
+    ptx::cp_async_bulk_commit_group();
+    // The stage before this one has been read, and takes the next piece.
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
+    if (i != 0 && i - 1 + kStages < mine) load(i - 1 + kStages);
+  }
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+#endif
+}
+#endif
+
+/// A copy of `count` times `in_stride` bytes as a kernel.
+class BulkCopy final : public LaunchedKernel {
+ public:
+  explicit BulkCopy(unsigned blocks) : blocks_(blocks) {
+#ifdef __CUDACC__
+    check(cudaFuncSetAttribute(bulk_copy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kStages * kPieceBytes),
+          "cudaFuncSetAttribute");
+#endif
+  }
+  void run_on_cpu(const BatchView&) const override { throw Failure("bulk asynchronous copies on the CPU device"); }
+  void with_cuda_launch(const BatchView& batch, unsigned /*block*/, const UseCudaLaunch& use) const override {
+#ifdef __CUDACC__
+    const std::byte* in = batch.in;
+    std::byte* out = batch.out;
+    std::size_t bytes = std::size_t{batch.count} * batch.in_stride;
+    const auto pieces = static_cast<unsigned>((bytes + kPieceBytes - 1) / kPieceBytes);
+    void* arguments[] = {&in, &out, &bytes};
+    if (bytes != 0) {
+      use({reinterpret_cast<const void*>(bulk_copy_kernel), std::min(blocks_, pieces), 32, kStages * kPieceBytes,
+           arguments});
+    }
+#else
+    static_cast<void>(batch);
+    static_cast<void>(use);
+    throw Failure("built without CUDA");
+#endif
+  }
+
+ private:
+  [[maybe_unused]] unsigned blocks_;
+};
+
+/// As pinned, but SMs copy instead of the copy engines: a kernel pulls the batch, the workload's kernel works on it, a
+/// kernel pushes the results. A launch costs what a call for a copy costs, and a few SMs suffice for the bus.
+class BulkAsync final : public Transfer {
+ public:
+  explicit BulkAsync(const TransferConfig& config)
+      : config_(config),
+        copy_(block_axes().of(config.own).copy_blocks),
+        in_flight_(config, {.buffers = true, .copies = true}) {}
+
+  bool submit(const Batch& batch) override {
+    auto* place = in_flight_.free_place();
+    if (place == nullptr) return false;
+    const auto count = static_cast<std::uint32_t>(batch.in.count);
+    const auto in_stride = static_cast<std::uint32_t>(batch.in.stride);
+    const auto out_stride = static_cast<std::uint32_t>(batch.out.stride);
+    Stream& stream = *place->stream;
+    stream.launch(copy_, {batch.in.base, place->in.data(), in_stride, in_stride, count}, 0);
+    in_flight_.copied_in(*place, batch);
+    stream.launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
+    stream.launch(copy_, {place->out.data(), batch.out.base, out_stride, out_stride, count}, 0);
+    in_flight_.begin(*place, batch);
+    return true;
+  }
+  std::optional<Batch> poll() override { return in_flight_.poll(); }
+
+ private:
+  TransferConfig config_;
+  BulkCopy copy_;
+  InFlight in_flight_;  // last: its streams use the copy
+};
+
+std::string why_not(Device& device) {
+  if (device.kind() != "cuda") return "bulk_async needs a GPU of compute capability 9.0 or later";
+#ifdef __CUDACC__
+  int index = 0, major = 0;
+  check(cudaGetDevice(&index), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "cudaDeviceGetAttribute");
+  if (major < 9) return "bulk_async needs a GPU of compute capability 9.0 or later";
+#endif
+  return "";
+}
+
+const TransferRegistration registered(
+    "bulk_async",
+    {.description = "SMs pull batches from pinned memory and push results by bulk asynchronous copies, without copy "
+                    "engines",
+     .memory = HostMemory::pinned,
+     .axes = joined(InFlight::axes().list(), block_axes().list()),
+     .depth = InFlight::depth,
+     .make = make_transfer<BulkAsync>,
+     .limits =
+         [](const Bounded& bounded, Limits& limits) {
+           limits.bytes("bulk_echo_bytes_per_second", bounded.slot());
+           limit_by_launches(bounded, limits);
+         },
+     .refuse = why_not,
+     .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
+       const auto launches = floor_of(floors, "launch_per_second"), lone = floor_of(floors, "launch_sync_ns");
+       const auto bus = bus_ns(bounded, floors, "bulk_echo_bytes_per_second");
+       if (!launches || !lone || !bus) return std::nullopt;
+       return Effort{std::max(3e9 / *launches, *bus), *lone + 2e9 / *launches + 2 * *bus};
+     },
+     .search = {{"streams", {"2", "4", "8"}}, {"copy-blocks", {"4", "16", "32"}}, {"block", {"256", "512"}}}});
+
+}  // namespace
+}  // namespace feedrate

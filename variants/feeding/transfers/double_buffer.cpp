@@ -1,0 +1,21 @@
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/slots.hpp"
+
+namespace feedrate {
+namespace {
+
+constexpr unsigned kBuffers = 2;
+
+/// Ping-pong: while the kernel works on one buffer, the other is emptied and filled. The classic way, and the least
+/// that can overlap at all.
+const TransferRegistration registered(
+    "double_buffer",
+    {.description = "two buffers by turns; copies in, kernels and copies out on a stream each, ordered by events",
+     .memory = HostMemory::pinned,
+     .depth = [](const Point&) { return kBuffers * SlotTransfer::kQueuedPerSlot; },
+     .make = [](const TransferConfig& config) { return std::make_unique<SlotTransfer>(config, kBuffers); },
+     .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
+     .search = {{"block", {"128", "256", "512", "1024"}}}});
+
+}  // namespace
+}  // namespace feedrate

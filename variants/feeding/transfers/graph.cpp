@@ -1,0 +1,136 @@
+#include <array>
+
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/grouped.hpp"
+
+namespace feedrate {
+namespace {
+
+/// One graph for each group: a chain for each of its batches, all chains side by side, so that one call forks into as
+/// many as there are and joins them again. Each graph is made once. From then on the chains' addresses are changed
+/// where they differ from those of the graph's last batches, and chains without a batch are left out.
+struct GraphOfChains {
+  struct Chain {
+    Buffer in, out;                                   ///< in device memory, for copies
+    std::size_t copy_in = 0, work = 0, copy_out = 0;  ///< nodes
+  };
+  std::unique_ptr<Graph> graph;  // made with the group's first batches: until then no address is known
+  std::vector<Chain> chains;
+};
+
+class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
+ public:
+  static constexpr unsigned kMostByItself = 8;  // a chain that is left out is part of the launch all the same
+  struct Options {
+    std::string chain = "copies";
+  };
+  static const Axes<Options>& chain_axes() {
+    static const auto kAxes = Axes<Options>().word(
+        "chain", &Options::chain, {"copies", "mapped"},
+        "of a batch in a graph: copy, kernel and copy, or one kernel that reads and writes pinned memory");
+    return kAxes;
+  }
+
+  explicit GraphTransfer(const TransferConfig& config)
+      : Grouped(config), mapped_(chain_axes().of(config.own).chain == "mapped") {
+    for (Group& group : groups_) {
+      group.own.chains.resize(coalesce_);
+      if (mapped_) continue;
+      for (auto& chain : group.own.chains) {
+        chain.in = config.device.allocate_device(config.most_messages * config.in_stride);
+        chain.out = config.device.allocate_device(config.most_messages * config.out_stride);
+      }
+    }
+  }
+
+  void add(Group& group, const Batch& batch) {
+    GraphOfChains& own = group.own;
+    if (!own.graph) build(own, batch);
+    const auto& chain = own.chains[group.batches.size()];
+    Graph& graph = *own.graph;
+    leave_out(own, chain, false);
+    if (mapped_) return graph.change(chain.work, view(batch.in.base, batch.out.base, batch));
+    graph.change(chain.copy_in, Copy{chain.in.data(), batch.in.base, batch.in.count * batch.in.stride});
+    graph.change(chain.work, view(chain.in.data(), chain.out.data(), batch));
+    graph.change(chain.copy_out, Copy{batch.out.base, chain.out.data(), batch.out.count * batch.out.stride});
+  }
+  void launch(Group& group) {
+    for (std::size_t i = group.batches.size(); i < group.own.chains.size(); ++i) {
+      leave_out(group.own, group.own.chains[i], true);
+    }
+    group.own.graph->launch(*group.stream);
+  }
+
+ private:
+  /// All chains, with the first batch's addresses for now.
+  void build(GraphOfChains& own, const Batch& batch) {
+    own.graph = config_.device.graph();
+    for (auto& chain : own.chains) {
+      if (mapped_) {
+        chain.work = own.graph->add(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block, {});
+        continue;
+      }
+      const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.out.count * batch.out.stride;
+      chain.copy_in = own.graph->add({chain.in.data(), batch.in.base, in_bytes}, Direction::to_device, {});
+      chain.work = own.graph->add(config_.workload, view(chain.in.data(), chain.out.data(), batch), config_.block,
+                                  std::array{chain.copy_in});
+      chain.copy_out =
+          own.graph->add({batch.out.base, chain.out.data(), out_bytes}, Direction::to_host, std::array{chain.work});
+    }
+  }
+  void leave_out(GraphOfChains& own, const GraphOfChains::Chain& chain, bool left_out) {
+    own.graph->leave_out(chain.work, left_out);
+    if (mapped_) return;
+    own.graph->leave_out(chain.copy_in, left_out);
+    own.graph->leave_out(chain.copy_out, left_out);
+  }
+
+  bool mapped_;
+};
+
+bool is_mapped(const Values& own) { return GraphTransfer::chain_axes().of(own).chain == "mapped"; }
+
+std::vector<AxisValues> graph_search() {
+  std::vector<AxisValues> all = GraphTransfer::search();
+  all.push_back({"chain", {"copies", "mapped"}});
+  return all;
+}
+
+/// A worker queues its chains no faster than so many a second, side by side in graphs.
+void limit_graph(const Bounded& bounded, Limits& limits) {
+  const bool mapped = is_mapped(bounded.point.own);
+  limits.time("graph_launch_sync_ns");
+  limits.bytes(mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second", bounded.slot());
+  const char* const chains = mapped ? "graph_kernels_per_second" : "graph_chains_per_second";
+  const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
+  const auto rate = limits.floor(chains);
+  limits.rate(std::string("batch*") + chains, rate ? std::optional(at_once * *rate) : std::nullopt);
+}
+
+std::optional<Effort> effort_of_graph(const Bounded& bounded, const Floors& floors) {
+  const bool mapped = is_mapped(bounded.point.own);
+  const auto chains = floor_of(floors, mapped ? "graph_kernels_per_second" : "graph_chains_per_second");
+  const auto empty = floor_of(floors, "launch_sync_ns"), graph = floor_of(floors, "graph_launch_sync_ns");
+  const auto lone = floor_of(floors, mapped ? "mapped_launch_sync_ns" : "copy_launch_copy_ns");
+  const auto bus = bus_ns(bounded, floors, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
+  if (!chains || !empty || !graph || !lone || !bus) return std::nullopt;
+  // What the same takes in a stream, less what a graph's launch saves of a kernel's.
+  return Effort{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
+}
+
+const TransferRegistration registered(
+    "graph",
+    {.description = "a graph of a group's batches, a chain each, side by side; made once, its addresses changed",
+     .memory = HostMemory::pinned,
+     .axes = joined(GraphTransfer::axes().list(), GraphTransfer::chain_axes().list()),
+     .depth = GraphTransfer::depth,
+     .make = make_transfer<GraphTransfer>,
+     .limits = limit_graph,
+     .effort = effort_of_graph,
+     // For lone messages only: no limit says what changing a graph's addresses costs, so in a row of batches the limits
+     // put such graphs before transfers that move more.
+     .alone = {{{"chain", std::string("mapped")}}},
+     .search = graph_search()});
+
+}  // namespace
+}  // namespace feedrate

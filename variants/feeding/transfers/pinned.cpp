@@ -1,0 +1,42 @@
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/in_flight.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Asynchronous copies between pinned and device memory, batches spread over the streams: with three streams or more,
+/// one batch goes in while another is worked on and a third comes out.
+class Pinned final : public Transfer {
+ public:
+  explicit Pinned(const TransferConfig& config)
+      : config_(config), in_flight_(config, {.buffers = true, .copies = true}) {}
+
+  bool submit(const Batch& batch) override {
+    auto* place = in_flight_.free_place();
+    if (place == nullptr) return false;
+    place->stream->copy_to_device(place->in.data(), batch.in.base, batch.in.count * batch.in.stride);
+    in_flight_.copied_in(*place, batch);
+    place->stream->launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
+    place->stream->copy_to_host(batch.out.base, place->out.data(), batch.out.count * batch.out.stride);
+    in_flight_.begin(*place, batch);
+    return true;
+  }
+  std::optional<Batch> poll() override { return in_flight_.poll(); }
+
+ private:
+  TransferConfig config_;
+  InFlight in_flight_;
+};
+
+const TransferRegistration registered(
+    "pinned", {.description = "asynchronous copies from and to pinned memory over several streams",
+               .memory = HostMemory::pinned,
+               .axes = InFlight::axes().list(),
+               .depth = InFlight::depth,
+               .make = make_transfer<Pinned>,
+               .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
+               .effort = [](const Bounded& bounded, const Floors& floors) { return effort_of_copies(bounded, floors); },
+               .search = InFlight::search()});
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,32 @@
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/slots.hpp"
+
+namespace feedrate {
+namespace {
+
+struct Options {
+  unsigned buffers = 4;
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes = Axes<Options>().number("buffers", &Options::buffers, {2, 256},
+                                                   "buffers in device memory that batches use by turns");
+  return kAxes;
+}
+
+/// The same as double_buffer with more buffers: with three or more all three steps can be under way at once, whichever
+/// of them is slow at the moment.
+const TransferRegistration registered(
+    "ring_buffer",
+    {.description = "as double_buffer, with as many buffers as wanted, each with events for ready and free",
+     .memory = HostMemory::pinned,
+     .axes = own_axes().list(),
+     .depth = [](const Point& point) { return own_axes().of(point.own).buffers * SlotTransfer::kQueuedPerSlot; },
+     .make =
+         [](const TransferConfig& config) {
+           return std::make_unique<SlotTransfer>(config, own_axes().of(config.own).buffers);
+         },
+     .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
+     .search = {{"buffers", {"2", "3", "4", "8", "16"}}, {"block", {"128", "256", "512", "1024"}}}});
+
+}  // namespace
+}  // namespace feedrate

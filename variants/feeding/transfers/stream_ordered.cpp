@@ -1,0 +1,48 @@
+#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/in_flight.hpp"
+
+namespace feedrate {
+namespace {
+
+/// As pinned, but each batch has memory of its own, of just its size, from the device's pool: allocated and freed in
+/// the order of the stream. Shows what that costs where a program can't keep buffers.
+class StreamOrdered final : public Transfer {
+ public:
+  explicit StreamOrdered(const TransferConfig& config) : config_(config), in_flight_(config, {.copies = true}) {}
+
+  bool submit(const Batch& batch) override {
+    auto* place = in_flight_.free_place();
+    if (place == nullptr) return false;
+    Stream& stream = *place->stream;
+    const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.out.count * batch.out.stride;
+    std::byte* const in = stream.allocate(in_bytes);
+    std::byte* const out = stream.allocate(out_bytes);
+    stream.copy_to_device(in, batch.in.base, in_bytes);
+    in_flight_.copied_in(*place, batch);
+    stream.launch(config_.workload, view(in, out, batch), config_.block);
+    stream.copy_to_host(batch.out.base, out, out_bytes);
+    stream.free(in);
+    stream.free(out);
+    in_flight_.begin(*place, batch);
+    return true;
+  }
+  std::optional<Batch> poll() override { return in_flight_.poll(); }
+
+ private:
+  TransferConfig config_;
+  InFlight in_flight_;
+};
+
+const TransferRegistration registered("stream_ordered",
+                                      {.description = "as pinned, each batch in memory from the device's pool, "
+                                                      "allocated and freed in the stream's order",
+                                       .memory = HostMemory::pinned,
+                                       .axes = InFlight::axes().list(),
+                                       .depth = InFlight::depth,
+                                       .make = make_transfer<StreamOrdered>,
+                                       .limits = [](const Bounded& bounded,
+                                                    Limits& limits) { limit_by_copies(bounded, limits); },
+                                       .search = InFlight::search()});
+
+}  // namespace
+}  // namespace feedrate
