@@ -70,6 +70,23 @@ void Connection::connect(const std::string& url) {
   if (endpoint.database != 0) command({"SELECT", std::to_string(endpoint.database)});
 }
 
+namespace {
+
+/// A key of another type, or a result that the server does not take, is one task's.
+bool tells_of_the_server(std::string_view code, std::string_view answer) {
+  if (code == "WRONGTYPE") return false;
+  if (code != "ERR") return true;
+  return answer.find("max number of clients") != answer.npos || answer.find("can't access") != answer.npos ||
+         answer.find("can't run this command") != answer.npos;
+}
+
+}  // namespace
+
+ServerFailure::ServerFailure(const std::string& what, std::string_view answer)
+    : ServiceFailure(what), code(answer.substr(0, answer.find(' '))) {
+  of_the_service = tells_of_the_server(code, answer);
+}
+
 bool Connection::was_closed() const {
   char byte = 0;
   const ssize_t n = recv(context_->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);

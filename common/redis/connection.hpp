@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/error.hpp"
 #include "common/redis/url.hpp"
+#include "common/service_failure.hpp"
 
 namespace feedrate::redis {
 
@@ -20,10 +20,10 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
 /// What a server answered wrongly, or that it went away: with a new connection it may be over.
-struct FEEDRATE_EXPORT ServerFailure : Failure {
-  using Failure::Failure;
-  ServerFailure(const std::string& what, std::string_view answer)
-      : Failure(what), code(answer.substr(0, answer.find(' '))) {}
+struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
+  using ServiceFailure::ServiceFailure;
+  /// `answer`: an error reply.
+  ServerFailure(const std::string& what, std::string_view answer);
   std::string code = {};  ///< the first word of an error reply ("OOM"); empty where the connection failed
 };
 

@@ -13,9 +13,9 @@ struct DeliverySettings {
   double results_seconds = 0;           ///< that uncollected results are kept; 0: for ever
 };
 
-/// Which Redis to use. With no URL a private server is started and stopped.
+/// Which Redis to use, and how.
 struct RedisSettings {
-  std::string url;  ///< redis://[user[:password]@]host[:port][/db], unix://[user:password@]/path, or empty
+  std::string url;  ///< redis://[user[:password]@]host[:port][/db] or unix://[user:password@]/path
   std::string prefix = "feedrate";  ///< of the keys that workers in other processes serve
   std::string own_prefix = {};      ///< of the keys of this run: `prefix` and a hash tag with the run's id
   DeliverySettings delivery = {};

@@ -7,10 +7,10 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/ab.hpp"
-#include "experiments/cli/folder.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 #include "experiments/harness/sweep/sweep.hpp"
 
@@ -35,8 +35,7 @@ std::vector<std::string> words_of(const AbOptions& options, const std::string& e
   std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
   if (again) words.emplace_back("--resume-anyway");  // its own folder
   words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu)});
-  words.insert(words.end(), {"--prefix", options.common.redis.prefix});
-  if (!options.common.redis.url.empty()) words.insert(words.end(), {"--redis", options.common.redis.url});
+  for (std::string& word : options.common.services.words()) words.push_back(std::move(word));
   for (const std::string& axis : axes) words.insert(words.end(), {"--axis", axis});
   return words;
 }
@@ -174,7 +173,7 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
   options->common.add_device(*command);
-  options->common.add_redis(*command);
+  options->common.add_services(*command);
   options->common.add_run(*command);
   command->callback([options, command, &action] { action = [options, command] { return ab(*options, *command); }; });
 
@@ -182,7 +181,7 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
   CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`, which asks for cells on stdin")->group("");
   side->folder.add(*hidden, "quick");
   side->common.add_device(*hidden);
-  side->common.add_redis(*hidden);
+  side->common.add_services(*hidden);
   side->common.add_run(*hidden);
   hidden->callback([side, hidden, &action, &arguments] {
     action = [side, hidden, &arguments] { return ab_side(*side, *hidden, arguments); };

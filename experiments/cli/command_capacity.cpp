@@ -7,10 +7,10 @@
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/capacities.hpp"
-#include "experiments/cli/folder.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 
 namespace feedrate {
@@ -120,7 +120,7 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
               "a search that has taken this long reports what it knows; 0: no limit");
   options->common.add_device(*command);
-  options->common.add_redis(*command);
+  options->common.add_services(*command);
   options->common.add_run(*command);
   command->callback([options, command, &action, &arguments] {
     action = [options, command, &arguments] { return capacity(*options, *command, arguments); };

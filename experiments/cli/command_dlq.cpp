@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <iostream>
+#include <memory>
 
 #include "common/error.hpp"
 #include "common/units.hpp"
@@ -8,22 +10,35 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/json.hpp"
 #include "experiments/harness/say.hpp"
-#include "variants/feeding/queues/redis/dead_letters.hpp"
+#include "variants/feeding/dead_letters.hpp"
+#include "variants/feeding/queue.hpp"
 
 namespace feedrate {
 namespace {
 
-using redis_queue::DeadLetter;
-using redis_queue::DeadLetters;
-
 struct DlqOptions {
   CommonOptions common;
+  std::string queue = "redis_list";
   std::string letter;
   std::uint64_t most = 50;
   bool all = false, json = false;
 };
 
-std::uint64_t ms_of(const DeadLetter& letter) { return std::stoull(letter.letter_id); }
+std::string queues_with_letters() {
+  std::string names;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.dead_letters) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+std::set<std::string> services_with_letters() {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.dead_letters) names.insert(entry.service);
+  }
+  return names;
+}
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -32,34 +47,43 @@ std::string hex(std::string_view bytes) {
 }
 
 Json to_json(const DeadLetter& letter) {
-  const redis_queue::Parsed task = redis_queue::parse(letter.task);
-  Json json{{"letter", letter.letter_id},  {"time_ms", ms_of(letter)}, {"error", letter.error},
-            {"attempts", letter.attempts}, {"worker", letter.worker},  {"history", letter.history},
+  Json json{{"letter", letter.letter_id},  {"time_ms", letter.time_ms}, {"error", letter.error},
+            {"attempts", letter.attempts}, {"worker", letter.worker},   {"history", letter.history},
             {"task_hex", hex(letter.task)}};
-  if (task.bytes.empty()) return json;
-  json["id"] = fmt::format("{:016x}", task.header.id);
-  json["payload_hex"] = hex(task.payload);
-  if (task.extension.deadline_ms != 0) json["deadline_ms"] = task.extension.deadline_ms;
+  if (!letter.message) return json;
+  json["id"] = fmt::format("{:016x}", letter.message->id);
+  json["payload_hex"] = hex(letter.message->payload);
+  if (letter.message->deadline_ms != 0) json["deadline_ms"] = letter.message->deadline_ms;
   return json;
 }
 
 std::string age_of(const DeadLetter& letter) {
-  const std::uint64_t now = redis_queue::unix_ms(), then = ms_of(letter);
+  const auto now = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                  std::chrono::system_clock::now().time_since_epoch())
+                                                  .count()),
+             then = letter.time_ms;
   return format_ns(static_cast<double>(now > then ? now - then : 0) * 1e6);
 }
 
-DeadLetters letters_of(const DlqOptions& options) {
-  const std::string& url = options.common.redis.url;
-  if (url.empty()) throw BadInput("--redis", "", "redis://… or unix:///…: the server of the workers");
-  try {
-    return {url, options.common.redis.prefix};
-  } catch (const Failure& failure) {
-    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
-  }
+/// With the service that holds them, which must live as long.
+struct Opened {
+  RunningServices services;
+  std::unique_ptr<DeadLetterBox> letters;
+};
+
+Opened open(const DlqOptions& options) {
+  const QueueEntry& queue = Queues::instance().get("--queue", options.queue);
+  if (!queue.dead_letters) throw BadInput("--queue", options.queue, queues_with_letters());
+  options.common.services.insist_on(queue.service, "for dead letters it must be named");
+  Opened opened{RunningServices(options.common.services), nullptr};
+  opened.services.reach(queue.service);
+  opened.letters = queue.dead_letters(opened.services.get(queue.service));
+  return opened;
 }
 
 int list(const DlqOptions& options) {
-  DeadLetters letters = letters_of(options);
+  const Opened opened = open(options);
+  DeadLetterBox& letters = *opened.letters;
   const std::uint64_t count = letters.count();
   if (!options.json)
     fmt::print("{:<22}{:<18}{:>9}{:>10}{:>10}  {}\n", "letter", "id", "bytes", "attempts", "age", "error");
@@ -68,11 +92,10 @@ int list(const DlqOptions& options) {
       std::cout << dumped(to_json(letter)) << "\n";
       return;
     }
-    const redis_queue::Parsed task = redis_queue::parse(letter.task);
+    const auto& message = letter.message;
     fmt::print("{:<22}{:<18}{:>9}{:>10}{:>10}  {}\n", letter.letter_id,
-               task.bytes.empty() ? "no message" : fmt::format("{:016x}", task.header.id),
-               task.bytes.empty() ? letter.task.size() : task.payload.size(), letter.attempts, age_of(letter),
-               letter.error);
+               message ? fmt::format("{:016x}", message->id) : "no message",
+               message ? message->payload.size() : letter.task.size(), letter.attempts, age_of(letter), letter.error);
   });
   if (!options.json && count > options.most) fmt::print("{} of {}; --most shows more\n", options.most, count);
   return 0;
@@ -83,22 +106,23 @@ int list(const DlqOptions& options) {
 }
 
 int show(const DlqOptions& options) {
-  const auto letter = letters_of(options).find(options.letter);
+  const Opened opened = open(options);
+  const auto letter = opened.letters->find(options.letter);
   if (!letter) no_such_letter(options.letter);
   if (options.json) {
     std::cout << dumped(to_json(*letter)) << "\n";
     return 0;
   }
-  const redis_queue::Parsed task = redis_queue::parse(letter->task);
+  const auto& message = letter->message;
   fmt::print("letter    {}, {} ago\nerror     {}\nattempts  {}\nworker    {}\n", letter->letter_id, age_of(*letter),
              letter->error, letter->attempts, letter->worker);
-  if (!task.bytes.empty()) {
-    fmt::print("id        {:016x}: reply list {}, number {}\n", task.header.id, producer_of(task.header.id),
-               sequence_of(task.header.id));
+  if (message) {
+    fmt::print("id        {:016x}: reply list {}, number {}\n", message->id, producer_of(message->id),
+               sequence_of(message->id));
   }
   fmt::print("history   (unix ms, worker: what went wrong)\n{}\n", letter->history);
-  const std::string_view bytes = task.bytes.empty() ? std::string_view(letter->task) : task.payload;
-  fmt::print("{} bytes of {}\n", bytes.size(), task.bytes.empty() ? "no message" : "payload");
+  const std::string_view bytes = message ? message->payload : letter->task;
+  fmt::print("{} bytes of {}\n", bytes.size(), message ? "payload" : "no message");
   for (std::size_t at = 0; at < bytes.size(); at += 16) fmt::print("{:08x}  {}\n", at, hex(bytes.substr(at, 16)));
   return 0;
 }
@@ -107,7 +131,8 @@ int show(const DlqOptions& options) {
 template <class Do>
 int each(const DlqOptions& options, const char* done, Do&& act) {
   if (options.all == !options.letter.empty()) throw BadInput("LETTER", options.letter, "one letter, or --all");
-  DeadLetters letters = letters_of(options);
+  const Opened opened = open(options);
+  DeadLetterBox& letters = *opened.letters;
   if (!options.all) {
     if (!act(letters, options.letter)) no_such_letter(options.letter);
     fmt::print("{} 1 dead letter\n", done);
@@ -129,21 +154,22 @@ int each(const DlqOptions& options, const char* done, Do&& act) {
 }
 
 int requeue(const DlqOptions& options) {
-  return each(options, "requeued", [](DeadLetters& letters, const std::string& id) { return letters.requeue(id); });
+  return each(options, "requeued", [](DeadLetterBox& letters, const std::string& id) { return letters.requeue(id); });
 }
 int purge(const DlqOptions& options) {
-  return each(options, "purged", [](DeadLetters& letters, const std::string& id) { return letters.purge(id); });
+  return each(options, "purged", [](DeadLetterBox& letters, const std::string& id) { return letters.purge(id); });
 }
 
 }  // namespace
 
 void add_dlq(CLI::App& app, Action& action) {
   auto options = std::make_shared<DlqOptions>();
-  CLI::App* command = app.add_subcommand("dlq", "the dead letters of a Redis queue: list, show, requeue, purge");
+  CLI::App* command = app.add_subcommand("dlq", "the dead letters of a queue: list, show, requeue, purge");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, int (*act)(const DlqOptions&)) {
     CLI::App* sub = command->add_subcommand(name, help);
-    options->common.add_redis(*sub);
+    add_option(*sub, "queue", options->queue, "whose: " + queues_with_letters());
+    options->common.add_services(*sub, services_with_letters());
     sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
     return sub;
   };

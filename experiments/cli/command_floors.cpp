@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "common/redis/private_server.hpp"
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
@@ -19,18 +18,26 @@ struct FloorOptions {
 };
 
 int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
-  const bool redis = !options.common.redis.url.empty() || !redis::find_redis_server().empty();
   const auto session = options.common.session(kStandardExperiment, arguments);
   std::vector<Resolution> points;
+  std::map<std::string, std::string> left_out;
   for (const auto& [name, entry] : Queues::instance().entries()) {
     Point point;
     point.queue = name;
-    if (!entry.uses_redis || redis) points.push_back(session->resolve(values_of(point)));
+    const auto lacks = [&](const std::string& service) {
+      if (service.empty() || options.common.services.given(service)) return std::string();
+      return Services::instance().get("service", service).unavailable();
+    };
+    if (const std::string why = lacks(entry.service); !why.empty()) {
+      left_out[entry.service] = why;
+    } else {
+      points.push_back(session->resolve(values_of(point)));
+    }
   }
   session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  if (!redis) say("no redis-server here: its floors are left out\n");
+  for (const auto& [service, why] : left_out) say("the floors of {} are left out: {}\n", service, why);
   const std::vector<Json> rows = session->measure_floors(points);
   const Json run = session->run_row();
   if (recorder) recorder->write(run);
@@ -57,7 +64,7 @@ void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& a
   auto options = std::make_shared<FloorOptions>();
   CLI::App* command = app.add_subcommand("floors", "measure what this machine allows");
   options->common.add_device(*command);
-  options->common.add_redis(*command);
+  options->common.add_services(*command);
   command->add_flag("--json", options->json, "print rows instead of a table");
   command->add_option("--out", options->out, "append the rows to this JSONL file");
   command->callback(

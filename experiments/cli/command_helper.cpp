@@ -1,21 +1,37 @@
 #include "common/error.hpp"
+#include "common/service.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
+namespace {
+
+struct HelperOptions {
+  std::string of;
+  std::vector<std::string> arguments;
+};
+
+int help(const HelperOptions& options) {
+  const auto service = Services::instance().entries().find(options.of);
+  if (service != Services::instance().entries().end() && service->second.serve) {
+    return service->second.serve(options.arguments);
+  }
+  const auto experiment = Experiments::instance().entries().find(options.of);
+  if (experiment != Experiments::instance().entries().end() && experiment->second.helper) {
+    return experiment->second.helper();
+  }
+  throw BadInput("OF", options.of, "an experiment or a service that starts processes of this executable");
+}
+
+}  // namespace
 
 void add_helper(CLI::App& app, Action& action) {
-  const auto experiment = std::make_shared<std::string>();
-  CLI::App* const command = app.add_subcommand("helper", "a process that an experiment starts beside its own");
-  command->group("");  // not in --help: it is of no use without that process
-  command->add_option("experiment", *experiment)->required();
-  command->callback([experiment, &action] {
-    action = [experiment] {
-      const auto& helper = Experiments::instance().get("experiment", *experiment).helper;
-      if (!helper) throw BadInput("experiment", *experiment, "one that starts helpers");
-      return helper();
-    };
-  });
+  const auto options = std::make_shared<HelperOptions>();
+  CLI::App* const command = app.add_subcommand("helper", "a process that an experiment or a service starts");
+  command->group("");  // not in --help: it is of no use without what started it
+  command->add_option("of", options->of)->required();
+  command->add_option("arguments", options->arguments);
+  command->callback([options, &action] { action = [options] { return help(*options); }; });
 }
 
 }  // namespace feedrate

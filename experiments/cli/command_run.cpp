@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/error.hpp"
-#include "common/redis/connection.hpp"
+#include "common/redis/url.hpp"
 #include "common/threads/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
@@ -116,9 +116,11 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   const Resolution& cell = cells.front();
   insist(kind, cell, app);
   session->experiment().connect(cells);
-  if (!session->redis_used() && on_command_line("--redis", arguments)) {
-    throw BadInput("--redis", redis::without_password(options.common.redis.url),
-                   fmt::format("a point that uses Redis; {} does not", kind.variant(cell.values)));
+  for (const auto& [service, values] : options.common.services.values) {
+    const std::string option = option_of(service);
+    if (session->services().used(service) || !on_command_line(option, arguments)) continue;
+    throw BadInput(option, redis::without_password(text_of(values.at(option.substr(2)))),
+                   fmt::format("a point that uses {}; {} does not", service, kind.variant(cell.values)));
   }
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
@@ -158,7 +160,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
   const bool known = Experiments::instance().entries().contains(options->experiment);
   add_axes(*command, Kind(known ? options->experiment : kStandardExperiment).axes(), options->point);
   options->common.add_device(*command);
-  options->common.add_redis(*command);
+  options->common.add_services(*command);
   options->common.add_run(*command);
   command->add_flag("--external-worker", options->common.run.external_worker,
                     "load a `feedrate worker` in another process");

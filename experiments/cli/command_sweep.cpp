@@ -5,9 +5,9 @@
 
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/say.hpp"
-#include "experiments/cli/folder.hpp"
 #include "experiments/harness/sweep/sweep.hpp"
 #include "experiments/harness/sweep/tuned_spec.hpp"
 
@@ -57,7 +57,7 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
   auto session = options.common.session(spec.kind->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
   const auto start_again = [&] {
-    session->stop_redis();
+    session->services().stop();
     restart(arguments, directory);
   };
   session->experiment().connect(all_points(spec, *session));  // before a folder is made
@@ -86,7 +86,7 @@ void add(CLI::App& app, Action& action, const std::vector<std::string>& argument
   command->add_option("--profile-cell", options->profile_cell,
                       "profiler capture only around this cell (number or row id)");
   options->common.add_device(*command);
-  options->common.add_redis(*command);
+  options->common.add_services(*command);
   options->common.add_run(*command);
   command->callback([options, command, &action, &arguments] {
     action = [options, command, &arguments] { return sweep(*options, *command, arguments); };

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "common/error.hpp"
-#include "common/redis/connection.hpp"
+#include "common/redis/url.hpp"
 #include "common/registry.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/cli/commands.hpp"

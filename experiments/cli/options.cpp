@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "common/error.hpp"
-#include "common/redis/connection.hpp"
+#include "common/redis/url.hpp"
 #include "common/units.hpp"
 
 namespace feedrate {
@@ -172,14 +172,18 @@ void CommonOptions::add_device(CLI::App& app) {
   add_option(app, "gpu", gpu, "which GPU, by its CUDA index");
 }
 
-void CommonOptions::add_redis(CLI::App& app) {
-  add_option(
-      app, "redis", redis.url,
-      "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or unix:///path; "
-      "without it a private server is started");
-  add_option(app, "prefix", redis.prefix,
-             "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
-             "PREFIX:{bench-<id>}:…");
+void CommonOptions::add_services(CLI::App& app, const std::set<std::string>& names, bool workers) {
+  for (const auto& [name, entry] : Services::instance().entries()) {
+    if (!names.empty() && !names.contains(name)) continue;
+    for (const Axis& option : entry.options) {
+      add_value(app, option, services.values[name], option.standard)->group("SERVICE " + name);
+    }
+    if (!workers) continue;
+    for (const Axis& option : entry.worker_options) {
+      add_value(app, option, services.values[name], option.standard)->group("WORKERS of " + name);
+      services.values[name].try_emplace(option.name, option.standard);
+    }
+  }
 }
 
 void CommonOptions::add_run(CLI::App& app) { for_each_option(run, AddOption{app}); }
@@ -189,20 +193,25 @@ std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
   if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
   std::vector<std::string> shown(arguments.size());  // in the run's row
   std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
-  return std::make_unique<Session>(experiment, device, gpu, redis, fmt::format("{}", fmt::join(shown, " ")), run);
+  return std::make_unique<Session>(experiment, device, gpu, services, fmt::format("{}", fmt::join(shown, " ")), run);
+}
+
+CLI::Option* add_value(CLI::App& app, const Axis& axis, Values& values, const Value& standard) {
+  const std::string help = axis.words ? fmt::format("{}: {}", axis.help, fmt::join(axis.words(), ", ")) : axis.help;
+  const bool text = std::holds_alternative<std::string>(axis.standard);
+  return app
+      .add_option_function<std::string>(
+          "--" + axis.name,
+          [name = axis.name, read = axis.read, &values](const std::string& given) { values[name] = read(given); }, help)
+      ->envname(variable_of(axis.name))
+      ->type_name(text ? "NAME" : "N")
+      ->default_str(text_of(standard));
 }
 
 void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::set<std::string>& names) {
   for (const auto& [axis, owners] : table.entries()) {
     if (!names.empty() && !names.contains(axis.name)) continue;
-    const std::string help = axis.words ? fmt::format("{}: {}", axis.help, fmt::join(axis.words(), ", ")) : axis.help;
-    const bool text = std::holds_alternative<std::string>(axis.standard);
-    app.add_option_function<std::string>(
-           "--" + axis.name,
-           [name = axis.name, read = axis.read, &point](const std::string& given) { point[name] = read(given); }, help)
-        ->envname(variable_of(axis.name))
-        ->type_name(text ? "NAME" : "N")
-        ->default_str(text_of(table.value(point, axis.name)))
+    add_value(app, axis, point, table.value(point, axis.name))
         ->group(owners.empty() ? "AXES" : fmt::format("AXES of {}", fmt::join(owners, ", ")));
   }
 }

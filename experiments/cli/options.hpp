@@ -14,12 +14,13 @@ namespace feedrate {
 struct CommonOptions {
   std::string device = "auto";
   unsigned gpu = 0;
-  RedisSettings redis;
+  ServiceChoices services;
   RunSettings run;
   std::string config;
 
   void add_device(CLI::App&);
-  void add_redis(CLI::App&);
+  /// Of the services in `names`, or of all when it is empty; with `workers` also those that only workers have.
+  void add_services(CLI::App&, const std::set<std::string>& names = {}, bool workers = false);
   void add_run(CLI::App&);
   std::unique_ptr<Session> session(const std::string& experiment, const std::vector<std::string>& arguments);
 };
@@ -27,6 +28,8 @@ struct CommonOptions {
 /// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty, grouped by their owners; values land
 /// in `point`.
 void add_axes(CLI::App&, const AxisTable&, Values& point, const std::set<std::string>& names = {});
+/// One of them.
+CLI::Option* add_value(CLI::App&, const Axis&, Values& values, const Value& standard);
 /// The value of `--experiment` before the command line is read: which axes there are hangs on it.
 std::string experiment_of(const std::vector<std::string>& arguments);
 /// Adds that option.
@@ -46,7 +49,7 @@ template <class T>
 CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help);
 std::string variable_of(const std::string& option);
 
-/// Reads option values by subcommand from a JSON object: { "run": { "redis": "unix:///…", "payload": 64 } }. Throws
+/// Reads option values by subcommand from a JSON object: { "run": { "batch": 16, "payload": 64 } }. Throws
 /// BadInput for what `app` doesn't know.
 std::shared_ptr<CLI::Config> json_config(const CLI::App& app);
 /// Their names, as messages list them.

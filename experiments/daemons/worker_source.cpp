@@ -2,25 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 
 #include "common/clock.hpp"
-#include "common/redis/cluster.hpp"
 
 namespace feedrate {
-namespace {
-
-/// How many elements a key of any kind holds.
-double length_of(redis::Connection& connection, const std::string& key) {
-  const std::string type(redis::text(*connection.command({"TYPE", key})));
-  const char* command = type == "list" ? "LLEN" : type == "zset" ? "ZCARD" : type == "stream" ? "XLEN" : nullptr;
-  return command == nullptr ? 0 : static_cast<double>(connection.command({command, key})->integer);
-}
-
-}  // namespace
-
 void WorkerSource::collect(const Add& add) {
   const auto tell = [&](FeedrateMetricKind kind, const char* name, const char* help, double value) {
     add({kind, name, help, value});
@@ -45,7 +32,14 @@ void WorkerSource::collect(const Add& add) {
                                WorkerMetrics::kBatchSeconds.data(),
                                counts.data()};
   add(batches);
-  tell_server(add);
+  const auto gauge = [&](const char* name, const char* help, double value) { tell(kFeedrateGauge, name, help, value); };
+  constexpr auto kUp = "feedrate_server_up", kUpHelp = "Whether the queue's server answers.";
+  try {
+    watched_.queue.collect(gauge);
+    gauge(kUp, kUpHelp, 1);
+  } catch (const std::exception&) {  // none may leave through the module, which is C
+    gauge(kUp, kUpHelp, 0);
+  }
   if (!watched_.gpu) return;
   if (const auto sample = watched_.gpu(false); sample) {
     if (sample->utilisation) {
@@ -55,50 +49,11 @@ void WorkerSource::collect(const Add& add) {
   }
 }
 
-void WorkerSource::connect() {
-  const redis::Cluster cluster(watched_.redis.url);
-  std::vector<Partition> made;
-  for (unsigned i = 0; i < watched_.partitions; ++i) {
-    const RedisSettings redis = redis_queue::partition_of(watched_.redis, i, watched_.partitions, cluster);
-    made.push_back({redis_queue::KeyNames(redis.prefix), redis::Connection(redis.url)});
-  }
-  partitions_ = std::move(made);
-}
-
-void WorkerSource::tell_server(const Add& add) {
-  const auto tell = [&](const char* name, const char* help, double value) { add({kFeedrateGauge, name, help, value}); };
-  try {
-    if (partitions_.empty()) connect();
-    using Names = redis_queue::KeyNames;
-    using Key = std::string (Names::*)() const;
-    const auto gauge = [&](const char* name, const char* help, Key key) {
-      double sum = 0;
-      for (Partition& part : partitions_) sum += length_of(part.connection, (part.names.*key)());
-      tell(name, help, sum);
-    };
-    gauge("feedrate_queue_depth", "Elements that wait for a worker.", &Names::tasks);
-    gauge("feedrate_suspects", "Messages of dead workers that wait to be served alone.", &Names::suspects);
-    gauge("feedrate_delayed", "Tasks that wait for another attempt.", &Names::delayed);
-    gauge("feedrate_dead_letters", "Dead letters that are kept.", &Names::dead);
-    double workers = 0;  // each has a lease in every partition
-    for (auto& [names, connection] : partitions_) {
-      const std::string now = std::to_string(redis_queue::unix_ms());
-      workers =
-          std::max(workers, static_cast<double>(connection.command({"ZCOUNT", names.leases(), now, "+inf"})->integer));
-    }
-    tell("feedrate_workers", "Workers whose lease has not ended.", workers);
-    tell("feedrate_server_up", "Whether the Redis server answers.", 1);
-  } catch (const std::exception&) {  // none may leave through the module, which is C
-    partitions_.clear();
-    tell("feedrate_server_up", "Whether the Redis server answers.", 0);
-  }
-}
-
 std::string WorkerSource::why_unhealthy() const {
   if (!watched_.metrics.connected) return "not connected to the server";
   const std::uint64_t alive = watched_.metrics.alive_ns.load();  // before the clock is read
   const double silent = static_cast<double>(now_ns() - alive) * 1e-9;
-  return silent <= watched_.lease_seconds ? "" : fmt::format("did not look for work for {:.1f} s", silent);
+  return silent <= watched_.queue.longest_silence() ? "" : fmt::format("did not look for work for {:.1f} s", silent);
 }
 
 }  // namespace feedrate

@@ -67,8 +67,9 @@ Axes<Point> make_axes() {
 /// Two cores for a worker and for all else, those that a server's threads keep busy, and two for each producer and its
 /// collector.
 unsigned producers_that_fit(const QueueEntry& queue) {
-  constexpr unsigned kMost = 8, kServer = 5;  // the private server has four threads for its connections besides
-  const unsigned cores = available_cores(), others = 2 + (queue.uses_redis ? kServer : 0);
+  constexpr unsigned kMost = 8;
+  const unsigned served = queue.service.empty() ? 0 : Services::instance().get("service", queue.service).threads;
+  const unsigned cores = available_cores(), others = 2 + served;
   return cores < others + 2 ? 1 : std::min(kMost, (cores - others) / 2);
 }
 

@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/nvtx_range.hpp"
-#include "common/redis/connection.hpp"
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/open_load.hpp"
 #include "experiments/feeding/sampling.hpp"
@@ -102,6 +101,20 @@ void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std
 
 }  // namespace
 
+namespace {
+
+/// That these points need.
+std::set<std::string> services_of(std::span<const Resolution> points) {
+  std::set<std::string> services;
+  for (const Resolution& each : points) {
+    if (!each.impossible.empty()) continue;
+    if (const std::string& service = queue_of(point_of(each.values)).service; !service.empty()) services.insert(service);
+  }
+  return services;
+}
+
+}  // namespace
+
 std::string queues_with_workers() {
   std::string names;
   for (const auto& [name, entry] : Queues::instance().entries()) {
@@ -122,12 +135,12 @@ void Feeding::connect(std::span<const Resolution> points) {
     if (!queue_of(point).make_broker) {
       throw BadInput("--external-worker", point.queue, "queues that other processes reach: " + queues_with_workers());
     }
-    if (!session_.redis_given()) throw BadInput("--redis", "", "a URL: an external worker can't know a private server");
+    const std::string& service = queue_of(point).service;
+    if (!service.empty() && !session_.services().given(service)) {
+      throw BadInput(option_of(service), "", "a URL: an external worker can't know a private server");
+    }
   }
-  const bool redis = std::ranges::any_of(points, [](const Resolution& each) {
-    return each.impossible.empty() && queue_of(point_of(each.values)).uses_redis;
-  });
-  if (redis) session_.reach_redis();
+  for (const std::string& service : services_of(points)) session_.services().reach(service);
 }
 
 void Feeding::add_floors(FloorList& floors, std::span<const Resolution> points) {
@@ -137,11 +150,13 @@ void Feeding::add_floors(FloorList& floors, std::span<const Resolution> points) 
   }
   for (const std::string& name : queues) {
     const auto& queue = Queues::instance().get("--queue", name);
-    if (!queue.floors) continue;
+    if (queue.floors) queue.floors(floors);
+  }
+  for (const std::string& service : services_of(points)) {
     try {
-      queue.floors(floors, queue.uses_redis ? session_.redis() : RedisSettings{});
+      session_.services().get(service).add_floors(floors);
     } catch (const Failure& failure) {  // a full or dying server: the cells that need it will fail by themselves
-      spdlog::warn("the floors of {} are left out: {}", name, failure.what());
+      spdlog::warn("the floors of {} are left out: {}", service, failure.what());
     }
   }
 }
@@ -173,7 +188,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
   const QueueConfig config{point,
                            device,
                            workload,
-                           entry.uses_redis ? session_.redis() : RedisSettings{},
+                           entry.service.empty() ? nullptr : &session_.services().get(entry.service),
                            settings.external_worker,
                            session_.floors(),
                            stages ? &*stages : nullptr,

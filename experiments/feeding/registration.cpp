@@ -1,4 +1,4 @@
-#include "common/redis/private_server.hpp"
+#include "common/service.hpp"
 #include "experiments/feeding/answer.hpp"
 #include "experiments/feeding/feeding.hpp"
 #include "experiments/feeding/lines.hpp"
@@ -8,11 +8,14 @@
 namespace feedrate {
 namespace {
 
+/// Why a private one can't be started here; empty if it can, or none is needed.
+std::string service_lacks(const std::string& service) {
+  return service.empty() ? "" : Services::instance().get("service", service).unavailable();
+}
+
 Json members() {
-  const bool have_redis = !redis::find_redis_server().empty();
   Json queues = Json::array(), transfers = Json::array(), workloads = Json::array();
   for (const auto& [name, entry] : Queues::instance().entries()) {
-    const bool missing = entry.uses_redis && !have_redis;
     queues.push_back({{"name", name},
                       {"description", entry.description},
                       {"delivery", text_of(entry.delivery)},
@@ -21,7 +24,7 @@ Json members() {
                       {"works", entry.works},
                       {"uses_transfer", entry.uses_transfer},
                       {"external_worker", static_cast<bool>(entry.make_broker)},
-                      {"unavailable", missing ? "no redis-server on the PATH; give --redis URL" : ""},
+                      {"unavailable", service_lacks(entry.service)},
                       {"axes", names_of(entry.axes)}});
   }
   const auto device = open_device("auto");
@@ -41,7 +44,7 @@ Json members() {
 
 void name_floors(FloorList& floors) {
   for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.floors) entry.floors(floors, {});
+    if (entry.floors) entry.floors(floors);
   }
 }
 

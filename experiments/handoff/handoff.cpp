@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
-#include "experiments/handoff/own_store.hpp"
 #include "experiments/handoff/rounds.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
@@ -53,10 +53,13 @@ class Handoff final : public Experiment {
   }
 
   void connect(std::span<const Resolution> points) override {
-    const bool redis = std::ranges::any_of(points, [](const Resolution& point) {
-      return point.impossible.empty() && entry_of(own_axes().of(point.values)).needs_redis;
-    });
-    if (redis) session_.reach_redis();
+    std::set<std::string> services;
+    for (const Resolution& point : points) {
+      if (point.impossible.empty()) services.insert(entry_of(own_axes().of(point.values)).service);
+    }
+    for (const std::string& service : services) {
+      if (!service.empty()) session_.services().reach(service);
+    }
   }
 
   Measurement measure(const Resolution& cell, const Repetition&) override {
@@ -65,14 +68,11 @@ class Handoff final : public Experiment {
     Measurement measured;
     measured.host_threads = 1 + options.readers;
     Setting setting = setting_of(options);
-    if (entry.needs_redis) {
-      setting.redis = session_.redis().url;
-      setting.redis_shared = session_.redis().shared;
-      setting.prefix = session_.redis().own_prefix + ":handoff";
-    }
-    if (entry.needs_store) {
-      setting.socket = store(options).socket();
-      setting.prefix = "handoff";
+    if (!entry.service.empty()) {
+      const Service& service = session_.services().get(entry.service, needs_of(options));
+      setting.address = service.address();
+      setting.shared = service.given();
+      setting.prefix = service.own_prefix() + ":handoff";
     }
     session_.device().use_in_this_thread();
     MachineMonitor monitor(session_.gpu());
@@ -128,14 +128,8 @@ class Handoff final : public Experiment {
     return setting;
   }
 
-  /// Of as much memory as this point needs; a new one where the last has less.
-  OwnStore& store(const Options& options) {
-    const std::size_t wanted = options.bytes * options.tensors * 2 + (std::size_t{64} << 20);
-    if (!store_ || store_->bytes() < wanted) {
-      store_.reset();
-      store_.emplace(options.device == "cpu" ? "cpu" : fmt::format("cuda:{}", session_.gpu_index()), wanted);
-    }
-    return *store_;
+  ServiceNeeds needs_of(const Options& options) const {
+    return {options.device, session_.gpu_index(), options.bytes * options.tensors * 2 + (std::size_t{64} << 20)};
   }
 
   Seen run_for(double seconds, const Options& options, const Setting& setting) {
@@ -192,8 +186,7 @@ class Handoff final : public Experiment {
 
   Session& session_;
   std::optional<std::optional<unsigned>> other_;  // once it was looked for: that takes a context
-  std::optional<OwnStore> store_;
-  Rounds::Readers readers_;  // kept from cell to cell
+  Rounds::Readers readers_;                       // kept from cell to cell
 };
 
 /// In a reader's process.

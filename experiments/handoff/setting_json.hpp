@@ -5,7 +5,7 @@
 
 namespace feedrate::handoff {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setting, device, bytes, giver_gpu, taker_gpu, copies_to_peer, redis, redis_shared,
-                                   prefix, socket)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setting, device, bytes, giver_gpu, taker_gpu, copies_to_peer, address, shared,
+                                   prefix)
 
 }  // namespace feedrate::handoff

@@ -156,7 +156,10 @@ struct Outcome {
 /// A folder to run `feedrate` in. Its temporary files go to a folder in there, so that what it leaves is seen.
 class Workplace {
  public:
-  Workplace() { fs::create_directories(temporary()); }
+  /// `program`: another executable than feedrate, of the same commands.
+  explicit Workplace(std::string program = executable()) : program_(std::move(program)) {
+    fs::create_directories(temporary());
+  }
 
   fs::path path() const { return folder_.path() / "w"; }
   fs::path operator/(const std::string& name) const { return path() / name; }
@@ -202,7 +205,7 @@ class Workplace {
         command.insert(command.begin() + 1, {"-u", name});
     }
     for (const auto& [name, value] : environment) command.push_back(name + "=" + value);
-    command.push_back(executable());
+    command.push_back(program_);
     command.insert(command.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(command, path(), folder_ / std::to_string(started_++));
   }
@@ -213,6 +216,7 @@ class Workplace {
   }
 
  private:
+  std::string program_;
   TempDir folder_;
   unsigned started_ = 0;
   const char* floor_rounds_ = "0";

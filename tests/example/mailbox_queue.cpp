@@ -89,7 +89,7 @@ class Mailbox final : public Queue {
 };
 
 /// Its floor: how often a mutex can be taken.
-void add_floors(FloorList& floors, const RedisSettings&) {
+void add_floors(FloorList& floors) {
   floors.add("mailbox_locks_per_second", "1/s", "locks of a free mutex", [] {
     std::mutex mutex;
     return per_second(0.01, [&] { const std::lock_guard lock(mutex); });

@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OWN = {
     "tests/example/additions_test.cpp",
+    "tests/cli/depot_test.cpp",
+    "tests/CMakeLists.txt",
     "tests/scripts/test_additions.py",
     # The Python package hands payloads over by address, in mailboxes of its own.
     "python/feedrate/_core.pyi",
@@ -36,6 +38,7 @@ def naming(word: str) -> set[str]:
     ("words", "file"),
     [
         (["mailbox", "resend-every", "mailbox_locks_per_second"], "tests/example/mailbox_queue.cpp"),
+        (["depot", "depot-take", "depot_round_trip_ns"], "tests/example/depot_broker.cpp"),
         (["relay", "copies-each"], "tests/example/relay_transfer.cpp"),
         (["counted_per_second", "step_ns"], "tests/example/count_experiment.cpp"),
     ],

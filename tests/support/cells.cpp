@@ -17,7 +17,7 @@ void run_case(Session& session, const Case& one) {
 }
 
 std::vector<Case> cases_for(const std::string& queue, const std::string& device) {
-  const bool redis = Queues::instance().get("--queue", queue).uses_redis;
+  const bool redis = !Queues::instance().get("--queue", queue).service.empty();
   const bool transfers = Queues::instance().get("--queue", queue).uses_transfer;
   Point base;
   base.queue = queue;

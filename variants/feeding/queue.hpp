@@ -7,8 +7,8 @@
 #include "common/floor_list.hpp"
 #include "common/message/message.hpp"
 #include "common/message/stages.hpp"
-#include "common/redis/settings.hpp"
 #include "common/registry.hpp"
+#include "common/service.hpp"
 #include "kernels/workload.hpp"
 #include "variants/feeding/limits.hpp"
 
@@ -67,8 +67,8 @@ struct QueueConfig {
   Point point;  ///< normalised
   Device& device;
   const Workload& workload;
-  RedisSettings redis = {};
-  bool external_worker = false;  ///< broker queues: another process works
+  const Service* service = nullptr;  ///< that the queue needs, started
+  bool external_worker = false;      ///< broker queues: another process works
   Floors floors = {};
   StageClock* stages = nullptr;  ///< where whoever has a sampled message notes the time; may be missing
   /// Writes right results of messages whose ids count up from the first one's: for a queue that does no work, and yet
@@ -81,7 +81,9 @@ struct QueueConfig {
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
 };
 
-class Broker;  // variants/feeding/worker.hpp
+class Broker;         // variants/feeding/worker.hpp
+class QueueWatch;     // variants/feeding/queue_watch.hpp
+class DeadLetterBox;  // variants/feeding/dead_letters.hpp
 
 /// How often a message that is sent once is served if something breaks on its way. What the guarantee allows does not
 /// fail a cell; it is counted and shown.
@@ -110,21 +112,25 @@ struct QueueEntry {
   std::string order;     ///< "per producer", "per producer with one worker", "per lane"
   bool durable = false;  ///< messages can outlive this process
   bool uses_transfer = false;
-  bool uses_redis = false;
-  bool resident = false;  ///< served by a kernel that stays on the device
+  std::string service = {};  ///< that it needs
+  bool resident = false;     ///< served by a kernel that stays on the device
   bool works = true;  ///< false: no message travels; results have no ids and are compared without counting the outcome
   std::vector<Axis> axes = {};  ///< of its own
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
   std::function<std::string(Point&, Device&, const Workload&)> fit = {};
-  /// Measures the floors that bind it and that no other part of the program knows of (a server's).
-  std::function<void(FloorList&, const RedisSettings&)> floors = {};
+  /// Measures the floors that bind it and that nothing else knows of.
+  std::function<void(FloorList&)> floors = {};
   /// Names the floors that bind it at a point.
   std::function<void(const Bounded&, Limits&)> limits = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
   /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
+  /// What there is to know of a queue that such a worker serves.
+  std::function<std::unique_ptr<QueueWatch>(const QueueConfig&)> watch = {};
+  /// Tasks that were given up, if it keeps them.
+  std::function<std::unique_ptr<DeadLetterBox>(const Service&)> dead_letters = {};
 };
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;

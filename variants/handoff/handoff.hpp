@@ -21,10 +21,9 @@ struct Setting {
   std::size_t bytes = 0;       ///< of a tensor
   unsigned giver_gpu = 0, taker_gpu = 0;
   bool copies_to_peer = false;  ///< with two GPUs: the taker copies to its own memory what it could read over there
-  std::string redis;            ///< a server's URL, for ways that need one
-  bool redis_shared = false;    ///< others use it, too: what is made there must expire
-  std::string prefix;           ///< of this run's keys there
-  std::string socket;           ///< a tensor store's, for ways that need one
+  std::string address;          ///< of the service that the way needs
+  bool shared = false;          ///< others use it, too: what is made there must expire
+  std::string prefix;           ///< of this run's names there
 };
 
 struct Config {
@@ -68,7 +67,7 @@ struct Copies {
 struct Entry {
   std::string description;
   Copies copies;
-  bool needs_redis = false, needs_store = false;
+  std::string service = {};  ///< that it needs
   /// Why it can't be; empty when it can.
   std::function<std::string(const Setting&)> refuse = {};
   std::function<std::unique_ptr<Giver>(const Config&)> giver;

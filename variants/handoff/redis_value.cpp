@@ -15,7 +15,7 @@ class RedisGiver final : public Giver {
  public:
   explicit RedisGiver(const Config& config)
       : setting_(config.setting),
-        redis_(setting_.redis),
+        redis_(setting_.address),
         memory_(config.device, setting_.bytes),
         staging_(config.device.allocate_host(setting_.bytes, HostMemory::pinned)),
         stream_(config.device.stream()) {}
@@ -27,7 +27,7 @@ class RedisGiver final : public Giver {
     stream_->synchronize();
     const std::string_view value{reinterpret_cast<const char*>(staging_.data()), setting_.bytes};
     const std::string key = key_of(setting_, tensor);
-    if (setting_.redis_shared) {
+    if (setting_.shared) {
       redis_.command({"SET", key, value, "PX", redis::kLifetimeMs});
     } else {
       redis_.command({"SET", key, value});
@@ -49,7 +49,7 @@ class RedisGiver final : public Giver {
 class RedisTaker final : public Taker {
  public:
   explicit RedisTaker(const Config& config)
-      : setting_(config.setting), redis_(setting_.redis), memory_(config.device, setting_.bytes) {}
+      : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}
 
   void open(unsigned, std::string_view, tensors::Descriptor) override {}
   const std::byte* take(unsigned tensor, Stream& stream) override {
@@ -77,7 +77,7 @@ class RedisTaker final : public Taker {
 const WayRegistration registered(
     "redis_value", {.description = "its bytes as a value in Redis, by the host's memory on both sides",
                     .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
-                    .needs_redis = true,
+                    .service = "redis",
                     .refuse =
                         [](const Setting& setting) {
                           return setting.bytes > kMostBytes ? "a value in Redis has at most 512 MiB" : "";

@@ -12,7 +12,7 @@ std::string name_of(const Setting& setting, unsigned tensor) { return fmt::forma
 
 class StoreGiver final : public Giver {
  public:
-  explicit StoreGiver(const Config& config) : setting_(config.setting), store_(setting_.socket) {}
+  explicit StoreGiver(const Config& config) : setting_(config.setting), store_(setting_.address) {}
 
   std::byte* create(unsigned tensor) override {
     const auto bytes = static_cast<std::int64_t>(setting_.bytes);
@@ -34,7 +34,7 @@ class StoreGiver final : public Giver {
 
 class StoreTaker final : public Taker {
  public:
-  explicit StoreTaker(const Config& config) : setting_(config.setting), store_(setting_.socket) {}
+  explicit StoreTaker(const Config& config) : setting_(config.setting), store_(setting_.address) {}
 
   void open(unsigned tensor, std::string_view, tensors::Descriptor) override {
     held_[tensor] = {store_.get(name_of(setting_, tensor)), 0};
@@ -60,7 +60,7 @@ class StoreTaker final : public Taker {
 const WayRegistration registered("store",
                                  {.description = "by its name in a tensor store, whose daemon is a third process",
                                   .copies = {},
-                                  .needs_store = true,
+                                  .service = "store",
                                   .refuse =
                                       [](const Setting& setting) {
                                         return setting.taker_gpu == setting.giver_gpu

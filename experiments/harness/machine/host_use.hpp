@@ -49,7 +49,7 @@ struct HostUse {
   std::uint64_t periods = 0, throttled = 0;  ///< of the quota; those in which threads had to wait for the next one
 
   double busy_cores() const;    ///< their sum
-  double other_cores() const;   ///< busy with other processes, a private Redis server among them
+  double other_cores() const;   ///< busy with other processes, private services among them
   double stolen_cores() const;  ///< what the hypervisor gave to others while something here wanted to run
 };
 HostUse host_use(const HostReading& begin, const HostReading& end);

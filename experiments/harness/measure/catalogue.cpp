@@ -1,6 +1,7 @@
 #include "experiments/harness/measure/catalogue.hpp"
 
 #include "common/device/device.hpp"
+#include "common/service.hpp"
 #include "experiments/harness/limits/floors.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 
@@ -47,6 +48,7 @@ Json floors() {
   FloorList named(false);
   const auto device = open_device("auto");
   add_device_floors(named, *device);
+  for (const auto& [name, entry] : Services::instance().entries()) entry.make({})->add_floors(named);
   for (const auto& [name, entry] : Experiments::instance().entries()) entry.name_floors(named);
   Json all = Json::array();
   for (const Floor& floor : named.floors()) {

@@ -106,7 +106,7 @@ class Kind {
   const std::string& name() const { return name_; }
   const ExperimentEntry& entry() const { return entry_; }
   const AxisTable& axes() const { return axes_; }
-  /// "gpu_ring", or "redis_list + pinned".
+  /// "gpu_ring", or "host_polled + pinned".
   std::string variant(const Values&) const;
   /// What a row tells, for a terminal: name and text, line by line.
   std::vector<std::pair<std::string, std::string>> lines(const Json& row) const;

@@ -11,7 +11,6 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/nvtx_range.hpp"
-#include "common/redis/own_keys.hpp"
 #include "experiments/harness/limits/floors.hpp"
 #include "experiments/harness/machine/environment.hpp"
 #include "experiments/harness/machine/nvml.hpp"
@@ -62,12 +61,12 @@ void install_signal_handlers() {
   sigaction(SIGHUP, &action, nullptr);
 }
 
-Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
+Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
                  std::string command, RunSettings settings, std::unique_ptr<Device> opened)
     : kind_(experiment),
       settings_(std::move(settings)),
       run_settings_(to_json(settings_)),
-      redis_(std::move(redis)),
+      services_(std::move(services)),
       command_(std::move(command)),
       device_(opened ? std::move(opened) : open_device(device, gpu)),
       gpu_index_(gpu),
@@ -78,39 +77,12 @@ Session::Session(const std::string& experiment, const std::string& device, unsig
 
 Session::~Session() = default;
 
-const RedisSettings& Session::redis() {
-  if (redis_.own_prefix.empty()) {
-    redis_.own_prefix = redis::prefix_of_run(redis_.prefix);
-    redis_.shared = !redis_.url.empty();
-  }
-  if (private_redis_ && !private_redis_->alive()) stop_redis();  // a cell's reason already says what it met
-  if (redis_.url.empty()) {
-    private_redis_ = std::make_unique<redis::PrivateServer>();
-    redis_.url = private_redis_->url();
-  }
-  return redis_;
-}
-
-void Session::reach_redis() {
-  try {
-    redis::Connection probe(redis().url);
-  } catch (const Failure& failure) {
-    throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
-  }
-}
-
-void Session::stop_redis() {
-  if (!private_redis_) return;
-  private_redis_.reset();
-  redis_.url.clear();
-}
-
 const Json& Session::environment() {
   if (!environment_.empty()) return environment_;
+  environment_ = environment_of(*device_, command_);
   try {
-    environment_ = environment_of(*device_, redis_.url, private_redis_ != nullptr, command_);
-  } catch (const Failure&) {  // of the server: cells that need it will say so
-    environment_ = environment_of(*device_, "", false, command_);
+    environment_.update(services_.states());
+  } catch (const Failure&) {  // of a service: cells that need it will say so
   }
   return environment_;
 }

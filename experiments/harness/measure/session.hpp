@@ -5,20 +5,19 @@
 #include <utility>
 
 #include "common/device/device.hpp"
-#include "common/redis/private_server.hpp"
-#include "common/redis/settings.hpp"
 #include "experiments/harness/machine/machine_state.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 #include "experiments/harness/measure/settings.hpp"
+#include "experiments/harness/services/services.hpp"
 
 namespace feedrate {
 
-/// One invocation: an experiment on a device, Redis if needed, the floors once they are measured, and the rows of what
-/// it measures.
+/// One invocation: an experiment on a device, the services that its points need, the floors once they are measured, and
+/// the rows of what it measures.
 class Session {
  public:
   /// `opened`: the device to work on, where that is none that `device` can name (a test's).
-  Session(const std::string& experiment, const std::string& device, unsigned gpu, RedisSettings redis,
+  Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
           std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();
 
@@ -31,17 +30,8 @@ class Session {
   const RunSettings& settings() const { return settings_; }
   /// Sets how cells are measured from now on; returns the earlier settings. Rows state what differs from the run's.
   RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
-  /// The server's settings; starts the private server when first asked.
-  const RedisSettings& redis();
-  /// Connects to it once, before anything else is done: BadInput if it can't be.
-  void reach_redis();
-  /// Whether anything has asked for it.
-  bool redis_used() const { return !redis_.own_prefix.empty(); }
-  /// Whether the user named a server.
-  bool redis_given() const { return !redis_.url.empty() && !private_redis_; }
-  /// Ends the private server, if there is one; the next `redis()` starts another.
-  void stop_redis();
-  /// Host, GPU, versions, Redis once it is in use. Asked for once.
+  RunningServices& services() { return services_; }
+  /// Host, GPU, versions, services once they are in use. Asked for once.
   const Json& environment();
 
   /// Reads the device's floors, and those of these points, in `floor_rounds` rounds; returns their rows. From then on
@@ -75,12 +65,11 @@ class Session {
   Kind kind_;
   RunSettings settings_;
   const Json run_settings_;
-  RedisSettings redis_;
+  RunningServices services_;
   std::string command_;
   std::unique_ptr<Device> device_;
   unsigned gpu_index_;
   GpuSource gpu_source_;
-  std::unique_ptr<redis::PrivateServer> private_redis_;
   FloorList floor_list_;
   std::vector<Resolution> floor_points_;  // whose floors are read
   unsigned floor_rounds_ = 0;

@@ -10,7 +10,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
   static Session& session(std::uint64_t messages) {
     static std::unique_ptr<Session> with_server;
     if (!with_server || with_server->settings().messages != messages) {
-      with_server = std::make_unique<Session>("feeding", "cpu", 0, RedisSettings{}, "test", brief(messages));
+      with_server = std::make_unique<Session>("feeding", "cpu", 0, ServiceChoices{}, "test", brief(messages));
     }
     return *with_server;
   }

@@ -47,7 +47,7 @@ struct PriorityDialect : ListDialect {
 
   class Push {
    public:
-    explicit Push(const QueueConfig& config) : options_(priority_axes().of(config.point.own)) {}
+    explicit Push(const RedisConfig& config) : options_(priority_axes().of(config.point.own)) {}
     void operator()(Connection& connection, std::string_view key, const ConstMessages& messages, std::size_t pack) {
       using namespace std::chrono;
       const auto now =
@@ -75,7 +75,7 @@ struct PriorityDialect : ListDialect {
 
   class Tasks {
    public:
-    Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
+    Tasks(Connection& connection, const RedisConfig& config, const Redelivery& redelivery)
         : take_(connection, config, redelivery, kPopByScore), redelivery_(redelivery) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive() || now_ns() < again_at_ns_) return 0;

@@ -20,7 +20,7 @@ struct PubsubDialect : ListDialect {
   class Results {
    public:
     static constexpr auto kAddFloor = ListDialect::kAddFloor, kTakeFloor = ListDialect::kTakeFloor;
-    Results(const QueueConfig& config, std::string key)
+    Results(const RedisConfig& config, std::string key)
         : key_(std::move(key)), wake_(std::make_unique<redis::Subscription>(config.redis.url, channel_of(key_))) {}
     unsigned request(Connection& connection, std::size_t elements) {
       const std::uint64_t now = now_ns();
@@ -46,7 +46,7 @@ struct PubsubDialect : ListDialect {
   };
   class Tasks : public Results {
    public:
-    Tasks(Connection&, const QueueConfig& config, const Redelivery&)
+    Tasks(Connection&, const RedisConfig& config, const Redelivery&)
         : Results(config, KeyNames(config.redis.prefix).tasks()) {}
   };
 };

@@ -16,7 +16,7 @@ struct ReliableDialect : ListDialect {
 
   class Tasks {
    public:
-    Tasks(Connection& connection, const QueueConfig& config, const Redelivery& redelivery)
+    Tasks(Connection& connection, const RedisConfig& config, const Redelivery& redelivery)
         : take_(connection, config, redelivery, kPopElements),
           moves_(connection, take_.keys()),
           redelivery_(redelivery) {}

@@ -78,7 +78,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
   class Results {
    public:
     static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
-    Results(const QueueConfig&, std::string key) : key_(std::move(key)) {}
+    Results(const RedisConfig&, std::string key) : key_(std::move(key)) {}
     unsigned request(Connection& connection, std::size_t elements) {
       connection.append({"XTRIM", key_, "MINID", last_});
       connection.append(
@@ -96,7 +96,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
 
   class Tasks {
    public:
-    Tasks(Connection&, const QueueConfig& config, const Redelivery& redelivery)
+    Tasks(Connection&, const RedisConfig& config, const Redelivery& redelivery)
         : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()) {}
     unsigned request(Connection& connection, std::size_t elements) {
       if (!redelivery_.alive()) return 0;  // it might be taken for dead by now

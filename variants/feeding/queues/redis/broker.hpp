@@ -60,7 +60,7 @@ template <class Dialect>
 class RedisBroker final : public PartBroker {
  public:
   /// `consumer` is the worker's name, `incarnation` one that no other run of it has.
-  RedisBroker(const QueueConfig& config, const std::string& consumer, const std::string& incarnation)
+  RedisBroker(const RedisConfig& config, const std::string& consumer, const std::string& incarnation)
       : names_(config.redis.prefix),
         shared_(config.redis.shared),
         results_ms_(redis::milliseconds(config.redis.delivery.results_seconds)),

@@ -5,6 +5,9 @@
 #include <charconv>
 
 #include "common/redis/cluster.hpp"
+#include "common/redis/connection.hpp"
+#include "common/redis/service.hpp"
+#include "variants/feeding/queues/redis/elements.hpp"
 
 namespace feedrate::redis_queue {
 namespace {
@@ -28,7 +31,8 @@ return 1
 
 DeadLetter letter_of(const redisReply& entry) {
   DeadLetter letter;
-  letter.letter_id = redis::text(*entry.element[0]);
+  letter.letter_id = redis::text(*entry.element[0]);  // Unix time in ms, and a number
+  std::from_chars(letter.letter_id.data(), letter.letter_id.data() + letter.letter_id.size(), letter.time_ms);
   const redisReply& fields = *entry.element[1];
   for (std::size_t i = 0; i + 1 < fields.elements; i += 2) {
     const std::string_view name = redis::text(*fields.element[i]), value = redis::text(*fields.element[i + 1]);
@@ -38,13 +42,26 @@ DeadLetter letter_of(const redisReply& entry) {
     if (name == "history") letter.history = value;
     if (name == "attempts") std::from_chars(value.data(), value.data() + value.size(), letter.attempts);
   }
+  if (const Parsed task = parse(letter.task); !task.bytes.empty()) {
+    letter.message = {task.header.id, task.extension.deadline_ms, std::string(task.payload)};
+  }
   return letter;
 }
 
-}  // namespace
+class DeadLetters final : public DeadLetterBox {
+ public:
+  explicit DeadLetters(const RedisSettings& settings)
+      : names_(settings.prefix), connection_(redis::Cluster(settings.url).server_of(settings.prefix)) {}
+  std::uint64_t count() override;
+  std::size_t for_each(std::uint64_t most, const std::function<void(const DeadLetter&)>&) override;
+  std::optional<DeadLetter> find(const std::string& letter_id) override;
+  bool requeue(const std::string& letter_id) override;
+  bool purge(const std::string& letter_id) override;
 
-DeadLetters::DeadLetters(const std::string& url, const std::string& prefix)
-    : names_(prefix), connection_(redis::Cluster(url).server_of(prefix)) {}
+ private:
+  KeyNames names_;
+  redis::Connection connection_;
+};
 
 std::uint64_t DeadLetters::count() {
   return static_cast<std::uint64_t>(connection_.command({"XLEN", names_.dead()})->integer);
@@ -75,13 +92,19 @@ std::optional<DeadLetter> DeadLetters::find(const std::string& letter_id) {
 bool DeadLetters::requeue(const std::string& letter_id) {
   const auto letter = find(letter_id);
   if (!letter) return false;
-  if (parse(letter->task).bytes.empty()) throw Failure(fmt::format("letter {} holds no message", letter_id));
+  if (!letter->message) throw Failure(fmt::format("letter {} holds no message", letter_id));
   const std::string dead = names_.dead(), delayed = names_.delayed(), delays = names_.delays();
   return connection_.command({"EVAL", kRequeue, "3", dead, delayed, delays, letter_id})->integer != 0;
 }
 
 bool DeadLetters::purge(const std::string& letter_id) {
   return connection_.command({"XDEL", names_.dead(), letter_id})->integer != 0;
+}
+
+}  // namespace
+
+std::unique_ptr<DeadLetterBox> dead_letters(const Service& service) {
+  return std::make_unique<DeadLetters>(redis::settings_of(&service));
 }
 
 }  // namespace feedrate::redis_queue

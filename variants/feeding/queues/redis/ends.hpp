@@ -3,11 +3,18 @@
 #include <deque>
 
 #include "common/redis/own_keys.hpp"
+#include "common/redis/service.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/queues/redis/reader.hpp"
 
 /// The ends of a Redis queue that the load generator holds. A Dialect supplies the commands; see queue.hpp.
 namespace feedrate::redis_queue {
+
+/// A queue's config with the server that it uses.
+struct RedisConfig : QueueConfig {
+  explicit RedisConfig(const QueueConfig& config) : QueueConfig(config), redis(redis::settings_of(config.service)) {}
+  RedisSettings redis;
+};
 
 inline constexpr std::size_t kMostUnsent = 8 << 20;  // bytes waiting in this process before producers are held up
 inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same where the server's memory is watched
@@ -71,7 +78,7 @@ class MemoryGauge {
 /// A Dialect's `Push` where tasks lie on the server as results do.
 template <class Dialect>
 struct PushAsResults {
-  explicit PushAsResults(const QueueConfig&) {}
+  explicit PushAsResults(const RedisConfig&) {}
   void operator()(redis::Connection& connection, std::string_view key, const ConstMessages& messages,
                   std::size_t pack) const {
     Dialect::push_results(connection, key, messages, pack);
@@ -81,7 +88,7 @@ struct PushAsResults {
 template <class Dialect>
 class RedisProducer final : public Producer {
  public:
-  explicit RedisProducer(const QueueConfig& config)
+  explicit RedisProducer(const RedisConfig& config)
       : connection_(config.redis.url),
         key_(KeyNames(config.redis.prefix).tasks()),
         stride_(config.in_stride()),
@@ -148,7 +155,7 @@ class RedisProducer final : public Producer {
 template <class Dialect>
 class RedisCollector final : public Collector {
  public:
-  RedisCollector(const QueueConfig& config, unsigned index)
+  RedisCollector(const RedisConfig& config, unsigned index)
       : connection_(config.redis.url),
         reader_(connection_, typename Dialect::Results(config, KeyNames(config.redis.prefix).results(index)),
                 std::max<std::size_t>(1, config.point.batch / pack_of(config.point))),

@@ -43,7 +43,7 @@ struct ListDialect {
   class Results {
    public:
     static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
-    Results(const QueueConfig&, std::string key) : key_(std::move(key)) {}
+    Results(const RedisConfig&, std::string key) : key_(std::move(key)) {}
     unsigned request(Connection& connection, std::size_t elements) {
       asked_ = elements;
       if (drained_) {
@@ -72,7 +72,7 @@ struct ListDialect {
   };
   class Tasks : public Results {
    public:
-    Tasks(Connection&, const QueueConfig& config, const Redelivery&)
+    Tasks(Connection&, const RedisConfig& config, const Redelivery&)
         : Results(config, KeyNames(config.redis.prefix).tasks()) {}
   };
 

@@ -22,7 +22,7 @@ inline RedisSettings partition_of(RedisSettings redis, unsigned i, unsigned n, c
   return redis;
 }
 
-inline QueueConfig partition_of(QueueConfig config, unsigned i, const redis::Cluster& cluster) {
+inline RedisConfig partition_of(RedisConfig config, unsigned i, const redis::Cluster& cluster) {
   config.redis = partition_of(std::move(config.redis), i, partitions_of(config.point), cluster);
   return config;
 }

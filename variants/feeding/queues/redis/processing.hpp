@@ -25,7 +25,7 @@ struct TakeKeys {
 /// the part that pops up to ARGV[1] of them from KEYS[1] into `elements`.
 class Take {
  public:
-  Take(Connection& connection, const QueueConfig& config, const Redelivery& redelivery, std::string_view pop)
+  Take(Connection& connection, const RedisConfig& config, const Redelivery& redelivery, std::string_view pop)
       : script_(connection, fmt::format("{}{}{}", kCheck, pop, kHold)), keys_(config.redis, redelivery.worker()) {}
   void append(Connection& connection, std::size_t elements) const {
     script_.append(connection, {keys_.tasks, keys_.processing, keys_.leases},

@@ -2,8 +2,9 @@
 #include <optional>
 #include <random>
 
-#include "variants/feeding/queues/redis/floors.hpp"
+#include "variants/feeding/queues/redis/dead_letters.hpp"
 #include "variants/feeding/queues/redis/partitions.hpp"
+#include "variants/feeding/queues/redis/watch.hpp"
 
 /// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
@@ -17,13 +18,13 @@
 ///     static void create(Connection&, key, group)           before the key is used
 ///     static constexpr const char* kKind                    how tasks lie there: "list", "stream", "zset"
 ///     static std::vector<Axis> axes()
-///     class Push(QueueConfig)                               appends the commands that add tasks
+///     class Push(RedisConfig)                               appends the commands that add tasks
 ///       void operator()(Connection&, key, messages, pack)
 ///     static void push_results(Connection&, key, messages, pack)
 ///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
 ///     static constexpr const char* kWithdraw                a script that removes the tasks from KEYS[1] whose reply
 ///                                                           list is below ARGV[1], and returns how many
-///     class Tasks(Connection&, QueueConfig, Redelivery&), class Results(QueueConfig, key)
+///     class Tasks(Connection&, RedisConfig, Redelivery&), class Results(RedisConfig, key)
 ///                                                           read elements; see Reader
 ///     class Acks(Connection&, KeyNames, Redelivery&)        tells the server what is done
 ///       void done(Connection&, ids), answer(Connection&, const redisReply&)
@@ -32,9 +33,9 @@ namespace feedrate::redis_queue {
 template <class Dialect>
 class RedisQueue final : public Queue {
  public:
-  explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(config)) {
+  explicit RedisQueue(const QueueConfig& config) : config_(with_keys_of_its_own(RedisConfig(config))) {
     const unsigned partitions = partitions_of(config.point);
-    const redis::Cluster cluster(config.redis.url);
+    const redis::Cluster cluster(config_.redis.url);
     for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(config_, i, cluster));
     if (config.external_worker) return;
     for (const auto& part : parts_) part->create();
@@ -71,7 +72,7 @@ class RedisQueue final : public Queue {
 
  private:
   struct Part {
-    Part(const QueueConfig& whole, unsigned i, const redis::Cluster& cluster)
+    Part(const RedisConfig& whole, unsigned i, const redis::Cluster& cluster)
         : config(partition_of(whole, i, cluster)),
           names(config.redis.prefix),
           results(results_of(config, names, i)),
@@ -101,7 +102,7 @@ class RedisQueue final : public Queue {
       }
     }
 
-    QueueConfig config;
+    RedisConfig config;
     KeyNames names;
     std::vector<std::string> results;  // the keys of its producers
     redis::Connection control;
@@ -109,11 +110,11 @@ class RedisQueue final : public Queue {
   };
 
   static std::string worker_name(unsigned index) { return fmt::format("worker-{}", index); }
-  static QueueConfig with_keys_of_its_own(QueueConfig config) {
+  static RedisConfig with_keys_of_its_own(RedisConfig config) {
     if (!config.external_worker) config.redis.prefix = config.redis.own_prefix;
     return config;
   }
-  static std::vector<std::string> results_of(const QueueConfig& config, const KeyNames& names, unsigned part) {
+  static std::vector<std::string> results_of(const RedisConfig& config, const KeyNames& names, unsigned part) {
     std::vector<std::string> keys;
     for (unsigned p = part; p < config.point.producers; p += partitions_of(config.point)) {
       keys.push_back(names.results(p));
@@ -121,7 +122,7 @@ class RedisQueue final : public Queue {
     return keys;
   }
   /// What a partition of this queue alone uses: an external worker's tasks may be others' too.
-  static std::vector<std::string> keys_of(const QueueConfig& config, const KeyNames& names,
+  static std::vector<std::string> keys_of(const RedisConfig& config, const KeyNames& names,
                                           std::vector<std::string> all) {
     if (config.external_worker) return all;
     for (std::string& key : names.of_all_workers()) all.push_back(std::move(key));
@@ -133,7 +134,7 @@ class RedisQueue final : public Queue {
   }
   const Part& part_of(unsigned producer) const { return *parts_[producer % parts_.size()]; }
 
-  QueueConfig config_;
+  RedisConfig config_;
   std::vector<std::unique_ptr<Part>> parts_;
   bool failed_ = false;
   std::optional<WorkerPool> workers_;
@@ -147,11 +148,12 @@ inline std::string fit(Point& point, Device&, const Workload&) {
 
 /// A worker's end in a process of its own, which serves all partitions.
 template <class Dialect>
-std::unique_ptr<Broker> make_broker(const QueueConfig& config, const std::string& consumer) {
+std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string& consumer) {
+  const RedisConfig config(asked);
   const std::string incarnation = fmt::format("{}:{:08x}", consumer, std::random_device()());
   const redis::Cluster cluster(config.redis.url);
   return broker_of(served_by(0, 1, partitions_of(config.point)), [&](unsigned i) {
-    const QueueConfig part = partition_of(config, i, cluster);
+    const RedisConfig part = partition_of(config, i, cluster);
     redis::Connection control(part.redis.url);
     Dialect::create(control, KeyNames(part.redis.prefix).tasks(), kGroup);
     return std::make_unique<RedisBroker<Dialect>>(part, consumer, incarnation);
@@ -184,14 +186,15 @@ QueueEntry entry_of(const std::string& description) {
           .order = "per producer with one worker",
           .durable = true,
           .uses_transfer = true,
-          .uses_redis = true,
+          .service = "redis",
           .axes = Dialect::axes(),
           .make = make_queue<RedisQueue<Dialect>>,
           .fit = fit,
-          .floors = add_redis_floors,
           .limits = limits,
           .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
-          .make_broker = make_broker<Dialect>};
+          .make_broker = make_broker<Dialect>,
+          .watch = watch,
+          .dead_letters = dead_letters};
 }
 
 }  // namespace feedrate::redis_queue

@@ -1,4 +1,4 @@
-#include "variants/feeding/queues/redis/floors.hpp"
+#include "common/redis/floors.hpp"
 
 #include <cstring>
 #include <future>
@@ -8,7 +8,7 @@
 #include "common/redis/cluster.hpp"
 #include "common/redis/own_keys.hpp"
 
-namespace feedrate::redis_queue {
+namespace feedrate::redis {
 namespace {
 
 constexpr std::size_t kElement = 64;        // bytes
@@ -17,18 +17,18 @@ constexpr unsigned kRuns = 8;               // pipelined before the replies are 
 constexpr std::size_t kLargeElements = 64;  // of 64 KiB
 constexpr unsigned kConnections = 4;        // what keeps the server busy, and its I/O threads if it has some
 
-void drain(redis::Connection& connection) {
+void drain(Connection& connection) {
   connection.flush();
   while (connection.unanswered() != 0) connection.read();
 }
 
 /// Elements a second of several connections at once. Each repeats: `prepare` untimed, then `work` timed until all is
 /// answered; `work` handles kRuns * kElements elements under a key of its own.
-using Step = std::function<void(redis::Connection&, const std::string& key)>;
+using Step = std::function<void(Connection&, const std::string& key)>;
 double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare,
                            const Step& work) {
   const auto rate_of = [&](unsigned t) {
-    redis::Connection connection(settings.url);
+    Connection connection(settings.url);
     const std::string key = settings.own_prefix + ":floor:" + name + std::to_string(t);
     double seconds = 0, elements = 0;
     while (seconds < kReadingSeconds) {
@@ -51,24 +51,22 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
 }
 
 /// An empty key that expires, whenever this process is killed; `create` makes it.
-void begin_anew(redis::Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
+void begin_anew(Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
   connection.append({"MULTI"});
   connection.append({"DEL", key});
   connection.append(create);
-  connection.append({"PEXPIRE", key, redis::kLifetimeMs});
+  connection.append({"PEXPIRE", key, kLifetimeMs});
   connection.append({"EXEC"});
 }
 /// Not quite empty: an empty list is gone, and its expiry with it.
-void new_list(redis::Connection& connection, const std::string& key) {
-  begin_anew(connection, key, {"LPUSH", key, "x"});
-}
-void new_stream(redis::Connection& connection, const std::string& key) {
+void new_list(Connection& connection, const std::string& key) { begin_anew(connection, key, {"LPUSH", key, "x"}); }
+void new_stream(Connection& connection, const std::string& key) {
   begin_anew(connection, key, {"XGROUP", "CREATE", key, "floor", "0", "MKSTREAM"});
 }
-void new_sorted_set(redis::Connection& connection, const std::string& key) {
+void new_sorted_set(Connection& connection, const std::string& key) {
   begin_anew(connection, key, {"ZADD", key, "0", "x"});
 }
-void push(redis::Connection& connection, const std::string& key) {
+void push(Connection& connection, const std::string& key) {
   static const std::string element(kElement, 'x');
   for (unsigned run = 0; run < kRuns; ++run) {
     connection.begin_command(2 + kElements);
@@ -78,20 +76,20 @@ void push(redis::Connection& connection, const std::string& key) {
     connection.flush();
   }
 }
-void pop(redis::Connection& connection, const std::string& key) {
+void pop(Connection& connection, const std::string& key) {
   for (unsigned run = 0; run < kRuns; ++run) connection.append({"RPOP", key, std::to_string(kElements)});
 }
-void add(redis::Connection& connection, const std::string& key) {
+void add(Connection& connection, const std::string& key) {
   static const std::string element(kElement, 'x');
   for (std::size_t i = 0; i < kRuns * kElements; ++i) connection.append({"XADD", key, "*", "m", element});
 }
-void read(redis::Connection& connection, const std::string& key) {
+void read(Connection& connection, const std::string& key) {
   for (unsigned run = 0; run < kRuns; ++run) {
     connection.append({"XREAD", "COUNT", std::to_string(kElements), "STREAMS", key, "0"});
   }
 }
 /// Sorted sets hold no element twice, so each has a number.
-void add_sorted(redis::Connection& connection, const std::string& key) {
+void add_sorted(Connection& connection, const std::string& key) {
   std::string element(kElement, 'x');
   std::uint64_t number = 0;
   for (unsigned run = 0; run < kRuns; ++run) {
@@ -106,10 +104,10 @@ void add_sorted(redis::Connection& connection, const std::string& key) {
     connection.flush();
   }
 }
-void pop_sorted(redis::Connection& connection, const std::string& key) {
+void pop_sorted(Connection& connection, const std::string& key) {
   for (unsigned run = 0; run < kRuns; ++run) connection.append({"ZPOPMIN", key, std::to_string(kElements)});
 }
-void large_elements(redis::Connection& connection, const std::string& key) {
+void large_elements(Connection& connection, const std::string& key) {
   static const std::string element(64 << 10, 'x');
   for (std::size_t i = 0; i < kLargeElements; ++i) {
     connection.append({"LPUSH", key, element});
@@ -119,11 +117,11 @@ void large_elements(redis::Connection& connection, const std::string& key) {
 
 }  // namespace
 
-void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
+void add_floors(FloorList& floors, const RedisSettings& asked) {
   RedisSettings settings = asked;
-  settings.url = redis::Cluster(asked.url).server_of(asked.own_prefix);
+  settings.url = Cluster(asked.url).server_of(asked.own_prefix);
   floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
-    redis::Connection connection(settings.url);
+    Connection connection(settings.url);
     const auto ping = [&] {
       connection.append({"PING"});
       while (!connection.try_read()) {
@@ -138,7 +136,7 @@ void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
           push);
   measure(
       "redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections",
-      [](redis::Connection& connection, const std::string& key) {
+      [](Connection& connection, const std::string& key) {
         new_list(connection, key);
         push(connection, key);
       },
@@ -147,7 +145,7 @@ void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
           new_sorted_set, add_sorted);
   measure(
       "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 a command, 4 pipelined connections",
-      [](redis::Connection& connection, const std::string& key) {
+      [](Connection& connection, const std::string& key) {
         new_sorted_set(connection, key);
         add_sorted(connection, key);
       },
@@ -155,7 +153,7 @@ void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
   measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
   measure(
       "redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",
-      [](redis::Connection& connection, const std::string& key) {
+      [](Connection& connection, const std::string& key) {
         new_stream(connection, key);
         add(connection, key);
       },
@@ -167,4 +165,4 @@ void add_redis_floors(FloorList& floors, const RedisSettings& asked) {
              });
 }
 
-}  // namespace feedrate::redis_queue
+}  // namespace feedrate::redis

@@ -2,9 +2,9 @@
 #include "common/floor_list.hpp"
 #include "common/redis/settings.hpp"
 
-namespace feedrate::redis_queue {
+namespace feedrate::redis {
 
 /// What the server can do at most: round trips, elements and bytes a second, on keys of this run.
-void add_redis_floors(FloorList&, const RedisSettings&);
+void add_floors(FloorList&, const RedisSettings&);
 
-}  // namespace feedrate::redis_queue
+}  // namespace feedrate::redis

@@ -1,0 +1,131 @@
+#include "common/redis/service.hpp"
+
+#include <fmt/format.h>
+
+#include "common/redis/connection.hpp"
+#include "common/redis/floors.hpp"
+#include "common/redis/own_keys.hpp"
+#include "common/redis/url.hpp"
+
+namespace feedrate::redis {
+namespace {
+
+/// The options of the service, and of workers.
+struct Options {
+  std::string redis;
+  std::string prefix = RedisSettings{}.prefix;
+  unsigned attempts = DeliverySettings{}.attempts;
+  double lease = DeliverySettings{}.lease_seconds;
+  double retry_after = DeliverySettings{}.retry_seconds;
+  std::uint64_t dead_letters = DeliverySettings{}.dead_letters;
+  double results_expire = 3600;
+};
+
+const Axes<Options>& server_options() {
+  static const auto all =
+      Axes<Options>()
+          .text(
+              "redis", &Options::redis, [](const std::string&) {},
+              "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or "
+              "unix:///path; without it a private server is started")
+          .text(
+              "prefix", &Options::prefix, [](const std::string&) {},
+              "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
+              "PREFIX:{bench-<id>}:…");
+  return all;
+}
+
+const Axes<Options>& worker_options() {
+  static const auto all =
+      Axes<Options>()
+          .number("attempts", &Options::attempts, {1, 255},
+                  "a task is delivered so often at most; then it is a dead letter")
+          .number("lease", &Options::lease, {0.1, 86400},
+                  "seconds: a worker that has not renewed its lease for this long is considered dead")
+          .number("retry-after", &Options::retry_after, {0, 86400},
+                  "seconds until a task's second attempt; doubles with each further one")
+          .number("dead-letters", &Options::dead_letters, {0, double(std::uint64_t{1} << 40)},
+                  "dead letters that are kept; the oldest go first")
+          .number("results-expire", &Options::results_expire, {0, 1e9},
+                  "uncollected results are removed after this many seconds; 0: never");
+  return all;
+}
+
+std::unique_ptr<Service> make(const Values& values) {
+  const Options server = server_options().of(values), worker = worker_options().of(values);
+  RedisSettings settings{.url = server.redis, .prefix = server.prefix};
+  const bool for_a_worker = values.contains(worker_options().list().front().name);
+  if (for_a_worker) {
+    settings.delivery = {worker.attempts, worker.lease, worker.retry_after, worker.dead_letters, worker.results_expire};
+  }
+  return std::make_unique<RedisService>(std::move(settings), for_a_worker);
+}
+
+const ServiceRegistration registered(
+    "redis", {.description = "a Redis server or cluster; a private one is a redis-server on a Unix socket",
+              .options = server_options().list(),
+              .worker_options = worker_options().list(),
+              .make = make,
+              .unavailable =
+                  [] {
+                    return find_redis_server().empty() ? std::string("no redis-server on the PATH; give --redis URL")
+                                                       : std::string();
+                  },
+              .threads = 5});  // four for its connections
+
+}  // namespace
+
+RedisService::RedisService(RedisSettings asked, bool for_a_worker)
+    : settings_(std::move(asked)), given_(!settings_.url.empty()) {
+  settings_.shared = given_ && !for_a_worker;
+}
+
+void RedisService::start(const ServiceNeeds&) {
+  if (settings_.own_prefix.empty()) settings_.own_prefix = prefix_of_run(settings_.prefix);
+  if (private_ && !private_->alive()) stop();  // a cell's reason already says what it met
+  if (!settings_.url.empty()) return;
+  private_ = std::make_unique<PrivateServer>();
+  settings_.url = private_->url();
+}
+
+void RedisService::reach() { const Connection probe(settings_.url); }
+
+void RedisService::stop() {
+  if (!private_) return;
+  private_.reset();
+  settings_.url.clear();
+}
+
+/// The settings that change what a server costs or promises.
+std::map<std::string, std::string> RedisService::state() {
+  Connection connection(settings_.url);
+  std::map<std::string, std::string> state{{"url", private_ ? "private unix socket" : without_password(settings_.url)}};
+  const auto info = connection.command({"INFO", "server"});
+  const std::string_view said = text(*info);
+  constexpr std::string_view kKey = "redis_version:";
+  if (const auto at = said.find(kKey); at != said.npos) {
+    state["version"] = std::string(said.substr(at + kKey.size(), said.find('\r', at) - at - kKey.size()));
+  }
+  for (const char* name : {"save", "appendonly", "io-threads", "io-threads-do-reads", "maxmemory", "maxmemory-policy",
+                           "list-max-listpack-size", "stream-node-max-entries", "stream-node-max-bytes"}) {
+    try {
+      const auto reply = connection.command({"CONFIG", "GET", name});
+      if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+        state[fmt::format("config.{}", name)] = text(*reply->element[1]);
+      }
+    } catch (const Failure&) {  // a managed server may forbid CONFIG
+      break;
+    }
+  }
+  return state;
+}
+
+void RedisService::add_floors(FloorList& floors) { redis::add_floors(floors, settings_); }
+
+const RedisSettings& settings_of(const Service* service) {
+  const auto* redis = dynamic_cast<const RedisService*>(service);
+  if (redis == nullptr) throw Failure("a member that needs the service redis got none");
+  return redis->settings();
+}
+
+}  // namespace feedrate::redis

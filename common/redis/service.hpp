@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+
+#include "common/redis/private_server.hpp"
+#include "common/redis/settings.hpp"
+#include "common/service.hpp"
+
+namespace feedrate::redis {
+
+/// A Redis server or cluster, as the service "redis".
+class RedisService final : public Service {
+ public:
+  /// Without a URL: a private server. `for_a_worker`: what is made there is for clients and follows the delivery
+  /// settings; else it is this run's.
+  explicit RedisService(RedisSettings asked, bool for_a_worker = false);
+  void start(const ServiceNeeds& = {}) override;
+  void reach() override;
+  void stop() override;
+  bool given() const override { return given_; }
+  std::string address() const override { return settings_.url; }
+  std::string own_prefix() const override { return settings_.own_prefix; }
+  std::map<std::string, std::string> state() override;
+  void add_floors(FloorList&) override;
+
+  /// Once it was started.
+  const RedisSettings& settings() const { return settings_; }
+
+ private:
+  RedisSettings settings_;
+  bool given_;
+  std::unique_ptr<PrivateServer> private_;
+};
+
+/// The settings of a service that is one of these. Throws Failure of another.
+const RedisSettings& settings_of(const Service*);
+
+}  // namespace feedrate::redis
