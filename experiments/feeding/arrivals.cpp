@@ -3,137 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <random>
 
-#include "common/error.hpp"
-#include "common/hash.hpp"
-#include "common/threads/threads.hpp"
-#include "experiments/feeding/mix.hpp"
-#include "experiments/feeding/trace_file.hpp"
+#include "experiments/harness/load/mix.hpp"
+#include "experiments/harness/load/trace_file.hpp"
 
 namespace feedrate {
-namespace {
-
-/// Uniform in (0, 1], the same on every machine: what standard distributions give is each library's own choice.
-class Uniform {
- public:
-  Uniform(std::uint64_t seed, std::string_view purpose, std::uint64_t part = 0)
-      : engine_(mix64(mix64(seed) + part) ^ hash64(purpose)) {}
-  double operator()() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-constexpr double kMoment = 0.01;  // seconds
-
-std::vector<std::uint64_t> constant(double rate, double seconds) {
-  std::vector<std::uint64_t> due(static_cast<std::size_t>(rate * seconds));
-  for (std::size_t i = 0; i < due.size(); ++i) due[i] = static_cast<std::uint64_t>(static_cast<double>(i) * 1e9 / rate);
-  return due;
-}
-
-/// Poisson arrivals at `rate` for `seconds` of a time that `place` maps to the phase's. Arrivals in one slice of time
-/// say nothing about those in another, so each slice has random numbers of its own, and threads share the slices: one
-/// alone would take seconds for hundreds of millions of messages.
-template <class Place>
-std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
-  constexpr double kSlice = 1 << 16;  // messages, in the mean
-  const double length = kSlice / rate;
-  std::vector<std::vector<std::uint64_t>> slices(static_cast<std::size_t>(std::ceil(seconds / length)));
-  in_parallel(slices.size(), [&](std::size_t i) {
-    const double begin = static_cast<double>(i) * length, end = std::min(seconds, static_cast<double>(i + 1) * length);
-    const double mean = rate * (end - begin);
-    std::vector<std::uint64_t> slice;  // of this thread's own, as the ends of those side by side share lines
-    slice.reserve(static_cast<std::size_t>(mean + 4 * std::sqrt(mean)));
-    Uniform uniform(seed, "arrivals", i);
-    for (double t = begin - std::log(uniform()) / rate; t < end; t -= std::log(uniform()) / rate) {
-      slice.push_back(static_cast<std::uint64_t>(place(t) * 1e9));
-    }
-    slices[i] = std::move(slice);
-  });
-  std::vector<std::size_t> begins{0};
-  for (const auto& slice : slices) begins.push_back(begins.back() + slice.size());
-  std::vector<std::uint64_t> due(begins.back());
-  in_parallel(slices.size(), [&](std::size_t i) {
-    std::copy(slices[i].begin(), slices[i].end(), due.begin() + static_cast<std::ptrdiff_t>(begins[i]));
-  });
-  return due;
-}
-
-std::vector<std::uint64_t> bursts(const Point& point, double seconds, std::uint64_t seed) {
-  const double on = static_cast<double>(point.burst_us) * 1e-6, off = static_cast<double>(point.pause_us) * 1e-6;
-  const double rate = static_cast<double>(point.rate) * (on + off) / on;
-  const double whole = std::floor(seconds / (on + off));
-  const double bursting = whole * on + std::min(on, seconds - whole * (on + off));
-  return poisson(rate, bursting, seed, [=](double t) {
-    const double burst = std::floor(t / on);
-    return burst * (on + off) + (t - burst * on);
-  });
-}
-
-}  // namespace
-
-std::uint64_t Schedule::due_until(std::uint64_t ns) const {
-  return static_cast<std::uint64_t>(std::upper_bound(due_ns.begin(), due_ns.end(), ns) - due_ns.begin());
-}
-
-double Schedule::mean_payload(std::size_t payload) const {
-  if (payloads.empty()) return static_cast<double>(payload);
-  return std::accumulate(payloads.begin(), payloads.end(), 0.0) / static_cast<double>(payloads.size());
-}
-
-Schedule make_schedule(const Point& point, double seconds, std::uint64_t seed) {
-  Schedule schedule;
-  const auto rate = static_cast<double>(point.rate);
-  if (point.arrivals != "trace" && rate * seconds > static_cast<double>(kMostArrivals)) {
-    throw BadInput("--rate", std::to_string(point.rate),
-                   fmt::format("{:.0f} and less, for {} s: a schedule has {} messages at most",
-                               static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
-  }
-  if (point.arrivals == "trace") {
-    schedule = read_trace(point.trace_file).schedule;
-    const double length = static_cast<double>(schedule.due_ns.back()) * 1e-9;
-    const double stretch = point.rate == 0 || length == 0 ? 1 : static_cast<double>(schedule.size()) / rate / length;
-    for (auto& due : schedule.due_ns) due = static_cast<std::uint64_t>(static_cast<double>(due) * stretch);
-    const auto kept = schedule.due_until(static_cast<std::uint64_t>(seconds * 1e9));
-    schedule.due_ns.resize(kept);
-    if (!schedule.payloads.empty()) schedule.payloads.resize(kept);
-    if (!schedule.priorities.empty()) schedule.priorities.resize(kept);
-    // The last message's gap belongs to it; a trace of one moment has none.
-    const auto n = static_cast<double>(schedule.size());
-    seconds = std::min(seconds, length == 0 ? kMoment : length * stretch * (n > 1 ? n / (n - 1) : 1));
-  } else if (point.arrivals == "constant") {
-    schedule.due_ns = constant(rate, seconds);
-  } else if (point.arrivals == "bursts") {
-    schedule.due_ns = bursts(point, seconds, seed);
-  } else {
-    schedule.due_ns = poisson(rate, seconds, seed, [](double t) { return t; });
-  }
-  schedule.seconds = seconds;
-  if (schedule.payloads.empty() && point.payload_mix != kNoMix) {
-    Uniform uniform(seed, "payloads");
-    const Mix mix = parse_payload_mix(point.payload_mix, point.payload);
-    schedule.payloads.resize(schedule.size());
-    for (auto& payload : schedule.payloads) payload = static_cast<std::uint32_t>(mix.draw(uniform));
-  }
-  if (schedule.priorities.empty() && point.priority_mix != kNoMix) {
-    Uniform uniform(seed, "priorities");
-    const Mix mix = parse_priority_mix(point.priority_mix);
-    schedule.priorities.resize(schedule.size());
-    for (auto& priority : schedule.priorities) priority = static_cast<std::uint8_t>(mix.draw(uniform));
-  }
-  return schedule;
-}
 
 std::string refuse_load(Point& point, const Workload& workload) {
-  if (!is_open(point)) return "";
+  const LoadShape shape = shape_of(point);
+  if (auto reason = refuse_shape(shape); !reason.empty() || !is_open(point)) return reason;
   const bool traced = point.arrivals == "trace";
-  if (traced && point.trace_file == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";
-  if (!traced && point.rate == 0) return fmt::format("--arrivals {} needs --rate, messages a second", point.arrivals);
-  if (point.arrivals == "bursts" && point.burst_us == 0) return "--arrivals bursts needs --burst-us, a burst's length";
   std::vector<std::size_t> sizes;
   if (traced) {
     const TraceFile trace = read_trace(point.trace_file);

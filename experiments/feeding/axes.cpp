@@ -6,9 +6,9 @@
 
 #include "common/threads/threads.hpp"
 #include "experiments/feeding/arrivals.hpp"
-#include "experiments/feeding/mix.hpp"
-#include "experiments/feeding/trace_file.hpp"
 #include "experiments/feeding/stamped.hpp"
+#include "experiments/harness/load/mix.hpp"
+#include "experiments/harness/load/trace_file.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
 

@@ -7,9 +7,9 @@
 #include "common/hash.hpp"
 #include "common/nvtx_range.hpp"
 #include "experiments/feeding/bounds.hpp"
-#include "experiments/feeding/open_load.hpp"
 #include "experiments/feeding/sampling.hpp"
 #include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/timeline/cell_timeline.hpp"
 #include "variants/feeding/transfer.hpp"
@@ -27,7 +27,8 @@ Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned
   const std::uint64_t seed = mix64(settings.seed) + repetition;
   const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
   const double seconds = messages != 0 && rate != 0 ? messages / rate : settings.seconds;
-  Arrivals arrivals{make_schedule(point, settings.warmup_seconds, mix64(seed)), make_schedule(point, seconds, seed)};
+  const LoadShape shape = shape_of(point);
+  Arrivals arrivals{make_schedule(shape, settings.warmup_seconds, mix64(seed)), make_schedule(shape, seconds, seed)};
   if (arrivals.timed.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
   return arrivals;
 }
@@ -108,7 +109,8 @@ std::set<std::string> services_of(std::span<const Resolution> points) {
   std::set<std::string> services;
   for (const Resolution& each : points) {
     if (!each.impossible.empty()) continue;
-    if (const std::string& service = queue_of(point_of(each.values)).service; !service.empty()) services.insert(service);
+    if (const std::string& service = queue_of(point_of(each.values)).service; !service.empty())
+      services.insert(service);
   }
   return services;
 }
@@ -364,7 +366,10 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!warmup.steady) measured.flags.insert(Flag::unsteady);
   measured.bounds = bounds_of(point, session_.floors(), choices, rate, result.latency.quantile(0.5));
   if (is_open(point)) {
-    describe_open_load(point, result, sample_every, std::max(pause_before, pause_after), measured);
+    measured.bounds.erase("bytes_per_second");
+    measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
+    const double pause = std::max(pause_before, pause_after);
+    describe_open_load(result, {point.batch, point.producers, sample_every, pause}, measured);
     if (entry.works && measured.status == Status::unsustainable) {
       compare_with_driver(point, measured.details["load"]["due_per_second"], measured);
     }

@@ -5,8 +5,8 @@
 #include "experiments/feeding/axes.hpp"
 #include "experiments/feeding/driver_limit.hpp"
 #include "experiments/feeding/load.hpp"
-#include "experiments/harness/measure/session.hpp"
 #include "experiments/feeding/stamped.hpp"
+#include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {
 

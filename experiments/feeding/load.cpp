@@ -23,17 +23,6 @@ constexpr double kLongestRamp = 10;
 
 }  // namespace
 
-Backlog backlog_of(std::span<const double> looks, double seconds) {
-  Backlog backlog;
-  if (looks.empty() || seconds <= 0) return backlog;
-  const std::size_t tenth = std::max<std::size_t>(1, looks.size() / 10);
-  backlog.begin = trend_of(looks.first(tenth)).mean;
-  backlog.end = trend_of(looks.last(tenth)).mean;
-  backlog.most = *std::max_element(looks.begin(), looks.end());
-  backlog.per_second = trend_of(looks).slope * static_cast<double>(looks.size()) / seconds;
-  return backlog;
-}
-
 Load::Load(Queue& queue, const Point& point, const Payloads& payloads, Device& device, const LoadSettings& settings,
            StageClock* stages)
     : queue_(queue),

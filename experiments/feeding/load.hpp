@@ -5,35 +5,16 @@
 
 #include "common/error.hpp"
 #include "experiments/feeding/flow.hpp"
+#include "experiments/harness/load/result.hpp"
 
 namespace feedrate {
 
-/// How much was due and had not come back, looked at every millisecond of an open load's timed phase.
-struct Backlog {
-  double begin = 0, end = 0, most = 0;  ///< messages: means of the first and the last tenth, and the most
-  double per_second = 0;                ///< its trend
-};
-/// `looks` at it, evenly spread over `seconds`.
-Backlog backlog_of(std::span<const double> looks, double seconds);
-
-struct PassResult {
-  std::uint64_t began_ns = 0;  ///< of the host's clock
-  double ramp_seconds = 0;     ///< closed load: until a window of each producer had come back; not part of `seconds`
-  bool ramped = true;          ///< it had, before the pass was ended
-  double seconds = 0;          ///< what `received` took
-  std::uint64_t received = 0;  ///< verified in that time
-  double mean_payload = 0;     ///< bytes of a message
-  bool steady = false;         ///< ended because the rate had no trend any more
-  Histogram latency;           ///< ns until the result was verified: from publish on, in open load from when it was due
+struct PassResult : LoadResult {
+  double ramp_seconds = 0;  ///< closed load: until a window of each producer had come back; not part of `seconds`
+  bool ramped = true;       ///< it had, before the pass was ended
+  double mean_payload = 0;  ///< bytes of a message
+  bool steady = false;      ///< ended because the rate had no trend any more
   std::vector<StageSample> stages;  ///< of sampled messages
-  // Open load.
-  Histogram service, without_own_lag;         ///< ns; see Flow
-  Histogram send_lag, own_lag;                ///< likewise
-  std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, where the schedule has several
-  std::uint64_t due = 0, unsent = 0;          ///< messages of the schedule; never sent
-  double blocked_share = 0;                   ///< of the senders' time: the queue had no room
-  double granularity_ns = 0;                  ///< between two looks for what is due; 0: something always was
-  Backlog backlog;
 };
 
 struct LoadSettings {

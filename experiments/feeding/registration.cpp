@@ -2,6 +2,7 @@
 #include "experiments/feeding/answer.hpp"
 #include "experiments/feeding/feeding.hpp"
 #include "experiments/feeding/lines.hpp"
+#include "experiments/harness/load/open_load.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
 
@@ -59,20 +60,6 @@ std::vector<AxisValues> search(const Values& values) {
   return own;
 }
 
-Values opened(Values values) {
-  Point point = point_of(values);
-  if (!is_open(point)) point.arrivals = "poisson";
-  if (point.arrivals != "trace" || point.rate == 0) point.rate = 1;  // each probe has its own
-  return values_of(point);
-}
-
-Values closed(Values values) {
-  Point point = point_of(values);
-  point.arrivals = "closed";
-  point.rate = 0;
-  return values_of(point);
-}
-
 const ExperimentRegistration registered(
     kStandardExperiment,
     {.description = "how messages get to the GPU and results back",
@@ -101,7 +88,7 @@ const ExperimentRegistration registered(
                   {"batch", {"1", "4", "16", "64", "256", "1024"}},
                   {"producers", {"1", "2", "3", "4", "6", "8"}}},
      .search = search,
-     .offered_load = OfferedLoad{"rate", opened, closed, kMostArrivals, "/details/load/without_own_lag_ns"},
+     .offered_load = offered_load(),
      .members = members,
      .name_floors = name_floors});
 

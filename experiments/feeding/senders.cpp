@@ -6,6 +6,7 @@
 #include "common/nvtx_range.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/feeding/flow.hpp"
+#include "experiments/harness/load/behind.hpp"
 
 namespace feedrate {
 namespace {
@@ -59,17 +60,6 @@ void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t 
   }
 }
 
-/// Waits some of the time until a message is due: gives the core away while that is long, and looks without a pause
-/// when it is near, since whoever gives the core away gets it back late.
-void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
-  constexpr std::uint64_t kLong = 1'000'000, kNear = 5'000;
-  if (gap_ns > kLong) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  } else if (gap_ns > kNear) {
-    backoff.wait();
-  }
-}
-
 /// Holds back a batch that is not full, until its first message has waited for as long as the point says.
 class Linger {
  public:
@@ -82,35 +72,6 @@ class Linger {
 
  private:
   std::uint64_t batch_, longest_ns_;
-};
-
-/// Since a sender last had nothing due: how much of the time the queue kept it waiting, for room or in publishing. The
-/// rest is its own, and what is behind is behind by both.
-class Behind {
- public:
-  explicit Behind(std::uint64_t now) : since_(now) {}
-  void caught_up(std::uint64_t now) {
-    since_ = now;
-    theirs_ = waiting_ = 0;
-  }
-  /// From now on until `go_on` the queue keeps the sender waiting.
-  void wait(std::uint64_t now) {
-    if (waiting_ == 0) waiting_ = now;
-  }
-  /// Returns how long that was.
-  std::uint64_t go_on(std::uint64_t now) {
-    const std::uint64_t waited = waiting_ == 0 ? 0 : now - waiting_;
-    theirs_ += waited;
-    waiting_ = 0;
-    return waited;
-  }
-  /// The sender's own share of being late.
-  double own_share(std::uint64_t now) const {
-    return now == since_ ? 1 : 1 - static_cast<double>(theirs_) / static_cast<double>(now - since_);
-  }
-
- private:
-  std::uint64_t since_, theirs_ = 0, waiting_ = 0;
 };
 
 /// Publishes what is filled, now; each message is as late as this is behind its due time.

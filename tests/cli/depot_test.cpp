@@ -28,7 +28,7 @@ struct DepotTest : ::testing::Test {
             "cpu", "--external-worker", "--batch", "16",       "--json", "--seconds",
             "0",   "--messages",        messages,  "--warmup", "0"};
   }
-  Workplace place_{FEEDRATE_WITH_DEPOT};
+  Workplace place_{FEEDRATE_WITH_ADDITIONS};
   std::string socket_ = place_ / "depot.sock";
 };
 

@@ -80,8 +80,8 @@ TEST_F(Run, TableSaysWhatWasMeasured) {
 }
 
 TEST_F(Run, SeveralRepetitionsEndWithTheirMedianAndRange) {
-  const Outcome outcome = place_.run(
-      {"run", "--queue", "host_polled", "--device", "cpu", "--seconds", "0.03", "--warmup", "0", "--repetitions", "3"});
+  const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--seconds", "0",
+                                      "--messages", "3000", "--repetitions", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("of 3 repetitions"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find(" to "), std::string::npos) << outcome.out;

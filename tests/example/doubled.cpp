@@ -1,5 +1,5 @@
-#include "variants/handoff/handoff.hpp"
 #include "variants/feeding/queue.hpp"
+#include "variants/handoff/handoff.hpp"
 
 /// Members whose names are taken, in two registries, for an executable that must refuse to start
 /// (tests/CMakeLists.txt).

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN = {
     "tests/example/additions_test.cpp",
     "tests/cli/depot_test.cpp",
+    "tests/cli/errands_test.cpp",
     "tests/CMakeLists.txt",
     "tests/scripts/test_additions.py",
     # The Python package hands payloads over by address, in mailboxes of its own.
@@ -39,6 +40,7 @@ def naming(word: str) -> set[str]:
     [
         (["mailbox", "resend-every", "mailbox_locks_per_second"], "tests/example/mailbox_queue.cpp"),
         (["depot", "depot-take", "depot_round_trip_ns"], "tests/example/depot_broker.cpp"),
+        (["errands", "errand-us", "errands_per_second"], "tests/example/errand_experiment.cpp"),
         (["relay", "copies-each"], "tests/example/relay_transfer.cpp"),
         (["counted_per_second", "step_ns"], "tests/example/count_experiment.cpp"),
     ],

@@ -78,14 +78,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a late generator leaves no mark",
-        "experiments/feeding/open_load.cpp",
+        "experiments/harness/load/open_load.cpp",
         "measured.flags.insert(Flag::late_generator);",
         "",
         "OpenLoad.TheGenerator*",
     ),
     Mutation(
         "the host's pauses are a constant",
-        "experiments/feeding/open_load.cpp",
+        "experiments/harness/load/open_load.cpp",
         "std::clamp(2 * pause_ns, 1000.0, kLongestPause)",
         "kLongestPause + 0 * pause_ns",
         "OpenLoad.*",

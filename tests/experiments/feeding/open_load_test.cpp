@@ -3,7 +3,7 @@
 
 #include "common/clock.hpp"
 #include "common/threads/threads.hpp"
-#include "experiments/feeding/open_load.hpp"
+#include "experiments/harness/load/open_load.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/echo_like.hpp"
 #include "variants/feeding/queues/ring_memory.hpp"
@@ -213,7 +213,8 @@ Json judged(const std::vector<Some>& some, double pause_ns = 0) {
   for (const Some& these : some) record(these);
   record({rest, 0, 0});
   Measurement measured;
-  describe_open_load(open_point("test_prompt", 10'000), pass, 1, pause_ns, measured);
+  const Point point = open_point("test_prompt", 10'000);
+  describe_open_load(pass, {point.batch, point.producers, 1, pause_ns}, measured);
   EXPECT_EQ(measured.status, Status::ok) << "its response times were measured all the same";
   const bool late = measured.flags.contains(Flag::late_generator);
   EXPECT_EQ(measured.details["load"].contains("late"), late);

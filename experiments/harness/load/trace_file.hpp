@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/feeding/arrivals.hpp"
+#include "experiments/harness/load/schedule.hpp"
 
 namespace feedrate {
 

@@ -37,9 +37,6 @@ class Mix {
   std::size_t most_ = 0;
 };
 
-/// "none", or an empty file name, in a point.
-inline constexpr auto kNoMix = "none";
-
 /// Throws BadInput naming the option, the value and what is allowed. `most`: where a lognormal distribution is cut off.
 Mix parse_payload_mix(const std::string& text, std::size_t most);
 /// Values are priorities, 0 (the highest) to 7.

@@ -1,10 +1,11 @@
-#include "experiments/feeding/open_load.hpp"
+#include "experiments/harness/load/open_load.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "common/units.hpp"
+#include "experiments/harness/load/axes.hpp"
 
 namespace feedrate {
 namespace {
@@ -19,11 +20,11 @@ struct BehindBecause {
   std::string evidence;
 };
 
-std::optional<BehindBecause> why_behind(const Point& point, const PassResult& result) {
+std::optional<BehindBecause> why_behind(const LoadResult& result, const OpenLoad& load) {
   const Backlog& backlog = result.backlog;
   const auto due = static_cast<double>(result.due);
   const double grown = backlog.end - backlog.begin;
-  const double balanced = kBatches * static_cast<double>(point.batch) * point.producers;
+  const double balanced = kBatches * static_cast<double>(load.batch) * load.senders;
   const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
   if (result.unsent == 0 && !grows) return std::nullopt;
   const std::string evidence = fmt::format(
@@ -40,7 +41,7 @@ std::optional<BehindBecause> why_behind(const Point& point, const PassResult& re
 /// in a hundred twice what the host lets any thread wait that only looks (`pause_ns`): no generator can do better
 /// there. What counts is what it adds: where it is late for other messages than those that the queue is slow for, the
 /// percentile is still the queue's.
-std::string how_late(const PassResult& result, double pause_ns) {
+std::string how_late(const LoadResult& result, double pause_ns) {
   constexpr double kLongestPause = 10'000;  // ns; a host that is worse is no place to measure tails
   struct Limit {
     double quantile, share, least_ns;
@@ -60,14 +61,11 @@ std::string how_late(const PassResult& result, double pause_ns) {
 
 }  // namespace
 
-void describe_open_load(const Point& point, const PassResult& result, unsigned sample_every, double pause_ns,
-                        Measurement& measured) {
-  measured.bounds.erase("bytes_per_second");
-  measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
-  measured.histograms["service_ns"] = {result.service, sample_every};
-  measured.histograms["send_lag_ns"] = {result.send_lag, sample_every};
+void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurement& measured) {
+  measured.histograms["service_ns"] = {result.service, load.sample_every};
+  measured.histograms["send_lag_ns"] = {result.send_lag, load.sample_every};
   for (const auto& [priority, latency] : result.by_priority) {
-    measured.details["priorities_ns"][std::to_string(priority)] = to_json(latency, sample_every);
+    measured.details["priorities_ns"][std::to_string(priority)] = to_json(latency, load.sample_every);
   }
   const Backlog& backlog = result.backlog;
   measured.details["load"] = {
@@ -82,20 +80,43 @@ void describe_open_load(const Point& point, const PassResult& result, unsigned s
         {"p99", result.without_own_lag.quantile(0.99)},
         {"p999", result.without_own_lag.quantile(0.999)}}},
       {"granularity_ns", result.granularity_ns},
-      {"batch", point.batch},
+      {"batch", load.batch},
       {"blocked_share", result.blocked_share},
       {"backlog",
        {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
-  if (const auto behind = why_behind(point, result)) {
+  if (const auto behind = why_behind(result, load)) {
     const bool own = behind->cause == Cause::generator;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   }
   // A row is measured all the same: the response times are at most as long as these, and at least as long as without
   // the generator's lag.
-  if (const std::string late = how_late(result, pause_ns); !late.empty()) {
+  if (const std::string late = how_late(result, load.pause_ns); !late.empty()) {
     measured.flags.insert(Flag::late_generator);
     measured.details["load"]["late"] = late;
   }
+}
+
+std::vector<Figure> open_load_figures() {
+  return {{"service_ns", "ns", Better::lower, true, false, "open load: the same from submit on"},
+          {"send_lag_ns", "ns", Better::lower, true, false, "open load: from when a request was due to its submit"}};
+}
+
+OfferedLoad offered_load() {
+  const auto opened = [](Values values) {
+    LoadShape shape = load_axes().of(values);
+    if (!is_open(shape)) shape.arrivals = "poisson";
+    if (shape.arrivals != "trace" || shape.rate == 0) shape.rate = 1;  // each probe has its own
+    load_axes().put(shape, values);
+    return values;
+  };
+  const auto closed = [](Values values) {
+    LoadShape shape = load_axes().of(values);
+    shape.arrivals = "closed";
+    shape.rate = 0;
+    load_axes().put(shape, values);
+    return values;
+  };
+  return {"rate", opened, closed, kMostArrivals, "/details/load/without_own_lag_ns"};
 }
 
 }  // namespace feedrate

@@ -1,4 +1,4 @@
-#include "experiments/feeding/mix.hpp"
+#include "experiments/harness/load/mix.hpp"
 
 #include <fmt/format.h>
 

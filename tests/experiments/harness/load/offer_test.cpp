@@ -1,0 +1,114 @@
+#include "experiments/harness/load/offer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "common/clock.hpp"
+#include "common/error.hpp"
+
+namespace feedrate {
+namespace {
+
+/// Ends requests at once or later, in any order, and notes what it was asked.
+class Noting final : public Endpoint {
+ public:
+  bool submit(std::size_t slot, std::uint64_t number) override {
+    if (full) return false;
+    EXPECT_TRUE(under_way.insert(slot).second) << "a slot that is under way";
+    EXPECT_EQ(number, submitted++);
+    most = std::max(most, under_way.size());
+    waiting.push_back(slot);
+    return true;
+  }
+  std::size_t poll(std::span<std::size_t> ended) override {
+    const bool idle = std::exchange(seen, submitted) == submitted;
+    if (silent || (waiting.size() < hold_back && !(idle && ends_when_idle))) return 0;
+    std::size_t count = 0;
+    while (count < ended.size() && !waiting.empty()) {
+      ended[count] = waiting.back();  // the last first
+      under_way.erase(waiting.back());
+      waiting.pop_back();
+      ++count;
+    }
+    return count;
+  }
+  bool full = false, silent = false, ends_when_idle = false;
+  std::size_t hold_back = 0, most = 0;
+  std::uint64_t submitted = 0, seen = 0;
+  std::set<std::size_t> under_way;
+  std::deque<std::size_t> waiting;
+};
+
+Schedule every(std::uint64_t apart_ns, std::size_t count, double seconds) {
+  Schedule schedule;
+  for (std::size_t i = 0; i < count; ++i) schedule.due_ns.push_back(i * apart_ns);
+  schedule.seconds = seconds;
+  return schedule;
+}
+
+TEST(Offer, AClosedLoadKeepsItsWindowFullAndNotFuller) {
+  Noting endpoint;
+  endpoint.hold_back = 8;
+  endpoint.ends_when_idle = true;
+  const LoadResult result = offer(endpoint, {.seconds = 0.05, .window = 8});
+  EXPECT_EQ(endpoint.most, 8u);
+  EXPECT_TRUE(endpoint.under_way.empty()) << "not all that was submitted has ended";
+  EXPECT_GT(result.received, 0u);
+  EXPECT_EQ(result.latency.samples(), result.received);
+  EXPECT_LE(result.received + 8, endpoint.submitted) << "the first window counts";
+}
+
+TEST(Offer, AnOpenLoadSubmitsAllThatIsDue) {
+  Noting endpoint;
+  Schedule schedule = every(1'000'000, 50, 0.06);
+  schedule.priorities.assign(50, 0);
+  schedule.priorities[3] = 1;
+  const LoadResult result = offer(endpoint, {.window = 64, .schedule = &schedule});
+  EXPECT_EQ(endpoint.submitted, 50u);
+  EXPECT_EQ(result.due, 50u);
+  EXPECT_EQ(result.unsent, 0u);
+  EXPECT_EQ(result.received, 50u);
+  EXPECT_EQ(result.latency.samples(), 50u);
+  EXPECT_EQ(result.send_lag.samples(), 50u);
+  EXPECT_EQ(result.by_priority.at(1).samples(), 1u);
+}
+
+TEST(Offer, WhatHasNoRoomIsBlockedAndNotTheGeneratorsFault) {
+  Noting endpoint;
+  endpoint.full = true;
+  const Schedule schedule = every(1'000'000, 20, 0.03);
+  const LoadResult result = offer(endpoint, {.window = 4, .schedule = &schedule});
+  EXPECT_EQ(result.unsent, 20u);
+  EXPECT_GT(result.blocked_share, 0.5);
+  EXPECT_GT(result.backlog.end, result.backlog.begin);
+}
+
+TEST(Offer, TimeCountsFromWhenARequestWasDue) {
+  Noting endpoint;
+  endpoint.hold_back = 20;  // nothing ends before all are under way
+  const Schedule schedule = every(1'000'000, 20, 0.03);
+  const LoadResult result = offer(endpoint, {.window = 20, .schedule = &schedule});
+  EXPECT_GE(result.latency.max(), 18'000'000u) << "the first has waited for the last, 19 ms";
+}
+
+TEST(Offer, AnEndpointThatSaysNothingIsAFailure) {
+  Noting endpoint;
+  endpoint.silent = true;
+  EXPECT_THROW(offer(endpoint, {.seconds = 0.01, .window = 2, .watchdog_seconds = 0.05}), Failure);
+}
+
+TEST(Offer, EndsWhenItIsInterrupted) {
+  Noting endpoint;
+  const Schedule schedule = every(1'000'000'000, 1000, 1000);
+  const auto begin = now_ns();
+  const LoadResult result = offer(
+      endpoint, {.window = 2, .schedule = &schedule, .interrupted = [&] { return now_ns() - begin > 10'000'000; }});
+  EXPECT_GT(result.unsent, 0u);
+}
+
+}  // namespace
+}  // namespace feedrate
