@@ -377,7 +377,7 @@ TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
 
 TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
-      {"axes": {"queue": "host_polled", "transfer": "gpudirect,pinned", "payload": 64},
+      {"axes": {"queue": "host_polled", "transfer": "bulk_async,pinned", "payload": 64},
        "search": {"seconds": 0.1, "axes": {"window": [64, 256]}}}]})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
   EXPECT_EQ(outcome.code, 0);
@@ -385,7 +385,7 @@ TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
   int none = 0, some = 0;
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("search ")) continue;
-    none += line.find("nothing to measure") != line.npos && line.find("gpudirect") != line.npos ? 1 : 0;
+    none += line.find("nothing to measure") != line.npos && line.find("bulk_async") != line.npos ? 1 : 0;
     some += line.find(" tries ") != line.npos && line.find("pinned") != line.npos ? 1 : 0;
   }
   EXPECT_EQ(none, 1) << outcome.err;
