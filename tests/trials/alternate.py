@@ -20,24 +20,41 @@ def cells(folder: Path, which: str) -> list[dict]:
     return [row for row in rows if row["kind"] == "cell"]
 
 
-def figure(row: dict) -> float:
-    figures = row.get("figures") or {**row["throughput"], "latency_ns": row["latency_ns"]}
-    return figures["latency_ns"]["p50"] if row["params"]["window"] == 1 else figures["messages_per_second"]
+# Of each experiment: the parameters that name a point, and what a row is judged by: a rate, or a time.
+NAMES = {"feeding": ("queue", "payload_bytes", "window"), "overlap": ("pipeline", "strategy"), "handoff": ("way", "bytes")}
+
+
+def figure(row: dict) -> tuple[str, float] | None:
+    """What a row is judged by, and its value; None if it was not measured."""
+    figures = row.get("figures") or {**row.get("throughput", {}), "latency_ns": row.get("latency_ns")}
+    if row["status"] in ("failed", "skipped"):
+        return None
+    if "handoff_ns" in figures:
+        return "p50", figures["handoff_ns"]["p50"]
+    if row["params"].get("window") == 1:
+        return "p50", figures["latency_ns"]["p50"]
+    return "rate", next(figures[name] for name in ("messages_per_second", "items_per_second") if name in figures)
+
+
+def point_of(row: dict) -> str:
+    experiment = row.get("experiment", "feeding")
+    return ", ".join([experiment, *(f"{name} {row['params'][name]}" for name in NAMES[experiment])])
 
 
 def main(folder: Path) -> None:
     old, new = cells(folder, "old"), cells(folder, "new")
-    points: dict[tuple, list[float]] = {}
+    points: dict[tuple[str, str], list[float]] = {}
     for before, after in zip(old, new, strict=True):
-        params = after["params"]
-        point = tuple(params[name] for name in ("queue", "payload_bytes", "window"))
-        assert point == tuple(before["params"][name] for name in ("queue", "payload_bytes", "window"))
-        points.setdefault(point, []).append(np.log(figure(after) / figure(before)))
-    for (queue, payload, window), logs in points.items():
+        assert point_of(before) == point_of(after)
+        pair = figure(before), figure(after)
+        if None in pair:
+            print(f"left out: {point_of(after)}: {before['reason'] or after['reason']}")
+            continue
+        points.setdefault((point_of(after), pair[1][0]), []).append(np.log(pair[1][1] / pair[0][1]))
+    for (point, what), logs in points.items():
         half = student.ppf(0.975, len(logs) - 1) * np.std(logs, ddof=1) / np.sqrt(len(logs))
         low, mean, high = np.exp([np.mean(logs) - half, np.mean(logs), np.mean(logs) + half])
-        what = "p50" if window == 1 else "rate"
-        print(f"{queue}, {payload} B, window {window}: {what} new / old {mean:.3f} ({low:.3f} to {high:.3f}), n={len(logs)}")
+        print(f"{point}: {what} new / old {mean:.3f} ({low:.3f} to {high:.3f}), n={len(logs)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs two executables by turns at the same points, to see whether a change of code cost anything:
-#   tests/trials/alternate.sh OLD NEW OUTPUT-FOLDER [TURNS]
+#   tests/trials/alternate.sh OLD NEW OUTPUT-FOLDER [TURNS]      TRIAL_DEVICE=cpu: to try the script
 # Rows go to OUTPUT-FOLDER/old.jsonl and new.jsonl, a row of each in every turn and point; the first of the two
 # changes from turn to turn. tests/trials/alternate.py compares them in pairs.
 set -uo pipefail
@@ -12,14 +12,17 @@ points=(
   "--queue gpu_ring --payload 64 --batch 256 --window 16384 --producers 6 --lanes 96 --pollers 4"
   "--queue gpu_ring --payload 64 --window 1"
   "--queue host_polled --transfer pinned --payload 1Mi --batch 4 --window 16 --producers 4"
+  "--experiment overlap --strategy ring --pipeline copy_process_copy"
+  "--experiment handoff --way store --bytes 64Mi"
 )
+device=${TRIAL_DEVICE:-auto}
 for ((turn = 0; turn < turns; ++turn)); do
   for point in "${points[@]}"; do
     order=(old new)
     ((turn % 2)) && order=(new old)
     for which in "${order[@]}"; do
       # shellcheck disable=SC2086  # the words of a point
-      "${executable[$which]}" run $point --seconds 0.4 --warmup 0.2 --no-stages --json --keep-disturbed \
+      "${executable[$which]}" run $point --device "$device" --seconds 0.4 --warmup 0.2 --no-stages --json --keep-disturbed \
         >>"$out/$which.jsonl" 2>>"$out/$which.log"
     done
   done
