@@ -28,7 +28,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/FeedrateRoom.cmake)
 function(feedrate_room_of_a_library folder)
   string(MAKE_C_IDENTIFIER ${folder} name)
   if(NOT TARGET feedrate_${name})
-    add_subdirectory(${FEEDRATE_ROOT}/${folder} ${CMAKE_BINARY_DIR}/${folder})
+    add_subdirectory(${FEEDRATE_ROOT}/${folder} ${CMAKE_CURRENT_BINARY_DIR}/${folder})
   endif()
 endfunction()
 

@@ -63,7 +63,7 @@ file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
 # Pages for people: those of the clone's top, those beside the code, and the published results' with their figures and
 # without the rows.
 file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md" "${SOURCE}/results/*.md")
-file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/variants/*.md"
+file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/libraries/*.md" "${SOURCE}/variants/*.md"
      "${SOURCE}/experiments/*.md" "${SOURCE}/results/reference/*.md" "${SOURCE}/results/reference/*.png")
 foreach(path analysis tests experiments/specs experiments/setup.sh experiments/run_experiment.sh ${schemas} requirements.txt
              ${pages} ${beside} LICENSE)

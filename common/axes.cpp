@@ -82,6 +82,12 @@ Axis text_axis(std::string name, std::string standard, std::function<void(const 
   return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
 }
 
+Axis raw_axis(std::string name, std::string standard, std::string help) {
+  std::string key = key_of(name);
+  const auto read = [](const std::string& text) -> Value { return text; };
+  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
+}
+
 Values values_on(const std::vector<Axis>& axes, const Values& given) {
   Values values;
   for (const Axis& axis : axes) {

@@ -62,6 +62,9 @@ Axis word_axis(std::string name, std::string standard, std::function<std::vector
 /// Free text; `check` throws BadInput for what is not allowed. The standard value is always allowed.
 Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check, std::string help);
 
+/// Any text, as it is: a path or a URL of this system's, which need not be UTF-8.
+Axis raw_axis(std::string name, std::string standard, std::string help);
+
 /// The axes whose values make a T.
 template <class T>
 class Axes {
@@ -88,6 +91,11 @@ class Axes {
   Axes& text(const std::string& name, std::string T::*field, std::function<void(const std::string&)> check,
              std::string help) {
     add(text_axis(name, T{}.*field, std::move(check), std::move(help)), field);
+    return *this;
+  }
+
+  Axes& raw(const std::string& name, std::string T::*field, std::string help) {
+    add(raw_axis(name, T{}.*field, std::move(help)), field);
     return *this;
   }
 

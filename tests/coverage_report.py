@@ -52,7 +52,7 @@ def ranges(lines: list[int]) -> str:
 
 
 def folder_of(file: str) -> str:
-    """Two steps deep: variants/feeding/queues of variants/feeding/queues/redis/floors.cpp."""
+    """Two steps deep: variants/feeding of variants/feeding/queues/redis/watch.cpp."""
     return "/".join(Path(file).parts[:-1][:2])
 
 

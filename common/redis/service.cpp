@@ -24,14 +24,12 @@ struct Options {
 const Axes<Options>& server_options() {
   static const auto all =
       Axes<Options>()
-          .text(
-              "redis", &Options::redis, [](const std::string&) {},
-              "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or "
-              "unix:///path; without it a private server is started")
-          .text(
-              "prefix", &Options::prefix, [](const std::string&) {},
-              "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
-              "PREFIX:{bench-<id>}:…");
+          .raw("redis", &Options::redis,
+               "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or "
+               "unix:///path; without it a private server is started")
+          .raw("prefix", &Options::prefix,
+               "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
+               "PREFIX:{bench-<id>}:…");
   return all;
 }
 

@@ -76,8 +76,7 @@ Opened open(const DlqOptions& options) {
   if (!queue.dead_letters) throw BadInput("--queue", options.queue, queues_with_letters());
   options.common.services.insist_on(queue.service, "for dead letters it must be named");
   Opened opened{RunningServices(options.common.services), nullptr};
-  opened.services.reach(queue.service);
-  opened.letters = queue.dead_letters(opened.services.get(queue.service));
+  opened.services.reach(queue.service, [&](const Service& service) { opened.letters = queue.dead_letters(service); });
   return opened;
 }
 

@@ -134,7 +134,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
-  if (!entry.make_broker) throw BadInput("--queue", asked.queue, queues_with_workers());
+  if (!entry.make_broker || !entry.watch || entry.service.empty())
+    throw BadInput("--queue", asked.queue, queues_with_workers());
   options.common.services.insist_on(entry.service, "a worker starts none, since its clients share it");
   options.common.device = asked.device;
   asked.window = std::max(asked.window, asked.batch);

@@ -15,11 +15,6 @@ namespace {
 
 /// An open load begins when all threads have seen that it does.
 constexpr std::uint64_t kStartNs = 2'000'000;
-/// How much longer than its phase an open load may go on sending: an overloaded queue would take for ever.
-constexpr double kGraceSeconds = 1;
-
-/// A pipe that has not filled within so many times the timed phase is not waited for.
-constexpr double kLongestRamp = 10;
 
 }  // namespace
 

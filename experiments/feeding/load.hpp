@@ -10,8 +10,6 @@
 namespace feedrate {
 
 struct PassResult : LoadResult {
-  double ramp_seconds = 0;  ///< closed load: until a window of each producer had come back; not part of `seconds`
-  bool ramped = true;       ///< it had, before the pass was ended
   double mean_payload = 0;  ///< bytes of a message
   bool steady = false;      ///< ended because the rate had no trend any more
   std::vector<StageSample> stages;  ///< of sampled messages

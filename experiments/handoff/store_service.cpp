@@ -105,8 +105,8 @@ struct Options {
 };
 
 const Axes<Options>& options() {
-  static const auto all = Axes<Options>().text(
-      "store", &Options::store, [](const std::string&) {},
+  static const auto all = Axes<Options>().raw(
+      "store", &Options::store,
       "socket of a tensor store on this device, with room for the tensors; without it a private one is started");
   return all;
 }

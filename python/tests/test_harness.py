@@ -63,7 +63,7 @@ def test_a_folder_without_rows_is_a_value_error(tmp_path):
 
 
 def test_an_interrupted_sweep_goes_on(tmp_path):
-    long = SPEC | {"run": {"seconds": 0.2, "warmup": 0, "repetitions": 4}}
+    long = SPEC | {"run": {"seconds": 0.6, "warmup": 0, "repetitions": 4}}
     code = f"import feedrate; feedrate.sweep({long!r}, out={str(tmp_path / 'rows')!r}, device='cpu', keep_disturbed=True)"
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 60

@@ -59,7 +59,7 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
 }
 
 TEST_F(Capacity, GoesOnWhereItWasKilled) {
-  const auto process = place_.start({"capacity", "s.json", "--out", "out", "--device", "cpu", "--slo", "p50:10ms",
+  const auto process = place_.start({"capacity", "s.json", "--out", "out", "--device", "cpu", "--slo", "p50:10s",
                                      "--resolution", "50%", "--keep-disturbed"});
   ASSERT_TRUE(await([&] { return process->err().find("so far") != std::string::npos; })) << process->err();
   process->signal(SIGKILL);
@@ -73,7 +73,7 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
   const auto after = answers(), cells = cells_of(place_ / "out" / "rows.jsonl");
   ASSERT_EQ(after.size(), 2u);
-  EXPECT_EQ(after.back().at("slo").at("text"), "p50:10ms");
+  EXPECT_EQ(after.back().at("slo").at("text"), "p50:10s");
   EXPECT_EQ(after.back().at("capacity").at("resolution"), 0.5);
   std::set<std::string> ids, tried;
   std::size_t closed = 0, used = 0;

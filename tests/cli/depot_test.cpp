@@ -11,6 +11,9 @@ namespace feedrate::cli_test {
 namespace {
 
 struct DepotTest : ::testing::Test {
+  void SetUp() override {
+    if (!fs::exists(FEEDRATE_WITH_ADDITIONS)) GTEST_SKIP() << "a program with additions was not built here";
+  }
   DepotTest() { place_.read_floors(); }
   std::unique_ptr<Process> serve() {
     auto server = place_.start({"helper", "depot", socket_});

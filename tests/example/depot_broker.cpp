@@ -236,15 +236,15 @@ struct ServiceOptions {
   std::string depot;
 };
 const Axes<ServiceOptions>& service_options() {
-  static const auto all = Axes<ServiceOptions>().text(
-      "depot", &ServiceOptions::depot, [](const std::string&) {},
-      "a depot's socket; without it a private one is started");
+  static const auto all = Axes<ServiceOptions>().raw("depot", &ServiceOptions::depot,
+                                                     "a depot's socket; without it a private one is started");
   return all;
 }
 
 int serve_depot(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) throw BadInput("ARGUMENT", "", "the socket's path");
   signal(SIGTERM, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // however the session that started it ends
   Server(arguments[0]).run();
   return 0;
 }

@@ -73,6 +73,10 @@ class Errands final : public Experiment {
                                             .window = options.window,
                                             .schedule = is_open(shape) ? &schedule : nullptr,
                                             .interrupted = interrupted});
+    if (result.received == 0) {
+      measured.judge(Status::invalid, Cause::no_results, "no errand was run within the timed phase");
+      return measured;
+    }
     measured.numbers["errands_per_second"] = static_cast<double>(result.received) / result.seconds;
     measured.histograms["latency_ns"] = {result.latency, 1};
     if (is_open(shape)) describe_open_load(result, {}, measured);

@@ -56,7 +56,7 @@ def test_a_workload_with_an_option_is_one_file():
     """`fma_chain` and its axis: the harness, the commands and the analysis know neither."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    known = {name for name in naming("flops-per-byte") if name.startswith(("common", "kernels", "variants", "experim"))}
+    known = {name for name in naming("flops-per-byte") if name.startswith(("common", "kernels", "librar", "variants", "experim"))}
     assert known == {"kernels/workloads/fma_chain.cu"}
 
 

@@ -125,7 +125,8 @@ struct QueueEntry {
   std::function<void(const Bounded&, Limits&)> limits = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
-  /// A worker's end in a process of its own (`feedrate worker`), where the queue allows that.
+  /// A worker's end in a process of its own (`feedrate worker`), if the queue allows that: it then has a service and a
+  /// watch, too.
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
   /// What there is to know of a queue that such a worker serves.
   std::function<std::unique_ptr<QueueWatch>(const QueueConfig&)> watch = {};

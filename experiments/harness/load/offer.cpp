@@ -4,6 +4,7 @@
 
 #include <array>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,45 +26,43 @@ class Phase {
   }
 
   LoadResult run() {
-    begin_ = counted_from_ = last_end_ = now_ns();
+    result_.began_ns = begin_ = last_end_ = now_ns();
+    result_.ramped = open();
     Behind behind(begin_);
     Backoff backoff;
-    bool blocked = false;
-    std::uint64_t blocked_ns = 0, polls = 0, polling_ns = 0;
-    while (!over()) {
-      const std::uint64_t now = now_ns();
+    std::uint64_t polls = 0, polling_ns = 0;
+    while (!over(now_ns())) {
+      behind.wait(now_ns());  // the endpoint's part: submitting, polling, and a lack of room
       if (collect()) backoff.reset();
+      const std::uint64_t now = now_ns();
       read_backlog(now);
       if (!is_due(now)) {
-        if (offering_.schedule != nullptr && submitted_ < offering_.schedule->size()) {
-          wait_for_due(begin_ + offering_.schedule->due_ns[submitted_] - now, backoff);
-          const std::uint64_t after = now_ns();
-          ++polls;
-          polling_ns += after - now;
-          behind.caught_up(after);
-        }
-        continue;
+        await_next(now, backoff);
+        const std::uint64_t after = now_ns();
+        ++polls;
+        polling_ns += after - now;
+        behind.caught_up(after);
+      } else if (!free_.empty()) {
+        behind.go_on(now);
+        if (!submit(now, behind)) wait_for_room(now, backoff);
+      } else {
+        wait_for_room(now, backoff);
       }
-      if (free_.empty() || !submit(now, behind)) {
-        blocked = true;
-        behind.wait(now);
-        backoff.wait();
-        continue;
-      }
-      if (std::exchange(blocked, false)) blocked_ns += behind.go_on(now_ns());
     }
     const std::uint64_t ended = now_ns();
-    if (blocked) blocked_ns += behind.go_on(ended);
+    has_room(ended);
+    over_ = true;
     while (free_.size() < requests_.size()) {
       if (!collect()) backoff.wait();
     }
-    result_.began_ns = begin_;
-    result_.seconds = static_cast<double>(std::min(last_end_, ended) - counted_from_) / 1e9;
-    if (offering_.schedule == nullptr) return std::move(result_);
+    if (!open()) {
+      result_.seconds = result_.ramped ? static_cast<double>(ended - counted_from_) / 1e9 : 0;
+      return std::move(result_);
+    }
     result_.seconds = offering_.schedule->seconds;
     result_.due = offering_.schedule->size();
     result_.unsent = result_.due - submitted_;
-    result_.blocked_share = static_cast<double>(blocked_ns) / static_cast<double>(ended - begin_);
+    result_.blocked_share = static_cast<double>(blocked_ns_) / static_cast<double>(ended - begin_);
     result_.granularity_ns = polls == 0 ? 0 : static_cast<double>(polling_ns) / static_cast<double>(polls);
     result_.backlog = backlog_of(backlog_, result_.seconds);
     return std::move(result_);
@@ -74,27 +73,46 @@ class Phase {
     std::uint64_t number = 0, due_ns = 0, submitted_ns = 0, own_lag_ns = 0;
   };
   bool open() const { return offering_.schedule != nullptr; }
+  bool all_submitted() const { return open() && submitted_ == offering_.schedule->size(); }
+  std::uint64_t due_ns() const { return begin_ + offering_.schedule->due_ns[submitted_]; }
+  /// When the phase is over, or must have begun to count.
   std::uint64_t end_ns() const {
-    return begin_ + static_cast<std::uint64_t>(1e9 * (open() ? offering_.schedule->seconds : offering_.seconds));
+    const auto ns = [](double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); };
+    if (open()) return begin_ + ns(offering_.schedule->seconds);
+    return result_.ramped ? counted_from_ + ns(offering_.seconds) : begin_ + ns(kLongestRamp * offering_.seconds);
   }
-  bool over() const {
+  bool over(std::uint64_t now) const {
     if (offering_.interrupted()) return true;
-    return now_ns() >= end_ns() || (open() && submitted_ == offering_.schedule->size());
+    // What is due is still submitted for a while: its being late is what is measured.
+    const std::uint64_t grace = open() && !all_submitted() ? static_cast<std::uint64_t>(kGraceSeconds * 1e9) : 0;
+    return now >= end_ns() + grace;
   }
-  bool is_due(std::uint64_t now) const {
-    return !open() ||
-           (submitted_ < offering_.schedule->size() && begin_ + offering_.schedule->due_ns[submitted_] <= now);
+  bool is_due(std::uint64_t now) const { return !open() || (!all_submitted() && due_ns() <= now); }
+  void await_next(std::uint64_t now, Backoff& backoff) const {
+    // What is under way may end at any moment.
+    if (all_submitted() || free_.size() < requests_.size()) return backoff.wait();
+    wait_for_due(due_ns() - now, backoff);
   }
-  bool submit(std::uint64_t now, const Behind& behind) {
+  void wait_for_room(std::uint64_t now, Backoff& backoff) {
+    if (blocked_since_ == 0) blocked_since_ = now;
+    backoff.wait();
+  }
+  void has_room(std::uint64_t now) {
+    if (blocked_since_ != 0) blocked_ns_ += now - blocked_since_;
+    blocked_since_ = 0;
+  }
+  bool submit(std::uint64_t now, Behind& behind) {
     const std::size_t slot = free_.back();
     Request& request = requests_[slot];
     request = {submitted_, now, now, 0};
     if (open()) {
-      request.due_ns = begin_ + offering_.schedule->due_ns[submitted_];
-      const std::uint64_t lag = now - request.due_ns;
-      request.own_lag_ns = static_cast<std::uint64_t>(behind.own_share(now) * static_cast<double>(lag));
+      request.due_ns = due_ns();
+      const auto lag = static_cast<double>(now - request.due_ns);
+      request.own_lag_ns = static_cast<std::uint64_t>(behind.own_share(now) * lag);
     }
+    behind.wait(now);
     if (!endpoint_.submit(slot, submitted_)) return false;
+    has_room(now);
     if (open()) {
       result_.send_lag.record(now - request.due_ns);
       result_.own_lag.record(request.own_lag_ns);
@@ -108,32 +126,34 @@ class Phase {
     std::array<std::size_t, 64> ended{};
     const std::size_t count = endpoint_.poll(ended);
     const std::uint64_t now = now_ns();
-    if (count == 0) {
-      const double silent = static_cast<double>(now - last_end_) / 1e9;
-      if (free_.size() < requests_.size() && silent > offering_.watchdog_seconds)
-        throw Failure(fmt::format("no request has ended for {:.1f} s", silent));
-      if (free_.size() == requests_.size()) last_end_ = now;
-      return false;
-    }
+    if (count != 0 || free_.size() == requests_.size()) last_end_ = now;
+    const double silent = static_cast<double>(now - last_end_) / 1e9;
+    if (silent > offering_.watchdog_seconds) throw Failure(fmt::format("no request has ended for {:.1f} s", silent));
     for (const std::size_t slot : std::span(ended).first(count)) {
       free_.push_back(slot);
       ++ended_;
-      record(requests_[slot], now);
-    }
-    last_end_ = now;
-    return true;
-  }
-  void record(const Request& request, std::uint64_t now) {
-    if (!open()) {
-      if (ended_ <= offering_.window) {  // they met an emptier endpoint than all that follow
-        counted_from_ = now;
-        return;
+      if (open()) {
+        record_open(requests_[slot], now);
+      } else {
+        record_closed(requests_[slot], now);
       }
-      if (now > end_ns()) return;
+    }
+    return count != 0;
+  }
+  void record_closed(const Request& request, std::uint64_t now) {
+    if (over_) return;
+    if (result_.ramped) {
       ++result_.received;
       return result_.latency.record(now - request.submitted_ns);
     }
-    ++result_.received;
+    // The first window met an emptier endpoint than all that follow.
+    if (ended_ < offering_.window) return;
+    result_.ramped = true;
+    result_.ramp_seconds = static_cast<double>(now - begin_) / 1e9;
+    counted_from_ = now;
+  }
+  void record_open(const Request& request, std::uint64_t now) {
+    if (now <= end_ns()) ++result_.received;
     const std::uint64_t response = now - request.due_ns;
     result_.latency.record(response);
     result_.without_own_lag.record(response - request.own_lag_ns);
@@ -143,9 +163,9 @@ class Phase {
     }
   }
   void read_backlog(std::uint64_t now) {
-    if (!open() || now - begin_ < (backlog_.size() + 1) * kMillisecond) return;
-    const std::uint64_t due = offering_.schedule->due_until(now - begin_);
+    if (!open() || now >= end_ns()) return;
     while (now - begin_ >= (backlog_.size() + 1) * kMillisecond) {
+      const std::uint64_t due = offering_.schedule->due_until(now - begin_);
       backlog_.push_back(static_cast<double>(due) - static_cast<double>(ended_));
     }
   }
@@ -155,6 +175,8 @@ class Phase {
   std::vector<Request> requests_;  // by slot
   std::vector<std::size_t> free_;  // slots
   std::uint64_t begin_ = 0, counted_from_ = 0, last_end_ = 0, submitted_ = 0, ended_ = 0;
+  std::uint64_t blocked_since_ = 0, blocked_ns_ = 0;
+  bool over_ = false;
   std::vector<double> backlog_;
   LoadResult result_;
 };

@@ -15,9 +15,16 @@ struct Backlog {
 /// `readings` of it, evenly spread over `seconds`.
 Backlog backlog_of(std::span<const double> readings, double seconds);
 
+/// A closed load's first window may take this many times the phase.
+inline constexpr double kLongestRamp = 10;
+/// How long what is due is still submitted when an open load's phase is over, seconds.
+inline constexpr double kGraceSeconds = 1;
+
 /// What a timed phase of load showed. A request is a message, a read, a batch: what is offered. Times are ns.
 struct LoadResult {
   std::uint64_t began_ns = 0;  ///< of the host's clock
+  double ramp_seconds = 0;     ///< closed load: until the first window had ended; not part of `seconds`
+  bool ramped = true;          ///< it had, before the phase was given up
   double seconds = 0;          ///< what `received` took
   std::uint64_t received = 0;  ///< requests that ended in that time, checked
   Histogram latency;           ///< until a request ended: from submit on, in an open load from when it was due

@@ -80,10 +80,7 @@ Session::~Session() = default;
 const Json& Session::environment() {
   if (!environment_.empty()) return environment_;
   environment_ = environment_of(*device_, command_);
-  try {
-    environment_.update(services_.states());
-  } catch (const Failure&) {  // of a service: cells that need it will say so
-  }
+  environment_.update(services_.states());
   return environment_;
 }
 

@@ -43,9 +43,11 @@ Service& RunningServices::get(const std::string& name, const ServiceNeeds& needs
   return *service;
 }
 
-void RunningServices::reach(const std::string& name) {
+void RunningServices::reach(const std::string& name, const std::function<void(const Service&)>& then) {
   try {
-    get(name).reach();
+    Service& service = get(name);
+    service.reach();
+    if (then) then(service);
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("{}: no server to work with: {}", option_of(name), failure.what()));
   }
@@ -59,15 +61,18 @@ Json RunningServices::states() const {
   constexpr std::string_view kSetting = "config.";
   Json all = Json::object();
   for (const auto& [name, service] : running_) {
-    Json state = Json::object();
-    for (const auto& [key, value] : service->state()) {
-      if (key.starts_with(kSetting)) {
-        state["config"][key.substr(kSetting.size())] = value;
-      } else {
-        state[key] = value;
+    try {
+      Json state = Json::object();
+      for (const auto& [key, value] : service->state()) {
+        if (key.starts_with(kSetting)) {
+          state["config"][key.substr(kSetting.size())] = value;
+        } else {
+          state[key] = value;
+        }
       }
+      all[name] = std::move(state);
+    } catch (const Failure&) {  // cells that need it will say so
     }
-    all[name] = std::move(state);
   }
   return all;
 }

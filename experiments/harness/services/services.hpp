@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,14 +32,14 @@ class RunningServices {
   explicit RunningServices(ServiceChoices choices = {}) : choices_(std::move(choices)) {}
   /// Running, whatever happened to it before.
   Service& get(const std::string& name, const ServiceNeeds& = {});
-  /// Connects to it once, before anything else is done. Throws BadInput if it can't be.
-  void reach(const std::string& name);
+  /// Connects to it once, before anything else is done, and does what `then` says. Throws BadInput if either fails.
+  void reach(const std::string& name, const std::function<void(const Service&)>& then = {});
   /// Whether anything has asked for it.
   bool used(const std::string& name) const { return running_.contains(name); }
   bool given(const std::string& name) const { return choices_.given(name); }
   /// Ends private ones; get() starts them again.
   void stop();
-  /// Of those that were used, for a run's row. Throws Failure.
+  /// Of those that were used, for a run's row; one that can't be asked is left out.
   Json states() const;
 
  private:
