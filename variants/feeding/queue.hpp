@@ -10,7 +10,9 @@
 #include "common/registry.hpp"
 #include "common/service.hpp"
 #include "kernels/workload.hpp"
+#include "variants/feeding/dead_letters.hpp"
 #include "variants/feeding/limits.hpp"
+#include "variants/feeding/queue_watch.hpp"
 
 namespace feedrate {
 
@@ -81,9 +83,7 @@ struct QueueConfig {
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
 };
 
-class Broker;         // variants/feeding/worker.hpp
-class QueueWatch;     // variants/feeding/queue_watch.hpp
-class DeadLetterBox;  // variants/feeding/dead_letters.hpp
+class Broker;  // variants/feeding/worker.hpp
 
 /// How often a message that is sent once is served if something breaks on its way. What the guarantee allows does not
 /// fail a cell; it is counted and shown.
