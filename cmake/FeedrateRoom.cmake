@@ -13,8 +13,8 @@
 #
 #   feedrate_link(TARGET library…)
 #
-# links libraries, of which the rooms whole: members of the axes register themselves while the program loads, and nothing
-# names them.
+# links libraries. Rooms are linked whole, because members of the axes register themselves while the program loads and no
+# other code names them.
 #
 # In a unity build (CMAKE_UNITY_BUILD, which the presets set) files compile several at a time, as most of a file's time
 # goes into headers and templates that they share. In a build for measuring, MEASURED rooms compile one file at a time, so

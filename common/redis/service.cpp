@@ -37,7 +37,7 @@ const Axes<Options>& worker_options() {
   static const auto all =
       Axes<Options>()
           .number("attempts", &Options::attempts, {1, 255},
-                  "a task is delivered so often at most; then it is a dead letter")
+                  "deliveries of a task, at most; then it is a dead letter")
           .number("lease", &Options::lease, {0.1, 86400},
                   "seconds: a worker that has not renewed its lease for this long is considered dead")
           .number("retry-after", &Options::retry_after, {0, 86400},

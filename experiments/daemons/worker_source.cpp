@@ -21,7 +21,7 @@ void WorkerSource::collect(const Add& add) {
   counter("feedrate_tasks_retried_total", "Tasks put back for another attempt.", m.retried);
   counter("feedrate_tasks_buried_total", "Tasks made dead letters by this worker.", m.buried);
   counter("feedrate_suspects_served_total", "Tasks served alone because their worker had died.", m.suspects);
-  counter("feedrate_reconnects_total", "Times that the server was lost or refused commands.", m.reconnects);
+  counter("feedrate_reconnects_total", "Times that the server was lost or rejected commands.", m.reconnects);
   std::array<unsigned long long, std::tuple_size_v<decltype(m.batch_buckets)>> counts{};
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = m.batch_buckets[i].load();
   const FeedrateMetric batches{kFeedrateHistogram,

@@ -30,15 +30,15 @@ std::optional<BehindBecause> why_behind(const LoadResult& result, const OpenLoad
   const std::string evidence = fmt::format(
       "the backlog grew by {} where {} were due; {:.0f} messages were behind at the end, {} were never sent",
       format_rate(backlog.per_second), format_rate(due / result.seconds), backlog.end, result.unsent);
-  // Where the queue always had room, it was not the queue.
+  // If there always was room, the endpoint is not to blame.
   const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
                    result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
   return own ? BehindBecause{Cause::generator, "generator: " + evidence} : BehindBecause{Cause::backlog, evidence};
 }
 
 /// A generator is late when its own lateness makes a tenth or more of what half of the messages take, or a quarter
-/// or more of what one in a hundred takes. It is always allowed what a look at the clock and a batch take, and for one
-/// in a hundred twice what the host lets any thread wait that only looks (`pause_ns`): no generator can do better
+/// or more of what one in a hundred takes. It is always allowed what reading the clock and a batch take, and for one
+/// in a hundred twice what the host lets any thread wait that only polls (`pause_ns`): no generator can do better
 /// there. What counts is what it adds: where it is late for other messages than those that the queue is slow for, the
 /// percentile is still the queue's.
 std::string how_late(const LoadResult& result, double pause_ns) {

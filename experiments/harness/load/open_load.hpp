@@ -11,7 +11,7 @@ namespace feedrate {
 struct OpenLoad {
   std::size_t batch = 1;      ///< requests that are submitted at once at most
   unsigned senders = 1;       ///< threads that submit
-  unsigned sample_every = 1;  ///< one of so many requests is timed
+  unsigned sample_every = 1;  ///< 1 of this many requests is timed
   double pause_ns = 0;  ///< how late threads that only poll are here (the floor host_pause_p99_ns); 0: not measured
 };
 

@@ -23,7 +23,8 @@ struct Schedule {
 /// "none", or an empty file name or mix.
 inline constexpr auto kNoMix = "none";
 
-/// What load is offered: "closed" keeps a window full; else requests are due by a schedule, whatever comes back.
+/// What load is offered. "closed" keeps a window full. Otherwise requests are due by a schedule, which does not wait for
+/// results.
 struct LoadShape {
   std::string arrivals = "closed";
   std::uint64_t rate = 0;      ///< requests a second; 0 with closed load, or a trace's own

@@ -30,7 +30,7 @@ std::string option_of(const std::string& service);
 class RunningServices {
  public:
   explicit RunningServices(ServiceChoices choices = {}) : choices_(std::move(choices)) {}
-  /// Running, whatever happened to it before.
+  /// The running service. Starts it if it does not run yet, or has died.
   Service& get(const std::string& name, const ServiceNeeds& = {});
   /// Connects to it once, before anything else is done, and does what `then` says. Throws BadInput if either fails.
   void reach(const std::string& name, const std::function<void(const Service&)>& then = {});
