@@ -24,11 +24,7 @@ int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
   for (const auto& [name, entry] : Queues::instance().entries()) {
     Point point;
     point.queue = name;
-    const auto lacks = [&](const std::string& service) {
-      if (service.empty() || options.common.services.given(service)) return std::string();
-      return Services::instance().get("service", service).unavailable();
-    };
-    if (const std::string why = lacks(entry.service); !why.empty()) {
+    if (const std::string why = options.common.services.lacks(entry.service); !why.empty()) {
       left_out[entry.service] = why;
     } else {
       points.push_back(session->resolve(values_of(point)));

@@ -1,18 +1,13 @@
-#include "common/service.hpp"
 #include "experiments/feeding/answer.hpp"
 #include "experiments/feeding/feeding.hpp"
 #include "experiments/feeding/lines.hpp"
 #include "experiments/harness/load/open_load.hpp"
+#include "experiments/harness/services/services.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 namespace {
-
-/// Why a private one can't be started here; empty if it can, or none is needed.
-std::string service_lacks(const std::string& service) {
-  return service.empty() ? "" : Services::instance().get("service", service).unavailable();
-}
 
 Json members() {
   Json queues = Json::array(), transfers = Json::array(), workloads = Json::array();
@@ -25,7 +20,7 @@ Json members() {
                       {"works", entry.works},
                       {"uses_transfer", entry.uses_transfer},
                       {"external_worker", static_cast<bool>(entry.make_broker)},
-                      {"unavailable", service_lacks(entry.service)},
+                      {"unavailable", ServiceChoices{}.lacks(entry.service)},
                       {"axes", names_of(entry.axes)}});
   }
   const auto device = open_device("auto");

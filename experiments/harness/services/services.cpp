@@ -23,6 +23,10 @@ bool ServiceChoices::given(const std::string& name) const {
   return place != found->second.end() && !text_of(place->second).empty();
 }
 
+std::string ServiceChoices::lacks(const std::string& name) const {
+  return name.empty() || given(name) ? "" : entry_of(name).unavailable();
+}
+
 void ServiceChoices::insist_on(const std::string& name, const std::string& why) const {
   if (given(name)) return;
   throw BadInput(option_of(name), "", fmt::format("{}; {}", entry_of(name).options.front().help, why));

@@ -17,6 +17,9 @@ struct ServiceChoices {
   std::unique_ptr<Service> make(const std::string& name) const;
   /// Whether the user named one.
   bool given(const std::string& name) const;
+  /// Why there is none here: the user named none, and no private one can be started. Empty if there is one, or `name`
+  /// is empty.
+  std::string lacks(const std::string& name) const;
   /// Throws BadInput unless the user named one; `why` says what for.
   void insist_on(const std::string& name, const std::string& why) const;
   /// As a command line has them.
