@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,8 +11,7 @@ namespace feedrate::redis {
 class Subscription {
  public:
   /// Returns when the server has said that it will hear. Throws ServerFailure.
-  Subscription(const std::string& url, std::string channel)
-      : url_(url), channel_(std::move(channel)), connection_(url) {
+  Subscription(std::string url, std::string channel) : url_(std::move(url)), channel_(std::move(channel)) {
     subscribe();
   }
   /// Whether any message came since the last question, or may have been lost with a connection that was closed: then
@@ -19,24 +19,25 @@ class Subscription {
   bool came() {
     bool any = false;
     try {
-      while (connection_.try_receive()) any = true;
+      while (connection_->try_receive()) any = true;
     } catch (const ServerFailure& failure) {
       if (!failure.code.empty()) throw;
-      subscribe_anew();
+      subscribe();
       any = true;
     }
     return any;
   }
 
  private:
-  void subscribe() { connection_.command({"SUBSCRIBE", channel_}); }
-  /// What closed the connection may close the next one before the server has answered.
-  void subscribe_anew() {
+  /// What closes the connection may do so before the server has answered.
+  void subscribe() {
     constexpr int kAttempts = 3;
     for (int attempt = 1;; ++attempt) {
       try {
-        connection_ = Connection(url_);
-        return subscribe();
+        Connection made(url_);
+        made.command({"SUBSCRIBE", channel_});
+        connection_ = std::move(made);
+        return;
       } catch (const ServerFailure& failure) {
         if (!failure.code.empty() || attempt == kAttempts) throw;
       }
@@ -44,7 +45,7 @@ class Subscription {
   }
 
   std::string url_, channel_;
-  Connection connection_;
+  std::optional<Connection> connection_;
 };
 
 }  // namespace feedrate::redis
