@@ -1,5 +1,5 @@
 """The catalogue that a run keeps beside its rows (`feedrate list --json`): experiments, their figures and axes, the
-members of the axes, floors, units. All that the analysis knows of an experiment stands there."""
+members of the axes, limits, units. All that the analysis knows of an experiment stands there."""
 
 import json
 from collections.abc import Iterable
@@ -181,16 +181,16 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Floor:
+class Limit:
     name: str
     unit: str = ""
-    description: str = ""
+    method: str = ""
 
 
 @dataclass(frozen=True)
 class Catalogue:
     experiments: dict[str, Experiment]
-    floors: dict[str, Floor]
+    limits: dict[str, Limit]
 
     def experiment(self, name: str) -> Experiment:
         """One that the catalogue lacks has no figures: only its rows' fates can be told."""
@@ -205,7 +205,7 @@ def read(directory: Path, argument: str) -> dict:
         raise BadInput(argument, directory, f"has rows and no {FILE}, so nothing tells what they mean", allowed)
     try:
         document = json.loads(file.read_bytes())
-        Catalogue(_experiments([document]), _floors([document]))
+        Catalogue(_experiments([document]), _limits([document]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"{FILE} is no catalogue ({type(error).__name__}: {error})"
         raise BadInput(argument, directory, problem, allowed) from error
@@ -215,13 +215,13 @@ def read(directory: Path, argument: str) -> dict:
 def merged(documents: Iterable[dict]) -> Catalogue:
     """Of several folders: what a later one knows besides is added to what the first one says."""
     known = list(documents)
-    return Catalogue(_experiments(known), _floors(known))
+    return Catalogue(_experiments(known), _limits(known))
 
 
-def _floors(documents: list[dict]) -> dict[str, Floor]:
-    found: dict[str, Floor] = {}
-    for one in (floor for document in documents for floor in document.get("floors", ())):
-        found.setdefault(one["name"], Floor(one["name"], one.get("unit", ""), one.get("description", "")))
+def _limits(documents: list[dict]) -> dict[str, Limit]:
+    found: dict[str, Limit] = {}
+    for one in (limit for document in documents for limit in document.get("limits", ())):
+        found.setdefault(one["name"], Limit(one["name"], one.get("unit", ""), one.get("method", "")))
     return found
 
 

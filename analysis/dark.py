@@ -9,7 +9,7 @@ FIGURES = {
     "#FFFFFF": PAPER,  # behind the axes, and inside hollow marks
     "#DDDDDD": "#3A3F45",  # the grid
     "#333333": PAPER,  # edges and hatches of filled bars
-    "#555555": "#BDBDBD",  # floors
+    "#555555": "#BDBDBD",  # limits
     "#B0B0B0": "#6B6B6B",  # points that count nowhere
     "#B34700": "#FF9248",  # the CPU's warning
     "#0072B2": "#2A89C8",

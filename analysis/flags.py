@@ -7,16 +7,16 @@ import pandas as pd
 
 from .catalogue import Experiment
 
-LATE, UNSTEADY, ABOVE_FLOOR = TOLD = ("late_generator", "unsteady", "above_floor")
+LATE, UNSTEADY, ABOVE_LIMIT = TOLD = ("late_generator", "unsteady", "above_limit")
 DISTURBED = "disturbed"  # no row tells this itself: its point does
 CODES = (*TOLD, DISTURBED)
 LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
-ABOVE = 1.05  # of a floor: a rate beyond it is more than noise, so the floor was measured too low or the rate is wrong
-MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_FLOOR: "§", DISTURBED: "¶"}
+ABOVE = 1.05  # of a limit: a rate beyond it is more than noise, so the limit was measured too low or the rate is wrong
+MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", DISTURBED: "¶"}
 SAID = {
     LATE: "with a late load generator, whose own lag is in the response times",
     UNSTEADY: "unsteady: their rate still changed at the end of the warm-up",
-    ABOVE_FLOOR: f"with a figure more than {100 * (ABOVE - 1):.0f} % better than its floor",
+    ABOVE_LIMIT: f"with a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
     DISTURBED: "on a machine that was disturbed in every repetition of the point",
 }
 
@@ -30,7 +30,7 @@ def of(row: dict, experiment: Experiment) -> list[str]:
     found = {
         LATE: row.get("cause") == "generator",
         UNSTEADY: ((row.get("details") or {}).get("warmup") or {}).get("steady") is False,
-        ABOVE_FLOOR: any(ratio > ABOVE for ratio in rates),
+        ABOVE_LIMIT: any(ratio > ABOVE for ratio in rates),
     }
     return [code for code in TOLD if found[code]]
 

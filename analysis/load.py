@@ -1,4 +1,4 @@
-"""Result directories in, tables out: the cells, searches and floors of one experiment."""
+"""Result directories in, tables out: the cells, searches and limits of one experiment."""
 
 import json
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import catalogue, flags, rows, sections
+from . import bounds, catalogue, flags, rows, sections
 from .catalogue import Catalogue, Experiment
 from .errors import BadInput
 from .rows import RUN, STATUSES  # noqa: F401  (the statuses belong to what is loaded)
@@ -29,7 +29,7 @@ class Results:
     cells: pd.DataFrame  # one line a repetition; see `_cell`
     capacities: pd.DataFrame  # one line a search for a capacity; see `_capacity`
     tries: list[float]  # the seconds that each try of a search for the best settings took
-    floors: pd.DataFrame  # one line a floor: name, value (median), least, greatest, p50, p99, status, reason, description, device, machine
+    limits: pd.DataFrame  # one line a limit: name, value (median), least, greatest, scope, status, reason, method, device, machine
     environments: list[dict]  # the distinct ones, in order of appearance
     runs: list[dict]  # the distinct run settings
     axes: list[str]
@@ -81,7 +81,7 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     notes: list[str] = []
     read = [(path, row) for path in paths for row in rows.read(path, argument, notes)]
     known = catalogue.merged(catalogue.read(path, argument) for path in paths)
-    names = dict.fromkeys(rows.experiment(row) for _, row in read if row["kind"] != "floor")
+    names = dict.fromkeys(rows.experiment(row) for _, row in read if row["kind"] != "limit")
     measured = {
         name: [(path, row) for path, row in read if rows.experiment(row) == name and row["kind"] == "cell"]
         for name in names
@@ -121,18 +121,18 @@ def _results(
         [_cell(path, row, axes, experiment, section) for path, row in cells],
         columns=None if cells else list(_cell(Path(), _NOTHING, axes, experiment, section)),
     )
-    floors = pd.DataFrame(
-        [_floor(row, known) for _, row in mine if row["kind"] == "floor"],
-        columns=["name", "value", "least", "greatest", "unit", "p50", "p99", "status", "reason", "description", "device", "machine"],
+    limits = pd.DataFrame(
+        [_limit(row, known) for _, row in mine if row["kind"] == "limit"],
+        columns=["name", "value", "least", "greatest", "unit", "scope", "status", "reason", "method", "device", "machine"],
     )
     capacities = pd.DataFrame(
         [_capacity(path, row, axes, experiment) for path, row in searches],
         columns=list(_capacity(Path(), _NOTHING, axes, experiment)),  # known even where there was no search
     )
-    last = _last_floors(mine)
-    frame["floors"] = [
+    last = _last_limits(mine)
+    frame["limits"] = [
         first | last.get((directory, row[RUN].get("id"), device), {})
-        for (_, row), first, directory, device in zip(cells, frame["floors"], frame["directory"], frame["device"])
+        for (_, row), first, directory, device in zip(cells, frame["limits"], frame["directory"], frame["device"])
     ]
     frame["flags"] = _with_disturbed(frame, ["directory", "machine", *axes])
     doubted = frame.pop("doubt")
@@ -143,7 +143,7 @@ def _results(
         paths,
         *_name_variants(experiment, section, frame, capacities),
         [row.get("time", {}).get("duration_seconds", 0.0) for row in tries],
-        floors,
+        limits,
         _distinct(row[RUN].get("environment", {}) for _, row in mine),
         _distinct(row[RUN]["settings"] for _, row in cells if row[RUN].get("settings")),
         axes,
@@ -157,7 +157,7 @@ _NOTHING = {"params": {}, "status": "skipped", RUN: {}}
 
 def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, section: sections.Section) -> dict:
     """One row, flat. Missing numbers are NaN; figures are in the catalogue's units."""
-    figures, cost, bounds, state = (row.get(name) or {} for name in ("figures", "cost", "bounds", "machine"))
+    figures, cost, known_bounds, state = (row.get(name) or {} for name in ("figures", "cost", "bounds", "machine"))
     status, cause, reason = row["status"], row.get("cause", ""), row.get("reason", "")
     if status == "invalid" and cause == "generator":  # as rows say that have no flags yet
         status, cause, reason = "ok", "", ""
@@ -174,8 +174,10 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
         for which in percentiles:
             number = value.get(which, NAN) if which and isinstance(value, dict) else value
             flat[experiment.column(figure.name, which)] = NAN if number is None or isinstance(number, dict) else number
-        flat[f"{figure.name}_floor"] = bounds.get(figure.name, {}).get("floor", "")
-        flat[f"{figure.name}_ratio"] = bounds.get(figure.name, {}).get("ratio", NAN)
+        bound = known_bounds.get(figure.name, {})
+        flat[f"{figure.name}_bound"] = bounds.words(bound.get("bound"))
+        flat[f"{figure.name}_ceiling"] = bounds.ceiling(bound.get("bound"))
+        flat[f"{figure.name}_ratio"] = bound.get("ratio", NAN)
     flat["distributions"] = {
         name: value for name, value in figures.items() if isinstance(value, dict) and name in experiment.figures
     }
@@ -184,7 +186,7 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat["samples"] = main.get("samples", 1)
     flat |= {name: cost.get(name, NAN) for name in COST}
     flat["delivery"] = cost.get("delivery", "")
-    flat["floors"] = row[RUN].get("floors") or {}
+    flat["limits"] = row[RUN].get("limits") or {}
     flat["chosen"] = row.get("chosen") or {}
     flat["time"] = row.get("time") or {}
     flat["own_cores"] = state.get("host", {}).get("own_cores", NAN)
@@ -195,14 +197,15 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     return flat | section.columns(row)
 
 
-def _last_floors(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
-    """By directory, run and device the floors as the run's floor rows have them. A run row has what was known when the
-    run began; where floors were read again, their last row counts."""
+def _last_limits(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
+    """By directory, run and device the limits as the run's limit rows have them. A run row has what was known when the
+    run began; of limits that were read again, the last row counts. Of several with one name the first is the run's own
+    GPU's."""
     found: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for path, row in mine:
-        if row["kind"] == "floor" and row["status"] == "ok" and "value" in row["floor"]:
+        if row["kind"] == "limit" and row["status"] == "ok" and "value" in row["limit"]:
             key = (str(path), row[RUN].get("id"), row.get("device", ""))
-            found.setdefault(key, {})[row["floor"]["name"]] = row["floor"]["value"]
+            found.setdefault(key, {}).setdefault(row["limit"]["name"], row["limit"]["value"])
     return found
 
 
@@ -245,21 +248,21 @@ def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experimen
     }
 
 
-def _floor(row: dict, known: Catalogue) -> dict:
-    floor = row["floor"]
-    name = floor.get("name", "?")
-    told = known.floors.get(name, catalogue.Floor(name))
+def _limit(row: dict, known: Catalogue) -> dict:
+    limit = row["limit"]
+    name = limit.get("name", "?")
+    told = known.limits.get(name, catalogue.Limit(name))
+    scope = limit.get("scope") or {}
     return {
         "name": name,
-        "value": floor.get("value", NAN),
-        "least": floor.get("least", floor.get("value", NAN)),
-        "greatest": floor.get("greatest", floor.get("value", NAN)),
-        "unit": told.unit or floor.get("unit", ""),
-        "p50": floor.get("p50", NAN),
-        "p99": floor.get("p99", NAN),
+        "value": limit.get("value", NAN),
+        "least": limit.get("least", limit.get("value", NAN)),
+        "greatest": limit.get("greatest", limit.get("value", NAN)),
+        "unit": told.unit or limit.get("unit", ""),
+        "scope": " ".join(part for part in (scope.get("of", ""), scope.get("which", "")) if part),
         "status": row["status"],
         "reason": row.get("reason", ""),
-        "description": floor.get("description", "") or told.description,
+        "method": limit.get("method", "") or told.method,
         "device": row.get("device", ""),
         "machine": _machine(row[RUN].get("environment", {})),
     }

@@ -1,4 +1,4 @@
-"""The tables that every experiment gets: each point with its figures, its ratios to the floors, and what it cost."""
+"""The tables that every experiment gets: each point with its figures, its ratios to the limits, and what it cost."""
 
 import pandas as pd
 
@@ -9,8 +9,8 @@ from .tables import figure_name, place, varying
 
 TITLE = "Every point"
 NOTE = (
-    f"{quoted.NOTE} Below a marked figure the least and the greatest repetition. Below a figure: its ratio to the floor "
-    "that binds it, measured / floor (of a distribution: of its p50)."
+    f"{quoted.NOTE} Below a marked figure the least and the greatest repetition. Below a figure: its ratio to the limit "
+    "that binds it, measured / limit (of a distribution: of its p50)."
 )
 
 
@@ -60,8 +60,8 @@ def _figure(results: Results, point: dict, figure, percentile: str) -> str:
     metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
     column = metric.column
     told = quoted.figure(formatter, point, column, figure.higher, flags.CODES)
-    ratio, floor = point[f"{figure.name}_ratio"], point[f"{figure.name}_floor"]
-    if floor and percentile in ("", "p50"):
+    ratio, bound = point[f"{figure.name}_ratio"], point[f"{figure.name}_bound"]
+    if bound and percentile in ("", "p50"):
         share = units.percent(ratio) + " of" if figure.higher else units.ratio(ratio) + " ×"
-        told += f"\n{share} {units.words(floor)}"
+        told += f"\n{share} {bound}"
     return told + stability.mark(point, metric.name)

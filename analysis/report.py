@@ -47,8 +47,8 @@ def _blocks(results: Results, drawings: list[Rendered], slim: list[Rendered]) ->
         *conduct.blocks(results),
         *section.body(results, drawings, slim),
         *plain.blocks(results),
-        Heading("Floors"),
-        *_floors(results),
+        Heading("Limits"),
+        *_limits(results),
         Heading("Cells that are not ok"),
         *_not_ok(results),
         Heading("What was run, and where"),
@@ -64,7 +64,7 @@ def where_line(results: Results) -> str:
     letters = machine_letters(results.cells)
     machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
     program, *arguments = first.get("command", "").split(" ")  # the folder it lay in tells nothing
-    redis = next((one["redis"].get("version") for one in results.environments if one.get("redis")), None)
+    redis = next((one["services"]["redis"].get("version") for one in results.environments if "redis" in one.get("services", ())), None)
     parts = [
         machine,
         f"driver {first['driver_version']}" if first.get("driver_version") else "",
@@ -114,12 +114,12 @@ def picture(drawing: Rendered, slim: Rendered) -> list[Block]:
     return [Heading(drawing.title), Picture(drawing.name, drawing.caption, drawing.svg, slim.svg)]
 
 
-def _floors(results: Results) -> list[Block]:
-    if results.floors.empty:
-        return [Text("No floor rows: the sweep did not measure the machine's floors.", "missing")]
+def _limits(results: Results) -> list[Block]:
+    if results.limits.empty:
+        return [Text("No limit rows: the sweep did not measure the machine's limits.", "missing")]
     return [
         Text("What physics and Redis allow on this machine, measured in the same run.", "note"),
-        tables.floors(results),
+        tables.limits(results),
     ]
 
 

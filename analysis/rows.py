@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import BadInput
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 STATUSES = ("ok", "invalid", "unsustainable", "failed", "skipped")
 FILES = ("rows.jsonl", "rows.jsonl.xz", "rows.jsonl.gz")  # of several the first: a sweep appends to it
 # What a compressed file begins with, and what unpacks it.
@@ -18,7 +18,7 @@ UNPACKERS: dict[str, tuple[str, bytes, Callable]] = {
     ".gz": ("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
     ".xz": ("xz", b"\xfd7zXZ", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
 }
-NEEDED = {"run": "environment", "cell": "params", "floor": "floor", "capacity": "params"}
+NEEDED = {"run": "environment", "cell": "params", "limit": "limit", "capacity": "params"}
 RUN = "of_run"  # the key under which a row holds its run here
 
 
@@ -46,7 +46,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
             runs[row["id"]] = row
             continue
         key = row.get("id", f"line {line_number}")
-        repeated += key in rows and row["kind"] != "floor"  # a floor's last row has the readings of the whole run
+        repeated += key in rows and row["kind"] != "limit"  # a limit's last row has the readings of the whole run
         rows[key] = row
     if not rows:
         raise BadInput(argument, directory, f"{file.name} holds no complete row", "a directory in which a sweep ran")
@@ -60,7 +60,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
 
 
 def experiment(row: dict) -> str:
-    """Whose row this is; a floor is its run's."""
+    """Whose row this is; a limit is its run's."""
     return row.get("experiment") or row[RUN].get("experiment", "")
 
 
@@ -116,13 +116,12 @@ def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list
 def _check(row: object, place: str, argument: str, directory: Path) -> None:
     """Only what reading needs; `feedrate validate` holds rows to the whole schema."""
     version = row.get("schema") if isinstance(row, dict) else None
-    if version == 1:
+    if version in (1, 2):
         raise BadInput(
             argument,
             directory,
-            f"{place} has schema version 1, which this release does not read",
-            f"{SCHEMA_VERSION}; release 0.1.0 (git checkout c0046d7) reads version 1, and "
-            "results/convert_schema_1.py in this repository's history converts it",
+            f"{place} has schema version {version}, which this release does not read",
+            f"{SCHEMA_VERSION}; results/convert_schema_{version}.py in this repository's history converts it",
         )
     if version != SCHEMA_VERSION:
         raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))

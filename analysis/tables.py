@@ -1,4 +1,4 @@
-"""The tables of every report: where points lie, what the floors are, what did not work, and what was run where."""
+"""The tables of every report: where points lie, what the limits are, what did not work, and what was run where."""
 
 import re
 
@@ -86,12 +86,12 @@ def _plain(value: float) -> str:
     return f"{value:g}" if value < 100_000 else units.tick(units.number)(value)
 
 
-def floors(results: Results) -> Table:
-    """The floors, by machine and device where there are several; the median of its readings, least to greatest."""
-    found = results.floors
-    several = found[["machine", "device"]].drop_duplicates().shape[0] > 1
+def limits(results: Results) -> Table:
+    """The limits, by scope, machine and device if there are several; the median of its readings, least to greatest."""
+    found = results.limits
+    several = [of for of in ("device", "machine") if found[of].nunique() > 1]
     rows = []
-    for (name, machine, device), group in found.groupby(["name", "machine", "device"], sort=False):
+    for (name, scope, machine, device), group in found.groupby(["name", "scope", "machine", "device"], sort=False):
         ok = group[group["status"] == "ok"]
         unit = group["unit"].iloc[0]
         formatter = units.of_unit(unit, results.experiment.kinds) if unit else units.unit_of(name)
@@ -100,19 +100,9 @@ def floors(results: Results) -> Table:
             if len(ok)
             else f"{group['status'].iloc[-1]}: {group['reason'].iloc[-1]}"
         )
-        percentiles = [formatter(ok[which].dropna().median()) for which in ("p50", "p99")]
-        rows.append(
-            [
-                units.words(name),
-                value,
-                *percentiles,
-                group["description"].iloc[0],
-                *([device, machine] if several else []),
-            ]
-        )
-    return Table(
-        ["floor", "value", "p50", "p99", "what it is", *(["device", "machine"] if several else [])], rows, {1, 2, 3}
-    )
+        where = {"device": device, "machine": machine}
+        rows.append([units.words(name), value, scope, group["method"].iloc[0], *(where[of] for of in several)])
+    return Table(["limit", "value", "of", "how it is measured", *several], rows, {1})
 
 
 def not_ok(results: Results) -> Table:
@@ -150,14 +140,11 @@ def environment(results: Results) -> tuple[Table, list[str]]:
 
 
 def flatten(nested: dict, prefix: str = "") -> dict:
-    """{"redis": {"version": 7}} as {"redis.version": 7}. Rows before the first that needs Redis have "redis": null,
-    which is no fact; "gpu": null is one."""
+    """{"redis": {"version": 7}} as {"redis.version": 7}."""
     flat = {}
     for name, value in nested.items():
-        if name == "redis" and value is None:
-            continue
         if isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{name}.")
+            flat |= flatten(value, prefix if name == "services" else f"{prefix}{name}.")
         else:
             flat[prefix + name] = value
     return flat

@@ -130,7 +130,7 @@ def tick(formatter):
 
 
 def unit_of(name: str):
-    """The formatter for a floor's name: its last words are its unit."""
+    """The formatter for a limit's name: its last words are its unit."""
     if name.endswith("_ns"):
         return nanoseconds
     if name.endswith("_bytes_per_second"):
@@ -145,32 +145,14 @@ _PLAIN = {
     "redis_bytes_per_second": "Redis bytes",
     "copy_launch_copy_ns": "copy, launch, copy",
     "mapped_launch_sync_ns": "launch on mapped memory",
-    "bytes/copy_engine_d2h": "the bytes to the host",
-    "bytes/copy_engine_h2d": "the bytes to the device",
 }
-_ACRONYMS = {"redis": "Redis", "sm": "SM"}
-_COUNTS = {"2": "two", "3": "three", "4": "four"}
+_ACRONYMS = {"redis": "Redis", "sm": "SM", "dram": "DRAM", "l2": "L2", "fma": "FMA"}
 
 
 def words(name: str) -> str:
-    """A floor in plain words, without its unit: 'copy engine both'. A floor may be made of several:
-    'window/2*redis_round_trip_ns+copy_launch_copy_ns' is 'two Redis round trips and a copy, launch, copy, once a
-    window'.
-    """
-    for every in ("window", "batch"):
-        if name.startswith(f"{every}/"):
-            return f"{words(name.removeprefix(f'{every}/'))}, once a {every}"
-    parts = name.removeprefix("batch*").split("+")  # as many messages as a batch holds with each: that is its own name
-    return " and ".join(_part(part, len(parts) > 1) for part in parts)
-
-
-def _part(name: str, one_of_several: bool) -> str:
-    count, _, what = name.rpartition("*")
-    said = _PLAIN.get(what)
-    if said is None:
-        for ending in ("_bytes_per_second", "_per_second", "_ns"):
-            what = what.removesuffix(ending)
-        said = " ".join(_ACRONYMS.get(word, word) for word in what.split("_"))
-    if count:
-        return f"{_COUNTS.get(count, count)} {said}s"
-    return f"a {said}" if one_of_several and name.endswith("_ns") else said
+    """A limit in plain words, without its unit: 'copy engine both'."""
+    if said := _PLAIN.get(name):
+        return said
+    for ending in ("_bytes_per_second", "_operations_per_second", "_per_second", "_ns"):
+        name = name.removesuffix(ending)
+    return " ".join(_ACRONYMS.get(word, word) for word in name.split("_"))

@@ -1,10 +1,12 @@
 # A room: a folder of the tree as a static library. Its CMakeLists.txt says
 #
 #   feedrate_room(NAME [FOLDERS folder…] [EXCEPT file…] [CUDA file…] [NO_CUDA file…]
-#                 [MEASURED] [POSITION_INDEPENDENT] [PUBLIC library…] [PRIVATE library…] [DEFINITIONS name=value…])
+#                 [MEASURED] [POSITION_INDEPENDENT] [PUBLIC library…] [PRIVATE library…] [DEFINITIONS name=value…]
+#                 [CUDA_ARCHITECTURES architecture…] [CUDA_FLAGS flag…])
 #
 # which makes feedrate_NAME of all .cpp and .cu files in FOLDERS (default: the folder itself); a new file is found by the
-# next build. CUDA files are compiled only with CUDA, NO_CUDA files only without. PUBLIC and PRIVATE: as in
+# next build. CUDA files are compiled only with CUDA, NO_CUDA files only without. CUDA_ARCHITECTURES: instead of the
+# build's, such as 90a-real for a room whose device code runs on compute capability 9.0 alone. PUBLIC and PRIVATE: as in
 # target_link_libraries. A room may link only rooms below its own:
 #
 #   common <- kernels <- libraries <- variants <- experiments, and the harness below the experiments
@@ -16,6 +18,10 @@
 # links libraries. Rooms are linked whole, because members of the axes register themselves while the program loads and no
 # other code names them.
 #
+#   feedrate_experiment(NAME …)
+#
+# makes a room like feedrate_room(), which every program made after it has (feedrate_program).
+#
 # In a unity build (CMAKE_UNITY_BUILD, which the presets set) files compile several at a time, as most of a file's time
 # goes into headers and templates that they share. In a build for measuring, MEASURED rooms compile one file at a time, so
 # that their code does not depend on other files; in a build for tests (FEEDRATE_MEASURED_APART=OFF) all are joined, and
@@ -26,13 +32,14 @@ set(CMAKE_UNITY_BUILD_UNIQUE_ID registered)  # each member's registration has th
 
 function(feedrate_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURED;POSITION_INDEPENDENT" ""
-                        "FOLDERS;EXCEPT;CUDA;NO_CUDA;PUBLIC;PRIVATE;DEFINITIONS")
+                        "FOLDERS;EXCEPT;CUDA;NO_CUDA;PUBLIC;PRIVATE;DEFINITIONS;CUDA_ARCHITECTURES;CUDA_FLAGS")
   foreach(list EXCEPT CUDA NO_CUDA FOLDERS)
     list(TRANSFORM arg_${list} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   endforeach()
   if(NOT arg_FOLDERS)
     set(arg_FOLDERS ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
+  list(TRANSFORM arg_FOLDERS REPLACE "/[.]$" "")
   list(TRANSFORM arg_FOLDERS APPEND /*.cpp OUTPUT_VARIABLE host_patterns)
   list(TRANSFORM arg_FOLDERS APPEND /*.cu OUTPUT_VARIABLE device_patterns)
   file(GLOB sources CONFIGURE_DEPENDS ${host_patterns})
@@ -57,6 +64,10 @@ function(feedrate_room name)
   target_compile_definitions(${room} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${room} PRIVATE $<TARGET_NAME_IF_EXISTS:feedrate_flags>)
   target_link_libraries(${room} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(arg_CUDA_ARCHITECTURES)
+    set_target_properties(${room} PROPERTIES CUDA_ARCHITECTURES "${arg_CUDA_ARCHITECTURES}")
+  endif()
+  target_compile_options(${room} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${arg_CUDA_FLAGS}>")
   set_target_properties(${room} PROPERTIES FEEDRATE_NEEDS "${arg_PUBLIC};${arg_PRIVATE}")
   if(arg_MEASURED AND FEEDRATE_MEASURED_APART)
     set_target_properties(${room} PROPERTIES UNITY_BUILD OFF)
@@ -65,6 +76,11 @@ function(feedrate_room name)
     set_target_properties(${room} PROPERTIES
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   endif()
+endfunction()
+
+function(feedrate_experiment name)
+  feedrate_room(${name} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY FEEDRATE_EXPERIMENTS feedrate_${name})
 endfunction()
 
 function(feedrate_link target)

@@ -69,8 +69,10 @@ Axis raw_axis(std::string name, std::string standard, std::string help);
 template <class T>
 class Axes {
  public:
-  template <class N>
-  Axes& number(const std::string& name, N T::*field, const Limited& limits, std::string help) {
+  /// The field is of T, or of one of its bases.
+  template <class N, class Base>
+  Axes& number(const std::string& name, N Base::*inherited, const Limited& limits, std::string help) {
+    const auto field = static_cast<N T::*>(inherited);
     if constexpr (std::is_floating_point_v<N>) {
       add(real_axis(name, T{}.*field, limits, std::move(help)), field);
     } else {
@@ -99,6 +101,14 @@ class Axes {
     return *this;
   }
 
+  /// All axes of one of T's bases.
+  template <class Base>
+  Axes& all_of(const Axes<Base>& base) {
+    list_.insert(list_.end(), base.list_.begin(), base.list_.end());
+    for (const auto& field : base.fields_) fields_.push_back({field.set, field.get});
+    return *this;
+  }
+
   T of(const Values& values) const {
     T made;
     for (std::size_t i = 0; i < list_.size(); ++i) {
@@ -113,6 +123,8 @@ class Axes {
   const std::vector<Axis>& list() const { return list_; }
 
  private:
+  template <class>
+  friend class Axes;
   struct Field {
     std::function<void(T&, const Value&)> set;
     std::function<Value(const T&)> get;

@@ -13,6 +13,13 @@ inline std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+/// Milliseconds of wall time since 1970.
+inline std::uint64_t unix_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000 + static_cast<std::uint64_t>(time.tv_nsec) / 1'000'000;
+}
+
 /// UTC wall time, ISO 8601 with seconds ("2026-01-31T08:00:00Z"); `compact` for file names ("20260131T080000Z").
 std::string utc_now(bool compact = false);
 

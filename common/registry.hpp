@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -61,6 +62,10 @@ struct Registration {
   /// `file` is the one that registers: as a default it is the caller's. (std::source_location is what clang 14 lacks.)
   Registration(const std::string& name, Entry entry, const char* file = __builtin_FILE()) {
     Registry<Entry>::instance().add(name, std::move(entry), file);
+  }
+  /// Several of one file.
+  Registration(std::initializer_list<std::pair<const char*, Entry>> members, const char* file = __builtin_FILE()) {
+    for (const auto& [name, entry] : members) Registry<Entry>::instance().add(name, entry, file);
   }
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/axes.hpp"
-#include "common/floor_list.hpp"
+#include "common/limits/limit_list.hpp"
 #include "common/registry.hpp"
 
 namespace feedrate {
@@ -39,7 +39,7 @@ class Service {
   /// For the run's row, once it was started: version and settings, "config.NAME" for a setting. Throws Failure.
   virtual std::map<std::string, std::string> state() = 0;
   /// Measures its limits, once it was started; names them in a list that measures nothing.
-  virtual void add_floors(FloorList&) {}
+  virtual void add_limits(LimitList&) {}
 };
 
 struct ServiceEntry {

@@ -42,7 +42,7 @@ for wanted in "$@"; do
   case $wanted in
     check)
       part gpu_tests "$here/run" test gpu
-      for workload in scale fma_chain faulty; do
+      for workload in vecadd fma_chain; do
         part memcheck_$workload "$sanitizer" --tool memcheck --error-exitcode 9 "$feedrate" run --device cuda \
           --messages 300 --warmup 0 --window 64 --batch 8 --watchdog 120 --workload $workload --queue gpu_ring
       done

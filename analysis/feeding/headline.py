@@ -11,10 +11,10 @@ from . import choose
 _HEADLINE = [
     "queue + transfer",
     "peak verified messages",
-    "of floor",
+    "of ceiling",
     "of driver's limit",
     "peak verified bytes",
-    "of floor",
+    "of ceiling",
     "lone p50",
     "lone p99",
     "lone p99.9",
@@ -59,17 +59,17 @@ def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[st
 
     return [
         said(messages, "messages_per_second", units.messages_per_second),
-        _of_floor(messages),
+        _of_ceiling(messages),
         units.percent(messages["driver_ratio"]),
         said(data, "bytes_per_second", units.bytes_per_second),
-        _of_floor(data),
+        _of_ceiling(data),
     ]
 
 
-def _of_floor(point: pd.Series) -> str:
-    ratio, floor = point["messages_per_second_ratio"], point["messages_per_second_floor"]
-    bound = quoted.bound(point, True) if floor else ""
-    return f"{bound}{units.percent(ratio)}\n{units.words(floor)}".strip()
+def _of_ceiling(point: pd.Series) -> str:
+    ratio, name = point["messages_per_second_ratio"], point["messages_per_second_bound"]
+    bound = quoted.bound(point, True) if name else ""
+    return f"{bound}{units.percent(ratio)}\n{name}".strip()
 
 
 def _alone(point: pd.Series | None) -> list[str]:
@@ -80,7 +80,7 @@ def _alone(point: pd.Series | None) -> list[str]:
         f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
         quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
         units.nanoseconds(point["p999"]),
-        f"{units.ratio(point['latency_ns_ratio'])}\n{units.words(point['latency_ns_floor'])}".strip(),
+        f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip(),
     ]
 
 

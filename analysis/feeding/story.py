@@ -77,7 +77,7 @@ def headline_note(results: Results, measured: pd.DataFrame) -> str:
     """How to read the headline table."""
     note = (
         "Medians over repetitions, in brackets the 95 % interval. Lone: one message in flight, one producer, smallest "
-        "payload. “Of floor”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
+        "payload. “Of ceiling”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
         "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
         "peak of messages."
     )

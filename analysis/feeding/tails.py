@@ -54,12 +54,12 @@ def _highest_common(curve: pd.DataFrame, alone: pd.DataFrame) -> tuple[pd.Series
 
 
 def _floor(results: Results, machine: str, device: str) -> list[str] | None:
-    floors = results.floors[results.floors["status"] == "ok"]
-    floors = floors[(floors["machine"] == machine) & (floors["device"] == device)].set_index("name")
-    if not set(ROUND) <= set(floors.index):
+    limits = results.limits[results.limits["status"] == "ok"]
+    limits = limits[(limits["machine"] == machine) & (limits["device"] == device)].set_index("name")
+    if not set(ROUND) <= set(limits.index):
         return None
     letters = machine_letters(results.cells)
     where = f" @{letters[machine]}" if len(letters) > 1 else ""
-    said = [units.nanoseconds(floors.loc[[name], "value"].median()) for name in ROUND]
-    told = floors.loc[[ROUND[0]], "description"].iloc[0]
+    said = [units.nanoseconds(limits.loc[[name], "value"].median()) for name in ROUND]
+    told = limits.loc[[ROUND[0]], "method"].iloc[0]
     return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{told}", *said]

@@ -18,7 +18,7 @@ NOTE = (
     f"{quoted.NOTE} Each transfer stands with the settings that a search found for this payload and batch, measured "
     "afresh. Ratio: how many times faster the best is, its interval from those of both. Unclear: the two intervals "
     "overlap, or a single repetition has none. auto "
-    "chooses by the machine's floors; its rate is set against the best one's and competes with none. Bytes are payload "
+    "chooses by the machine's limits; its rate is set against the best one's and competes with none. Bytes are payload "
     "bytes one way."
 )
 

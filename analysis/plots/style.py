@@ -17,7 +17,7 @@ from .. import quoted, units
 MARGIN = 0.1  # inches around a figure
 NARROW = 5.0  # inches: on a phone's screen of 420 px the text keeps its size
 STACKED = 0.85  # of the height that a panel has beside others
-FLOOR_COLOUR = "#555555"
+LIMIT_COLOUR = "#555555"
 
 SETTINGS = {
     "font.size": 11,

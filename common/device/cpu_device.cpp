@@ -63,11 +63,9 @@ class CpuEvent final : public Event {
   std::uint64_t ready_ns_ = 0;  // read once it is ready
 };
 
-/// A thread that does queued tasks in order, as a CUDA stream does.
-class CpuStream final : public Stream {
+/// Turns what is queued into tasks.
+class CpuTasks : public Stream {
  public:
-  CpuStream() : thread_([this](const std::stop_token& stop) { serve(stop); }) {}
-
   void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
     enqueue([=] { std::memcpy(device, host, bytes); });
   }
@@ -82,8 +80,9 @@ class CpuStream final : public Stream {
   void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
     enqueue([=] { std::memcpy(to, from, bytes); });
   }
-  void launch(const Kernel& kernel, const BatchView& batch, unsigned /*block*/) override {
-    enqueue([&kernel, batch] { kernel.run_on_cpu(batch); });
+  void launch(const Launchable& launchable) override { enqueue(launchable.on_cpu()); }
+  void fill(std::byte* device, unsigned char value, std::size_t bytes) override {
+    enqueue([=] { std::memset(device, value, bytes); });
   }
   std::byte* allocate(std::size_t bytes) override {
     auto* const data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
@@ -104,21 +103,29 @@ class CpuStream final : public Stream {
     auto& mine = dynamic_cast<CpuEvent&>(event);
     enqueue([&mine, number = mine.recorded()] { mine.await(number); });
   }
+
   /// Any piece of work, in its turn.
-  void run(std::function<void()> task) { enqueue(std::move(task)); }
+  virtual void enqueue(std::function<void()> task) = 0;
+};
+
+/// A thread that does queued tasks in order, as a CUDA stream does.
+class CpuStream final : public CpuTasks {
+ public:
+  CpuStream() : thread_([this](const std::stop_token& stop) { serve(stop); }) {}
+
   void synchronize() override {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return tasks_.empty() && !busy_; });
   }
-
- private:
-  void enqueue(std::function<void()> task) {
+  void enqueue(std::function<void()> task) override {
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
     added_.notify_one();
   }
+
+ private:
   void serve(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (added_.wait(lock, stop, [this] { return !tasks_.empty(); })) {
@@ -140,6 +147,14 @@ class CpuStream final : public Stream {
   std::jthread thread_;  // last: it uses all of the above
 };
 
+/// Keeps what is queued, and does nothing.
+class CpuCapture final : public CpuTasks {
+ public:
+  void enqueue(std::function<void()> task) override { tasks.push_back(std::move(task)); }
+  void synchronize() override { throw Failure("what is captured can't be waited for"); }
+  std::vector<std::function<void()>> tasks;
+};
+
 /// Does its nodes one after the other, of those that may come next always the one that was added last: an order that a
 /// node lacks shows.
 class CpuGraph final : public Graph {
@@ -148,6 +163,10 @@ class CpuGraph final : public Graph {
   Node add(const Kernel& kernel, const BatchView& batch, unsigned, std::span<const Node> after) override {
     return keep({.kernel = &kernel, .batch = batch}, after);
   }
+  Node add(const Launchable& launchable, std::span<const Node> after) override {
+    return add(launchable.on_cpu(), after);
+  }
+  Node add(std::function<void()> task, std::span<const Node> after) { return keep({.task = std::move(task)}, after); }
   void change(Node node, const Copy& copy) override { nodes_.at(node).copy = copy; }
   void change(Node node, const BatchView& batch) override { nodes_.at(node).batch = batch; }
   void leave_out(Node node, bool left_out) override { nodes_.at(node).left_out = left_out; }
@@ -157,9 +176,11 @@ class CpuGraph final : public Graph {
     for (const Node node : order_) {
       if (!nodes_[node].left_out) work.push_back(nodes_[node]);
     }
-    dynamic_cast<CpuStream&>(stream).run([work = std::move(work)] {
+    dynamic_cast<CpuTasks&>(stream).enqueue([work = std::move(work)] {
       for (const Work& node : work) {
-        if (node.kernel != nullptr) {
+        if (node.task) {
+          node.task();
+        } else if (node.kernel != nullptr) {
           node.kernel->run_on_cpu(node.batch);
         } else {
           std::memcpy(node.copy.to, node.copy.from, node.copy.bytes);
@@ -173,6 +194,7 @@ class CpuGraph final : public Graph {
     Copy copy = {};
     const Kernel* kernel = nullptr;  ///< none: a copy
     BatchView batch = {};
+    std::function<void()> task = {};
     bool left_out = false;
   };
   Node keep(const Work& work, std::span<const Node> after) {
@@ -314,11 +336,7 @@ class CpuResident final : public Resident {
 class CpuDevice final : public Device {
  public:
   std::string_view kind() const override { return "cpu"; }
-  DeviceInfo info() const override {
-    const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return {cpu_model(), available_cores(), pages * page, "", "", ""};
-  }
+  DeviceInfo info() const override { return describe_cpu(); }
   Buffer allocate_host(std::size_t bytes, HostMemory) override { return allocate(bytes, 0); }
   Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
     return allocate(bytes, fresh == Fresh::poisoned ? std::optional(kPoison) : std::nullopt);
@@ -327,9 +345,17 @@ class CpuDevice final : public Device {
     return {data, bytes, [](std::byte*) {}};
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) override {
+    CpuCapture captured;
+    body(captured);
+    auto graph = std::make_unique<CpuGraph>();
+    std::vector<Graph::Node> before;
+    for (auto& task : captured.tasks) before.assign(1, graph->add(std::move(task), before));
+    return graph;
+  }
+  std::optional<KernelResources> resources(const Launchable&) override { return std::nullopt; }
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<CpuGraph>(); }
-  bool launches_early() const override { return false; }
   bool copies_in_batches() const override { return true; }
   std::string reach_peer(Device& other) override {
     return other.kind() == "cpu" ? "" : "the CPU's threads don't read a GPU's memory";
@@ -360,27 +386,46 @@ std::string cpu_model() {
 
 std::unique_ptr<Device> open_cpu_device() { return std::make_unique<CpuDevice>(); }
 
-std::unique_ptr<Device> open_device(const std::string& kind, unsigned index) {
-  if (kind == "cpu") return open_cpu_device();
-  if (kind != "cuda" && kind != "auto") throw BadInput("--device", kind, "cuda, cpu, auto");
+DeviceInfo describe_cpu() {
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  DeviceInfo info{"cpu", cpu_model(), available_cores(), pages * page, "", "", ""};
+  info.cache = static_cast<std::size_t>(std::max(cache, 0L));
+  return info;
+}
+
+namespace {
+
+/// `cpu` or `cuda`; throws BadInput if there is no such device.
+std::string kind_of(const std::string& kind) {
+  if (kind != "cpu" && kind != "cuda" && kind != "auto") throw BadInput("--device", kind, "cuda, cpu, auto");
+  if (kind == "cpu") return kind;
   const std::string reason = cuda_unavailable();
-  if (reason.empty()) return open_cuda_device(index);
-  if (kind == "auto") return open_cpu_device();
-  throw BadInput("--device", kind, "cpu (" + reason + ")");
+  if (kind == "cuda" && !reason.empty()) throw BadInput("--device", kind, "cpu (" + reason + ")");
+  return reason.empty() ? "cuda" : "cpu";
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const std::string& kind, unsigned index) {
+  return kind_of(kind) == "cpu" ? open_cpu_device() : open_cuda_device(index);
+}
+
+DeviceInfo describe_device(const std::string& kind, unsigned index) {
+  return kind_of(kind) == "cpu" ? describe_cpu() : describe_gpu(index);
 }
 
 std::optional<unsigned> other_gpu(Device& device) {
   if (device.kind() == "cpu") return std::nullopt;
   const std::string taken = device.info().pci_bus;
-  std::optional<unsigned> found;
   try {
-    for (unsigned index = 0; !found; ++index) {
-      if (open_device("cuda", index)->info().pci_bus != taken) found = index;
+    for (unsigned index = 0;; ++index) {
+      if (describe_gpu(index).pci_bus != taken) return index;
     }
   } catch (const BadInput&) {  // there are no more
+    return std::nullopt;
   }
-  device.use_in_this_thread();
-  return found;
 }
 
 }  // namespace feedrate

@@ -15,6 +15,10 @@
 namespace feedrate {
 namespace {
 
+/// A kernel that is loaded at its first launch waits for resident ones to end; so all are loaded with the context. The
+/// driver reads this once, at the process's first call of CUDA.
+void load_eagerly() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
 class CudaEvent final : public Event {
  public:
   /// `clock`: of an event whose time will be asked for.
@@ -68,6 +72,8 @@ auto stream_write_value() {
   return reinterpret_cast<decltype(&cuStreamWriteValue64)>(entry);
 }
 
+dim3 dim3_of(const Extent& extent) { return {extent.x, extent.y, extent.z}; }
+
 class CudaStream final : public Stream {
  public:
   // Non-blocking: it must never wait for the legacy stream, which waits for everything.
@@ -111,26 +117,19 @@ class CudaStream final : public Stream {
     // Both addresses say which GPU they are of.
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync between GPUs");
   }
-  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-    kernel.with_cuda_launch(batch, block, [this](const CudaLaunch& launch) {
-      check(cudaLaunchKernel(launch.kernel, launch.grid, launch.block, launch.arguments, launch.shared_bytes, stream_),
+  void launch(const Launchable& launchable) override {
+    launchable.with_cuda_launch([this](const CudaLaunch& launch) {
+      if (launch.cluster.size() != 1) return launch_with(launch, false);
+      check(cudaLaunchKernel(launch.kernel, dim3_of(launch.grid), dim3_of(launch.block), launch.arguments,
+                             launch.shared_bytes, stream_),
             "launching a kernel");
     });
   }
-  void launch_early(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-    kernel.with_cuda_launch(batch, block, [this](const CudaLaunch& launch) {
-      cudaLaunchAttribute early{};
-      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-      early.val.programmaticStreamSerializationAllowed = 1;
-      cudaLaunchConfig_t config{};
-      config.gridDim = launch.grid;
-      config.blockDim = launch.block;
-      config.dynamicSmemBytes = launch.shared_bytes;
-      config.stream = stream_;
-      config.attrs = &early;
-      config.numAttrs = 1;
-      check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments), "launching a dependent kernel");
-    });
+  void launch_early(const Launchable& launchable) override {
+    launchable.with_cuda_launch([this](const CudaLaunch& launch) { launch_with(launch, true); });
+  }
+  void fill(std::byte* device, unsigned char value, std::size_t bytes) override {
+    check(cudaMemsetAsync(device, value, bytes, stream_), "cudaMemsetAsync");
   }
   std::byte* allocate(std::size_t bytes) override {
     void* data = nullptr;
@@ -154,6 +153,28 @@ class CudaStream final : public Stream {
   cudaStream_t get() const { return stream_; }
 
  private:
+  /// With attributes: of a kernel in clusters, or one that may begin early.
+  void launch_with(const CudaLaunch& launch, bool early) {
+    std::array<cudaLaunchAttribute, 2> attributes{};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3_of(launch.grid);
+    config.blockDim = dim3_of(launch.block);
+    config.dynamicSmemBytes = launch.shared_bytes;
+    config.stream = stream_;
+    config.attrs = attributes.data();
+    if (early) {
+      auto& attribute = attributes[config.numAttrs++];
+      attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (launch.cluster.size() != 1) {
+      auto& attribute = attributes[config.numAttrs++];
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
+    }
+    check(cudaLaunchKernelExC(&config, launch.kernel, launch.arguments), "launching a kernel with attributes");
+  }
+
   cudaStream_t stream_ = nullptr;
   std::vector<void*> to_;  // a batch of copies, as CUDA wants it
   std::vector<const void*> from_;
@@ -163,6 +184,8 @@ class CudaStream final : public Stream {
 class CudaGraph final : public Graph {
  public:
   CudaGraph() { check(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
+  /// Takes a graph over.
+  explicit CudaGraph(cudaGraph_t graph) : graph_(graph) {}
   ~CudaGraph() override {
     if (ready_ != nullptr) cudaGraphExecDestroy(ready_);
     cudaGraphDestroy(graph_);
@@ -183,6 +206,17 @@ class CudaGraph final : public Graph {
     const auto before = handles(after);
     Work work{.kernel = &kernel, .batch = batch, .block = block};
     kernel.with_cuda_launch(batch, block, [&](const CudaLaunch& launch) {
+      const cudaKernelNodeParams parameters = parameters_of(launch);
+      check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
+            "cudaGraphAddKernelNode");
+    });
+    return keep(work);
+  }
+  Node add(const Launchable& launchable, std::span<const Node> after) override {
+    const auto before = handles(after);
+    Work work{};
+    launchable.with_cuda_launch([&](const CudaLaunch& launch) {
+      if (launch.cluster.size() != 1) throw Failure("a kernel in clusters as a node of a graph: capture it");
       const cudaKernelNodeParams parameters = parameters_of(launch);
       check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
             "cudaGraphAddKernelNode");
@@ -229,8 +263,8 @@ class CudaGraph final : public Graph {
   static cudaKernelNodeParams parameters_of(const CudaLaunch& launch) {
     cudaKernelNodeParams parameters{};
     parameters.func = const_cast<void*>(launch.kernel);
-    parameters.gridDim = launch.grid;
-    parameters.blockDim = launch.block;
+    parameters.gridDim = dim3_of(launch.grid);
+    parameters.blockDim = dim3_of(launch.block);
     parameters.sharedMemBytes = launch.shared_bytes;
     parameters.kernelParams = launch.arguments;
     return parameters;
@@ -280,27 +314,13 @@ class CudaResident final : public Resident {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(unsigned index) : index_(static_cast<int>(index)) {
-    // A kernel that is loaded at its first launch waits for resident ones to end; so all are loaded now.
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  explicit CudaDevice(unsigned index) : index_(static_cast<int>(index)), info_(describe_gpu(index)) {
     check(cudaSetDevice(index_), "cudaSetDevice");
     check(cudaFree(nullptr), "creating the CUDA context");
     clock_.emplace();
   }
   std::string_view kind() const override { return "cuda"; }
-  DeviceInfo info() const override {
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
-    int driver = 0, runtime = 0;
-    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-    check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-    const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
-    std::array<char, 32> bus{};
-    check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index_), "cudaDeviceGetPCIBusId");
-    return {properties.name,           static_cast<unsigned>(properties.multiProcessorCount),
-            properties.totalGlobalMem, bus.data(),
-            version(driver),           version(runtime)};
-  }
+  DeviceInfo info() const override { return info_; }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override {
     if (memory == HostMemory::pageable) return cpu_->allocate_host(bytes, memory);
     refuse_while_resident();
@@ -326,10 +346,34 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<CudaGraph>(); }
-  bool launches_early() const override {
-    int major = 0;
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index_), "cudaDeviceGetAttribute");
-    return major >= 9;
+  std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) override {
+    CudaStream stream;
+    check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    cudaGraph_t graph = nullptr;
+    try {
+      body(stream);
+    } catch (...) {
+      cudaStreamEndCapture(stream.get(), &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
+    return std::make_unique<CudaGraph>(graph);
+  }
+  std::optional<KernelResources> resources(const Launchable& launchable) override {
+    KernelResources found;
+    launchable.with_cuda_launch([&](const CudaLaunch& launch) {
+      cudaFuncAttributes attributes{};
+      check(cudaFuncGetAttributes(&attributes, launch.kernel), "cudaFuncGetAttributes");
+      int blocks = 0;
+      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, static_cast<int>(launch.block.size()),
+                                                          launch.shared_bytes),
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+      found = {static_cast<unsigned>(attributes.numRegs), static_cast<unsigned>(attributes.localSizeBytes),
+               static_cast<unsigned>(attributes.sharedSizeBytes) + launch.shared_bytes, static_cast<unsigned>(blocks),
+               static_cast<unsigned>(attributes.binaryVersion)};
+    });
+    return found;
   }
   bool copies_in_batches() const override { return has_batched_copies(); }
   std::string reach_peer(Device& other) override {
@@ -370,6 +414,7 @@ class CudaDevice final : public Device {
   }
 
   int index_;
+  DeviceInfo info_;
   std::atomic<unsigned> residents_{0};
   std::optional<CudaClock> clock_;
   std::unique_ptr<Device> cpu_ = open_cpu_device();
@@ -377,15 +422,43 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::string cuda_unavailable() { return why_no_gpu(); }
+std::string cuda_unavailable() {
+  load_eagerly();
+  return why_no_gpu();
+}
 
-std::unique_ptr<Device> open_cuda_device(unsigned index) {
+unsigned gpu_count() {
+  load_eagerly();
   int count = 0;
-  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-  if (index >= static_cast<unsigned>(count)) {
+  return cudaGetDeviceCount(&count) == cudaSuccess ? static_cast<unsigned>(count) : 0;
+}
+
+DeviceInfo describe_gpu(unsigned index) {
+  const unsigned count = gpu_count();
+  if (index >= count) {
     throw BadInput("--gpu", std::to_string(index), "0 to " + std::to_string(count - 1));
   }
-  return std::make_unique<CudaDevice>(index);
+  const int device = static_cast<int>(index);
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  std::array<char, 32> bus{};
+  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device), "cudaDeviceGetPCIBusId");
+  return {"cuda",
+          properties.name,
+          static_cast<unsigned>(properties.multiProcessorCount),
+          properties.totalGlobalMem,
+          bus.data(),
+          version(driver),
+          version(runtime),
+          index,
+          static_cast<unsigned>(10 * properties.major + properties.minor),
+          static_cast<std::size_t>(properties.l2CacheSize)};
 }
+
+std::unique_ptr<Device> open_cuda_device(unsigned index) { return std::make_unique<CudaDevice>(index); }
 
 }  // namespace feedrate

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/device/clock_map.hpp"
+#include "common/device/launchable.hpp"
 #include "common/device/work.hpp"
 #include "common/error.hpp"
 #include "common/export.hpp"
@@ -16,16 +17,7 @@
 
 namespace feedrate {
 
-/// What a launch takes: a kernel's address, its grid, and pointers to its arguments, which live as long as the call
-/// that hands this over.
-struct CudaLaunch {
-  const void* kernel;
-  unsigned grid, block, shared_bytes;
-  void** arguments;
-};
-using UseCudaLaunch = std::function<void(const CudaLaunch&)>;
-
-/// Work that a device can run, in each of its forms. `kernels/` makes them all from one functor.
+/// Work on messages that a device can run, in each of its forms. `kernels/` makes them all from one functor.
 class Kernel {
  public:
   using KernelMarks =
@@ -42,13 +34,29 @@ class Kernel {
   virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
 };
 
-/// A kernel without a resident form on a GPU.
+/// A kernel of messages without a resident form on a GPU.
 class LaunchedKernel : public Kernel {
  public:
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const final {
     throw Failure("this kernel has no resident form");
   }
   unsigned resident_blocks_that_fit(const ResidentShape&) const final { return 0; }
+};
+
+/// A kernel's launch for one batch of messages. The kernel outlives it.
+class BatchLaunch final : public Launchable {
+ public:
+  BatchLaunch(const Kernel& kernel, const BatchView& batch, unsigned block)
+      : kernel_(kernel), batch_(batch), block_(block) {}
+  void with_cuda_launch(const UseCudaLaunch& use) const override { kernel_.with_cuda_launch(batch_, block_, use); }
+  std::function<void()> on_cpu() const override {
+    return [&kernel = kernel_, batch = batch_] { kernel.run_on_cpu(batch); };
+  }
+
+ private:
+  const Kernel& kernel_;
+  const BatchView& batch_;
+  unsigned block_;
 };
 
 enum class HostMemory { pageable, pinned };  ///< pinned memory is mapped too: the device may use its address
@@ -98,12 +106,15 @@ class Stream {
   virtual void copy_batch(std::span<const Copy>, Direction) = 0;
   /// Between the memories of two devices.
   virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
-  virtual void launch(const Kernel&, const BatchView&, unsigned block) = 0;
+  virtual void launch(const Launchable&) = 0;
   /// The same, but the kernel may begin before what was queued before has ended: it waits for that itself. (CUDA:
   /// programmatic dependent launch.) Where a device has no such thing, this is `launch`.
-  virtual void launch_early(const Kernel& kernel, const BatchView& batch, unsigned block) {
-    launch(kernel, batch, block);
+  virtual void launch_early(const Launchable& launchable) { launch(launchable); }
+  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) {
+    launch(BatchLaunch(kernel, batch, block));
   }
+  /// Sets each byte of device memory.
+  virtual void fill(std::byte* device, unsigned char value, std::size_t bytes) = 0;
   /// Memory of the device, from when what was queued before is done until what is queued before `free`.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void free(std::byte*) = 0;
@@ -126,6 +137,7 @@ class Graph {
   virtual ~Graph() = default;
   virtual Node add(const Copy&, Direction, std::span<const Node> after) = 0;
   virtual Node add(const Kernel&, const BatchView&, unsigned block, std::span<const Node> after) = 0;
+  virtual Node add(const Launchable&, std::span<const Node> after) = 0;
   virtual void change(Node, const Copy&) = 0;
   virtual void change(Node, const BatchView&) = 0;
   /// A node that is left out takes no time; those behind it still wait for those before it.
@@ -145,18 +157,22 @@ class Resident {
 };
 
 struct DeviceInfo {
+  std::string kind;                       ///< cuda or cpu
   std::string name;                       ///< "NVIDIA H200", or the CPU's model
   unsigned processors;                    ///< SMs, or cores
   std::size_t memory;                     ///< bytes
   std::string pci_bus;                    ///< empty on the CPU
   std::string cuda_driver, cuda_runtime;  ///< "13.0"; empty on the CPU
+  unsigned index = 0;                     ///< of a GPU, as open_device() counts
+  unsigned capability = 0;                ///< 90 for compute capability 9.0; 0 on the CPU
+  std::size_t cache = 0;                  ///< bytes of the L2, or of the CPU's last-level cache; 0 if unknown
 };
 
 /// What fresh device memory holds: kPoison in each byte, or what was there before, where filling it would be timed.
 enum class Fresh { poisoned, as_is };
 
 /// Where work runs: `cuda`, one-to-one over the runtime, or `cpu`, which keeps the same order and asynchrony with
-/// threads. Transfers and floors are written once against it.
+/// threads. Transfers are written once against it.
 class Device {
  public:
   virtual ~Device() = default;
@@ -170,8 +186,12 @@ class Device {
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   virtual std::unique_ptr<Graph> graph() = 0;
-  /// Whether `Stream::launch_early` is more than `launch`.
-  virtual bool launches_early() const = 0;
+  /// All that `body` queues on the stream it is given, as one graph. `body` waits for nothing, and uses no other
+  /// stream.
+  virtual std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) = 0;
+  /// What the compiled kernel takes; none on the CPU, whose kernels are functions. Throws Failure if this GPU has no
+  /// code of it.
+  virtual std::optional<KernelResources> resources(const Launchable&) = 0;
   /// Whether `Stream::copy_batch` is one call.
   virtual bool copies_in_batches() const = 0;
   /// Why this device's kernels can't read the other one's memory; empty when they can, from then on.
@@ -197,13 +217,19 @@ inline constexpr int kPoison = 0xA5;
 
 /// Why the `cuda` device can't be used here (no driver, no GPU, a build without CUDA); empty when it can.
 FEEDRATE_EXPORT std::string cuda_unavailable();
+/// GPUs that this process sees; 0 if CUDA can't be used here.
+FEEDRATE_EXPORT unsigned gpu_count();
 /// `kind` is `cuda`, `cpu` or `auto` (cuda where there is a GPU). Throws BadInput, naming `--device`.
 FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
+/// What open_device() would open, without opening it: no context is made, no memory of a GPU is taken.
+FEEDRATE_EXPORT DeviceInfo describe_device(const std::string& kind, unsigned index = 0);
 /// The first GPU that is not this device, as open_device() counts; none where there is no other, or this is a CPU.
 std::optional<unsigned> other_gpu(Device& device);
 std::string cpu_model();
 
 FEEDRATE_EXPORT std::unique_ptr<Device> open_cpu_device();
 FEEDRATE_EXPORT std::unique_ptr<Device> open_cuda_device(unsigned index);
+DeviceInfo describe_cpu();
+DeviceInfo describe_gpu(unsigned index);
 
 }  // namespace feedrate

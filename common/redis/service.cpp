@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/redis/connection.hpp"
-#include "common/redis/floors.hpp"
+#include "common/redis/limits.hpp"
 #include "common/redis/own_keys.hpp"
 #include "common/redis/url.hpp"
 
@@ -36,8 +36,7 @@ const Axes<Options>& server_options() {
 const Axes<Options>& worker_options() {
   static const auto all =
       Axes<Options>()
-          .number("attempts", &Options::attempts, {1, 255},
-                  "deliveries of a task, at most; then it is a dead letter")
+          .number("attempts", &Options::attempts, {1, 255}, "deliveries of a task, at most; then it is a dead letter")
           .number("lease", &Options::lease, {0.1, 86400},
                   "seconds: a worker that has not renewed its lease for this long is considered dead")
           .number("retry-after", &Options::retry_after, {0, 86400},
@@ -118,7 +117,7 @@ std::map<std::string, std::string> RedisService::state() {
   return state;
 }
 
-void RedisService::add_floors(FloorList& floors) { redis::add_floors(floors, settings_); }
+void RedisService::add_limits(LimitList& limits) { redis::add_limits(limits, settings_); }
 
 const RedisSettings& settings_of(const Service* service) {
   const auto* redis = dynamic_cast<const RedisService*>(service);

@@ -20,7 +20,7 @@ class RedisService final : public Service {
   std::string address() const override { return settings_.url; }
   std::string own_prefix() const override { return settings_.own_prefix; }
   std::map<std::string, std::string> state() override;
-  void add_floors(FloorList&) override;
+  void add_limits(LimitList&) override;
 
   /// Once it was started.
   const RedisSettings& settings() const { return settings_; }

@@ -114,7 +114,7 @@ int ab(AbOptions& options, CLI::App& command) {
     number = now;
     a.reset(), b.reset();
     a = side("a", options.other.empty() ? own_executable() : options.other, options.a_axes);
-    const Json a_points = a->read().at("points");  // its floors are measured then
+    const Json a_points = a->read().at("points");  // its limits are measured then
     b = side("b", own_executable(), options.b_axes);
     names = b->read().at("points");
     if (a_points.size() != names.size()) {

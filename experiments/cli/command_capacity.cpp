@@ -76,7 +76,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   }
   std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
   const auto directory = folder.directory(spec.name);
-  const auto& load = spec.kind->entry().offered_load;
+  const auto& load = spec.kind->entry().searching.load;
   if (!load)
     throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.kind->name() + " has none");
   auto session = options.common.session(spec.kind->name(), arguments);

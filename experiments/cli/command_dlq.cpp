@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <iostream>
 #include <memory>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/units.hpp"
 #include "experiments/cli/commands.hpp"
@@ -24,22 +24,6 @@ struct DlqOptions {
   bool all = false, json = false;
 };
 
-std::string queues_with_letters() {
-  std::string names;
-  for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.dead_letters) names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
-}
-
-std::set<std::string> services_with_letters() {
-  std::set<std::string> names;
-  for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.dead_letters) names.insert(entry.service);
-  }
-  return names;
-}
-
 std::string hex(std::string_view bytes) {
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
@@ -58,10 +42,7 @@ Json to_json(const DeadLetter& letter) {
 }
 
 std::string age_of(const DeadLetter& letter) {
-  const auto now = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                                  std::chrono::system_clock::now().time_since_epoch())
-                                                  .count()),
-             then = letter.time_ms;
+  const std::uint64_t now = unix_ms(), then = letter.time_ms;
   return format_ns(static_cast<double>(now > then ? now - then : 0) * 1e6);
 }
 
@@ -73,10 +54,11 @@ struct Opened {
 
 Opened open(const DlqOptions& options) {
   const QueueEntry& queue = Queues::instance().get("--queue", options.queue);
-  if (!queue.dead_letters) throw BadInput("--queue", options.queue, queues_with_letters());
+  if (!keeps_letters(queue)) throw BadInput("--queue", options.queue, names_of_queues(keeps_letters));
   options.common.services.insist_on(queue.service, "for dead letters it must be named");
   Opened opened{RunningServices(options.common.services), nullptr};
-  opened.services.reach(queue.service, [&](const Service& service) { opened.letters = queue.dead_letters(service); });
+  opened.services.reach(queue.service,
+                        [&](const Service& service) { opened.letters = queue.workers->dead_letters(service); });
   return opened;
 }
 
@@ -167,8 +149,8 @@ void add_dlq(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, int (*act)(const DlqOptions&)) {
     CLI::App* sub = command->add_subcommand(name, help);
-    add_option(*sub, "queue", options->queue, "whose: " + queues_with_letters());
-    options->common.add_services(*sub, services_with_letters());
+    add_option(*sub, "queue", options->queue, "whose: " + names_of_queues(keeps_letters));
+    options->common.add_services(*sub, services_of_queues(keeps_letters));
     sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
     return sub;
   };

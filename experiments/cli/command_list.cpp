@@ -70,7 +70,7 @@ int list(bool json, const std::string& markdown) {
     return 0;
   }
   for (const auto& [kind, members] : all.items()) {
-    if (!members.is_array() || kind == "axes" || kind == "floors") continue;
+    if (!members.is_array() || kind == "axes" || kind == "limits") continue;
     fmt::print("{}\n", kind);
     for (const Json& one : members) print_member(one);
   }
@@ -83,7 +83,7 @@ int list(bool json, const std::string& markdown) {
 void add_list(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("list", "experiments, queues, transfers, workloads, devices and axes");
-  command->add_flag("--json", *json, "as JSON, with figures and floors");
+  command->add_flag("--json", *json, "as JSON, with figures and limits");
   auto markdown = std::make_shared<std::string>();
   command->add_option("--markdown", *markdown, "the axes of this experiment as a table for a page");
   command->callback([=, &action] { action = [=] { return list(*json, *markdown); }; });

@@ -128,7 +128,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
     say("{}\n", text);
   }
   if (session->device().kind() == "cpu") say("On the CPU device: these are not GPU results.\n");
-  session->measure_floors(cells);
+  session->measure_limits(cells);
   const auto write = [&](const Json& row) {
     if (recorder) recorder->write(row);
     if (options.json) fmt::print("{}\n", dumped(row));

@@ -45,25 +45,17 @@ std::set<std::string> axes_of_workers() {
     for (const Axis& axis : axes) names.insert(axis.name);
   };
   for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.make_broker) add(entry.axes);
+    if (entry.workers) add(entry.axes);
   }
   for (const auto& [name, entry] : Transfers::instance().entries()) add(entry.axes);
   for (const auto& [name, entry] : Workloads::instance().entries()) add(entry.axes);
   return names;
 }
 
-std::set<std::string> services_of_workers() {
-  std::set<std::string> names;
-  for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.make_broker) names.insert(entry.service);
-  }
-  return names;
-}
-
 /// Serves until a signal comes, and returns how many messages it served.
 std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uint64_t& served) {
   const auto& entry = Queues::instance().get("--queue", config.point.queue);
-  const auto broker = entry.make_broker(config, name);
+  const auto broker = entry.workers->broker(config, name);
   const auto transfer = Transfers::instance().get("--transfer", config.point.transfer).make(transfer_config(config));
   config.metrics->connected = true;
   Worker worker(*broker, *transfer);
@@ -134,8 +126,7 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (options.supervise) return supervise(child_of(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
-  if (!entry.make_broker || !entry.watch || entry.service.empty())
-    throw BadInput("--queue", asked.queue, queues_with_workers());
+  if (!entry.workers || entry.service.empty()) throw BadInput("--queue", asked.queue, names_of_queues(has_workers));
   options.common.services.insist_on(entry.service, "a worker starts none, since its clients share it");
   options.common.device = asked.device;
   asked.window = std::max(asked.window, asked.batch);
@@ -148,7 +139,7 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   QueueConfig config{resolution.point, session->device(), *workload, &session->services().get(entry.service), false};
   WorkerMetrics metrics;
   config.metrics = &metrics;
-  const auto watch = entry.watch(config);
+  const auto watch = entry.workers->watch(config);
   std::optional<WorkerSource> source;
   std::optional<MetricsEndpoint> endpoint;
   if (!options.metrics.empty()) {
@@ -170,7 +161,7 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
       app.add_subcommand("worker", "serve a queue of other processes until SIGTERM, then drain and end");
   add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
-  options->common.add_services(*command, services_of_workers(), true);
+  options->common.add_services(*command, services_of_queues(has_workers), true);
   add_option(
       *command, "name", options->name,
       "of this worker; under the same name it takes up at once what it left unfinished; default: host and process");

@@ -16,7 +16,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
 void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
+void add_limits(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_dlq(CLI::App& app, Action& action);

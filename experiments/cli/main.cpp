@@ -36,7 +36,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::add_sweep(app, action, arguments);
   feedrate::add_tune(app, action, arguments);
   feedrate::add_capacity(app, action, arguments);
-  feedrate::add_floors(app, action, arguments);
+  feedrate::add_limits(app, action, arguments);
   feedrate::add_ab(app, action, arguments);
   feedrate::add_worker(app, action, arguments);
   feedrate::add_dlq(app, action);

@@ -10,8 +10,7 @@
 namespace feedrate {
 
 std::string refuse_load(Point& point, const Workload& workload) {
-  const LoadShape shape = shape_of(point);
-  if (auto reason = refuse_shape(shape); !reason.empty() || !is_open(point)) return reason;
+  if (auto reason = refuse_shape(point); !reason.empty() || !is_open(point)) return reason;
   const bool traced = point.arrivals == "trace";
   std::vector<std::size_t> sizes;
   if (traced) {

@@ -8,6 +8,7 @@
 #include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/stamped.hpp"
 #include "experiments/harness/load/mix.hpp"
+#include "experiments/harness/load/axes.hpp"
 #include "experiments/harness/load/trace_file.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
@@ -22,7 +23,6 @@ std::vector<std::string> transfers_and_none() {
 }
 
 Axes<Point> make_axes() {
-  constexpr double kMostMicroseconds = 3'600'000'000;
   Axes<Point> axes;
   axes.word(
           "queue", &Point::queue, [] { return Queues::instance().list(); },
@@ -46,21 +46,13 @@ Axes<Point> make_axes() {
               "messages (Redis: elements) a queue holds before it pushes back; 0 = the window")
       .word("touch", &Point::touch, {"all", "stamp"},
             "bytes that the host writes and checks: all, or a header and a stamp, and 1 of 64 messages whole")
-      .word("arrivals", &Point::arrivals, {"closed", "constant", "poisson", "bursts", "trace"},
-            "closed = each result releases the next message; else messages are due by a schedule")
-      .number("rate", &Point::rate, {0, 1'000'000'000},
-              "messages a second that are due, of all producers together; 0 = closed load, or a trace's own")
-      .number("burst-us", &Point::burst_us, {0, kMostMicroseconds}, "arrivals bursts: length of a burst")
-      .number("pause-us", &Point::pause_us, {0, kMostMicroseconds}, "arrivals bursts: time between two bursts")
+      .all_of(load_axes())
       .text(
           "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMostPayload); },
           "open load: sizes by share, 64:0.9,4Ki:0.1, or lognormal:MEDIAN:SIGMA up to the payload")
       .text(
           "priority-mix", &Point::priority_mix, [](const std::string& value) { parse_priority_mix(value); },
-          "open load: priorities by share, 0:0.1,1:0.9; latencies are reported for each priority")
-      .text(
-          "trace-file", &Point::trace_file, [](const std::string& value) { read_trace(value); },
-          "arrivals trace: CSV or JSONL with time (s) and, optionally, payload, priority, workload");
+          "open load: priorities by share, 0:0.1,1:0.9; latencies are reported for each priority");
   return axes;
 }
 
@@ -84,7 +76,7 @@ Values own_values(const Point& point, const QueueEntry& queue) {
 
 void normalise(Resolved& made, const QueueEntry& queue) {
   Point& point = made.point;
-  const auto without = [&](const std::string& name, auto Point::*field, auto none, std::string allowed) {
+  const auto without = [&](const std::string& name, auto field, auto none, std::string allowed) {
     made.unused.emplace(name, std::move(allowed));
     point.*field = none;
   };
@@ -133,7 +125,7 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
   if (queue.uses_transfer) {
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
-    if (auto reason = transfer.refuse ? transfer.refuse(device) : ""; !reason.empty()) return reason;
+    if (auto reason = transfer.refuse ? transfer.refuse(device.info()) : ""; !reason.empty()) return reason;
   }
   if (queue.fit) {
     if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;

@@ -1,19 +1,17 @@
 #pragma once
-#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "experiments/harness/measure/measurement.hpp"
-#include "variants/feeding/limits.hpp"
+#include "variants/feeding/bounds.hpp"
 
 namespace feedrate {
 
-/// The floors that bind this point, as its members name them, and the measured figures as ratios to them, by figure.
-/// What follows from floors that were not measured is left out.
-std::map<std::string, BoundRatio> bounds_of(const Point&, const Floors&, const Choices&, double messages_per_second,
-                                            double p50_ns);
-
-/// The same on a host whose caches hold so many bytes together; 0: not known.
-std::map<std::string, BoundRatio> bounds_of(const Point&, const Floors&, const Choices&, double messages_per_second,
-                                            double p50_ns, std::size_t cache_bytes);
+/// What a point's figures can't beat, as its members say: by figure. `open`: a rate that was asked for has no bound.
+/// `cache_bytes`: of all caches of this host together; 0 if unknown.
+std::vector<std::pair<std::string, Expression>> bounds_of(const Point&, const Limits&, const Choices&,
+                                                          std::size_t cache_bytes, bool open = false);
+/// Of all cores together; 0 if the machine does not tell.
+std::size_t last_level_cache();
 
 }  // namespace feedrate

@@ -8,7 +8,7 @@
 #include "common/nvtx_range.hpp"
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/sampling.hpp"
-#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/limits/host_pause.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/timeline/cell_timeline.hpp"
@@ -27,8 +27,7 @@ Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned
   const std::uint64_t seed = mix64(settings.seed) + repetition;
   const auto messages = static_cast<double>(settings.messages), rate = static_cast<double>(point.rate);
   const double seconds = messages != 0 && rate != 0 ? messages / rate : settings.seconds;
-  const LoadShape shape = shape_of(point);
-  Arrivals arrivals{make_schedule(shape, settings.warmup_seconds, mix64(seed)), make_schedule(shape, seconds, seed)};
+  Arrivals arrivals{make_schedule(point, settings.warmup_seconds, mix64(seed)), make_schedule(point, seconds, seed)};
   if (arrivals.timed.size() == 0) throw Failure(fmt::format("no message is due within {} s", settings.seconds));
   return arrivals;
 }
@@ -117,14 +116,6 @@ std::set<std::string> services_of(std::span<const Resolution> points) {
 
 }  // namespace
 
-std::string queues_with_workers() {
-  std::string names;
-  for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.make_broker) names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
-}
-
 Resolution Feeding::resolve(const Values& values) {
   Resolved made = feedrate::resolve(point_of(values), session_.device());
   return {values_of(made.point), std::move(made.impossible), std::move(made.unused)};
@@ -134,8 +125,9 @@ void Feeding::connect(std::span<const Resolution> points) {
   for (const Resolution& each : points) {
     if (!session_.settings().external_worker) break;
     const Point point = point_of(each.values);
-    if (!queue_of(point).make_broker) {
-      throw BadInput("--external-worker", point.queue, "queues that other processes reach: " + queues_with_workers());
+    if (!queue_of(point).workers) {
+      throw BadInput("--external-worker", point.queue,
+                     "queues that other processes reach: " + names_of_queues(has_workers));
     }
     const std::string& service = queue_of(point).service;
     if (!service.empty() && !session_.services().given(service)) {
@@ -145,20 +137,20 @@ void Feeding::connect(std::span<const Resolution> points) {
   for (const std::string& service : services_of(points)) session_.services().reach(service);
 }
 
-void Feeding::add_floors(FloorList& floors, std::span<const Resolution> points) {
+void Feeding::add_limits(LimitList& limits, std::span<const Resolution> points) {
   std::set<std::string> queues;
   for (const Resolution& each : points) {
     if (each.impossible.empty()) queues.insert(point_of(each.values).queue);
   }
   for (const std::string& name : queues) {
     const auto& queue = Queues::instance().get("--queue", name);
-    if (queue.floors) queue.floors(floors);
+    if (queue.limits) queue.limits(limits);
   }
   for (const std::string& service : services_of(points)) {
     try {
-      session_.services().get(service).add_floors(floors);
+      session_.services().get(service).add_limits(limits);
     } catch (const Failure& failure) {  // a full or dying server: the cells that need it will fail by themselves
-      spdlog::warn("the floors of {} are left out: {}", service, failure.what());
+      spdlog::warn("the limits of {} are left out: {}", service, failure.what());
     }
   }
 }
@@ -192,7 +184,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
                            workload,
                            entry.service.empty() ? nullptr : &session_.services().get(entry.service),
                            settings.external_worker,
-                           session_.floors(),
+                           session_.limits(),
                            stages ? &*stages : nullptr,
                            [&](std::uint64_t first_id, const Messages& results) {
                              payloads.answer(seed, first_id, point.payload, results);
@@ -327,9 +319,9 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.chosen = choices;
   measured.host_threads = cost.host_threads + 2 * point.producers;
   measured.sms = cost.sms;
-  measured.cost = {{"delivery", text_of(entry.delivery)},
-                   {"order", entry.order},
-                   {"durable", entry.durable},
+  measured.cost = {{"delivery", text_of(entry.guarantee.delivery)},
+                   {"order", entry.guarantee.order},
+                   {"durable", entry.guarantee.durable},
                    {"batch", point.batch},
                    {"window", point.window}};
   if (!failure.empty()) {
@@ -340,7 +332,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
     measured.judge(Status::invalid, Cause::no_results, given_up);
     return measured;
   }
-  if (std::string wrong = wrong_results(counts, entry.delivery); !wrong.empty()) {
+  if (std::string wrong = wrong_results(counts, entry.guarantee.delivery); !wrong.empty()) {
     if (!first_wrong.empty()) wrong += "; " + first_wrong;
     measured.judge(Status::failed, Cause::wrong_results, wrong);
     return measured;
@@ -364,10 +356,8 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.details["warmup"] = {
       {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
   if (!warmup.steady) measured.flags.insert(Flag::unsteady);
-  measured.bounds = bounds_of(point, session_.floors(), choices, rate, result.latency.quantile(0.5));
+  measured.can_not_beat = bounds_of(point, session_.limits(), choices, last_level_cache(), is_open(point));
   if (is_open(point)) {
-    measured.bounds.erase("bytes_per_second");
-    measured.bounds.erase("messages_per_second");  // the rate is what was asked for, not what the queue can do
     const double pause = std::max(pause_before, pause_after);
     describe_open_load(result, {point.batch, point.producers, sample_every, pause}, measured);
     if (entry.works && measured.status == Status::unsustainable) {

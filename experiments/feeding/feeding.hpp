@@ -16,7 +16,7 @@ class Feeding final : public Experiment {
   explicit Feeding(Session& session) : session_(session) {}
   Resolution resolve(const Values&) override;
   void connect(std::span<const Resolution>) override;
-  void add_floors(FloorList&, std::span<const Resolution>) override;
+  void add_limits(LimitList&, std::span<const Resolution>) override;
   Measurement measure(const Resolution&, const Repetition&) override;
 
  private:
@@ -52,8 +52,5 @@ class Feeding final : public Experiment {
   std::optional<PayloadPool> stamps_;                 // of `workload_`; made when a point needs them
   std::map<std::string, DriverLimit> driver_limits_;  // by the yardstick's parameters
 };
-
-/// Of those that another process can serve.
-std::string queues_with_workers();
 
 }  // namespace feedrate

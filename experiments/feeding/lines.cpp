@@ -55,13 +55,13 @@ std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind& kind,
   if (open) add_open_load(row, lines);
   const Json bounds = row.value("bounds", Json::object());
   if (bounds.contains("messages_per_second")) {
-    lines.emplace_back("of its floor", fmt::format("throughput {:.1f} % of {}",
+    lines.emplace_back("of its limit", fmt::format("throughput {:.1f} % of {}",
                                                    100 * bounds["messages_per_second"]["ratio"].get<double>(),
-                                                   bounds["messages_per_second"]["floor"].get<std::string>()));
+                                                   expression_of(bounds["messages_per_second"]["bound"]).text()));
   }
   if (bounds.contains("latency_ns")) {
     lines.emplace_back("", fmt::format("p50 {:.2f} × {}", bounds["latency_ns"]["ratio"].get<double>(),
-                                       bounds["latency_ns"]["floor"].get<std::string>()));
+                                       expression_of(bounds["latency_ns"]["bound"]).text()));
   }
   if (details.contains("driver")) {
     lines.emplace_back(

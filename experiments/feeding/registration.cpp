@@ -14,21 +14,21 @@ Json members() {
   for (const auto& [name, entry] : Queues::instance().entries()) {
     queues.push_back({{"name", name},
                       {"description", entry.description},
-                      {"delivery", text_of(entry.delivery)},
-                      {"order", entry.order},
-                      {"durable", entry.durable},
+                      {"delivery", text_of(entry.guarantee.delivery)},
+                      {"order", entry.guarantee.order},
+                      {"durable", entry.guarantee.durable},
                       {"works", entry.works},
                       {"uses_transfer", entry.uses_transfer},
-                      {"external_worker", static_cast<bool>(entry.make_broker)},
+                      {"external_worker", entry.workers.has_value()},
                       {"unavailable", ServiceChoices{}.lacks(entry.service)},
                       {"axes", names_of(entry.axes)}});
   }
-  const auto device = open_device("auto");
+  const DeviceInfo device = describe_device("auto");
   for (const auto& [name, entry] : Transfers::instance().entries()) {
     transfers.push_back({{"name", name},
                          {"description", entry.description},
                          {"memory", entry.memory == HostMemory::pinned ? "pinned" : "pageable"},
-                         {"unavailable", entry.refuse ? entry.refuse(*device) : ""},
+                         {"unavailable", entry.refuse ? entry.refuse(device) : ""},
                          {"axes", names_of(entry.axes)}});
   }
   for (const auto& [name, entry] : Workloads::instance().entries()) {
@@ -38,9 +38,9 @@ Json members() {
   return {{"queues", queues}, {"transfers", transfers}, {"workloads", workloads}};
 }
 
-void name_floors(FloorList& floors) {
+void name_limits(LimitList& limits) {
   for (const auto& [name, entry] : Queues::instance().entries()) {
-    if (entry.floors) entry.floors(floors);
+    if (entry.limits) entry.limits(limits);
   }
 }
 
@@ -71,21 +71,19 @@ const ExperimentRegistration registered(
      .rate = "messages_per_second",
      .time = "latency_ns",
      .make = [](Session& session) { return std::make_unique<Feeding>(session); },
-     .summary = [] { return std::make_unique<Answer>(); },
-     .lines = feeding_lines,
      .threads =
          [](const Values& values) {
            const Point point = point_of(values);
            const bool served = point.device == "cpu" && Queues::instance().get("--queue", point.queue).resident;
            return 2 * point.producers + point.workers + (served ? 1 : 0);
          },
-     .settings = {{"window", {"16", "64", "256", "1024", "4096", "16384"}},
-                  {"batch", {"1", "4", "16", "64", "256", "1024"}},
-                  {"producers", {"1", "2", "3", "4", "6", "8"}}},
-     .search = search,
-     .offered_load = offered_load(),
-     .members = members,
-     .name_floors = name_floors});
+     .telling = {[] { return std::make_unique<Answer>(); }, feeding_lines},
+     .searching = {.settings = {{"window", {"16", "64", "256", "1024", "4096", "16384"}},
+                                {"batch", {"1", "4", "16", "64", "256", "1024"}},
+                                {"producers", {"1", "2", "3", "4", "6", "8"}}},
+                   .members = search,
+                   .load = offered_load()},
+     .listing = {members, name_limits}});
 
 }  // namespace
 }  // namespace feedrate

@@ -168,20 +168,12 @@ class Handoff final : public Experiment {
     measured.cost["device_bytes"] = bytes * (1 + of_reader * options.readers);
     measured.cost["host_bytes"] = bytes * (copies.host + copies.host_of_reader * options.readers);
     // The least: one kernel of the reader's, after the tensor's way over the bus and back.
-    const auto floor = [&](const char* name) {
-      const auto found = session_.floors().find(name);
-      return found == session_.floors().end() ? 0.0 : found->second;
-    };
-    const double launch = floor("launch_sync_ns"), out = floor("copy_engine_d2h_bytes_per_second"),
-                 in = floor("copy_engine_h2d_bytes_per_second");
-    if (launch == 0) return;
-    if (copies.moves_over_bus == 0) {
-      measured.bounds["handoff_ns"] = {"launch_sync_ns", launch, handoff_ns / launch};
-    } else if (out != 0 && in != 0) {
-      const double least = launch + bytes / out * 1e9 + bytes / in * 1e9;
-      measured.bounds["handoff_ns"] = {"launch_sync_ns+bytes/copy_engine_d2h+bytes/copy_engine_h2d", least,
-                                       handoff_ns / least};
+    Expression least = floor_of("launch_sync_ns");
+    if (copies.moves_over_bus != 0) {
+      least = least + given("bytes", bytes) / ceiling_of("copy_engine_d2h_bytes_per_second") +
+              given("bytes", bytes) / ceiling_of("copy_engine_h2d_bytes_per_second");
     }
+    measured.can_not_beat.emplace_back("handoff_ns", least);
   }
 
   Session& session_;
@@ -203,7 +195,7 @@ int read_for_parent() {
 Json members() {
   Json ways = Json::array();
   Setting setting;
-  setting.device = open_device("auto")->kind();
+  setting.device = describe_device("auto").kind;
   setting.bytes = 1 << 20;
   for (const auto& [name, entry] : Ways::instance().entries()) {
     ways.push_back({{"name", name},
@@ -237,7 +229,7 @@ const ExperimentRegistration registered(
      .time = "handoff_ns",
      .make = [](Session& session) { return std::make_unique<Handoff>(session); },
      .threads = [](const Values& values) { return 1 + own_axes().of(values).readers; },
-     .members = members,
+     .listing = {members},
      .helper = read_for_parent});
 
 }  // namespace

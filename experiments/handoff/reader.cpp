@@ -32,8 +32,7 @@ class Reader {
       : setting_(setting),
         device_(open_device(setting.device, setting.taker_gpu)),
         taker_(Ways::instance().get("--way", way).taker({setting_, *device_})),
-        kernel_(make_stage_kernel({StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8},
-                                  blocks_for(*device_))),
+        kernel_{{StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8}, blocks_for(*device_)},
         event_(device_->event()),
         stream_(device_->stream()) {
     device_->use_in_this_thread();
@@ -52,7 +51,7 @@ class Reader {
     for (unsigned tensor = 0; tensor < request.tensors; ++tensor) {
       const std::byte* const in = taker_->take(tensor, *stream_);
       if (tensor == 0) stream_->record(*event_);
-      stream_->launch(*kernel_, {in, results_.data() + tensor * sizeof(ItemHeader), 0, 0, 1}, 0);
+      stream_->launch(kernel_.on(in, results_.data() + tensor * sizeof(ItemHeader)));
     }
     Backoff backoff;
     while (!event_->ready()) backoff.wait();
@@ -99,7 +98,7 @@ class Reader {
   const Setting setting_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Taker> taker_;
-  std::unique_ptr<Kernel> kernel_;
+  StageKernel kernel_;
   Buffer results_;
   std::unique_ptr<Event> event_;
   std::unique_ptr<Stream> stream_;  // last: it waits for work that uses all of the above

@@ -17,7 +17,7 @@ Rounds::Rounds(const Options& options, const Setting& setting, Device& device, R
       giver_(entry_of(options).giver({setting_, device})),
       words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
       sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
-      kernel_(make_stage_kernel({StageKind::generate, 0, 1, words_}, blocks_for(device))),
+      kernel_{{StageKind::generate, 0, 1, words_}, blocks_for(device)},
       ids_(device.allocate_host(options.tensors * kIdBytes, HostMemory::pinned)),
       device_ids_(device.allocate_device(options.tensors * kIdBytes)),
       stream_(device.stream()),
@@ -85,7 +85,7 @@ void Rounds::write() {
   }
   stream_->copy_to_device(device_ids_.data(), ids_.data(), options_.tensors * kIdBytes);
   for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
-    stream_->launch(*kernel_, {device_ids_.data() + tensor * kIdBytes, places_[tensor], 0, 0, 1}, 0);
+    stream_->launch(kernel_.on(device_ids_.data() + tensor * kIdBytes, places_[tensor]));
   }
   stream_->synchronize();
   written_ = first_id_;

@@ -6,6 +6,7 @@
 #include "experiments/handoff/reader.hpp"
 #include "experiments/harness/measure/histogram.hpp"
 #include "kernels/stages/item.hpp"
+#include "kernels/stages/stage_kernel.hpp"
 
 namespace feedrate::handoff {
 
@@ -52,7 +53,7 @@ class Rounds {
   std::unique_ptr<Giver> giver_;
   std::uint64_t words_;
   ItemSums sums_;
-  std::unique_ptr<Kernel> kernel_;
+  StageKernel kernel_;
   Buffer ids_, device_ids_;
   std::vector<std::byte*> places_;
   std::vector<Read> read_;

@@ -9,9 +9,9 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
-#include "experiments/launch/launcher.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
+#include "experiments/launch/launcher.hpp"
 
 /// What it costs to launch a kernel that does nothing. `experiments/launch/README.md` has the results.
 namespace feedrate::launch {
@@ -141,7 +141,7 @@ class Launch final : public Experiment {
     measured.numbers["kernels_per_second"] = rate;
     measured.histograms["call_ns"] = {call, 1};
     measured.histograms["round_trip_ns"] = {round_trip, 1};
-    add_bounds(options, rate, round_trip.quantile(0.5), measured);
+    add_bounds(options, measured);
     return measured;
   }
 
@@ -183,16 +183,12 @@ class Launch final : public Experiment {
     return now_ns() - begin;
   }
 
-  void add_bounds(const Options& options, double rate, double round_trip, Measurement& measured) {
-    const auto bound = [&](const char* figure, const char* floor, double value) {
-      const auto known = session_.floors().find(floor);
-      if (known != session_.floors().end()) measured.bounds[figure] = {floor, known->second, value / known->second};
-    };
-    const bool lone = options.kernels == 1 && options.threads == 1 && options.streams == 1;
-    if (!lone) return;
-    if (options.form == "graph") return bound("round_trip_ns", "graph_launch_sync_ns", round_trip);
-    bound("round_trip_ns", "launch_sync_ns", round_trip);
-    if (options.form == "plain") bound("kernels_per_second", "launch_per_second", rate);
+  static void add_bounds(const Options& options, Measurement& measured) {
+    if (options.kernels != 1 || options.threads != 1 || options.streams != 1) return;
+    const bool graph = options.form == "graph";
+    measured.can_not_beat.emplace_back("round_trip_ns", floor_of(graph ? "graph_launch_sync_ns" : "launch_sync_ns"));
+    if (options.form == "plain")
+      measured.can_not_beat.emplace_back("kernels_per_second", ceiling_of("launch_per_second"));
   }
 
   static constexpr unsigned kMostQueued = 256;  // looks, until the queue is let run empty

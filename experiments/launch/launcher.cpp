@@ -10,38 +10,39 @@ namespace feedrate::launch {
 namespace {
 
 /// On the CPU device a launch hands a function to the stream's thread.
-class NullKernel final : public LaunchedKernel {
+class NullLaunch final : public Launchable {
  public:
-  explicit NullKernel(bool counted) : counted_(counted) {}
-  void run_on_cpu(const BatchView&) const override {
-    if (counted_) count_.fetch_add(1, std::memory_order_relaxed);
+  explicit NullLaunch(std::atomic<std::uint64_t>* counter) : counter_(counter) {}
+  void with_cuda_launch(const UseCudaLaunch&) const override {}
+  std::function<void()> on_cpu() const override {
+    return [counter = counter_] {
+      if (counter != nullptr) counter->fetch_add(1, std::memory_order_relaxed);
+    };
   }
-  void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
-  std::uint64_t count() const { return count_.load(); }
 
  private:
-  bool counted_;
-  mutable std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t>* counter_;
 };
 
 class CpuLauncher final : public Launcher {
  public:
-  CpuLauncher(const Shape& shape, Device& device) : shape_(shape), kernel_(shape.counted) {
+  CpuLauncher(const Shape& shape, Device& device) : shape_(shape), launch_(shape.counted ? &count_ : nullptr) {
     for (unsigned i = 0; i < shape.streams; ++i) streams_.push_back(device.stream());
   }
   void launch() override {
     Stream& stream = *streams_[next_++ % streams_.size()];
-    for (unsigned i = 0; i < shape_.kernels; ++i) stream.launch(kernel_, {}, shape_.block);
+    for (unsigned i = 0; i < shape_.kernels; ++i) stream.launch(launch_);
   }
   void wait() override {
     for (const auto& stream : streams_) stream->synchronize();
   }
-  std::uint64_t counted() override { return kernel_.count(); }
+  std::uint64_t counted() override { return count_.load(); }
 
  private:
   Shape shape_;
-  NullKernel kernel_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they use the kernel
+  std::atomic<std::uint64_t> count_{0};
+  NullLaunch launch_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they use the counter
   std::size_t next_ = 0;
 };
 

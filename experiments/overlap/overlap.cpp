@@ -8,9 +8,9 @@
 #include "common/nvtx_range.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
 #include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
-#include "experiments/harness/timeline/cell_timeline.hpp"
 #include "variants/overlap/strategy.hpp"
 
 /// How the stages of a pipeline are run so that they overlap. `experiments/overlap/README.md` tells the lesson.
@@ -60,22 +60,27 @@ Values own_values(const Options& options, const Values& values) {
   return values_on(joined(pipeline_of(options).axes, strategy_of(options).axes), values);
 }
 
-constexpr auto kPeerFloor = "peer_copy_bytes_per_second";
+constexpr auto kPeerCopies = "peer_copy_bytes_per_second";
 
 /// What bounds items that cross from one device to the other.
-void add_peer_floor(FloorList& floors, const std::vector<Device*>& devices) {
+void add_peer_limit(LimitList& limits, const std::vector<Device*>& devices) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
-  floors.add(kPeerFloor, "bytes/s", "64 MiB copies from one device's memory to another's", [&] {
-    devices[1]->use_in_this_thread();
-    const Buffer to = devices[1]->allocate_device(kBytes);
-    devices[0]->use_in_this_thread();
-    const Buffer from = devices[0]->allocate_device(kBytes);
-    const auto stream = devices[0]->stream();
-    return static_cast<double>(kBytes) * per_second(kReadingSeconds, [&] {
-             stream->copy_to_peer(to.data(), from.data(), kBytes);
-             stream->synchronize();
-           });
-  });
+  const auto index = [&](std::size_t i) {
+    return devices.empty() ? static_cast<unsigned>(i) : devices[i]->info().index;
+  };
+  limits.add({kPeerCopies, Quantity::bytes_per_second, peer_scope(index(0), index(1)),
+              "64 MiB copies from one device's memory to another's"},
+             [&] {
+               devices[1]->use_in_this_thread();
+               const Buffer to = devices[1]->allocate_device(kBytes);
+               devices[0]->use_in_this_thread();
+               const Buffer from = devices[0]->allocate_device(kBytes);
+               const auto stream = devices[0]->stream();
+               return static_cast<double>(kBytes) * per_second(kReadingSeconds, [&] {
+                        stream->copy_to_peer(to.data(), from.data(), kBytes);
+                        stream->synchronize();
+                      });
+             });
 }
 
 /// A run of the strategy and one of the control, interleaved, as often as the time allows.
@@ -99,8 +104,7 @@ class Devices {
   std::string refuse(const std::string& name, const PipelineShape& shape) {
     const StrategyEntry& strategy = Strategies::instance().get("--strategy", name);
     try {
-      const auto devices = of(strategy);
-      return strategy.refuse ? strategy.refuse(shape, devices) : "";
+      return feedrate::refuse(strategy, shape, of(strategy));
     } catch (const BadInput&) {
       return fmt::format("strategy {} needs {} GPUs; this machine has fewer", name, strategy.devices);
     }
@@ -139,13 +143,13 @@ class Overlap final : public Experiment {
     return made;
   }
 
-  void add_floors(FloorList& floors, std::span<const Resolution> points) override {
+  void add_limits(LimitList& limits, std::span<const Resolution> points) override {
     const auto crosses = [](const Resolution& point) {
       return point.impossible.empty() && strategy_of(shared_axes().of(point.values)).devices > 1;
     };
     const auto found = std::ranges::find_if(points, crosses);
     if (found == points.end()) return;
-    add_peer_floor(floors, devices_.of(strategy_of(shared_axes().of(found->values))));
+    add_peer_limit(limits, devices_.of(strategy_of(shared_axes().of(found->values))));
   }
 
   Measurement measure(const Resolution& cell, const Repetition& repetition) override {
@@ -174,10 +178,7 @@ class Overlap final : public Experiment {
       return measured;
     }
     add_figures(options, stages, runs, measured);
-    if (const auto peer = session_.floors().find(kPeerFloor); entry.devices > 1 && peer != session_.floors().end()) {
-      const double rate = measured.numbers["bytes_per_second"];
-      measured.bounds["bytes_per_second"] = {kPeerFloor, peer->second, rate / peer->second};
-    }
+    if (entry.devices > 1) measured.can_not_beat.emplace_back("bytes_per_second", ceiling_of(kPeerCopies));
     return measured;
   }
 
@@ -314,7 +315,7 @@ class Overlap final : public Experiment {
     efficiency("overlap_efficiency", contended);
     efficiency("overlap_efficiency_alone", alone);
     const double slowest = *std::ranges::max_element(stages.alone);
-    measured.bounds["items_per_second"] = {"slowest_stage_alone", 1e9 / slowest, rate * slowest / 1e9};
+    measured.can_not_beat.emplace_back("items_per_second", 1 / given("slowest_stage_alone", slowest / 1e9));
   }
 
   Session& session_;
@@ -328,15 +329,11 @@ Json members() {
     pipelines.push_back(
         {{"name", name}, {"description", entry.description}, {"unavailable", ""}, {"axes", names_of(entry.axes)}});
   }
-  const auto device = open_device("auto");
-  Devices devices(*device);
-  // What every strategy could run: kernels alone.
-  const PipelineShape kernels{Pipelines::instance().get("--pipeline", "producer_consumer").stages({}), {1, 1}, 1};
+  const DeviceInfo device = describe_device("auto");
   for (const auto& [name, entry] : Strategies::instance().entries()) {
     strategies.push_back({{"name", name},
                           {"description", entry.description},
-                          // A second GPU is not opened just to list what could use it.
-                          {"unavailable", entry.devices == 1 ? devices.refuse(name, kernels) : ""},
+                          {"unavailable", entry.unavailable(device)},
                           {"devices", entry.devices},
                           {"axes", names_of(entry.axes)}});
   }
@@ -367,8 +364,7 @@ const ExperimentRegistration registered(
      .rate = "items_per_second",
      .time = "run_ns",
      .make = [](Session& session) { return std::make_unique<Overlap>(session); },
-     .members = members,
-     .name_floors = [](FloorList& floors) { add_peer_floor(floors, {}); }});
+     .listing = {members, [](LimitList& limits) { add_peer_limit(limits, {}); }}});
 
 }  // namespace
 }  // namespace feedrate::overlap

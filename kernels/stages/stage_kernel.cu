@@ -21,36 +21,24 @@ __global__ void __launch_bounds__(kStageThreads)
 }
 #endif
 
-class StageKernel final : public LaunchedKernel {
- public:
-  StageKernel(const StageWork& work, unsigned blocks, bool waits) : work_(work), blocks_(blocks), waits_(waits) {}
-
-  void run_on_cpu(const BatchView& batch) const override { work_alone(work_, batch.in, batch.out); }
-  void with_cuda_launch(const BatchView& batch, unsigned /*block*/, const UseCudaLaunch& use) const override {
-#ifdef __CUDACC__
-    StageWork work = work_;
-    const std::byte* in = batch.in;
-    std::byte* out = batch.out;
-    bool waits = waits_;
-    void* arguments[] = {&work, &in, &out, &waits};
-    use({reinterpret_cast<const void*>(stage_kernel), blocks_, kStageThreads, 0, arguments});
-#else
-    static_cast<void>(batch);
-    static_cast<void>(use);
-    throw Failure("built without CUDA");
-#endif
-  }
-
- private:
-  StageWork work_;
-  [[maybe_unused]] unsigned blocks_;
-  [[maybe_unused]] bool waits_;
-};
-
 }  // namespace
 
-std::unique_ptr<Kernel> make_stage_kernel(const StageWork& work, unsigned blocks, bool waits) {
-  return std::make_unique<StageKernel>(work, blocks, waits);
+void StageLaunch::with_cuda_launch(const UseCudaLaunch& use) const {
+#ifdef __CUDACC__
+  StageWork work = work_;
+  const std::byte* in = in_;
+  std::byte* out = out_;
+  bool waits = waits_;
+  void* arguments[] = {&work, &in, &out, &waits};
+  use({reinterpret_cast<const void*>(stage_kernel), blocks_, kStageThreads, 0, arguments});
+#else
+  static_cast<void>(use);
+  throw Failure("built without CUDA");
+#endif
+}
+
+std::function<void()> StageLaunch::on_cpu() const {
+  return [work = work_, in = in_, out = out_] { work_alone(work, in, out); };
 }
 
 }  // namespace feedrate

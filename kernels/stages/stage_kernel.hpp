@@ -1,7 +1,9 @@
 #pragma once
-#include <memory>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 
-#include "common/device/device.hpp"
+#include "common/device/launchable.hpp"
 #include "kernels/stages/item.hpp"
 
 namespace feedrate {
@@ -25,11 +27,31 @@ struct StageWork {
 /// Bytes of an item with its header.
 constexpr std::size_t item_bytes(std::uint64_t words) { return sizeof(ItemHeader) + words * sizeof(std::uint64_t); }
 
-/// The kernel of a stage: `blocks` blocks, so at most as many SMs. A BatchView's `in` and `out` are the stage's; the
-/// rest of it is not looked at.
+/// A stage's kernel on one item.
+class StageLaunch final : public Launchable {
+ public:
+  StageLaunch(const StageWork& work, unsigned blocks, bool waits, const std::byte* in, std::byte* out)
+      : work_(work), blocks_(blocks), waits_(waits), in_(in), out_(out) {}
+  void with_cuda_launch(const UseCudaLaunch&) const override;
+  std::function<void()> on_cpu() const override;
+
+ private:
+  StageWork work_;
+  [[maybe_unused]] unsigned blocks_;
+  [[maybe_unused]] bool waits_;
+  const std::byte* in_;
+  std::byte* out_;
+};
+
+/// The kernel of a stage: `blocks` blocks, so at most as many SMs.
 ///
 /// A kernel that was launched early (Stream::launch_early) waits for the one before it, unless `waits` is false: then
 /// what it reads may be anything, as tests want it.
-std::unique_ptr<Kernel> make_stage_kernel(const StageWork&, unsigned blocks, bool waits = true);
+struct StageKernel {
+  StageWork work;
+  unsigned blocks = 1;
+  bool waits = true;
+  StageLaunch on(const std::byte* in, std::byte* out) const { return {work, blocks, waits, in, out}; }
+};
 
 }  // namespace feedrate

@@ -16,7 +16,7 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 
 from . import _core
 from .errors import CompileError, Error, MessageFailed, RingClosed, ViewExpired
-from .harness import compare, executable, floors, load, report, run, sweep
+from .harness import compare, executable, floors, limits, load, report, run, sweep
 from .kernels import Kernel, kernel
 from .ring import Ring
 from .tensor_ring import TensorRing
@@ -62,6 +62,7 @@ __all__ = [
     "executable",
     "floors",
     "kernel",
+    "limits",
     "load",
     "report",
     "run",

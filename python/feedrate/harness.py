@@ -163,15 +163,18 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = 
     return target / "report.html"
 
 
-def floors(device: str = "auto") -> list[dict[str, Any]]:
-    """What this machine allows at best, measured now: name, value, unit and description of each floor."""
-    words = [str(executable()), "floors", "--json", "--device", device]
+def limits(device: str = "auto") -> list[dict[str, Any]]:
+    """What this machine allows at best, measured now: name, value, unit, scope and method of each limit."""
+    words = [str(executable()), "limits", "--json", "--device", device]
     with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         printed, said = child.communicate()
     if child.returncode != 0:
         raise _failure(child.returncode, said or printed)
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    return [row["floor"] | {"status": row["status"]} for row in rows if row.get("kind") == "floor"]
+    return [row["limit"] | {"status": row["status"]} for row in rows if row.get("kind") == "limit"]
+
+
+floors = limits  # its earlier name
 
 
 @contextlib.contextmanager

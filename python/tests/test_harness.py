@@ -49,10 +49,10 @@ def test_a_report_and_a_comparison_are_made(folder, tmp_path):
     assert "verdict" in feedrate.compare(folder, folder).lower()
 
 
-def test_floors_are_measured(monkeypatch):
+def test_limits_are_measured(monkeypatch):
     monkeypatch.delenv("FEEDRATE_FLOOR_ROUNDS")
-    found = {floor["name"]: floor for floor in feedrate.floors("cpu")}
-    assert found and all(floor["value"] > 0 for floor in found.values() if floor["status"] == "ok")
+    found = {limit["name"]: limit for limit in feedrate.limits("cpu")}
+    assert found and all(limit["value"] > 0 for limit in found.values() if limit["status"] == "ok")
 
 
 def test_a_folder_without_rows_is_a_value_error(tmp_path):

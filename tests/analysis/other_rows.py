@@ -11,7 +11,7 @@ CATALOGUE = rows.CATALOGUE
 
 def _row(experiment: str, point: dict, repetition: int, figures: dict, **more) -> dict:
     return {
-        "schema": 2, "kind": "cell", "experiment": experiment, "run": rows.run(None, LAUNCH_FLOORS, experiment=experiment),
+        "schema": 3, "kind": "cell", "experiment": experiment, "run": rows.run(None, LAUNCH_LIMITS, experiment=experiment),
         "id": rows.row_id({experiment: point}, repetition), "repetition": repetition, "status": "ok", "cause": "",
         "reason": "", "params": point, "figures": figures, "time": dict(rows.TIME),
         "cost": {"host_threads": 1, "spinning_threads": 1, "sms": 0},
@@ -30,7 +30,7 @@ def _times(value: float, samples: int = 20) -> dict:
 # --- launch: the analysis has no section for it
 
 
-LAUNCH_FLOORS = {"launch_sync_ns": 6200.0, "launch_per_second": 3e6}
+LAUNCH_LIMITS = {"launch_sync_ns": 6200.0, "launch_per_second": 3e6}
 FORMS = {"plain": 4e5, "graph": 2.5e6, "pdl": 9e5}  # kernels a second
 
 
@@ -52,7 +52,7 @@ def launch(form: str = "plain", repetition: int = 0, speed: float = 1.0, threads
     return _row(
         "launch", point, repetition, {"kernels_per_second": rate, "round_trip_ns": times} | figures,
         bounds={
-            figure: {"floor": name, "value": value, "ratio": number / value}
+            figure: {"bound": {"ceiling" if "per" in name else "floor": name}, "value": value, "ratio": number / value}
             for figure, (name, (number, value)) in zip(("kernels_per_second", "round_trip_ns"), bounds.items())
         },
     )  # fmt: skip
@@ -68,6 +68,7 @@ def launches(repetitions: int = 5, speed: float = 1.0, **figures) -> list[dict]:
 # --- overlap
 
 
+SLOWEST = {"quotient": [1, {"given": "slowest_stage_alone", "value": 60e-6}]}
 STAGES = {
     "producer_consumer": ("generate", "process"),
     "chain": ("decode", "normalise", "reduce"),
@@ -95,7 +96,7 @@ def overlap(strategy: str = "ring", repetition: int = 0, pipeline: str = "chain"
     serial = 64 * len(stages) * alone
     return _row(
         "overlap", point | changes, repetition, modelled | {"run_ns": _times(64e9 / rate)} | figures,
-        bounds={"items_per_second": {"floor": "slowest_stage_alone", "value": 1e9 / alone, "ratio": rate * alone / 1e9}},
+        bounds={"items_per_second": {"bound": SLOWEST, "value": 1e9 / alone, "ratio": rate * alone / 1e9}},
         details={
             "verified": {"items": 4000, "wrong": 0}, "stages": stages, "runs": 20,
             "serial_ns": {"p50": serial, "runs": 20}, "ideal_ns": {"alone": serial / 3, "contended": serial / 2.8},
@@ -124,14 +125,16 @@ def handoff(way: str = "store", size: int = MI, use: str = "cached", repetition:
     held = size * point["tensors"]
     figures = {"handoff_ns": _times(time), "to_start_ns": _times(0.1 * time), "bytes_per_second": held / time * 1e9}
     figures |= {"create_ns": _times(200e3), "delete_ns": _times(40e3)} if use == "first" else {}
-    floor, value = "launch_sync_ns", 9e3
+    bound, value = {"floor": "launch_sync_ns"}, 9e3
     if way in MOVES:
-        floor, value = f"{floor}+bytes/copy_engine_d2h+bytes/copy_engine_h2d", value + held / 27
+        ceilings = ({"ceiling": f"copy_engine_{way}_bytes_per_second"} for way in ("d2h", "h2d"))
+        moved = [{"quotient": [{"given": "bytes", "value": held}, ceiling]} for ceiling in ceilings]
+        bound, value = {"sum": [bound, *moved]}, value + held / 27
     cost = {"host_threads": 2, "spinning_threads": 2, "sms": 0}
     cost |= {"device_bytes": held * (1 + (way in MOVES)), "host_bytes": held * (way in MOVES)}
     return _row(
         "handoff", point, repetition, figures, cost=cost, details={"verified": {"tensors": 20, "wrong": 0}},
-        bounds={"handoff_ns": {"floor": floor, "value": value, "ratio": time / value}},
+        bounds={"handoff_ns": {"bound": bound, "value": value, "ratio": time / value}},
     )  # fmt: skip
 
 

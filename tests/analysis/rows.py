@@ -10,12 +10,12 @@ import numpy as np
 from analysis import catalogue
 from analysis.histogram import bucket_bounds
 
-FLOORS = {
+LIMITS = {
     "launch_sync_ns": 6200.0, "copy_launch_copy_ns": 9100.0, "word_round_trip_ns": 1800.0, "redis_round_trip_ns": 14000.0,
     "lone_message_ns": 2100.0, "copy_engine_both_bytes_per_second": 50e9, "sm_echo_bytes_per_second": 41e9,
     "redis_list_push_per_second": 5.2e6, "redis_stream_add_per_second": 9e5, "host_copy_bytes_per_second": 12e9,
 }  # fmt: skip
-# queue -> lone latency, most messages, most bytes, most messages of an open load, rate floor, latency floor, threads, SMs
+# queue -> lone latency, most messages, most bytes, most messages of an open load, ceiling, floor, threads, SMs
 QUEUES = {
     "gpu_ring": (3100.0, 26e6, 39e9, 20e6, "sm_echo_bytes_per_second", "word_round_trip_ns", 2, 16),
     "host_polled": (11500.0, 9e6, 43e9, 5e6, "copy_engine_both_bytes_per_second", "copy_launch_copy_ns", 3, 0),
@@ -39,29 +39,30 @@ def environment(gpu: str | None = "NVIDIA H200", **changes) -> dict:
     return {
         "host": "node-7", "os": "Debian GNU/Linux 12", "cpu": "Intel Xeon Platinum 8480C", "cores": 16,
         "memory_bytes": 128 << 30, "gpu": gpu, **{name: gpu and value for name, value in of_gpu.items()},
-        "cuda_runtime": "13.0", "redis": {"version": "7.0.15", "url": "private unix socket", "config": {"save": ""}},
+        "cuda_runtime": "13.0",
+        "services": {"redis": {"version": "7.0.15", "url": "private unix socket", "config": {"save": ""}}},
         "revision": "0123abc", "compiler": "GNU 12.2.0", "build_type": "Release", "command": "bin/feedrate sweep quick",
     } | changes  # fmt: skip
 
 
-def run(where=None, floors=None, settings=None, experiment: str = "feeding") -> str:
-    """The id of the run with this environment, these floors and settings."""
+def run(where=None, limits=None, settings=None, experiment: str = "feeding") -> str:
+    """The id of the run with this environment, these limits and settings."""
     facts = {
         "experiment": experiment,
         "settings": SETTINGS if settings is None else settings,
         "environment": environment() if where is None else where,
-        "floors": FLOORS if floors is None else floors,
+        "limits": LIMITS if limits is None else limits,
         "time": {"started": "2026-11-21T07:59:58Z"},
     }
     name = row_id(facts, 0)
-    RUNS[name] = {"schema": 2, "kind": "run", "id": name} | facts
+    RUNS[name] = {"schema": 3, "kind": "run", "id": name} | facts
     return name
 
 
 def rerun(row: dict, **changes) -> dict:
-    """The row as if of another run: `where`, `floors` or `settings` are as given."""
+    """The row as if of another run: `where`, `limits` or `settings` are as given."""
     old = RUNS[row["run"]]
-    known = {"where": old["environment"], "floors": old["floors"], "settings": old["settings"]}
+    known = {"where": old["environment"], "limits": old["limits"], "settings": old["settings"]}
     return row | {"run": run(**known | changes)}
 
 
@@ -134,7 +135,7 @@ def cell(
     """One ok row. `rate`, `p50` and `p99` replace what the model says; `speed` multiplies the rate and `slowness` the
     times; `changes` are of the row."""
     generator = np.random.default_rng(int(row_id(point, repetition), 16))
-    alone, most_messages, most_bytes, _, floor, latency_floor, threads, sms = QUEUES[point["queue"]]
+    alone, most_messages, most_bytes, _, ceiling, floor, threads, sms = QUEUES[point["queue"]]
     payload, window = point["payload_bytes"], point["window"]
     share = {"pageable": 0.45, "mapped": 0.8}.get(point["transfer"], 1.0) * (1 - 0.1 * abs(np.log2(point["block"] / 256)))
     modelled = speed * share * min(window * 1e9 / alone, 1 / (1 / most_messages + payload / most_bytes))
@@ -143,18 +144,18 @@ def cell(
     outliers = np.where(generator.random(samples) < 0.002, 6, 1)
     measured = latency(typical * (0.85 + generator.gamma(1.5, 0.1, samples)) * outliers)
     measured |= {name: value for name, value in (("p50", p50), ("p99", p99)) if value is not None}
-    least, most = FLOORS.get(latency_floor, 160.0), FLOORS[floor] / (payload if "bytes" in floor else 1)
+    least, most = LIMITS.get(floor, 160.0), LIMITS[ceiling] / (payload if "bytes" in ceiling else 1)
     sent = int(modelled * 0.5)
     counts = {"sent": sent, "received": sent, "lost": 0, "duplicated": 0, "corrupted": 0, "reordered": 0}
     parts = {"sent": 0.05, "dequeued": 0.2, "copied_in": 0.2, "kernel_end": 0.25, "copied_out": 0.2, "collected": 0.1}
     stages = {name: {one: part * measured[one] for one in ("p50", "p99", "mean")} for name, part in parts.items()}
     return {
-        "schema": 2, "kind": "cell", "experiment": "feeding", "run": run(where), "id": row_id(point, repetition),
+        "schema": 3, "kind": "cell", "experiment": "feeding", "run": run(where), "id": row_id(point, repetition),
         "repetition": repetition, "status": "ok", "cause": "", "reason": "", "params": point,
         "figures": {"messages_per_second": rate, "bytes_per_second": rate * payload, "latency_ns": measured},
         "bounds": {
-            "messages_per_second": {"floor": floor, "value": most, "ratio": rate / most},
-            "latency_ns": {"floor": latency_floor, "value": least, "ratio": measured["p50"] / least},
+            "messages_per_second": {"bound": of_ceiling(ceiling, payload), "value": most, "ratio": rate / most},
+            "latency_ns": {"bound": {"floor": floor}, "value": least, "ratio": measured["p50"] / least},
         },
         "details": {
             "counts": counts, "throughput_seconds": 0.5,
@@ -210,12 +211,18 @@ def attempt(row: dict, number: int = 0, **changes) -> dict:
     return row | {"id": row_id(row["params"], 1000 + number), "figures": figures, "search": search, "time": time}
 
 
-def floor(name: str, value: float, device: str = "cuda", where: dict | None = None) -> dict:
-    told = {"name": name, "value": value, "unit": "ns" if name.endswith("_ns") else "B/s" if "bytes" in name else "1/s"}
+def of_ceiling(name: str, payload: int) -> dict:
+    """The bound of a rate of messages."""
+    ceiling = {"ceiling": name}
+    return {"quotient": [ceiling, {"given": "bytes", "value": payload}]} if "bytes" in name else ceiling
+
+
+def limit(name: str, value: float, device: str = "cuda", where: dict | None = None) -> dict:
+    unit = "ns" if name.endswith("_ns") else "bytes/s" if "bytes" in name else "1/s"
+    told = {"name": name, "value": value, "unit": unit, "scope": {"of": "gpu", "which": "0"}, "method": f"synthetic {name}"}
     return {
-        "schema": 2, "kind": "floor", "run": run(where), "id": row_id({"floor": name}, 0), "status": "ok", "reason": "",
-        "floor": told | {"description": f"synthetic {name}", "p50": value, "p99": value * 1.3}, "device": device,
-        "time": dict(TIME),
+        "schema": 3, "kind": "limit", "run": run(where), "id": row_id({"limit": name}, 0), "status": "ok", "reason": "",
+        "limit": told, "device": device, "time": dict(TIME),
     }  # fmt: skip
 
 
@@ -320,7 +327,7 @@ def transfer(name: str, rate: float, repetition: int = 0, chosen: str = "", **wh
     point = params("host_polled", "pinned", **shape) | {"transfer": name}
     row = cell(point, repetition, rate, samples=20)
     del row["bounds"]
-    return row | ({"chosen": {"transfer": chosen, "transfer-why": "by the floors"}} if chosen else {})
+    return row | ({"chosen": {"transfer": chosen, "transfer-why": "by the limits"}} if chosen else {})
 
 
 def winner(name: str, rates, **where) -> list[dict]:
@@ -333,7 +340,7 @@ def winner(name: str, rates, **where) -> list[dict]:
 
 
 def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA H200") -> list[dict]:
-    """A whole small run: floors, every queue against payload, window and the launch's shape, and a row for each way not
+    """A whole small run: limits, every queue against payload, window and the launch's shape, and a row for each way not
     to be ok."""
     where, points = environment(gpu), []
     for queue in QUEUES:
@@ -342,7 +349,7 @@ def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA 
             points += [params(queue, name, window=window, device=device) for window in (1, 64, 4096)]
             for block in (64, 256) if queue == "host_polled" else ():
                 points += [params(queue, name, payload_bytes=4096, block=block, streams=n, device=device) for n in (1, 8)]
-    rows = [floor(name, value, device, where) for name, value in FLOORS.items()]
+    rows = [limit(name, value, device, where) for name, value in LIMITS.items()]
     rows += [cell(point, repetition, where=where) for repetition in range(repetitions) for point in points]
     memory = "Redis: OOM command not allowed"
     rows.append(not_ok(params("redis_list", window=8, device=device), "failed", memory, where=where))
@@ -356,7 +363,7 @@ def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA 
 
 def every_figure() -> list[dict]:
     """A run of a GPU and of the CPU device that has all figures of closed loads, open loads and capacities, queues that
-    the analysis does not know, and a floor that is made of several."""
+    the analysis does not know, and a bound that is made of several."""
     some = [*sweep(1, "cpu", None), *load_sweep(1)]
     some += [capacity(load_params(queue), 1000, 1100) for queue in ("gpu_ring", "redis_list")]
     some += [late(load_params("gpu_ring", rate=123_456))]
@@ -365,5 +372,6 @@ def every_figure() -> list[dict]:
         row |= {"params": row["params"] | {"queue": f"new_{number}"}, "id": f"{number:016}"}
     for row in some:
         if row["kind"] == "cell" and row["params"]["queue"] == "redis_list" and "bounds" in row:
-            row["bounds"]["latency_ns"]["floor"] = "2*redis_round_trip_ns+copy_launch_copy_ns"
+            trips = {"product": [2, {"floor": "redis_round_trip_ns"}]}
+            row["bounds"]["latency_ns"]["bound"] = {"sum": [trips, {"floor": "copy_launch_copy_ns"}]}
     return some

@@ -8,7 +8,7 @@ import rows
 from conftest import lines, report
 from rows import limited, repeated
 
-from analysis import sections, units
+from analysis import bounds, sections, units
 from analysis.load import load_all
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -26,18 +26,35 @@ pytestmark = pytest.mark.usefixtures("figureless")
     (units.unit_of("copy_engine_h2d_bytes_per_second"), 55e9, "55.0 GB/s"),
     (units.unit_of("redis_list_push_per_second"), 5.2e6, "5.20 M msg/s"), (units.unit_of("launch_sync_ns"), 6200.0, "6.20 µs"),
     (units.unit_of("sms"), 132, "132"), (units.of_unit("bytes"), 4096, "4 KiB"), (units.of_unit("furlongs"), 2.0, "2.00 furlongs"),
-    (units.words, "launch_per_second", "launches"), (units.words, "batch*launch_per_second", "launches"),
+    (units.words, "launch_per_second", "launches"),
     (units.words, "copy_engine_both_bytes_per_second", "copy engine both"), (units.words, "", ""),
-    (units.words, "batch/copy_launch_copy_ns", "copy, launch, copy, once a batch"),
-    (units.words, "window/2*redis_round_trip_ns+copy_launch_copy_ns",
-     "two Redis round trips and a copy, launch, copy, once a window"),
-    (units.words, "launch_sync_ns+bytes/copy_engine_d2h+bytes/copy_engine_h2d",
-     "a launch sync and the bytes to the host and the bytes to the device"),
-    (units.words, "redis_list_push_per_second+redis_list_pop_per_second", "Redis list push and Redis list pop"),
     (units.words, "sm_echo_bytes_per_second", "SM echo"),
 ])  # fmt: skip
-def test_numbers_and_floors_in_words(formatter, value, said):
+def test_numbers_and_limits_in_words(formatter, value, said):
     assert formatter(value) == said
+
+
+COPIES, TRIPS = {"floor": "copy_launch_copy_ns"}, {"product": [2, {"floor": "redis_round_trip_ns"}]}
+BATCH, WINDOW = ({"given": name, "value": 4} for name in ("batch", "window"))
+LISTS = [{"quotient": [1, {"ceiling": f"redis_list_{name}_per_second"}]} for name in ("push", "pop", "push", "pop")]
+
+
+@pytest.mark.parametrize("bound, said, ceiling", [
+    (None, "", ""), (COPIES, "copy, launch, copy", ""), ({"ceiling": "launch_per_second"}, "launches", "launch_per_second"),
+    ({"quotient": [BATCH, COPIES]}, "copy, launch, copy, once a batch", ""),
+    ({"quotient": [{"product": [{"given": "workers", "value": 2}, BATCH]}, COPIES]}, "copy, launch, copy, once a batch", ""),
+    ({"quotient": [WINDOW, {"sum": [TRIPS, COPIES]}]}, "two Redis round trips and a copy, launch, copy, once a window", ""),
+    ({"quotient": [{"given": "pack", "value": 1}, {"sum": LISTS}]}, "Redis list push and Redis list pop", ""),
+    ({"product": [BATCH, {"ceiling": "launch_per_second"}]}, "launches", ""),
+    (rows.of_ceiling("sm_echo_bytes_per_second", 64), "SM echo", "sm_echo_bytes_per_second"),
+    ({"product": [{"given": "payload", "value": 64}, rows.of_ceiling("sm_echo_bytes_per_second", 80)]}, "SM echo",
+     "sm_echo_bytes_per_second"),
+    (other_rows.SLOWEST, "slowest stage alone", ""), (TRIPS, "two Redis round trips", ""),
+    (other_rows.handoff("shm_copy")["bounds"]["handoff_ns"]["bound"],
+     "a launch sync and the bytes by copy engine d2h and the bytes by copy engine h2d", ""),
+])  # fmt: skip
+def test_bounds_in_words(bound, said, ceiling):
+    assert (bounds.words(bound), bounds.ceiling(bound)) == (said, ceiling)
 
 
 def test_interval_names_the_unit_once():
@@ -133,11 +150,11 @@ def test_report_without_any_row_that_counts_or_with_few_facts_is_still_one(folde
     failed = rows.not_ok(rows.params(), "failed", "the device fell off the bus")
     assert "the device fell off the bus" in report(folder(failed))
     where = rows.environment()
-    del where["redis"], where["driver_version"]
-    some = [rows.rerun(rows.cell(rows.params(window=window)), where=where, floors={}, settings={}) for window in (1, 64)]
+    del where["services"], where["driver_version"]
+    some = [rows.rerun(rows.cell(rows.params(window=window)), where=where, limits={}, settings={}) for window in (1, 64)]
     for row in some:
         del row["bounds"], row["time"], row["cost"], row["details"]["stages_ns"]
-    assert "No floor rows" in report(folder(some, name="few"))
+    assert "No limit rows" in report(folder(some, name="few"))
 
 
 # --- environments
@@ -149,7 +166,7 @@ def test_machines_are_kept_apart_and_differing_facts_are_named(folder, tmp_path)
     text = report(*sides, out=tmp_path / "out")
     assert "host_polled + pinned @A" in text and "host_polled + pinned @B" in text
     assert "these facts differ: gpu, gpu_sms." in text
-    resumed = rows.environment(command="bin/feedrate sweep quick --resume", revision="fedcba9", redis=None)
+    resumed = rows.environment(command="bin/feedrate sweep quick --resume", revision="fedcba9", services={})
     some = [rows.cell(rows.params(queue), where=where) for queue, where in (("host_polled", resumed), ("redis_list", None))]
     some[0]["figures"]["latency_ns"]["sampled_every"] = 16
     text = report(folder(some, name="resumed"))

@@ -50,7 +50,7 @@ def test_plain_rows_win_if_both_are_there(folder):
 def test_damaged_lines_are_named_and_the_rest_is_read(folder):
     directory = folder(CELLS)
     file = directory / "rows.jsonl"
-    file.write_text('{"schema": 2, "ki\n' + file.read_text() + json.dumps(CELLS[0])[:300])
+    file.write_text('{"schema": 3, "ki\n' + file.read_text() + json.dumps(CELLS[0])[:300])
     text = report(directory)
     assert "rows.jsonl:1: not JSON; left out" in text and "6 rows: 6 ok" in text
     assert "rows.jsonl:9: the last line is cut off (an interrupted run); left out" in text
@@ -62,7 +62,7 @@ def test_damaged_lines_are_named_and_the_rest_is_read(folder):
 def test_rows_that_no_page_can_hold_are_named(folder, value, fault):
     directory = folder(CELLS)
     file = directory / "rows.jsonl"
-    file.write_text(f'{{"schema": 2, "kind": {value}}}\n' + file.read_text())
+    file.write_text(f'{{"schema": 3, "kind": {value}}}\n' + file.read_text())
     text = report(directory)
     assert "rows.jsonl:1: " in text and fault in text and "6 rows: 6 ok" in text
 
@@ -73,21 +73,21 @@ def test_row_that_was_measured_again_counts_once(folder):
     assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 unsustainable, 0 failed" in text
 
 
-def test_last_row_of_a_floor_counts(read):
+def test_last_row_of_a_limit_counts(read):
     """A run's row has what was known when the run began."""
-    first, last = (rows.floor("word_round_trip_ns", value) for value in (1800.0, 1700.0))
-    other = rows.floor("word_round_trip_ns", 900.0, device="cpu") | {"id": "other"}
+    first, last = (rows.limit("word_round_trip_ns", value) for value in (1800.0, 1700.0))
+    other = rows.limit("word_round_trip_ns", 900.0, device="cpu") | {"id": "other"}
     results = read(first, other, rows.cell(rows.params()), last)
-    assert list(results.cells["floors"]) == [rows.FLOORS | {"word_round_trip_ns": 1700.0}]
+    assert list(results.cells["limits"]) == [rows.LIMITS | {"word_round_trip_ns": 1700.0}]
 
 
-def test_rows_have_floors_settings_and_environment_of_their_runs(folder):
-    here = rows.rerun(CELLS[0], where=rows.environment(revision="aaaa"), floors={"launch_sync_ns": 1.0})
+def test_rows_have_limits_settings_and_environment_of_their_runs(folder):
+    here = rows.rerun(CELLS[0], where=rows.environment(revision="aaaa"), limits={"launch_sync_ns": 1.0})
     there = rows.rerun(CELLS[3], where=rows.environment(revision="bbbb"), settings={"seconds": 9.0})
     directory = folder(here, there)
     results = load([directory])
     assert [one["revision"] for one in results.environments] == ["aaaa", "bbbb"]
-    assert list(results.cells["floors"]) == [{"launch_sync_ns": 1.0}, rows.FLOORS]
+    assert list(results.cells["limits"]) == [{"launch_sync_ns": 1.0}, rows.LIMITS]
     assert results.runs == [rows.SETTINGS, {"seconds": 9.0}]
     text = report(directory)
     assert "these facts differ: revision." in text and "seconds 9.0" in text
@@ -171,7 +171,7 @@ def test_late_generator_is_known_by_its_cause_and_its_row_counts(read):
     assert open_load.points(read(other, name="other")).empty
 
 
-FLAGS = ["late_generator", "unsteady", "above_floor"]
+FLAGS = ["late_generator", "unsteady", "above_limit"]
 
 
 def test_flags_are_those_of_the_row_or_derived_from_an_older_one(read):
@@ -181,7 +181,7 @@ def test_flags_are_those_of_the_row_or_derived_from_an_older_one(read):
         row["details"]["warmup"] = {"steady": False}
     late = rows.spoilt(late, "generator")
     above["bounds"]["messages_per_second"]["ratio"], plain["bounds"]["messages_per_second"]["ratio"] = 1.06, 1.05
-    latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time may be far above its floor
+    latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time may be far above its bound
     told = rows.cell(rows.params(window=64)) | {"flags": FLAGS}
     results = read(told, steady, late, unsteady, above, latency, plain)
     assert list(results.cells["flags"]) == [FLAGS, [], *([code] for code in FLAGS), [], []]

@@ -64,8 +64,8 @@ def histograms(value):
 
 def check_names(row: dict, known: catalogue.Catalogue) -> None:
     """The catalogue beside the rows knows all that a row names."""
-    if row["kind"] == "floor":
-        assert row["floor"]["name"] in known.floors
+    if row["kind"] == "limit":
+        assert row["limit"]["name"] in known.limits
     elif row["kind"] != "run":
         experiment = known.experiments[row["experiment"]]
         assert row["params"].keys() <= experiment.axes.keys()
@@ -134,19 +134,19 @@ del BARE["cost"]["spinning_threads"], BARE["figures"]["latency_ns"]["mean"], BAR
 BARE["machine"] |= {"samples": [], "disturbances": ["the GPU's clocks were held down by power cap in 1 of 2 samples"]}
 BARE["machine"]["host"] = {"own_cores": 1.2, "context_switches": {"voluntary": 1, "involuntary": 0}}
 AT_LEAST_ONCE = changed(changed(CELL, "details", "counts", "duplicated", to=3), "cost", "delivery", to="at least once")
-FLOOR = rows.floor("host_copy_bytes_per_second", 3.0)
-READINGS = changed(FLOOR, "floor", to=FLOOR["floor"] | {"least": 1.0, "greatest": 5.0, "readings": [5.0, 1.0, 3.0]})
+LIMIT = rows.limit("host_copy_bytes_per_second", 3.0)
+READINGS = changed(LIMIT, "limit", to=LIMIT["limit"] | {"least": 1.0, "greatest": 5.0, "readings": [5.0, 1.0, 3.0]})
 
 
 @pytest.mark.parametrize("row", [
-    CELL, BARE, AT_LEAST_ONCE, spread(), FLOOR, READINGS,
+    CELL, BARE, AT_LEAST_ONCE, spread(), LIMIT, READINGS,
     changed(changed(CELL, "params", "doorbells", to=4), "cost", "watts", to=410.5),  # what a new member adds
     changed(CELL, "figures", "watts", to=231.0),
     changed(changed(CELL, "figures", "latency_ns", "histogram", "steps", to=STEPS), "figures", "latency_ns", "histogram",
             "index", drop=True),
     rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3),
-    changed(FLOOR | {"status": "failed", "reason": "Redis refused"}, "floor", "value", drop=True),
-    CELL | {"flags": ["above_floor"]}, CELL | {"floor_rounds": 5}, CELL | {"ab": {"point": 1, "pair": 2}},
+    changed(LIMIT | {"status": "failed", "reason": "Redis refused"}, "limit", "value", drop=True),
+    CELL | {"flags": ["above_limit"]}, CELL | {"limit_rounds": 5}, CELL | {"ab": {"point": 1, "pair": 2}},
 ])  # fmt: skip
 def test_optional_and_open_parts_are_valid(validate, row):
     validate(row)
@@ -166,10 +166,11 @@ WRONG_CELLS = [
     (("figures", "latency_ns", "histogram"),), (("figures", "latency_ns", "histogram", "overflow"),),
     (("figures", "latency_ns", "histogram", "counts"), [-1]), (("figures", "latency_ns", "histogram", "index"),),
     (("figures", "latency_ns", "histogram", "steps"), STEPS),  # and an index, too
-    (("bounds", RATE, "floor"),), (("bounds", "latency_ns", "value"),), (("details", "driver", "ratio"),),
-    (("figure",), {}), (("details", "stage_ns"), {}), (("environment",), {}), (("floors",), {}),
-    (("time", "started"), "yesterday"), (("flags",), []), (("flags",), ["odd"]), (("flags",), ["above_floor"] * 2),
-    (("floor_rounds",), 0), (("ab",), {"point": 1}), (("ab",), {"point": 1, "pair": -1}),
+    (("bounds", RATE, "bound"),), (("bounds", RATE, "bound"), "launch_sync_ns"),
+    (("bounds", RATE, "bound"), {"sum": [1]}), (("bounds", RATE, "bound"), {"floor": "a_ns", "ceiling": "b_per_second"}), (("bounds", "latency_ns", "value"),), (("details", "driver", "ratio"),),
+    (("figure",), {}), (("details", "stage_ns"), {}), (("environment",), {}), (("limits",), {}),
+    (("time", "started"), "yesterday"), (("flags",), []), (("flags",), ["odd"]), (("flags",), ["above_limit"] * 2),
+    (("limit_rounds",), 0), (("ab",), {"point": 1}), (("ab",), {"point": 1, "pair": -1}),
     (("ab",), {"point": 1, "pair": 2, "more": 3}),
     (("machine", "host"),), (("machine", "period_seconds"),), (("machine", "sample"), []),
     (("machine", "samples", 0, "t"),), (("machine", "samples", 0, "gpu", "sm_clock_mhz"), {"min": 1}),
@@ -180,20 +181,21 @@ WRONG_CELLS = [
     (("machine", "host", "steal_share"), "1 %"), (("machine", "host", "context_switches", "voluntary"), 0.5),
     (("machine", "host", "context_switches"),), (("machine", "disturbances"), [""]),
 ]  # fmt: skip
-RUN, TRY, LAUNCH = rows.RUNS[CELL["run"]], rows.attempt(CELL), rows.floor("launch_sync_ns", 6200.0)
+RUN, TRY, LAUNCH = rows.RUNS[CELL["run"]], rows.attempt(CELL), rows.limit("launch_sync_ns", 6200.0)
 WRONG_RUNS = [
-    (("id",),), (("experiment",),), (("environment",),), (("floors",),), (("settings",),), (("environment", "gpu"), 1),
-    (("environment", "command"),), (("floors", "launch_sync_ns"), "6 us"), (("settings", "seconds"), -1),
+    (("id",),), (("experiment",),), (("environment",),), (("limits",),), (("settings",),), (("environment", "gpu"), 1),
+    (("environment", "command"),), (("limits", "launch_sync_ns"), "6 us"), (("settings", "seconds"), -1),
     (("figures",), {}), (("time", "started"), "yesterday"),
 ]  # fmt: skip
-WRONG_FLOORS = [
-    (("floor", "value"),), (("floor", "unit"),), (("floor", "name"), "launch_sync"), (("floor", "value"), -1),
-    (("status",), "failed"), (("device",),), (("run",),), (("params",), {}), (("floor", "readings"), "several"),
+WRONG_LIMITS = [
+    (("limit", "value"),), (("limit", "unit"),), (("limit", "name"), "launch_sync"), (("limit", "value"), -1),
+    (("limit", "scope"),), (("limit", "scope"), {"of": "moon"}), (("limit", "unit"), "B/s"),
+    (("status",), "failed"), (("device",),), (("run",),), (("params",), {}), (("limit", "readings"), "several"),
 ]  # fmt: skip
 WRONG_TRIES = [(("search", key),) for key in ("variant", "goal", "rung", "try")] + [
     (("search", "goal"), ""), (("search", "rung"), -1), (("search", "try"), 0.5), (("search", "variant"), ""),
 ]  # fmt: skip
-KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_FLOORS), (TRY, WRONG_TRIES))
+KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_LIMITS), (TRY, WRONG_TRIES))
 
 
 @pytest.mark.parametrize("row, wrong", [

@@ -208,7 +208,7 @@ void add_redis_rows(std::vector<BadInput>& rows, const std::string& name, const 
   said.insert(said.begin(), "--redis");
   rows.push_back({"Run" + name, run({"--queue", "redis_stream", "--redis", url}), said});
   rows.push_back({"Sweep" + name, sweep({"--redis", url}), said, kRedisSpec});
-  rows.push_back({"Floors" + name, {"floors", "--device", "cpu", "--redis", url}, said});
+  rows.push_back({"Limits" + name, {"limits", "--device", "cpu", "--redis", url}, said});
   rows.push_back({"Worker" + name, {"worker", "--device", "cpu", "--redis", url}, said});
 }
 

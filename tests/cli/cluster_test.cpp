@@ -190,6 +190,7 @@ TEST_F(ClusterTest, SuspectsOfEveryPartitionAreServedAlone) {
   RedisServer server;
   for (std::uint64_t id = 0; id < 5; ++id) server.command({"LPUSH", "jobs:{jobs.1}:tasks", encode(id, {1, 2, 3, 4})});
   server.command({"LPUSH", "jobs:{jobs.0}:tasks", encode(0, {0xFA17'0003, 0, 0, 0})});
+  place_.use(with_additions());
   const auto worker = start(server.url(), {"--workload", "faulty", "--supervise"}, "2");
   EXPECT_TRUE(await([&] {
     return server.integer({"LLEN", "jobs:{jobs.0}:results:0"}) == 1 &&

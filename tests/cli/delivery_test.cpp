@@ -283,6 +283,7 @@ TEST_P(AtLeastOnceTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
   constexpr std::uint32_t kCrash = 0xFA17'0003;
   const std::set<std::uint64_t> poisoned{77, 130, 131};
   for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {poisoned.contains(i) ? kCrash : 5u, 6, 7, 8}));
+  place_.use(with_additions());
   const Words faulty{"--workload", "faulty", "--attempts", "3", "--supervise", "--batch", "64"};
   const auto one = start(faulty), two = start(faulty);
   std::set<std::uint64_t> ids;

@@ -5,9 +5,7 @@ namespace feedrate::cli_test {
 namespace {
 
 struct ErrandsTest : ::testing::Test {
-  void SetUp() override {
-    if (!fs::exists(FEEDRATE_WITH_ADDITIONS)) GTEST_SKIP() << "a program with additions was not built here";
-  }
+  void SetUp() override {}
   Json run(const Words& more) {
     Words words{"run", "--experiment", "errands", "--device", "cpu", "--json", "--seconds", "0.3"};
     words.insert(words.end(), more.begin(), more.end());
@@ -15,7 +13,7 @@ struct ErrandsTest : ::testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return rows_of(outcome.out).back();
   }
-  Workplace place_{FEEDRATE_WITH_ADDITIONS};
+  Workplace place_{with_additions()};
 };
 
 TEST_F(ErrandsTest, AnOpenLoadCountsFromWhenAnErrandWasDue) {

@@ -41,6 +41,8 @@ inline std::string from_environment(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 inline std::string executable() { return from_environment("FEEDRATE_EXECUTABLE", FEEDRATE_EXECUTABLE); }
+/// The program with the files of tests/example: a broker, an experiment, workloads that fail.
+inline std::string with_additions() { return executable() + "_with_additions"; }
 inline fs::path source_dir() { return from_environment("FEEDRATE_SOURCE_DIR", FEEDRATE_SOURCE_DIR); }
 
 inline std::string read_text(const fs::path& file) {
@@ -161,6 +163,9 @@ class Workplace {
     fs::create_directories(temporary());
   }
 
+  /// What is started from here on is this program.
+  void use(std::string program) { program_ = std::move(program); }
+
   fs::path path() const { return folder_.path() / "w"; }
   fs::path operator/(const std::string& name) const { return path() / name; }
   fs::path temporary() const { return path() / ".t"; }
@@ -189,11 +194,11 @@ class Workplace {
   }
 
   /// What is started from here on reads each floor once.
-  void read_floors() { floor_rounds_ = "1"; }
+  void read_limits() { floor_rounds_ = "1"; }
 
   std::unique_ptr<Process> start(const Words& arguments, Environment environment = {}) {
     environment.emplace_back("FEEDRATE_KEEP_DISTURBED", "true");  // tests run on shared machines
-    // To read the floors takes both cores a second. Tests of what becomes of them ask for that.
+    // Reading the limits takes both cores a second. Tests of what becomes of them ask for that.
     if (std::find(arguments.begin(), arguments.end(), "--floor-rounds") == arguments.end()) {
       environment.emplace_back("FEEDRATE_FLOOR_ROUNDS", floor_rounds_);
     }

@@ -79,7 +79,7 @@ TEST(List, TextHasTheSameNames) {
   const Outcome json = place.run({"list", "--json"}), text = place.run({"list"});
   EXPECT_EQ(text.code, 0);
   for (const auto& [kind, entries] : Json::parse(json.out).items()) {
-    if (!entries.is_array() || kind == "floors") continue;
+    if (!entries.is_array() || kind == "limits") continue;
     EXPECT_NE(text.out.find(kind), std::string::npos) << kind;
     for (const auto& name : names(entries)) EXPECT_NE(text.out.find(name), std::string::npos) << name;
   }
@@ -97,7 +97,7 @@ TEST(Help, EverySubcommandHasIt) {
   Workplace place;
   const Outcome top = place.run({"--help"});
   EXPECT_EQ(top.code, 0);
-  for (const char* command : {"list", "run", "sweep", "floors", "worker", "validate"}) {
+  for (const char* command : {"list", "run", "sweep", "limits", "worker", "validate"}) {
     EXPECT_NE(top.out.find(command), std::string::npos) << command;
     const Outcome outcome = place.run({command, "--help"});
     EXPECT_EQ(outcome.code, 0) << command;

@@ -10,6 +10,7 @@ class PriorityTest : public DeliveryTest {};
 class StreamTest : public DeliveryTest {};
 
 TEST_P(RedeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
+  place_.use(with_additions());
   const auto worker = start({"--workload", "faulty", "--attempts", "3"});
   constexpr std::uint32_t kAgainDrill = 0xFA17'0002;
   push(encode(1, {kAgainDrill, 2, 0, 0}));  // succeeds at its third delivery

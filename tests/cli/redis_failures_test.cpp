@@ -49,7 +49,7 @@ TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
   }
 }
 
-TEST_F(RedisFailures, KilledDuringFloorsIsNoCrash) {
+TEST_F(RedisFailures, KilledDuringLimitsIsNoCrash) {
   RedisServer server;
   Workplace place;
   const auto process = place.start(run_list(server));
@@ -193,7 +193,7 @@ TEST_F(RedisFailures, PasswordsAreCheckedBeforeAnythingRuns) {
   RedisServer server({}, "sesame");
   const std::string wrong = "unix://:simsim@" + server.socket(), none = "unix://" + server.socket();
   for (const auto& [url, said] : {std::pair{wrong, "WRONGPASS"}, {none, "NOAUTH"}}) {
-    for (const Words& words : {Words{"run", "--queue", "redis_list"}, {"sweep", "s.json"}, {"worker"}, {"floors"}}) {
+    for (const Words& words : {Words{"run", "--queue", "redis_list"}, {"sweep", "s.json"}, {"worker"}, {"limits"}}) {
       Workplace place;
       place.write("s.json", R"({"axes": {"queue": "redis_list"}})");
       Words arguments = words;

@@ -14,7 +14,7 @@ constexpr auto kSpec = R"({"axes": {"queue": "null,host_polled,gpu_ring", "paylo
 class Resume : public testing::Test {
  protected:
   void SetUp() override {
-    place_.read_floors();
+    place_.read_limits();
     place_.write("s.json", kSpec);
   }
 
@@ -41,10 +41,10 @@ class Resume : public testing::Test {
   /// All rows are valid; each planned cell has exactly one.
   void expect_complete(const std::set<std::string>& plan) {
     EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-    std::map<std::string, int> cells, floors;
+    std::map<std::string, int> cells, limits;
     for (const Json& row : measured_in(read_text(rows()))) {
-      if (row.at("kind") == "floor") {
-        ++floors[row.at("floor").at("name")];
+      if (row.at("kind") == "limit") {
+        ++limits[row.at("limit").at("name")];
       } else {
         ++cells[row.at("id")];
         expect_clean(row);
@@ -55,9 +55,9 @@ class Resume : public testing::Test {
       EXPECT_TRUE(plan.contains(id)) << "not planned: " << id;
     }
     for (const auto& id : plan) EXPECT_TRUE(cells.contains(id)) << "lost: " << id;
-    for (const auto& [name, times] : floors) EXPECT_LE(times, 2) << name << ": at the beginning, and at the end";
-    EXPECT_TRUE(floors.contains("thread_round_trip_ns"));
-    EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));
+    for (const auto& [name, times] : limits) EXPECT_LE(times, 2) << name << ": at the beginning, and at the end";
+    EXPECT_TRUE(limits.contains("thread_round_trip_ns"));
+    EXPECT_TRUE(limits.contains("host_copy_bytes_per_second"));
   }
   Workplace place_;
 };
@@ -113,12 +113,12 @@ TEST_F(Resume, HalfALineIsCutOff) {
   }
 }
 
-TEST_F(Resume, FloorsCutShortAreCompleted) {
+TEST_F(Resume, LimitsCutShortAreCompleted) {
   ASSERT_EQ(begin()->wait(), 0);
   const std::string text = read_text(rows());
-  const auto run_end = text.find('\n') + 1, floor_end = text.find('\n', run_end) + 1;
-  ASSERT_EQ(Json::parse(text.substr(run_end, floor_end - run_end)).at("kind"), "floor");
-  write_text(rows(), text.substr(0, floor_end));
+  const auto run_end = text.find('\n') + 1, limit_end = text.find('\n', run_end) + 1;
+  ASSERT_EQ(Json::parse(text.substr(run_end, limit_end - run_end)).at("kind"), "limit");
+  write_text(rows(), text.substr(0, limit_end));
   EXPECT_EQ(go_on()->wait(), 0);
   expect_complete(planned());
 }

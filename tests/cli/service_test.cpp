@@ -24,7 +24,7 @@ class ServiceTest : public testing::Test {
     server_->command({"LPUSH", "t:tasks", encode(id, words)});
   }
   std::optional<RedisServer> server_;
-  Workplace place_;
+  Workplace place_{with_additions()};
 };
 
 TEST_F(ServiceTest, MetricsCountWhatHappened) {
@@ -121,7 +121,7 @@ TEST_F(ServiceTest, ASupervisedWorkerThatTheLoaderStartedIsStartedAgain) {
   ASSERT_NE(at, maps.npos);
   const std::size_t begin = maps.rfind(' ', at) + 1;
   const std::string loader = maps.substr(begin, maps.find('\n', at) - begin);
-  Process worker({loader, executable(), "worker", "--queue", "redis_reliable", "--device", "cpu", "--redis",
+  Process worker({loader, with_additions(), "worker", "--queue", "redis_reliable", "--device", "cpu", "--redis",
                   server_->url(), "--prefix", "t", "--workload", "faulty", "--supervise"},
                  place_.path(), place_ / "loaded");
   EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; })) << worker.err();

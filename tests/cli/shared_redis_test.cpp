@@ -48,7 +48,7 @@ class SharedServer : public testing::Test {
     return found;
   }
   std::set<std::string> await_keys_of_a_run(const Process& process) {
-    return await_keys(process, [](const std::string& key) { return key.find(":floor:") == key.npos; });
+    return await_keys(process, [](const std::string& key) { return key.find(":limit:") == key.npos; });
   }
   /// Of keys but `others`: all are about to expire.
   void expect_expiring(const std::map<std::string, std::string>& others = {}) {
@@ -81,10 +81,10 @@ TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_F(SharedServer, FloorsLeaveNothing) {
+TEST_F(SharedServer, LimitsLeaveNothing) {
   plant();
   const auto before = contents();
-  const Outcome outcome = place_.run({"floors", "--device", "cpu", "--redis", server_->url()});
+  const Outcome outcome = place_.run({"limits", "--device", "cpu", "--redis", server_->url()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(contents(), before);
 }
@@ -116,10 +116,10 @@ TEST_P(SharedRedis, WhatAKilledRunLeavesExpires) {
   EXPECT_EQ(place_.run(run({"--messages", "500"})).code, 0);
 }
 
-TEST_F(SharedServer, WhatKilledFloorsLeaveExpires) {
+TEST_F(SharedServer, WhatKilledLimitsLeaveExpires) {
   for (int wait_ms = 0; wait_ms < 150; wait_ms += 50) {
-    const auto process = place_.start({"floors", "--device", "cpu", "--redis", server_->url()});
-    await_keys(*process, [](const std::string& key) { return key.find(":floor:") != key.npos; });
+    const auto process = place_.start({"limits", "--device", "cpu", "--redis", server_->url()});
+    await_keys(*process, [](const std::string& key) { return key.find(":limit:") != key.npos; });
     std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
     process->signal(SIGKILL);
     process->wait();

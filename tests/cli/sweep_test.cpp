@@ -104,19 +104,19 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
   }
   EXPECT_EQ(queues.size(), 5u);
   EXPECT_EQ(cells.size(), 2u * (1 + 2 + 2 + 2 + 1)) << "queues without transfers are measured once, not twice";
-  std::map<std::string, std::vector<Json>> floors;
+  std::map<std::string, std::vector<Json>> limits;
   for (const Json& row : rows_of(read_text(place_ / "out" / "rows.jsonl"))) {
-    if (row.at("kind") != "floor") continue;
-    floors[row.at("floor").at("name")].push_back(row.at("floor"));
+    if (row.at("kind") != "limit") continue;
+    limits[row.at("limit").at("name")].push_back(row.at("limit"));
   }
-  for (const auto& [name, rows] : floors) {
+  for (const auto& [name, rows] : limits) {
     EXPECT_LE(rows.size(), 2u) << name << ": at the beginning, and at the end";
     EXPECT_GE(rows[0].at("readings").size(), 5u) << name;
     EXPECT_LE(rows[0].at("least"), rows[0].at("value")) << name;
     EXPECT_LE(rows[0].at("value"), rows[0].at("greatest")) << name;
   }
-  EXPECT_TRUE(floors.contains("redis_round_trip_ns"));
-  EXPECT_TRUE(floors.contains("host_copy_bytes_per_second"));
+  EXPECT_TRUE(limits.contains("redis_round_trip_ns"));
+  EXPECT_TRUE(limits.contains("host_copy_bytes_per_second"));
 }
 
 TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {

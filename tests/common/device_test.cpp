@@ -90,6 +90,22 @@ TEST(CpuStream, CopiesBatchesAndAllocatesInItsOrder) {
   EXPECT_TRUE(std::equal(to.begin() + 32, to.end(), from.begin()));
 }
 
+TEST(CpuDevice, WhatIsCapturedRunsInItsOrderWhenItsGraphIsLaunched) {
+  const auto device = open_cpu_device();
+  std::vector<std::uint32_t> done;
+  const Task note([&](const BatchView& batch) { done.push_back(batch.count); });
+  const auto graph = device->capture([&](Stream& captured) {
+    for (const std::uint32_t name : {1, 2, 3}) captured.launch(note, {nullptr, nullptr, 0, 0, name}, 0);
+    EXPECT_THROW(captured.synchronize(), Failure);
+  });
+  EXPECT_TRUE(done.empty());
+  const auto stream = device->stream();
+  graph->launch(*stream);
+  graph->launch(*stream);
+  stream->synchronize();
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{1, 2, 3, 1, 2, 3}));
+}
+
 TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
   const auto device = open_cpu_device();
   const auto stream = device->stream();

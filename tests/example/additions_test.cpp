@@ -1,6 +1,7 @@
 /// What an addition costs: each example beside this is one file, and everything that is its own is found through its
 /// registration. tests/scripts/test_additions.py counts the files.
 #include <algorithm>
+#include <set>
 
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/feeding.hpp"
@@ -22,23 +23,25 @@ Point mailbox() {
   return point;
 }
 
-TEST(Additions, ABrokersAxisFloorAndGuaranteeAreFoundByItsFileAlone) {
+TEST(Additions, ABrokersAxisLimitAndGuaranteeAreFoundByItsFileAlone) {
   Session session("feeding", "cpu", 0, {}, "test", brief(5'000));
   Point point = mailbox();
   test::set(point, "resend-every", 100);
   const std::vector<Resolution> cells{session.resolve(values_of(point))};
-  session.measure_floors(cells);
+  session.measure_limits(cells);
   const Json row = session.run_cell(cells[0], 0);
   EXPECT_NE(row["status"], "failed") << row["reason"] << ": a duplicate is no failure of an at-least-once queue";
   EXPECT_EQ(row["details"]["counts"]["duplicated"], 50);
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
   EXPECT_EQ(row["params"]["resend_every"], 100);
   EXPECT_EQ(row["cost"]["delivery"], "at least once");
-  EXPECT_GT(session.floors().at("mailbox_locks_per_second"), 0);
-  // Of measured floors, another may be the lowest.
-  const auto bound = bounds_of(point, {{"mailbox_locks_per_second", 1e6}}, {}, 5e5, 0)["messages_per_second"];
-  EXPECT_EQ(bound.floor, "mailbox_locks_per_second");
-  EXPECT_EQ(bound.ratio, 0.5);
+  EXPECT_GT(session.limits().at("mailbox_locks_per_second"), 0);
+  // Of measured limits, another may be the tightest.
+  std::set<std::string> rates;
+  for (const auto& [figure, bound] : bounds_of(point, session.limits(), {}, 0)) {
+    if (figure == "messages_per_second") rates.insert(bound.text());
+  }
+  EXPECT_TRUE(rates.contains("mailbox_locks_per_second"));
 }
 
 TEST(Additions, AQueueThatPromisesMoreMayNotDuplicate) {
@@ -75,7 +78,7 @@ TEST(Additions, TheCatalogueHasThem) {
   EXPECT_EQ(named(all["queues"], "mailbox")["axes"], Json::array({"resend-every"}));
   EXPECT_EQ(named(all["axes"], "resend-every")["owners"], Json::array({"mailbox"}));
   EXPECT_EQ(named(all["axes"], "copies-each")["owners"], Json::array({"relay"}));
-  EXPECT_EQ(named(all["floors"], "mailbox_locks_per_second")["unit"], "1/s");
+  EXPECT_EQ(named(all["limits"], "mailbox_locks_per_second")["unit"], "1/s");
   EXPECT_EQ(named(all["experiments"], "count")["figures"].size(), 2u);
   EXPECT_EQ(named(all["axes"], "step")["experiment"], "count");
 }

@@ -218,12 +218,14 @@ class Depot final : public Service {
   std::string address() const override { return address_; }
   std::string own_prefix() const override { return fmt::format("run-{}", getpid()); }
   std::map<std::string, std::string> state() override { return {{"socket", given() ? given_ : "private unix socket"}}; }
-  void add_floors(FloorList& floors) override {
-    floors.add("depot_round_trip_ns", "ns", "length of an empty list, one connection, median", [this] {
-      Client client(address_);
-      return median_ns(
-          200, [&] { client.length("floor"); }, kLongestReadingSeconds);
-    });
+  void add_limits(LimitList& limits) override {
+    limits.add({"depot_round_trip_ns", Quantity::nanoseconds, service_scope("depot"),
+                "length of an empty list, one connection, median"},
+               [this] {
+                 Client client(address_);
+                 return median_ns(
+                     200, [&] { client.length("limit"); }, kLongestReadingSeconds);
+               });
   }
 
  private:
@@ -397,24 +399,19 @@ class DepotWatch final : public QueueWatch {
 
 const QueueRegistration registered(
     "depot", {.description = "example: a broker with a server process of its own",
-              .delivery = Delivery::at_least_once,
-              .order = "per producer with one worker",
-              .durable = true,
+              .guarantee = {Delivery::at_least_once, "per producer with one worker", true},
               .uses_transfer = true,
               .service = "depot",
               .axes = own_axes().list(),
               .make = make_queue<DepotQueue>,
-              .limits =
-                  [](const Bounded&, Limits& limits) {
-                    const auto trip = limits.floor("depot_round_trip_ns");
-                    limits.time("2*depot_round_trip_ns", trip ? std::optional(2 * *trip) : std::nullopt);
+              .bounds = [](const Bounded&, Bounds& bounds) { bounds.time(2 * floor_of("depot_round_trip_ns")); },
+              .workers = OutsideWorkers{
+                  .broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
+                    QueueConfig shared = config;
+                    shared.external_worker = true;  // it takes what clients of all processes put
+                    return std::make_unique<DepotBroker>(shared);
                   },
-              .make_broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
-                QueueConfig shared = config;
-                shared.external_worker = true;  // it takes what clients of all processes put
-                return std::make_unique<DepotBroker>(shared);
-              },
-              .watch = [](const QueueConfig& config) { return std::make_unique<DepotWatch>(config); }});
+                  .watch = [](const QueueConfig& config) { return std::make_unique<DepotWatch>(config); }}});
 
 }  // namespace
 }  // namespace feedrate

@@ -5,7 +5,7 @@
 /// (tests/CMakeLists.txt).
 namespace feedrate {
 namespace {
-const QueueRegistration queue("null", {.description = "not the null queue", .order = "", .make = {}});
+const QueueRegistration queue("null", {.description = "not the null queue", .make = {}});
 const handoff::WayRegistration way("shm_copy", {.description = "not that way", .copies = {}, .giver = {}, .taker = {}});
 }  // namespace
 }  // namespace feedrate

@@ -107,7 +107,7 @@ const ExperimentRegistration registered("errands",
                                          .rate = "errands_per_second",
                                          .time = "latency_ns",
                                          .make = [](Session& session) { return std::make_unique<Errands>(session); },
-                                         .offered_load = offered_load()});
+                                         .searching = {.load = offered_load()}});
 
 }  // namespace
 }  // namespace feedrate

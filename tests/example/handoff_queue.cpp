@@ -47,7 +47,6 @@ class Handoff final : public Queue {
 };
 
 const QueueRegistration registered("handoff", {.description = "example: a ring and a worker for every producer",
-                                               .order = "per producer",
                                                .uses_transfer = true,
                                                .make = make_queue<Handoff>});
 

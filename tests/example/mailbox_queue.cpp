@@ -1,4 +1,4 @@
-// A broker with an axis, a floor and a guarantee of its own is one file, too. Nothing else names any of them.
+// A broker with an axis, a limit and a guarantee of its own is one file, too. Nothing else names any of them.
 #include <cstring>
 #include <mutex>
 
@@ -88,24 +88,22 @@ class Mailbox final : public Queue {
   std::unique_ptr<WorkerPool> workers_;
 };
 
-/// Its floor: how often a mutex can be taken.
-void add_floors(FloorList& floors) {
-  floors.add("mailbox_locks_per_second", "1/s", "locks of a free mutex", [] {
+/// Its limit: how often a mutex can be taken.
+void add_limits(LimitList& limits) {
+  limits.add({"mailbox_locks_per_second", Quantity::operations_per_second, {}, "locks of a free mutex"}, [] {
     std::mutex mutex;
     return per_second(0.01, [&] { const std::lock_guard lock(mutex); });
   });
 }
 
 const QueueRegistration registered("mailbox", {.description = "example: a broker that may bring a result twice",
-                                               .delivery = Delivery::at_least_once,
-                                               .order = "per producer",
+                                               .guarantee = {.delivery = Delivery::at_least_once},
                                                .uses_transfer = true,
                                                .axes = own_axes().list(),
                                                .make = make_queue<Mailbox>,
-                                               .floors = add_floors,
-                                               .limits = [](const Bounded&, Limits& limits) {
-                                                 limits.rate("mailbox_locks_per_second",
-                                                             limits.floor("mailbox_locks_per_second"));
+                                               .limits = add_limits,
+                                               .bounds = [](const Bounded&, Bounds& bounds) {
+                                                 bounds.rate(ceiling_of("mailbox_locks_per_second"));
                                                }});
 
 }  // namespace

@@ -10,7 +10,8 @@ void run_case(Session& session, const Case& one) {
   if (Queues::instance().get("--queue", one.point.queue).uses_transfer) {
     const auto& transfer = Transfers::instance().get("--transfer", one.point.transfer);
     if (transfer.refuse) {
-      if (const auto reason = transfer.refuse(*open_device(one.point.device)); !reason.empty()) GTEST_SKIP() << reason;
+      if (const auto reason = transfer.refuse(describe_device(one.point.device)); !reason.empty())
+        GTEST_SKIP() << reason;
     }
   }
   expect_clean(run_cell(session, one.point));

@@ -23,9 +23,9 @@ class StreamAround : public Stream {
   void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
     stream_->copy_to_peer(to, from, bytes);
   }
-  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-    stream_->launch(kernel, batch, block);
-  }
+  using Stream::launch;
+  void launch(const Launchable& launchable) override { stream_->launch(launchable); }
+  void fill(std::byte* device, unsigned char value, std::size_t bytes) override { stream_->fill(device, value, bytes); }
   std::byte* allocate(std::size_t bytes) override { return stream_->allocate(bytes); }
   void free(std::byte* data) override { stream_->free(data); }
   void write_word(std::uint64_t* device, std::uint64_t value) override { stream_->write_word(device, value); }
@@ -47,6 +47,9 @@ class GraphAround : public Graph {
   Node add(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
     return graph_->add(kernel, batch, block, after);
   }
+  Node add(const Launchable& launchable, std::span<const Node> after) override {
+    return graph_->add(launchable, after);
+  }
   void change(Node node, const Copy& copy) override { graph_->change(node, copy); }
   void change(Node node, const BatchView& batch) override { graph_->change(node, batch); }
   void leave_out(Node node, bool left_out) override { graph_->leave_out(node, left_out); }
@@ -67,7 +70,10 @@ class DeviceAround : public Device {
   std::unique_ptr<Stream> stream() override { return std::make_unique<StreamAround>(device_->stream()); }
   std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<GraphAround>(device_->graph()); }
-  bool launches_early() const override { return device_->launches_early(); }
+  std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) override { return device_->capture(body); }
+  std::optional<KernelResources> resources(const Launchable& launchable) override {
+    return device_->resources(launchable);
+  }
   bool copies_in_batches() const override { return device_->copies_in_batches(); }
   std::string reach_peer(Device& other) override { return device_->reach_peer(other); }
   ClockReading read_clock() override { return device_->read_clock(); }

@@ -44,8 +44,8 @@ MUTATIONS = [
     Mutation(
         "bounds on throughput are a tenth",
         "experiments/feeding/bounds.cpp",
-        'bounds["messages_per_second"] = {rate->floor, rate->value, ratio};',
-        'bounds["messages_per_second"] = {rate->floor, rate->value / 10, ratio};',
+        'all.emplace_back("messages_per_second", rate);',
+        'all.emplace_back("messages_per_second", rate / 10);',
         "Bounds*",
     ),
     Mutation(

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/axes.hpp"
+#include "common/load_shape.hpp"
 
 namespace feedrate {
 
@@ -11,13 +12,13 @@ inline constexpr auto kNoTransfer = "none";
 inline constexpr std::size_t kMostPayload = std::size_t{64} << 20;     // bytes
 inline constexpr std::size_t kMostSlotMemory = std::size_t{32} << 30;  // pinned bytes that one cell may take
 
-/// One point of the experiment `feeding`: a value on each of its axes. Sizes in bytes, counts in messages.
-struct Point {
+/// One point of the experiment `feeding`: a value on each of its axes, among them those of the load. Sizes in bytes,
+/// counts in messages.
+struct Point : LoadShape {
   std::string queue = "gpu_ring";
   std::string transfer = "pinned";  ///< "none" for queues that move messages themselves
   std::string workload = "echo";
   std::string device = "auto";
-  std::size_t payload = 64;
   std::size_t batch = 64;              ///< most messages handed on at once: by a publish, to a transfer
   std::uint64_t batch_timeout_us = 0;  ///< how long a producer holds back a batch that is not full
   std::size_t window = 256;            ///< messages in flight per producer; 1 measures the lone message's latency
@@ -26,15 +27,6 @@ struct Point {
   unsigned block = 256;                ///< GPU threads per block
   std::size_t capacity = 0;            ///< messages a queue holds per producer before it pushes back; 0 = the window
   std::string touch = "all";           ///< which bytes of a message the host writes and checks; "stamp": few of most
-  // The load: "closed" keeps the window full; else messages arrive by a schedule, whatever comes back.
-  std::string arrivals = "closed";
-  std::uint64_t rate = 0;      ///< messages a second of all producers together; 0 with closed load
-  std::uint64_t burst_us = 0;  ///< arrivals `bursts`: how long messages arrive, then pause
-  std::uint64_t pause_us = 0;
-  std::string payload_mix = "none";   ///< sizes by share; `payload` is then the largest
-  std::string priority_mix = "none";  ///< priorities by share
-  std::string trace_file = "none";    ///< arrivals `trace`
-
   Values own = {};  ///< the axes of the queue, the transfer and the workload themselves
 
   friend bool operator==(const Point&, const Point&) = default;

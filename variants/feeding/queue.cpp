@@ -13,4 +13,20 @@ std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size
                      format_count(kMostSlotMemory));
 }
 
+std::string names_of_queues(bool (*holds)(const QueueEntry&)) {
+  std::string names;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (holds(entry)) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+std::set<std::string> services_of_queues(bool (*holds)(const QueueEntry&)) {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (holds(entry)) names.insert(entry.service);
+  }
+  return names;
+}
+
 }  // namespace feedrate

@@ -1,17 +1,19 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "common/device/device.hpp"
-#include "common/floor_list.hpp"
+#include "common/limits/limit_list.hpp"
 #include "common/message/message.hpp"
 #include "common/message/stages.hpp"
 #include "common/registry.hpp"
 #include "common/service.hpp"
 #include "kernels/workload.hpp"
+#include "variants/feeding/bounds.hpp"
 #include "variants/feeding/dead_letters.hpp"
-#include "variants/feeding/limits.hpp"
 #include "variants/feeding/queue_watch.hpp"
 
 namespace feedrate {
@@ -71,7 +73,7 @@ struct QueueConfig {
   const Workload& workload;
   const Service* service = nullptr;  ///< that the queue needs, started
   bool external_worker = false;      ///< broker queues: another process works
-  Floors floors = {};
+  Limits limits = {};
   StageClock* stages = nullptr;  ///< where whoever has a sampled message notes the time; may be missing
   /// Writes right results of messages whose ids count up from the first one's: for a queue that does no work, and yet
   /// has its results compared. May be missing.
@@ -106,11 +108,25 @@ constexpr const char* text_of(Delivery delivery) {
   }
 }
 
+/// What a queue promises.
+struct Guarantee {
+  Delivery delivery = Delivery::exactly_once;
+  std::string order = "per producer";  ///< or "per producer with one worker", "per lane"
+  bool durable = false;                ///< messages can outlive this process
+};
+
+/// Workers of a queue in processes of their own (`feedrate worker`).
+struct OutsideWorkers {
+  std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> broker;
+  /// What there is to know of the queue that such a worker serves.
+  std::function<std::unique_ptr<QueueWatch>(const QueueConfig&)> watch;
+  /// Tasks that were given up, if it keeps them.
+  std::function<std::unique_ptr<DeadLetterBox>(const Service&)> dead_letters = {};
+};
+
 struct QueueEntry {
   std::string description;
-  Delivery delivery = Delivery::exactly_once;
-  std::string order;     ///< "per producer", "per producer with one worker", "per lane"
-  bool durable = false;  ///< messages can outlive this process
+  Guarantee guarantee = {};
   bool uses_transfer = false;
   std::string service = {};  ///< that it needs
   bool resident = false;     ///< served by a kernel that stays on the device
@@ -119,22 +135,24 @@ struct QueueEntry {
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses what the point leaves open, and says why the point can't be; empty when it can.
   std::function<std::string(Point&, Device&, const Workload&)> fit = {};
-  /// Measures the floors that bind it and that nothing else knows of.
-  std::function<void(FloorList&)> floors = {};
-  /// Names the floors that bind it at a point.
-  std::function<void(const Bounded&, Limits&)> limits = {};
+  /// Measures the limits that bind it and that nothing else knows of.
+  std::function<void(LimitList&)> limits = {};
+  /// Names the limits that bind it at a point.
+  std::function<void(const Bounded&, Bounds&)> bounds = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
-  /// A worker's end in a process of its own (`feedrate worker`), if the queue allows that: it then has a service and a
-  /// watch, too.
-  std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> make_broker = {};
-  /// What there is to know of a queue that such a worker serves.
-  std::function<std::unique_ptr<QueueWatch>(const QueueConfig&)> watch = {};
-  /// Tasks that were given up, if it keeps them.
-  std::function<std::unique_ptr<DeadLetterBox>(const Service&)> dead_letters = {};
+  /// If the queue allows them: it then has a service, too.
+  std::optional<OutsideWorkers> workers = {};
 };
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;
+
+inline bool has_workers(const QueueEntry& queue) { return queue.workers.has_value(); }
+inline bool keeps_letters(const QueueEntry& queue) { return queue.workers && queue.workers->dead_letters; }
+/// "redis_list, redis_stream": the queues that this holds for.
+std::string names_of_queues(bool (*holds)(const QueueEntry&));
+/// The services that these queues need.
+std::set<std::string> services_of_queues(bool (*holds)(const QueueEntry&));
 
 /// Why `slots` slots for messages, and as many for results, can't be allocated; empty when they can.
 std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);

@@ -7,7 +7,7 @@
 #include "common/device/device.hpp"
 #include "common/registry.hpp"
 #include "kernels/workload.hpp"
-#include "variants/feeding/limits.hpp"
+#include "variants/feeding/bounds.hpp"
 
 namespace feedrate {
 
@@ -46,11 +46,11 @@ struct TransferConfig {
   std::size_t in_stride, out_stride;
   unsigned block;
   Values own = {};  ///< of its own axes
-  Floors floors = {};
+  Limits limits = {};
   const Point* point = nullptr;  ///< for whoever chooses by it; may be missing
 };
 
-/// What a batch takes by the machine's floors: how `auto` chooses.
+/// What a batch takes by the machine's limits: how `auto` chooses.
 struct Effort {
   double
       busy_ns;  ///< until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest
@@ -64,12 +64,12 @@ struct TransferEntry {
   /// Batches that may be in flight at once.
   std::function<unsigned(const Point&)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
-  /// Names the floors of a GPU that bind it at a point.
-  std::function<void(const Bounded&, Limits&)> limits = {};
+  /// Names the limits of a GPU that bind it at a point.
+  std::function<void(const Bounded&, Bounds&)> bounds = {};
   /// Why it can't be on this device; empty when it can.
-  std::function<std::string(Device&)> refuse = {};
-  /// Nothing where the floors that it takes are not known. Without this, `auto` never chooses it.
-  std::function<std::optional<Effort>(const Bounded&, const Floors&)> effort = {};
+  std::function<std::string(const DeviceInfo&)> refuse = {};
+  /// Nothing if the limits that it needs are not known. Without this, `auto` never chooses it.
+  std::function<std::optional<Effort>(const Bounded&, const Limits&)> effort = {};
   /// Settings of its own axes that `auto` compares for lone messages, besides the standard ones.
   std::vector<Values> alone = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.

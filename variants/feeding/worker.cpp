@@ -86,7 +86,7 @@ void Worker::note_finished(const Batch& batch) {
 
 TransferConfig transfer_config(const QueueConfig& config) {
   return {config.device,      config.workload,  config.point.batch, config.in_stride(), config.out_stride(),
-          config.point.block, config.point.own, config.floors,      &config.point};
+          config.point.block, config.point.own, config.limits,      &config.point};
 }
 
 WorkerPool::WorkerPool(const QueueConfig& config, unsigned workers, const MakeBroker& make)

@@ -38,8 +38,8 @@ Pipeline::Pipeline(PipelineShape shape, Device& device, EarlyKernels early)
       stream_(device.stream()),
       sums_(shape_.words, map_of(shape_)) {
   for (unsigned s = 0; s < stages(); ++s) {
-    kernels_.push_back(is_copy(stage(s).role) ? nullptr
-                                              : make_stage_kernel(work(s), shape_.blocks, early == EarlyKernels::wait));
+    const bool copies = is_copy(stage(s).role);
+    kernels_.push_back({copies ? StageWork{} : work(s), shape_.blocks, early == EarlyKernels::wait});
   }
   if (!brings_items()) sources_ = device.allocate_device(shape_.items * source_bytes());
   if (!fetches_items()) results_ = device.allocate_device(shape_.items * result_bytes());
@@ -80,8 +80,8 @@ void Pipeline::enqueue(Stream& stream, unsigned s, const std::byte* in, std::byt
     case StageRole::copy_out:
       return stream.copy_to_host(out, in, bytes());
     default: {
-      const BatchView view{in, out, 0, 0, 1};
-      early ? stream.launch_early(*kernels_[s], view, 0) : stream.launch(*kernels_[s], view, 0);
+      const StageLaunch launch = kernels_[s].on(in, out);
+      early ? stream.launch_early(launch) : stream.launch(launch);
     }
   }
 }
@@ -94,7 +94,7 @@ Graph::Node Pipeline::add(Graph& graph, unsigned s, const std::byte* in, std::by
     case StageRole::copy_out:
       return graph.add({out, in, bytes()}, Direction::to_host, after);
     default:
-      return graph.add(*kernels_[s], {in, out, 0, 0, 1}, 0, after);
+      return graph.add(kernels_[s].on(in, out), after);
   }
 }
 

@@ -80,10 +80,10 @@ class Pipeline {
   std::uint64_t words_sum(const std::byte* item) const;
 
   PipelineShape shape_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;  // by stage; none of copies
-  Buffer host_sources_, host_results_;            // pinned
-  Buffer sources_, results_;                      // in device memory, where items are made and summed there
-  std::unique_ptr<Stream> stream_;                // for what happens between runs
+  std::vector<StageKernel> kernels_;    // by stage; of copies, one that is not used
+  Buffer host_sources_, host_results_;  // pinned
+  Buffer sources_, results_;            // in device memory, where items are made and summed there
+  std::unique_ptr<Stream> stream_;      // for what happens between runs
   ItemSums sums_;
   std::uint64_t first_id_ = 0;
   unsigned items_ = 0;

@@ -40,12 +40,20 @@ struct StrategyEntry {
   std::vector<std::string> waits = {};
   /// How many buffers for items it has between two stages: what it needs of the device's memory.
   std::function<unsigned(const Values& own)> buffers;
-  /// Why it can't run this pipeline on these devices; empty when it can.
+  /// Why it can't run on a device like this; empty if it can.
+  std::function<std::string(const DeviceInfo&)> unavailable = [](const DeviceInfo&) { return std::string(); };
+  /// Why it can't run this pipeline on devices that it is available on; empty when it can.
   std::function<std::string(const PipelineShape&, std::span<Device* const>)> refuse = {};
   std::function<std::unique_ptr<Strategy>(const StrategyConfig&)> make;
   /// SMs that a kernel of its own keeps for a whole run; else none.
   std::function<unsigned(const PipelineShape&)> resident_blocks = {};
 };
+/// Why a strategy can't run this pipeline on these devices; empty if it can.
+inline std::string refuse(const StrategyEntry& strategy, const PipelineShape& shape, std::span<Device* const> devices) {
+  if (auto reason = strategy.unavailable(devices.front()->info()); !reason.empty()) return reason;
+  return strategy.refuse ? strategy.refuse(shape, devices) : "";
+}
+
 using Strategies = Registry<StrategyEntry>;
 using StrategyRegistration = Registration<StrategyEntry>;
 

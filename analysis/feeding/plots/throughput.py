@@ -1,11 +1,11 @@
-"""Throughput against payload, in messages and in bytes, below the floors that bind it."""
+"""Throughput against payload, in messages and in bytes, below the ceilings that bind it."""
 
 import numpy as np
 import pandas as pd
 
 from ... import stats, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, value_axis
+from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, value_axis
 from .styles import Styles
 
 NAME, TITLE = "throughput", "Throughput against payload"
@@ -27,13 +27,13 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         )
     works = sorted(measured["work"].unique(), key=lambda work: (work != stats.main_work(measured), work))
     figure, panels = styles.figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
-    floors = _binding_floors(results)
+    ceilings = _binding_ceilings(results)
     for row, work in enumerate(works):
         chosen = measured[measured["work"] == work]
         for axes, (metric, label, formatter) in zip(panels[2 * row :], SIDES):
             _lines(axes, chosen, metric, styles)
             axes.set_yscale("log")
-            _floors(axes, floors, metric)
+            _draw(axes, ceilings, metric)
             log_axis(axes.yaxis, formatter)
             axes.set_ylabel(label)
             axes.set_title(work, loc="left")
@@ -43,7 +43,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         NAME,
         TITLE,
         "At each payload the best point over the other axes: median of the repetitions, whiskers its 95 % "
-        "interval. Thin lines with a name are floors: what the hardware or Redis "
+        "interval. Thin lines with a name are ceilings: what the hardware or Redis "
         "alone allows.",
         figure,
     )
@@ -64,28 +64,28 @@ def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
         at_least(axes, line, "payload_bytes", metric, styles.line(variant)["color"])
 
 
-def _binding_floors(results: Results) -> dict[str, float]:
-    """Only the floors that bind some cell (name -> median value): all of them at once would hide the measurements."""
+def _binding_ceilings(results: Results) -> dict[str, float]:
+    """Only the ceilings that bind some cell (name -> median value): all of them at once would hide the measurements."""
     ok = results.cells[results.cells["status"] == "ok"]
-    names = {name for name in ok["messages_per_second_floor"] if name.endswith("_per_second")}
-    values = {name: [floors[name] for floors in ok["floors"] if name in floors] for name in names}
+    names = set(ok["messages_per_second_ceiling"]) - {""}
+    values = {name: [limits[name] for limits in ok["limits"] if name in limits] for name in names}
     return {name: float(pd.Series(found).median()) for name, found in sorted(values.items()) if found}
 
 
-def _floors(axes, floors: dict[str, float], metric: str) -> None:
-    """A floor is a horizontal line on the axis of its own unit, named at the right edge."""
+def _draw(axes, ceilings: dict[str, float], metric: str) -> None:
+    """A ceiling is a horizontal line on the axis of its own unit, named at the right edge."""
     mine = sorted(
         (value, name)
-        for name, value in floors.items()
+        for name, value in ceilings.items()
         if name.endswith("_bytes_per_second") == (metric == "bytes_per_second") and value > 0
     )
     for value, _ in mine:
-        axes.axhline(value, color=FLOOR_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)), zorder=1)
+        axes.axhline(value, color=LIMIT_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)), zorder=1)
     low, high = np.log(axes.get_ylim())
     lowest = -1.0
     for value, name in mine:
-        # Names of floors that lie close are pushed apart; each still begins where its line ends, or just above.
+        # Names of ceilings that lie close are pushed apart; each still begins where its line ends, or just above.
         lowest = max((np.log(value) - low) / (high - low), lowest + 0.04)
         axes.text(
-            1.005, lowest, units.words(name), transform=axes.transAxes, va="center", fontsize=8.5, color=FLOOR_COLOUR
+            1.005, lowest, units.words(name), transform=axes.transAxes, va="center", fontsize=8.5, color=LIMIT_COLOUR
         )

@@ -87,7 +87,7 @@ def _caption(found: list[transfers.Place]) -> str:
         "95 % intervals overlap. No cell: not measured."
     )
     if any(place.auto is not None for place in found):
-        told += " auto: the rate of the transfer that the machine's floors chose, over the best one's."
+        told += " auto: the rate of the transfer that the machine's limits chose, over the best one's."
     if any("throughput" in place.best["unstable"] for place in found):
         told += " Unstable: the repetitions differ by 1.5 times or more."
     return told

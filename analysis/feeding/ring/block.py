@@ -26,6 +26,6 @@ def ring_text(results: Results) -> str:
 NOTE = (
     "Medians over repetitions, in brackets the 95 % interval; each figure is the best of the points measured for it; "
     "which, and of how many, stands below it: the best of many is flattered by noise. Lone: one message in flight. "
-    "As many host threads collect as produce. Bytes are payload bytes one way; “of its floor” counts all that crosses "
+    "As many host threads collect as produce. Bytes are payload bytes one way; “of its ceiling” counts all that crosses "
     "the bus, “of both copy engines” the payload alone, beside copies both ways at once."
 )

@@ -21,7 +21,7 @@ LONE_FLOORS = {
 def by_payload(points: pd.DataFrame) -> Table | None:
     """A line for each payload, number of host threads and kind of slots that was measured."""
     found = ring.many(ring.of_ring(points))
-    rows, with_copies = [], any(COPIES in floors for floors in found.get("floors", ()))
+    rows, with_copies = [], any(COPIES in limits for limits in found.get("limits", ()))
     for payload in sorted(set(found.get("payload_bytes", ()))):
         at = found[found["payload_bytes"] == payload]
         for producers in sorted({at["producers"].min(), at["producers"].max()}):
@@ -32,7 +32,7 @@ def by_payload(points: pd.DataFrame) -> Table | None:
                 point = ring.best(chosen, "messages_per_second")
                 if point is not None:
                     rows.append(_line(chosen, point, slots, with_copies))
-    columns = ["payload", "host threads", "slots", "peak verified messages", "each way", "of its floor"]
+    columns = ["payload", "host threads", "slots", "peak verified messages", "each way", "of its ceiling"]
     columns += ["of both copy engines"] if with_copies else []
     return Table(columns, rows, {1, *range(3, len(columns))}) if rows else None
 
@@ -40,18 +40,18 @@ def by_payload(points: pd.DataFrame) -> Table | None:
 def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: bool) -> list[str]:
     bound = quoted.bound(point, True)
     share = units.percent(point["messages_per_second_ratio"])
-    floor = units.words(point["messages_per_second_floor"])
+    name = point["messages_per_second_bound"]
     line = [
         units.size(point["payload_bytes"]),
         units.number(point["host_threads"]),
         units.NOTHING if slots in ring.UNSET else slots,  # rows from before the queue told what it chose
         best_said(candidates, point, "messages_per_second", units.messages_per_second, True, HEADED),
         bound + units.bytes_per_second(point["bytes_per_second"]),
-        f"{bound if floor else ''}{share}\n{floor}".strip(),
+        f"{bound if name else ''}{share}\n{name}".strip(),
     ]
     if not with_copies:
         return line
-    limit = point["floors"].get(COPIES)
+    limit = point["limits"].get(COPIES)
     near = limit and point["payload_bytes"] >= COPIES_FROM
     return [*line, bound + units.percent(point["bytes_per_second"] / limit) if near else units.NOTHING]
 
@@ -60,7 +60,7 @@ def alone(points: pd.DataFrame) -> Table | None:
     """A line for each payload up to 4 KiB: its point of least p50."""
     found = ring.lone(ring.of_ring(points))
     found = found[found["payload_bytes"] <= LONE_MOST] if len(found) else found
-    floors = {name: title for name, title in LONE_FLOORS.items() if any(name in one for one in found.get("floors", ()))}
+    floors = {name: title for name, title in LONE_FLOORS.items() if any(name in one for one in found.get("limits", ()))}
     rows = []
     for payload in sorted(set(found.get("payload_bytes", ()))):
         at = found[found["payload_bytes"] == payload]
@@ -68,6 +68,6 @@ def alone(points: pd.DataFrame) -> Table | None:
         if point is not None:
             p99 = quoted.figure(units.nanoseconds, point, "p99", False)
             rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds, False), p99])
-            rows[-1] += [units.nanoseconds(point["floors"].get(name)) for name in floors]
+            rows[-1] += [units.nanoseconds(point["limits"].get(name)) for name in floors]
     columns = ["payload", "p50", "p99", *floors.values()]
     return Table(columns, rows, set(range(1, len(columns)))) if rows else None

@@ -7,14 +7,14 @@ import pandas as pd
 
 from ... import quoted, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
+from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
 from ...plots.style import shared_legend, value_axis
 from . import axes as tables
 from . import points as ring
 
 # Okabe and Ito's colours with a marker each, the same for the n-th line of every figure.
 LOOKS = (("#D55E00", "o"), ("#0072B2", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#000000", "x"))
-FLOORS = ("sm_echo_bytes_per_second", "copy_engine_both_bytes_per_second")
+CEILINGS = ("sm_echo_bytes_per_second", "copy_engine_both_bytes_per_second")
 NAMES = {
     "ring_lanes": "Throughput against lanes",
     "ring_pollers": "Throughput against pollers, by counter",
@@ -177,13 +177,13 @@ def payload(points: pd.DataFrame):
     value_axis(panel, known["payload_bytes"], units.size, "payload")
     log_axis(panel.yaxis, units.bytes_per_second)
     panel.set_ylabel("payload bytes per second, one way")
-    floors = {name: value for name in FLOORS if (value := known["floors"].iloc[0].get(name))}
-    panel.set_ylim(0, 1.08 * max([known[["bytes_per_second", "bytes_per_second_high"]].max(axis=None), *floors.values()]))
-    for name, value in floors.items():
-        panel.axhline(value, color=FLOOR_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)))
+    ceilings = {name: value for name in CEILINGS if (value := known["limits"].iloc[0].get(name))}
+    panel.set_ylim(0, 1.08 * max([known[["bytes_per_second", "bytes_per_second_high"]].max(axis=None), *ceilings.values()]))
+    for name, value in ceilings.items():
+        panel.axhline(value, color=LIMIT_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)))
         panel.text(0.01, value, units.words(name), transform=panel.get_yaxis_transform(), va="bottom", fontsize=8.5)
     if crossing := crossover(curves["pinned"], curves["vram"]):
-        panel.axvline(crossing, color=FLOOR_COLOUR, linewidth=1, linestyle=":")
+        panel.axvline(crossing, color=LIMIT_COLOUR, linewidth=1, linestyle=":")
         panel.annotate(
             f"copies ahead\nfrom {units.size(crossing)}", (crossing, 0.04), xycoords=panel.get_xaxis_transform(),
             xytext=(5, 0), textcoords="offset points", fontsize=9,

@@ -30,7 +30,7 @@ TOLD = (
 
 
 def read(results: Results) -> pd.DataFrame:
-    """The points that count of the main workload and device, with what the queue chose, the floors of
+    """The points that count of the main workload and device, with what the queue chose, the limits of
     the same run, and how many repetitions ran."""
     if results.cells["machine"].nunique() > 1:
         raise BadInput(
@@ -52,7 +52,7 @@ def read(results: Results) -> pd.DataFrame:
         **lacking,
         ran=[ran[point] for point in found[results.axes].itertuples(index=False, name=None)],
         chosen=list(results.cells.loc[first, "chosen"]),
-        floors=list(results.cells.loc[first, "floors"]),
+        limits=list(results.cells.loc[first, "limits"]),
     )
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from ... import tables, units
 from ...load import Results
-from ...plots.style import FLOOR_COLOUR, Drawing, log_axis, panels, shared_legend, value_axis
+from ...plots.style import LIMIT_COLOUR, Drawing, log_axis, panels, shared_legend, value_axis
 from .. import points as handoff
 from .styles import lines
 
@@ -56,11 +56,11 @@ class BySize:
 
 def _floors(axes: Axes, some: pd.DataFrame) -> None:
     """A line for each floor that ways are set against; what moves bytes has one that grows with them."""
-    told = some[(some["handoff_ns_floor"] != "") & some["least_ns"].notna()]
-    for dash, (name, group) in zip(DASHES, told.groupby("handoff_ns_floor", sort=True)):
+    told = some[(some["handoff_ns_bound"] != "") & some["least_ns"].notna()]
+    for dash, (name, group) in zip(DASHES, told.groupby("handoff_ns_bound", sort=True)):
         least = group.groupby("bytes")["least_ns"].median()
-        label = textwrap.fill(f"floor: {units.words(name)}", LABEL)
-        line = {"color": FLOOR_COLOUR, "linestyle": dash, "linewidth": 1.1, "zorder": 1}
+        label = textwrap.fill(f"floor: {name}", LABEL)
+        line = {"color": LIMIT_COLOUR, "linestyle": dash, "linewidth": 1.1, "zorder": 1}
         axes.plot(least.index.to_numpy(), least.to_numpy(), label=label, **line)
 
 

@@ -5,10 +5,9 @@
 #include "common/device/device_clock.hpp"
 #include "common/ring/flags.hpp"
 #include "experiments/harness/limits/cuda_probe.hpp"
-#include "experiments/harness/limits/floors.hpp"
 #include "kernels/serving/group.hpp"
 
-/// Floors of kernels that wait for the host, or for their time: what a resident queue can't be faster than.
+/// Limits of kernels that wait for the host, or for their time: what a resident queue can't be faster than.
 namespace feedrate {
 namespace {
 
@@ -143,22 +142,23 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   return median;
 }
 
-}  // namespace
-
-double lone_message_floor_ns(Device& device, unsigned bytes, std::initializer_list<unsigned> pollers) {
+/// `bytes` to a kernel that polls for them, and back with each word plus one: the median, in ns, of the best of the
+/// numbers of `pollers`. More of them read the line more often, against the copies that the host must write.
+double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
   double shortest = std::numeric_limits<double>::infinity();
-  for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(device, bytes, n));
+  for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n));
   return shortest;
 }
 
-double round_floor_ns(Device& device, const Buffer& in, const Buffer& out, double bytes_per_second, double share) {
-  const Buffer words = device.allocate_host(std::size_t{kRoundBlocks} * 256, HostMemory::pinned);
-  const Buffer near = device.allocate_device(std::size_t{kRoundBlocks} * kRounds * sizeof(float));
+/// The `share` percentile, in ns, of what a queue with cursors does on the GPU for a batch, while all blocks together
+/// move half of what SMs can.
+double round_ns(LimitProbe& probe, double share) {
+  const Buffer &in = probe.host(0), &out = probe.host(1);
+  const double bytes_per_second = sm_echo_bytes_per_second(probe);
+  const Buffer words = probe.device().allocate_host(std::size_t{kRoundBlocks} * 256, HostMemory::pinned);
+  const Buffer near = probe.device().allocate_device(std::size_t{kRoundBlocks} * kRounds * sizeof(float));
   const OneStream stream;
-  if (bytes_per_second <= 0) throw Failure("the SM echo was not measured");
-  if (std::min(in.size(), out.size()) < std::size_t{kRoundBlocks} * kRounds * kRoundBytes) {
-    throw Failure("the rounds need larger buffers");
-  }
+  static_assert(LimitProbe::kLarge >= std::size_t{kRoundBlocks} * kRounds * kRoundBytes);
   const auto period_ns = static_cast<std::uint64_t>(1e9 * kRoundBlocks * kRoundBytes / (bytes_per_second / 2));
   constexpr unsigned kRuns = 10;
   std::vector<float> all, took(near.size() / sizeof(float));
@@ -176,8 +176,9 @@ double round_floor_ns(Device& device, const Buffer& in, const Buffer& out, doubl
   return *at;
 }
 
-double word_floor_ns(Device& device) {
-  const Buffer memory = device.allocate_host(256, HostMemory::pinned);
+/// One word to a kernel that polls for it, and back: the median, in ns.
+double word_round_trip_ns(LimitProbe& probe) {
+  const Buffer memory = probe.device().allocate_host(256, HostMemory::pinned);
   auto* question = reinterpret_cast<std::uint64_t*>(memory.data());
   auto* answer = reinterpret_cast<std::uint64_t*>(memory.data() + 128);
   const OneStream stream;
@@ -197,4 +198,25 @@ double word_floor_ns(Device& device) {
   return median;
 }
 
+const DeviceLimitRegistration registered{
+    {"word_round_trip_ns", {kNs, "one word to a polling kernel and back, median", on_bus, word_round_trip_ns, has_gpu}},
+    {"lone_message_ns",
+     {kNs, "64 B to a polling kernel and back, no header, median; of 2, 4 and 8 pollers the best", on_bus,
+      [](LimitProbe& probe) {
+        return lone_message_ns(probe, 64, {2, 4, 8});
+      },
+      has_gpu}},
+    {"lone_4k_message_ns",
+     {kNs, "4 KiB to a polling kernel and back, no header, median; of 1 and 2 pollers the best", on_bus,
+      [](LimitProbe& probe) {
+        return lone_message_ns(probe, 4096, {1, 2});
+      },
+      has_gpu}},
+    {"round_ns",
+     {kNs, "poll a word, read 64 messages of 80 B, write them, release a word: 56 blocks at half the SM echo, median",
+      on_bus, [](LimitProbe& probe) { return round_ns(probe, 0.5); }, has_gpu}},
+    {"round_p99_ns",
+     {kNs, "the same, 99th percentile", on_bus, [](LimitProbe& probe) { return round_ns(probe, 0.99); }, has_gpu}}};
+
+}  // namespace
 }  // namespace feedrate

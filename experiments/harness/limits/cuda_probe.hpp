@@ -1,10 +1,9 @@
 #pragma once
-#include <initializer_list>
-
 #include "common/device/cuda_check.hpp"
-#include "common/device/device.hpp"
+#include "common/limits/device_limit.hpp"
+#include "common/limits/limit_list.hpp"
 
-/// What the CUDA floors' probes share.
+/// What the measurements of a GPU's limits share.
 namespace feedrate {
 
 class OneStream {
@@ -25,13 +24,22 @@ inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
 }
 
-/// One word to a kernel that looks at it, and back: the median, in ns.
-double word_floor_ns(Device&);
-/// `bytes` to a kernel that polls for them, and back with each word plus one: the median, in ns, of the best of the
-/// numbers of `pollers`. More look at the line more often, against the copies that the host must write.
-double lone_message_floor_ns(Device&, unsigned bytes, std::initializer_list<unsigned> pollers);
-/// The `share` percentile, in ns, of what a queue with cursors does on the GPU for a batch, while all blocks together
-/// move half of `bytes_per_second` from `in` to `out`, buffers of 64 MiB in pinned memory.
-double round_floor_ns(Device&, const Buffer& in, const Buffer& out, double bytes_per_second, double share);
+#ifdef __CUDACC__
+/// Reads pieces of 16 bytes, changes each and writes it.
+static __global__ void echo_kernel(const uint4* in, uint4* out, std::size_t n) {
+#pragma unroll 4
+  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += std::size_t{gridDim.x} * blockDim.x) {
+    uint4 v = in[i];
+    ++v.x;
+    out[i] = v;
+  }
+}
+#endif
+
+inline const uint4* pieces(const Buffer& buffer) { return reinterpret_cast<const uint4*>(buffer.data()); }
+inline uint4* mutable_pieces(const Buffer& buffer) { return reinterpret_cast<uint4*>(buffer.data()); }
+
+/// Bytes per second that a kernel reads from pinned memory and writes back, each way.
+double sm_echo_bytes_per_second(LimitProbe&);
 
 }  // namespace feedrate

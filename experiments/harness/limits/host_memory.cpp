@@ -1,5 +1,3 @@
-#include "experiments/harness/limits/host_memory.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -8,8 +6,12 @@
 #include <latch>
 #include <vector>
 
+#include "common/limits/device_limit.hpp"
+#include "common/limits/limit_list.hpp"
 #include "common/threads/threads.hpp"
 
+/// The ceilings of host memory: how fast threads write and read it, in their caches and beyond all. Making messages and
+/// comparing results is bound by them. One thread, for points with few producers; all cores, for points with many.
 namespace feedrate {
 namespace {
 
@@ -58,23 +60,30 @@ double rate_of(unsigned writers, unsigned readers, std::size_t bytes) {
   return total;
 }
 
-}  // namespace
+unsigned all() { return std::min(available_cores(), kMostThreads); }
+unsigned half() { return std::max(1u, all() / 2); }
+unsigned one() { return 1; }
+unsigned none() { return 0; }
 
-void add_host_memory_floors(FloorList& floors) {
-  const unsigned all = std::min(available_cores(), kMostThreads), half = std::max(1u, all / 2);
-  const auto add = [&](const char* name, const char* description, unsigned writers, unsigned readers,
-                       std::size_t bytes) {
-    floors.add(name, "bytes/s", description, [=] { return rate_of(writers, readers, bytes); });
-  };
-  add("host_cache_write_bytes_per_second", "one thread writes 32 KiB again and again", 1, 0, kInCache);
-  add("host_cache_read_bytes_per_second", "one thread reads 32 KiB again and again", 0, 1, kInCache);
-  add("host_cache_both_bytes_per_second", "one thread writes, another reads, 32 KiB each, together", 1, 1, kInCache);
-  add("host_thread_write_bytes_per_second", "one thread writes 64 MiB, out of cache", 1, 0, kOutOfCache);
-  add("host_thread_read_bytes_per_second", "one thread reads 64 MiB, out of cache", 0, 1, kOutOfCache);
-  add("host_memory_write_bytes_per_second", "all cores, up to 16, write 64 MiB each, together", all, 0, kOutOfCache);
-  add("host_memory_read_bytes_per_second", "all cores, up to 16, read 64 MiB each, together", 0, all, kOutOfCache);
-  add("host_memory_both_bytes_per_second", "half of them write, half read, 64 MiB each, together", half, half,
-      kOutOfCache);
+/// `writers` and `readers` say how many threads of each there are on this host.
+template <class Writers, class Readers>
+DeviceLimit memory(const char* method, Writers writers, Readers readers, std::size_t bytes) {
+  return {kBytesPerSecond, method, on_host, [=](LimitProbe&) { return rate_of(writers(), readers(), bytes); }};
 }
 
+const DeviceLimitRegistration registered{
+    {"host_cache_write_bytes_per_second", memory("one thread writes 32 KiB again and again", one, none, kInCache)},
+    {"host_cache_read_bytes_per_second", memory("one thread reads 32 KiB again and again", none, one, kInCache)},
+    {"host_cache_both_bytes_per_second",
+     memory("one thread writes, another reads, 32 KiB each, together", one, one, kInCache)},
+    {"host_thread_write_bytes_per_second", memory("one thread writes 64 MiB, out of cache", one, none, kOutOfCache)},
+    {"host_thread_read_bytes_per_second", memory("one thread reads 64 MiB, out of cache", none, one, kOutOfCache)},
+    {"host_memory_write_bytes_per_second",
+     memory("all cores, up to 16, write 64 MiB each, together", all, none, kOutOfCache)},
+    {"host_memory_read_bytes_per_second",
+     memory("all cores, up to 16, read 64 MiB each, together", none, all, kOutOfCache)},
+    {"host_memory_both_bytes_per_second",
+     memory("half of them write, half read, 64 MiB each, together", half, half, kOutOfCache)}};
+
+}  // namespace
 }  // namespace feedrate

@@ -12,7 +12,7 @@ struct OpenLoad {
   std::size_t batch = 1;      ///< requests that are submitted at once at most
   unsigned senders = 1;       ///< threads that submit
   unsigned sample_every = 1;  ///< 1 of this many requests is timed
-  double pause_ns = 0;  ///< how late threads that only poll are here (the floor host_pause_p99_ns); 0: not measured
+  double pause_ns = 0;  ///< how late threads that only poll are here (the limit host_pause_p99_ns); 0: not measured
 };
 
 /// Adds what an open load showed to its row (`load`, `service_ns`, `send_lag_ns`, `priorities_ns`), and judges it: if

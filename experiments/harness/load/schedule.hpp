@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "common/load_shape.hpp"
+
 namespace feedrate {
 
 /// When requests are due, and which: made before a phase begins, from a shape and a seed alone, so that all that are
@@ -19,24 +21,6 @@ struct Schedule {
   /// Bytes of a request; `payload` if the schedule gives no sizes.
   double mean_payload(std::size_t payload) const;
 };
-
-/// "none", or an empty file name or mix.
-inline constexpr auto kNoMix = "none";
-
-/// What load is offered. "closed" keeps a window full. Otherwise requests are due by a schedule, which does not wait for
-/// results.
-struct LoadShape {
-  std::string arrivals = "closed";
-  std::uint64_t rate = 0;      ///< requests a second; 0 with closed load, or a trace's own
-  std::uint64_t burst_us = 0;  ///< arrivals `bursts`: how long requests arrive, then pause
-  std::uint64_t pause_us = 0;
-  std::string trace_file = kNoMix;    ///< arrivals `trace`
-  std::string payload_mix = kNoMix;   ///< sizes by share; `payload` is then the largest
-  std::string priority_mix = kNoMix;  ///< priorities by share
-  std::size_t payload = 0;            ///< bytes
-};
-
-inline bool is_open(const LoadShape& shape) { return shape.arrivals != "closed"; }
 
 /// The arrivals of an open shape:
 ///   constant  1 / rate apart

@@ -47,6 +47,7 @@ Json environment_of(const Device& device, const std::string& command) {
   if (device.kind() == "cuda") {
     const DeviceInfo info = device.info();
     environment["gpu"] = info.name;
+    environment["gpu_index"] = info.index;
     environment["gpu_sms"] = info.processors;
     environment["gpu_memory_bytes"] = info.memory;
     environment["cuda_driver"] = info.cuda_driver;

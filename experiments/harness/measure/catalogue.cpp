@@ -2,7 +2,7 @@
 
 #include "common/device/device.hpp"
 #include "common/service.hpp"
-#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
@@ -38,21 +38,22 @@ Json json_of(const Figure& figure) {
 
 Json devices() {
   const std::string no_cuda = cuda_unavailable();
-  const std::string gpu = no_cuda.empty() ? open_device("cuda")->info().name : "NVIDIA GPU";
+  const std::string gpu = no_cuda.empty() ? describe_device("cuda").name : "NVIDIA GPU";
   return Json::array({{{"name", "cpu"}, {"description", cpu_model()}, {"unavailable", ""}},
                       {{"name", "cuda"}, {"description", gpu}, {"unavailable", no_cuda}}});
 }
 
 /// By name only: nothing is measured.
-Json floors() {
-  FloorList named(false);
-  const auto device = open_device("auto");
-  add_device_floors(named, *device);
-  for (const auto& [name, entry] : Services::instance().entries()) entry.make({})->add_floors(named);
-  for (const auto& [name, entry] : Experiments::instance().entries()) entry.name_floors(named);
+Json limits() {
+  LimitList named(false);
+  name_device_limits(named);
+  add_copies_of_all_gpus(named, 1);
+  for (const auto& [name, entry] : Services::instance().entries()) entry.make({})->add_limits(named);
+  for (const auto& [name, entry] : Experiments::instance().entries()) entry.listing.limits(named);
   Json all = Json::array();
-  for (const Floor& floor : named.floors()) {
-    all.push_back({{"name", floor.name}, {"unit", floor.unit}, {"description", floor.description}});
+  for (const Limit& limit : named.limits()) {
+    all.push_back(
+        {{"name", limit.name}, {"unit", text_of(limit.quantity)}, {"scope", limit.scope.of}, {"method", limit.method}});
   }
   return all;
 }
@@ -60,13 +61,13 @@ Json floors() {
 }  // namespace
 
 Json catalogue() {
-  Json all{{"schema", 2},
+  Json all{{"schema", 3},
            {"version", FEEDRATE_VERSION},
            {"units", {{"ns", "time"}}},
            {"experiments", Json::array()},
            {"axes", Json::array()},
            {"devices", devices()},
-           {"floors", floors()}};
+           {"limits", limits()}};
   for (const auto& [name, entry] : Experiments::instance().entries()) {
     const Kind kind(name);
     Json own = Json::array(), figures = Json::array();
@@ -78,15 +79,16 @@ Json catalogue() {
       figures.push_back(json_of(figure));
       if (!all["units"].contains(figure.unit)) all["units"][figure.unit] = "si";
     }
-    all["experiments"].push_back({{"name", name},
-                                  {"description", entry.description},
-                                  {"variant", entry.variant},
-                                  {"rate", entry.rate},
-                                  {"time", entry.time},
-                                  {"offered_load", entry.offered_load ? Json(entry.offered_load->rate_axis) : Json()},
-                                  {"figures", figures},
-                                  {"axes", own}});
-    const Json members = entry.members();
+    all["experiments"].push_back(
+        {{"name", name},
+         {"description", entry.description},
+         {"variant", entry.variant},
+         {"rate", entry.rate},
+         {"time", entry.time},
+         {"offered_load", entry.searching.load ? Json(entry.searching.load->rate_axis) : Json()},
+         {"figures", figures},
+         {"axes", own}});
+    const Json members = entry.listing.members();
     for (const auto& [kind_of_member, list] : members.items()) all[kind_of_member] = list;
   }
   return all;

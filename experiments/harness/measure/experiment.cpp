@@ -49,7 +49,7 @@ std::string Kind::text(const std::string& figure, double value) const {
 }
 
 std::vector<std::pair<std::string, std::string>> Kind::lines(const Json& row) const {
-  if (entry_.lines) return entry_.lines(*this, row);
+  if (entry_.telling.lines) return entry_.telling.lines(*this, row);
   std::vector<std::pair<std::string, std::string>> all;
   const Json bounds = row.value("bounds", Json::object());
   for (const Figure& figure : entry_.figures) {
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> Kind::lines(const Json& row) co
     }
     if (bounds.contains(figure.name)) {
       line += fmt::format("; {:.2f} × {}", bounds[figure.name]["ratio"].get<double>(),
-                          bounds[figure.name]["floor"].get<std::string>());
+                          expression_of(bounds[figure.name]["bound"]).text());
     }
     all.emplace_back(figure.name, std::move(line));
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/floor_list.hpp"
+#include "common/limits/limit_list.hpp"
 #include "common/registry.hpp"
 #include "experiments/harness/measure/axis_table.hpp"
 #include "experiments/harness/measure/measurement.hpp"
@@ -34,7 +34,7 @@ struct Repetition {
 };
 
 /// A question that a sweep answers: how a point is resolved on this machine, and measured once. The harness does the
-/// rest (specs, repetitions, statistics, resume, floors, machine state, rows, reports), and knows no experiment by
+/// rest (specs, repetitions, statistics, resume, limits, machine state, rows, reports), and knows no experiment by
 /// name. One instance serves one session.
 class Experiment {
  public:
@@ -42,8 +42,8 @@ class Experiment {
   virtual Resolution resolve(const Values&) = 0;
   /// Before anything is measured or written: reaches the servers that these points need. Throws BadInput.
   virtual void connect(std::span<const Resolution>) {}
-  /// Measures the floors that these points are bound by, besides the device's.
-  virtual void add_floors(FloorList&, std::span<const Resolution>) {}
+  /// Measures the limits that these points are bound by, besides the device's.
+  virtual void add_limits(LimitList&, std::span<const Resolution>) {}
   /// Measures a possible point once. What goes wrong inside is told in the result; may throw Failure.
   virtual Measurement measure(const Resolution&, const Repetition&) = 0;
 };
@@ -67,6 +67,33 @@ struct OfferedLoad {
   std::string without_own_lag = {};
 };
 
+/// What terminals are told of an experiment.
+struct Telling {
+  /// Of a sweep's rows; else the best variant of each headline figure.
+  std::function<std::unique_ptr<Summary>()> summary = {};
+  /// Of one row: name and text, line by line; else each figure.
+  std::function<std::vector<std::pair<std::string, std::string>>(const Kind&, const Json& row)> lines = {};
+};
+
+/// What searches for the best settings and for capacities try.
+struct Searching {
+  /// Axes of the experiment's own that are settings, no part of the question, with the values to try.
+  std::vector<AxisValues> settings = {};
+  /// The same on axes that the members of a point name.
+  std::function<std::vector<AxisValues>(const Values&)> members = [](const Values&) {
+    return std::vector<AxisValues>{};
+  };
+  std::optional<OfferedLoad> load = {};
+};
+
+/// What the catalogue has besides figures and axes.
+struct Listing {
+  /// Members by kind ("queues"): an array of objects with `name`, `description`, `unavailable`, `axes` and more.
+  std::function<Json()> members = [] { return Json(Json::object()); };
+  /// Names the limits that members measure, in a list that measures nothing.
+  std::function<void(LimitList&)> limits = [](LimitList&) {};
+};
+
 struct ExperimentEntry {
   std::string description;
   std::function<AxisTable()> axes;
@@ -75,25 +102,13 @@ struct ExperimentEntry {
   std::vector<std::string> shown = {};  ///< axes that stand in a point's text whatever their value
   std::string rate, time;               ///< the figures that repetitions are judged by; `time` is a distribution
   std::function<std::unique_ptr<Experiment>(Session&)> make;
-  std::function<std::unique_ptr<Summary>()> summary = {};  ///< else the best variant of each headline figure
-  /// What a row tells, for a terminal: name and text, line by line; else each figure.
-  std::function<std::vector<std::pair<std::string, std::string>>(const Kind&, const Json& row)> lines = {};
   /// The most threads that spin at a point.
   std::function<unsigned(const Values&)> threads = [](const Values&) { return 1u; };
-  /// Axes of its own that are settings, no part of the question, with the values that `feedrate tune` tries.
-  std::vector<AxisValues> settings = {};
-  /// Values that a search for a point's best settings tries, on axes that its members name.
-  std::function<std::vector<AxisValues>(const Values&)> search = [](const Values&) {
-    return std::vector<AxisValues>{};
-  };
-  std::optional<OfferedLoad> offered_load = {};
-  /// Its members for the catalogue, by kind ("queues"): an array of objects with `name`, `description`, `unavailable`,
-  /// `axes` and what else there is to say.
-  std::function<Json()> members = [] { return Json(Json::object()); };
+  Telling telling = {};
+  Searching searching = {};
+  Listing listing = {};
   /// What a process does that the experiment starts beside its own, as `feedrate helper EXPERIMENT`; its exit code.
   std::function<int()> helper = {};
-  /// Names the floors that its members measure, in a list that measures nothing.
-  std::function<void(FloorList&)> name_floors = [](FloorList&) {};
 };
 using Experiments = Registry<ExperimentEntry>;
 using ExperimentRegistration = Registration<ExperimentEntry>;

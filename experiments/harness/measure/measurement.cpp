@@ -53,7 +53,7 @@ const char* text_of(Flag flag) {
     case Flag::unsteady:
       return "unsteady";
     default:
-      return "above_floor";
+      return "above_limit";
   }
 }
 
@@ -63,14 +63,75 @@ void Measurement::judge(Status bad, Cause why, const std::string& text) {
   reason = reason.empty() ? text : text + "; " + reason;
 }
 
-void flag_above_floor(std::span<const Figure> figures, Measurement& measured) {
+namespace {
+
+/// A number, or the median of a distribution.
+std::optional<double> typical(const Measurement& measured, const Figure& figure) {
+  if (const auto number = measured.numbers.find(figure.name); number != measured.numbers.end()) return number->second;
+  const auto distribution = measured.histograms.find(figure.name);
+  if (distribution == measured.histograms.end()) return std::nullopt;
+  return static_cast<double>(distribution->second.first.quantile(0.5));
+}
+
+}  // namespace
+
+void set_bounds(std::span<const Figure> figures, const Limits& limits, Measurement& measured) {
   constexpr double kNoise = 1.05;
   for (const Figure& figure : figures) {
+    const auto found = typical(measured, figure);
+    if (!found) continue;
+    const bool rate = figure.better == Better::higher;
+    for (const auto& [name, expression] : measured.can_not_beat) {
+      if (name != figure.name) continue;
+      auto value = expression.value(limits);
+      if (!value || *value <= 0) continue;
+      if (figure.unit == "ns") *value *= 1e9;
+      const auto known = measured.bounds.find(name);
+      const bool tighter =
+          known == measured.bounds.end() || (rate ? *value < known->second.value : *value > known->second.value);
+      if (tighter) measured.bounds.insert_or_assign(name, BoundRatio{expression, *value, *found / *value});
+    }
     const auto bound = measured.bounds.find(figure.name);
     if (bound == measured.bounds.end()) continue;
     const double ratio = bound->second.ratio;
-    if (figure.better == Better::higher ? ratio > kNoise : ratio < 1 / kNoise) measured.flags.insert(Flag::above_floor);
+    if (rate ? ratio > kNoise : ratio < 1 / kNoise) measured.flags.insert(Flag::above_limit);
   }
+}
+
+Json to_json(const Expression& expression) {
+  using Kind = Expression::Kind;
+  switch (expression.kind()) {
+    case Kind::number:
+      return expression.number();
+    case Kind::given:
+      return {{"given", expression.name()}, {"value", expression.number()}};
+    case Kind::floor:
+      return {{"floor", expression.name()}};
+    case Kind::ceiling:
+      return {{"ceiling", expression.name()}};
+    default:
+      break;
+  }
+  Json parts = Json::array();
+  for (const Expression& part : expression.parts()) parts.push_back(to_json(part));
+  const char* const sign = expression.kind() == Kind::sum       ? "sum"
+                           : expression.kind() == Kind::product ? "product"
+                                                                : "quotient";
+  return {{sign, std::move(parts)}};
+}
+
+Expression expression_of(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  if (json.contains("given")) return given(json["given"], json.at("value"));
+  if (json.contains("floor")) return floor_of(json["floor"]);
+  if (json.contains("ceiling")) return ceiling_of(json["ceiling"]);
+  const auto& [sign, parts] = *json.items().begin();
+  Expression made = expression_of(parts.at(0));
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const Expression part = expression_of(parts[i]);
+    made = sign == "sum" ? made + part : sign == "product" ? made * part : made / part;
+  }
+  return made;
 }
 
 Json to_json(const Histogram& histogram, unsigned sampled_every) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/limits/expression.hpp"
 #include "experiments/harness/json.hpp"
 #include "experiments/harness/machine/machine_state.hpp"
 #include "experiments/harness/measure/histogram.hpp"
@@ -48,16 +49,17 @@ enum class Cause {
 enum class Flag {
   late_generator,  ///< the load generator's own lag is a notable part of the latencies of an open load
   unsteady,        ///< the warm-up ended at its limit, while the rate still had a trend
-  above_floor,     ///< a figure is better by more than 5 % than the floor that should bind it: the floor is in doubt
+  above_limit,     ///< a figure is better by more than 5 % than its bound: a limit, or the figure, is wrong
 };
 const char* text_of(Status);
 const char* text_of(Cause);
 const char* text_of(Flag);
 
-/// A floor as the bound of a figure: its name, its value in the figure's unit, and measured / floor.
+/// A figure beside the bound that it can't beat.
 struct BoundRatio {
-  std::string floor;
-  double value = 0, ratio = 0;
+  Expression expression;
+  double value = 0;  ///< of the bound, in the figure's unit
+  double ratio = 0;  ///< measured / value; of a distribution its p50
 };
 
 /// What one repetition of one point came to.
@@ -67,7 +69,8 @@ struct Measurement {
   std::string reason;
   std::map<std::string, double> numbers;                             ///< by figure
   std::map<std::string, std::pair<Histogram, unsigned>> histograms;  ///< by figure; of every n-th message
-  std::map<std::string, BoundRatio> bounds;                          ///< by figure
+  std::vector<std::pair<std::string, Expression>> can_not_beat;      ///< bounds of figures; the tightest of each counts
+  std::map<std::string, BoundRatio> bounds;                          ///< of these the tightest, by figure; set_bounds()
   std::map<std::string, std::string> chosen;  ///< what a member chose where the point left it open; by axis
   std::set<Flag> flags;
   unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held all the time
@@ -80,8 +83,14 @@ struct Measurement {
   void judge(Status bad, Cause why, const std::string& text);
 };
 
-/// Flags what is better than its bound by more than the noise of two measurements; `figures` say what is better.
-void flag_above_floor(std::span<const Figure> figures, Measurement&);
+/// Sets each figure's `bounds` from what it can't beat, as far as the limits are known, and flags what is better than
+/// its bound by more than the noise of two measurements.
+void set_bounds(std::span<const Figure> figures, const Limits&, Measurement&);
+
+/// As rows have it: {"quotient": [{"given": "window", "value": 64}, {"floor": "launch_sync_ns"}]}.
+Json to_json(const Expression&);
+/// The same back.
+Expression expression_of(const Json&);
 
 /// A distribution as it stands in rows.
 Json to_json(const Histogram&, unsigned sampled_every);

@@ -2,5 +2,5 @@
 
 namespace feedrate {
 /// Of the rows that this program writes (common/results/row.schema.json).
-inline constexpr int kRowSchemaVersion = 2;
+inline constexpr int kRowSchemaVersion = 3;
 }  // namespace feedrate

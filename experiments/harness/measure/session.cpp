@@ -11,7 +11,7 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/nvtx_range.hpp"
-#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 #include "experiments/harness/machine/environment.hpp"
 #include "experiments/harness/machine/nvml.hpp"
 #include "experiments/harness/measure/row_schema.hpp"
@@ -41,7 +41,7 @@ void put(const Measurement& measured, Json& row) {
   for (const auto& [name, value] : measured.numbers) figures[name] = value;
   for (const auto& [name, histogram] : measured.histograms) figures[name] = to_json(histogram.first, histogram.second);
   for (const auto& [name, bound] : measured.bounds) {
-    bounds[name] = {{"floor", bound.floor}, {"value", bound.value}, {"ratio", bound.ratio}};
+    bounds[name] = {{"bound", to_json(bound.expression)}, {"value", bound.value}, {"ratio", bound.ratio}};
   }
   if (!figures.empty()) row["figures"] = std::move(figures);
   if (!bounds.empty()) row["bounds"] = std::move(bounds);
@@ -80,58 +80,25 @@ Session::~Session() = default;
 const Json& Session::environment() {
   if (!environment_.empty()) return environment_;
   environment_ = environment_of(*device_, command_);
-  environment_.update(services_.states());
+  environment_["services"] = services_.states();
   return environment_;
 }
 
-void Session::read_floors() {
-  const auto start = now_ns();
-  floor_list_.begin_round();
-  add_device_floors(floor_list_, *device_);
-  experiment_->add_floors(floor_list_, floor_points_);
-  for (const Floor& floor : floor_list_.floors()) floors_[floor.name] = floor.median();
-  ++floor_rounds_;
-  floors_read_ns_ = now_ns();
-  round_took_ns_ = floors_read_ns_ - start;
+std::vector<Json> Session::measure_limits(std::span<const Resolution> points, const LimitReadings::Add& more) {
+  limits_.read(
+      [this, more, kept = std::vector<Resolution>(points.begin(), points.end())](LimitList& list) {
+        add_device_limits(list, *device_);
+        experiment_->add_limits(list, kept);
+        if (more) more(list);
+      },
+      settings_.limit_rounds);
+  return limit_rows();
 }
 
-void Session::read_floors_if_due() {
-  constexpr std::uint64_t kShare = 20;  // of the run's time, one in so many goes into floors
-  if (floor_rounds_ != 0 && now_ns() - floors_read_ns_ > kShare * round_took_ns_) read_floors();
-}
+std::vector<Json> Session::limit_rows() const { return limits_.rows(run_id_, device_->kind()); }
 
-std::vector<Json> Session::measure_floors(std::span<const Resolution> points) {
-  floor_points_.assign(points.begin(), points.end());
-  while (floor_rounds_ < settings_.floor_rounds) read_floors();
-  return floor_rows();
-}
-
-std::vector<Json> Session::floor_rows() const {
-  std::vector<Json> rows;
-  for (const Floor& floor : floor_list_.floors()) {
-    const Json identity{{"floor", floor.name}, {"device", device_->kind()}};
-    rows.push_back({{"schema", kRowSchemaVersion},
-                    {"kind", "floor"},
-                    {"run", run_id_},
-                    {"id", row_id(identity, 0)},
-                    {"status", "ok"},
-                    {"reason", ""},
-                    {"floor",
-                     {{"name", floor.name},
-                      {"value", floor.median()},
-                      {"least", floor.least()},
-                      {"greatest", floor.greatest()},
-                      {"readings", floor.readings},
-                      {"unit", floor.unit},
-                      {"description", floor.description}}},
-                    {"device", device_->kind()},
-                    {"time", {{"started", floor.started}, {"duration_seconds", floor.seconds}}}});
-  }
-  return rows;
-}
-
-void Session::add_floor_row(const Json& row) {
-  floors_[row.at("floor").at("name").get<std::string>()] = row["floor"]["value"];
+void Session::add_limit_row(const Json& row) {
+  limits_.know(row.at("limit").at("name").get<std::string>(), row["limit"]["value"]);
 }
 
 Json Session::run_row() {
@@ -141,7 +108,7 @@ Json Session::run_row() {
           {"experiment", kind_.name()},
           {"settings", run_settings_},
           {"environment", environment()},
-          {"floors", floors_},
+          {"limits", limits_.values()},
           {"time", {{"started", started_}}}};
 }
 
@@ -178,10 +145,10 @@ Json Session::hung_row(const Resolution& cell, unsigned repetition, const std::s
 }
 
 Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
-  if (cell.impossible.empty()) read_floors_if_due();
+  if (cell.impossible.empty()) limits_.read_if_due();
   const Json params = kind_.axes().params(cell.values);
   Json made = row("cell", params, params, repetition);
-  if (floor_rounds_ != 0) made["floor_rounds"] = floor_rounds_;
+  if (limits_.rounds() != 0) made["limit_rounds"] = limits_.rounds();
   const NvtxRange cell_range(fmt::format("cell {} {}", kind_.variant(cell.values), made["id"].get<std::string>()));
   const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
   const auto begin = now_ns();
@@ -206,7 +173,7 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline
       measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
     }
   }
-  flag_above_floor(kind_.entry().figures, measured);
+  set_bounds(kind_.entry().figures, limits_.values(), measured);
   put(measured, made);
   made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
   return made;

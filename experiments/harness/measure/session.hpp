@@ -7,12 +7,13 @@
 #include "common/device/device.hpp"
 #include "experiments/harness/machine/machine_state.hpp"
 #include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/limit_readings.hpp"
 #include "experiments/harness/measure/settings.hpp"
 #include "experiments/harness/services/services.hpp"
 
 namespace feedrate {
 
-/// One invocation: an experiment on a device, the services that its points need, the floors once they are measured, and
+/// One invocation: an experiment on a device, the services that its points need, the limits once they are measured, and
 /// the rows of what it measures.
 class Session {
  public:
@@ -34,18 +35,18 @@ class Session {
   /// Host, GPU, versions, services once they are in use. Asked for once.
   const Json& environment();
 
-  /// Reads the device's floors, and those of these points, in `floor_rounds` rounds; returns their rows. From then on
-  /// they are read once more now and then, before a cell.
-  std::vector<Json> measure_floors(std::span<const Resolution>);
-  /// The floors' rows, with all readings up to now.
-  std::vector<Json> floor_rows() const;
-  void add_floor_row(const Json& row);
+  /// Reads the device's limits and those of these points, and `more`, in `limit_rounds` rounds; returns their rows.
+  /// From then on they are read once more now and then, before a cell.
+  std::vector<Json> measure_limits(std::span<const Resolution>, const LimitReadings::Add& more = {});
+  /// The limits' rows, with all readings up to now.
+  std::vector<Json> limit_rows() const;
+  void add_limit_row(const Json& row);
   /// Medians of the readings up to now, by name, as far as they were measured.
-  const std::map<std::string, double>& floors() const { return floors_; }
+  const Limits& limits() const { return limits_.values(); }
   /// How many readings of each these are.
-  unsigned floor_rounds() const { return floor_rounds_; }
+  unsigned limit_rounds() const { return limits_.rounds(); }
 
-  /// The row of this invocation: what all its other rows share. Once the floors are measured.
+  /// The row of this invocation: what all its other rows share. Once the limits are measured.
   Json run_row();
   const std::string& run_id() const { return run_id_; }
   /// Measures a resolved point once and makes its row; never throws for what goes wrong inside the cell.
@@ -56,9 +57,6 @@ class Session {
   Json answer_row(const Json& params, const Json& identity, unsigned repetition) const;
 
  private:
-  void read_floors();
-  /// Another round, if that costs little beside the time since the last.
-  void read_floors_if_due();
   /// What every row begins with.
   Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
 
@@ -70,11 +68,7 @@ class Session {
   std::unique_ptr<Device> device_;
   unsigned gpu_index_;
   GpuSource gpu_source_;
-  FloorList floor_list_;
-  std::vector<Resolution> floor_points_;  // whose floors are read
-  unsigned floor_rounds_ = 0;
-  std::uint64_t floors_read_ns_ = 0, round_took_ns_ = 0;  // when the last round ended; how long it was
-  std::map<std::string, double> floors_;
+  LimitReadings limits_;
   Json environment_;
   std::string started_, run_id_;
   std::unique_ptr<Experiment> experiment_;

@@ -31,7 +31,7 @@ Json to_json(const RunSettings& settings) {
                {"seed", settings.seed},
                {"repetitions", settings.repetitions},
                {"pinned_threads", settings.pin_threads},
-               {"until_precise", settings.until_precise}};
+               {"until_precise", settings.precision.wanted}};
   if (settings.traced) json["traced"] = true;
   return json;
 }

@@ -34,8 +34,8 @@ std::vector<char*> raw_words(std::vector<std::string>& words) {
 }
 
 pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
-  if (std::string_view(program_invocation_short_name) != "feedrate") {
-    throw Failure("only the executable feedrate can start itself again");
+  if (!std::string_view(program_invocation_short_name).starts_with("feedrate")) {
+    throw Failure("only feedrate can start itself again");
   }
   std::vector<std::string> words = launcher_words();
   words.emplace_back(program_invocation_name);

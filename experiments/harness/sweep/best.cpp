@@ -91,7 +91,8 @@ class Best final : public Summary {
 }  // namespace
 
 std::unique_ptr<Summary> summary_of(const Kind& kind) {
-  return kind.entry().summary ? kind.entry().summary() : std::make_unique<Best>(kind);
+  const auto& own = kind.entry().telling.summary;
+  return own ? own() : std::make_unique<Best>(kind);
 }
 
 }  // namespace feedrate

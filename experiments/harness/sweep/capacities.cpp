@@ -61,14 +61,14 @@ Json to_json(const Capacity& found) {
 
 std::string text_without_rate(const Kind& kind, const Resolution& cell) {
   Values values = cell.values;
-  values.erase(kind.entry().offered_load->rate_axis);
+  values.erase(kind.entry().searching.load->rate_axis);
   return kind.text(values);
 }
 
 Capacities::Capacities(Session& session, Results& results, const std::vector<Resolution>& points, double resolution,
                        double seconds_each, std::size_t searches)
     : session_(session),
-      load_(*session.kind().entry().offered_load),
+      load_(*session.kind().entry().searching.load),
       results_(results),
       resolution_(resolution),
       seconds_(session.settings().seconds),

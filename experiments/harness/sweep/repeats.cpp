@@ -17,7 +17,7 @@ double spread_of(const std::vector<double>& values) {
 }
 
 double Repeats::half_width(const std::vector<double>& values) const {
-  const double half = settings_.until_precise ? sequential_half_width_95(values) : half_width_95(values);
+  const double half = settings_.precision.wanted ? sequential_half_width_95(values) : half_width_95(values);
   return relative_to_mean(half, values);
 }
 
@@ -26,18 +26,18 @@ bool Repeats::precise() const {
     const auto found = values_.find(figure);
     return found != values_.end() && half_width(found->second) <= share;
   };
-  return (rate_.empty() || within(rate_, settings_.throughput_within)) &&
-         (time_.empty() || within(percentile(), settings_.latency_within));
+  return (rate_.empty() || within(rate_, settings_.precision.throughput_within)) &&
+         (time_.empty() || within(percentile(), settings_.precision.latency_within));
 }
 
 std::string Repeats::why_enough() const {
   if (disturbed_ > settings_.repetitions) return "disturbed";
   if (undisturbed_ < settings_.repetitions) return "";
-  if (!settings_.until_precise) return "repetitions";
+  if (!settings_.precision.wanted) return "repetitions";
   if (values_.empty()) return "not ok";
   if (precise()) return "precise";
-  if (undisturbed_ + disturbed_ >= settings_.most_repetitions) return "most repetitions";
-  return seconds_ >= settings_.time_limit ? "time limit" : "";
+  if (undisturbed_ + disturbed_ >= settings_.precision.most_repetitions) return "most repetitions";
+  return seconds_ >= settings_.precision.time_limit ? "time limit" : "";
 }
 
 Json Repeats::add(const Json& row) {

@@ -27,7 +27,7 @@ class Repeats {
   std::string why_enough() const;
   bool precise() const;
   double half_width(const std::vector<double>& values) const;  ///< of the 95 % interval, as a share of the mean
-  std::string percentile() const { return time_ + "." + settings_.percentile; }
+  std::string percentile() const { return time_ + "." + settings_.precision.percentile; }
 
   RunSettings settings_;
   std::string rate_, time_;

@@ -91,14 +91,14 @@ void Results::write(const Json& row) {
 }
 
 void Results::begin(Session& session, std::span<const Resolution> points) {
-  const auto floors = done("floor");
+  const auto limits = done("limit");
   std::vector<Json> fresh;
-  if (done("cell").empty()) {  // floors come first: a cell says that all of them have rows
-    fresh = session.measure_floors(points);
-    std::erase_if(fresh, [&](const Json& row) { return floors.contains(row.at("id").get<std::string>()); });
+  if (done("cell").empty()) {  // limits come first: a cell says that all of them have rows
+    fresh = session.measure_limits(points);
+    std::erase_if(fresh, [&](const Json& row) { return limits.contains(row.at("id").get<std::string>()); });
   }
   for (const Json& row : earlier()) {
-    if (row.value("kind", "") == "floor") session.add_floor_row(row);
+    if (row.value("kind", "") == "limit") session.add_limit_row(row);
   }
   run_ = session.run_row();
   run_["spec"] = spec_hash(directory_);
@@ -109,8 +109,8 @@ void Results::begin(Session& session, std::span<const Resolution> points) {
 }
 
 void Results::end(const Session& session) {
-  if (!run_.is_null() || session.floor_rounds() <= session.settings().floor_rounds) return;
-  for (const Json& row : session.floor_rows()) write(row);
+  if (!run_.is_null() || session.limit_rounds() <= session.settings().limit_rounds) return;
+  for (const Json& row : session.limit_rows()) write(row);
 }
 
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,

@@ -11,7 +11,7 @@
 
 namespace feedrate {
 
-/// A results directory while it is written: spec.json, and rows.jsonl with the floors first.
+/// A results directory while it is written: spec.json, and rows.jsonl with the limits first.
 class Results {
  public:
   /// Makes the directory with `document` as its spec.json, unless `resume`. Throws BadInput when it can't be written.
@@ -22,10 +22,10 @@ class Results {
   const std::vector<Json>& earlier() const { return recorder_.earlier(); }
   /// Ids of those of a kind, without cells that Ctrl-C cut short: these are no measurements yet.
   std::set<std::string> done(const std::string& kind) const;
-  /// Gives the session its floors, from the rows of earlier runs or measured now for these points. From then on each
+  /// Gives the session its limits, from the rows of earlier runs or measured now for these points. From then on each
   /// row is one of this run; a run that measures nothing leaves no row.
   void begin(Session&, std::span<const Resolution>);
-  /// The floors once more, if they were read through the run: the last row of a floor has all its readings.
+  /// The limits once more, if they were read through the run: the last row of a limit has all its readings.
   void end(const Session&);
   /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
   /// `restart` replaces the process, or the process ends. `label` edits the row in either case.

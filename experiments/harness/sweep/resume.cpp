@@ -48,7 +48,7 @@ std::string difference_from(const Json& spec_there, const std::vector<Json>& row
   Json device, environment = Json::object();
   for (const Json& row : rows_there) {
     if (row.value("kind", "") == "run") environment = row.value("environment", Json::object());
-    device = row.value("device", row.value("params", Json::object()).value("device", device));  // of a floor, or a cell
+    device = row.value("device", row.value("params", Json::object()).value("device", device));  // of a limit, or a cell
   }
   if (device.is_string() && device != device_here) return said("device", device, device_here);
   for (const char* name : {"host", "cpu", "cores", "gpu", "version", "revision", "build_type"}) {

@@ -244,7 +244,7 @@ class Parts {
     for (const Values& start : expand(part, Constraints(kind_, Json::array(), where_))) {
       Search search{start, goal, seconds, of_all,
                     [constraints](const Values& point) { return constraints.allow(point); }};
-      const auto own = kind_->entry().search(start);
+      const auto own = kind_->entry().searching.members(start);
       std::copy_if(own.begin(), own.end(), std::back_inserter(search.free),
                    [&](const AxisValues& each) { return !axes_json.contains(each.axis); });
       std::erase_if(search.free, [&](const AxisValues& each) { return part["axes"].contains(each.axis); });

@@ -19,7 +19,7 @@ bool is_fixed(const AxisTable& axes, const std::vector<Values>& points, const st
 }
 
 bool offers_load(const Kind& kind, const Values& point) {
-  const auto& load = kind.entry().offered_load;
+  const auto& load = kind.entry().searching.load;
   if (!load) return false;
   const Values closed = load->closed(point);
   return std::any_of(closed.begin(), closed.end(), [&](const auto& axis_and_value) {
@@ -54,9 +54,9 @@ void set_free(Json& part, const Kind& kind, const std::vector<Values>& points) {
       remove_from_zips(part, setting.axis);
     }
   };
-  for (const AxisValues& setting : kind.entry().settings) consider(setting, true);
+  for (const AxisValues& setting : kind.entry().searching.settings) consider(setting, true);
   for (const Values& point : points) {
-    for (const AxisValues& setting : kind.entry().search(point)) consider(setting, false);
+    for (const AxisValues& setting : kind.entry().searching.members(point)) consider(setting, false);
   }
   if (part["axes"].empty()) {  // a part names some
     const std::string& axis = kind.entry().variant.front();

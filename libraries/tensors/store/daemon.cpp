@@ -13,6 +13,7 @@
 #include <cstring>
 #include <random>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "libraries/tensors/errors.hpp"
 
@@ -30,12 +31,6 @@ constexpr int kPacketsInTurn = 64;  // of one connection, before the others have
 constexpr auto kGrace = 500ms;      // for a process to end, whose socket did
 constexpr auto kStalled = 10s;      // a client that does not take its answers for so long is cut off
 constexpr auto kLongestLook = 100ms;
-
-std::uint64_t unix_ms() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
 
 std::string new_instance() {
   std::random_device random;

@@ -40,30 +40,30 @@ constexpr double kRarely = 1.95;  // Kolmogorov's distribution: passed by one tr
 
 TEST(Schedule, PoissonArrivalsPassAKolmogorovSmirnovTest) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Schedule schedule = make_schedule(shape_of(point_of("poisson", 20'000)), 2, seed);
+    const Schedule schedule = make_schedule(point_of("poisson", 20'000), 2, seed);
     EXPECT_NEAR(static_cast<double>(schedule.size()), 40'000, 4 * std::sqrt(40'000.0));
     EXPECT_LT(distance_from_exponential(schedule, 20'000), kRarely);
-    const Schedule long_one = make_schedule(shape_of(point_of("poisson", 200'000)), 2, seed);  // made in several slices
+    const Schedule long_one = make_schedule(point_of("poisson", 200'000), 2, seed);  // made in several slices
     EXPECT_NEAR(static_cast<double>(long_one.size()), 400'000, 4 * std::sqrt(400'000.0));
     EXPECT_TRUE(std::is_sorted(long_one.due_ns.begin(), long_one.due_ns.end()));
     EXPECT_LT(distance_from_exponential(long_one, 200'000), kRarely);
   }
-  EXPECT_GT(distance_from_exponential(make_schedule(shape_of(point_of("constant", 20'000)), 2, 1), 20'000), 10);
-  EXPECT_GT(distance_from_exponential(make_schedule(shape_of(point_of("poisson", 20'000)), 2, 1), 21'000), kRarely);
+  EXPECT_GT(distance_from_exponential(make_schedule(point_of("constant", 20'000), 2, 1), 20'000), 10);
+  EXPECT_GT(distance_from_exponential(make_schedule(point_of("poisson", 20'000), 2, 1), 21'000), kRarely);
 }
 
 TEST(Schedule, IsTheSameForTheSameSeedAlone) {
   const Point point = point_of("poisson", 10'000);
-  EXPECT_EQ(make_schedule(shape_of(point), 0.1, 7).due_ns, make_schedule(shape_of(point), 0.1, 7).due_ns);
-  EXPECT_NE(make_schedule(shape_of(point), 0.1, 7).due_ns, make_schedule(shape_of(point), 0.1, 8).due_ns);
+  EXPECT_EQ(make_schedule(point, 0.1, 7).due_ns, make_schedule(point, 0.1, 7).due_ns);
+  EXPECT_NE(make_schedule(point, 0.1, 7).due_ns, make_schedule(point, 0.1, 8).due_ns);
   Point other = point;  // another queue gets the same arrivals
   other.queue = "null";
   other.window = 7;
-  EXPECT_EQ(make_schedule(shape_of(point), 0.1, 7).due_ns, make_schedule(shape_of(other), 0.1, 7).due_ns);
+  EXPECT_EQ(make_schedule(point, 0.1, 7).due_ns, make_schedule(other, 0.1, 7).due_ns);
 }
 
 TEST(Schedule, ConstantArrivalsAreEvenlySpaced) {
-  const Schedule schedule = make_schedule(shape_of(point_of("constant", 1000)), 0.5, 1);
+  const Schedule schedule = make_schedule(point_of("constant", 1000), 0.5, 1);
   ASSERT_EQ(schedule.size(), 500);
   for (std::size_t i = 0; i < schedule.size(); ++i) EXPECT_EQ(schedule.due_ns[i], i * 1'000'000);
   EXPECT_EQ(schedule.due_until(0), 1);
@@ -75,7 +75,7 @@ TEST(Schedule, BurstsPauseAndKeepTheMeanRate) {
   Point point = point_of("bursts", 50'000);
   point.burst_us = 1000;
   point.pause_us = 3000;
-  const Schedule schedule = make_schedule(shape_of(point), 2, 1);
+  const Schedule schedule = make_schedule(point, 2, 1);
   EXPECT_NEAR(static_cast<double>(schedule.size()), 100'000, 5 * std::sqrt(100'000.0));
   for (const auto due : schedule.due_ns) ASSERT_LT(due % 4'000'000, 1'000'000);
 }
@@ -85,7 +85,7 @@ TEST(Schedule, SizesAndPrioritiesHaveTheirShares) {
   point.payload = 4096;
   point.payload_mix = "64:3,4Ki:1";
   point.priority_mix = "0:0.1,5:0.9";
-  const Schedule schedule = make_schedule(shape_of(point), 1, 1);
+  const Schedule schedule = make_schedule(point, 1, 1);
   ASSERT_EQ(schedule.payloads.size(), schedule.size());
   const auto small = std::count(schedule.payloads.begin(), schedule.payloads.end(), 64u);
   EXPECT_NEAR(static_cast<double>(small), 75'000, 700);
@@ -98,7 +98,7 @@ TEST(Schedule, LognormalSizesHaveTheirMedianAndAreCutOff) {
   Point point = point_of("constant", 100'000);
   point.payload = 8192;
   point.payload_mix = "lognormal:1Ki:1";
-  Schedule schedule = make_schedule(shape_of(point), 1, 1);
+  Schedule schedule = make_schedule(point, 1, 1);
   std::sort(schedule.payloads.begin(), schedule.payloads.end());
   EXPECT_NEAR(schedule.payloads[50'000], 1024, 32);
   EXPECT_NEAR(schedule.payloads[84'134], 1024 * std::exp(1), 100);  // one sigma above
@@ -181,11 +181,11 @@ TEST_F(TraceFile, RefusalsNameTheLine) {
 TEST_F(TraceFile, IsReplayedAsRecordedOrAtAnotherRate) {
   Point point = point_of("trace", 0);
   point.trace_file = write("time\n0\n0.1\n0.4\n1\n");
-  EXPECT_EQ(make_schedule(shape_of(point), 10, 1).due_ns.back(), 1'000'000'000);
-  EXPECT_DOUBLE_EQ(make_schedule(shape_of(point), 10, 1).seconds, 4.0 / 3) << "with the last one's gap";
-  EXPECT_EQ(make_schedule(shape_of(point), 0.4, 1).size(), 3) << "cut off by the seconds";
+  EXPECT_EQ(make_schedule(point, 10, 1).due_ns.back(), 1'000'000'000);
+  EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 4.0 / 3) << "with the last one's gap";
+  EXPECT_EQ(make_schedule(point, 0.4, 1).size(), 3) << "cut off by the seconds";
   point.rate = 8;  // four in half a second
-  EXPECT_EQ(make_schedule(shape_of(point), 10, 1).due_ns, (std::vector<std::uint64_t>{0, 50'000'000, 200'000'000, 500'000'000}));
+  EXPECT_EQ(make_schedule(point, 10, 1).due_ns, (std::vector<std::uint64_t>{0, 50'000'000, 200'000'000, 500'000'000}));
 }
 
 TEST_F(TraceFile, RaisesThePayloadAndMustBeOfTheWorkload) {
@@ -222,11 +222,11 @@ TEST(Load, AxesThatDoNotApplyDoNotTellPointsApart) {
 }
 
 TEST(Schedule, TooManyArrivalsAreRefused) {
-  EXPECT_THROW(make_schedule(shape_of(point_of("poisson", 1'000'000'000)), 86400, 1), BadInput);
+  EXPECT_THROW(make_schedule(point_of("poisson", 1'000'000'000), 86400, 1), BadInput);
   Point rare = point_of("bursts", 1'000'000);
   rare.burst_us = 1000;
   rare.pause_us = 999'000;
-  EXPECT_NEAR(static_cast<double>(make_schedule(shape_of(rare), 1, 1).size()), 1e6, 5000);
+  EXPECT_NEAR(static_cast<double>(make_schedule(rare, 1, 1).size()), 1e6, 5000);
 }
 
 TEST(PayloadMix, RefusesWhatIsNoMix) {

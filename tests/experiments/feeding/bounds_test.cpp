@@ -2,33 +2,55 @@
 
 #include <gtest/gtest.h>
 
+#include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/measurement.hpp"
 #include "variants/feeding/transfer.hpp"
 
 namespace feedrate::test {
 namespace {
 
-BoundRatio latency_bound(const Floors& floors) {
+/// The tightest bound of a figure that was measured so.
+BoundRatio bound_of(const char* figure, double measured, const Point& point, const Limits& limits,
+                    std::size_t cache_bytes = 0) {
+  Measurement cell;
+  if (std::string(figure) == "latency_ns") {
+    Histogram one;
+    one.record(static_cast<std::uint64_t>(measured));
+    cell.histograms[figure] = {one, 1};
+  } else {
+    cell.numbers[figure] = measured;
+  }
+  cell.can_not_beat = bounds_of(point, limits, {}, cache_bytes);
+  set_bounds(Kind("feeding").entry().figures, limits, cell);
+  const auto found = cell.bounds.find(figure);
+  return found == cell.bounds.end() ? BoundRatio{0} : found->second;
+}
+
+BoundRatio latency_bound(const Limits& limits) {
   Point point;
   point.device = "cuda";
   point.queue = "gpu_ring";
   point.transfer = kNoTransfer;
-  return bounds_of(point, floors, {}, 1e6, 2400)["latency_ns"];
+  return bound_of("latency_ns", 2400, point, limits);
 }
 
 TEST(Bounds, TheRingsLatencyIsSetAgainstTheFasterProbe) {
-  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}, {"lone_message_ns", 1900}}).floor, "lone_message_ns");
-  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 1800}, {"lone_message_ns", 1900}}).floor, "word_round_trip_ns");
-  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}}).floor, "word_round_trip_ns");
-  EXPECT_EQ(latency_bound({{"lone_message_ns", 1200}}).ratio, 2.0);
-  EXPECT_EQ(latency_bound({}).floor, "");
+  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}, {"lone_message_ns", 1900}}).expression.text(),
+            "lone_message_ns");
+  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 1800}, {"lone_message_ns", 1900}}).expression.text(),
+            "word_round_trip_ns");
+  EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}}).expression.text(), "word_round_trip_ns");
+  EXPECT_DOUBLE_EQ(latency_bound({{"lone_message_ns", 1200}}).value, 1200);
+  EXPECT_NEAR(latency_bound({{"lone_message_ns", 1200}}).ratio, 2.0, 0.05) << "a histogram has buckets";
+  EXPECT_EQ(latency_bound({}).value, 0) << "without a limit there is no bound";
 }
 
 // To the byte: a bound that is off by any factor shows.
 TEST(Bounds, ThroughputIsSetAgainstBytesOverTheFloor) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
-  const auto bound = bounds_of(point, {{"host_copy_bytes_per_second", 8e9}}, {}, 2e7, 2400)["messages_per_second"];
-  EXPECT_EQ(bound.floor, "host_copy_bytes_per_second");
+  const auto bound = bound_of("messages_per_second", 2e7, point, {{"host_copy_bytes_per_second", 8e9}});
+  EXPECT_EQ(bound.expression.text(), "host_copy_bytes_per_second / bytes");
   EXPECT_DOUBLE_EQ(bound.value, 8e9 / 80) << "64 bytes behind a header of 16";
   EXPECT_DOUBLE_EQ(bound.ratio, 0.2);
 }
@@ -37,30 +59,31 @@ TEST(Bounds, ThroughputIsSetAgainstTheWindowWhereThatBinds) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   point.window = 10, point.producers = 2;
-  const auto bound = bounds_of(point, {{"thread_round_trip_ns", 1000}}, {}, 1e7, 2000)["messages_per_second"];
-  EXPECT_EQ(bound.floor, "window/thread_round_trip_ns");
+  const auto bound = bound_of("messages_per_second", 1e7, point, {{"thread_round_trip_ns", 1000}});
+  EXPECT_EQ(bound.expression.text(), "window / thread_round_trip_ns");
   EXPECT_DOUBLE_EQ(bound.value, 2e7);
   EXPECT_DOUBLE_EQ(bound.ratio, 0.5);
 }
 
 TEST(Bounds, HostMemoryBindsByWhereTheSlotsLieAndByTheThreads) {
-  const Floors floors{{"host_cache_write_bytes_per_second", 100e9}, {"host_cache_read_bytes_per_second", 110e9},
+  const Limits limits{{"host_cache_write_bytes_per_second", 100e9}, {"host_cache_read_bytes_per_second", 110e9},
                       {"host_cache_both_bytes_per_second", 190e9},  {"host_thread_write_bytes_per_second", 10e9},
                       {"host_thread_read_bytes_per_second", 12e9},  {"host_memory_write_bytes_per_second", 25e9},
                       {"host_memory_read_bytes_per_second", 30e9},  {"host_memory_both_bytes_per_second", 28e9}};
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 1008, point.window = 1000;
   const auto bound = [&](std::size_t cache_bytes) {
-    return bounds_of(point, floors, {}, 1e6, 2000, cache_bytes)["messages_per_second"];
+    return bound_of("messages_per_second", 1e6, point, limits, cache_bytes);
   };
-  EXPECT_EQ(bound(100 << 20).floor, "host_cache_both_bytes_per_second");
+  EXPECT_EQ(bound(100 << 20).expression.text(), "host_cache_both_bytes_per_second / bytes");
   EXPECT_DOUBLE_EQ(bound(100 << 20).value, 190e9 / 2048);
-  EXPECT_EQ(bound(1 << 10).floor, "host_thread_write_bytes_per_second");
+  EXPECT_EQ(bound(1 << 10).expression.text(), "host_thread_write_bytes_per_second / bytes");
   EXPECT_DOUBLE_EQ(bound(1 << 10).value, 10e9 / 1024);
   point.producers = 8;
-  EXPECT_EQ(bound(1 << 10).floor, "host_memory_both_bytes_per_second");
+  EXPECT_EQ(bound(1 << 10).expression.text(), "host_memory_both_bytes_per_second / bytes");
   EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 2048);
-  EXPECT_EQ(bound(0).floor, "host_cache_both_bytes_per_second") << "what is not known binds nothing";
+  EXPECT_EQ(bound(0).expression.text(), "host_cache_both_bytes_per_second / bytes")
+      << "what is not known binds nothing";
   point.touch = "stamp";
   EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 160) << "of each, a header and a stamp";
 }
@@ -68,9 +91,17 @@ TEST(Bounds, HostMemoryBindsByWhereTheSlotsLieAndByTheThreads) {
 TEST(Bounds, BytesAreBoundAsMessagesAre) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
-  auto bounds = bounds_of(point, {{"host_copy_bytes_per_second", 8e9}}, {}, 2e7, 2400);
-  EXPECT_DOUBLE_EQ(bounds["bytes_per_second"].value, 64 * bounds["messages_per_second"].value);
-  EXPECT_EQ(bounds["bytes_per_second"].ratio, bounds["messages_per_second"].ratio);
+  const Limits limits{{"host_copy_bytes_per_second", 8e9}};
+  const auto messages = bound_of("messages_per_second", 2e7, point, limits);
+  const auto bytes = bound_of("bytes_per_second", 64 * 2e7, point, limits);
+  EXPECT_DOUBLE_EQ(bytes.value, 64 * messages.value);
+  EXPECT_DOUBLE_EQ(bytes.ratio, messages.ratio);
+}
+
+TEST(Bounds, ARateThatWasAskedForHasNone) {
+  Point point;
+  point.queue = "host_polled", point.device = "cpu", point.payload = 64;
+  for (const auto& [figure, expression] : bounds_of(point, {}, {}, 0, true)) EXPECT_EQ(figure, "latency_ns");
 }
 
 }  // namespace

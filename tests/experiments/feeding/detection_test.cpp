@@ -77,10 +77,9 @@ class FaultyQueue final : public Queue {
 };
 
 QueueRegistration faulty(const char* name, Fault100 fault) {
-  return {name,
-          {.description = "test", .order = "none", .make = [fault](const QueueConfig& config) {
-             return std::make_unique<FaultyQueue>(config, fault);
-           }}};
+  return {name, {.description = "test", .make = [fault](const QueueConfig& config) {
+                   return std::make_unique<FaultyQueue>(config, fault);
+                 }}};
 }
 const QueueRegistration loses = faulty("loses", Fault100::lose);
 const QueueRegistration duplicates = faulty("duplicates", Fault100::duplicate);

@@ -35,7 +35,7 @@ class Pacing final : public PromptQueue {
   bool now_;
 };
 QueueRegistration pacing(const char* name, bool now) {
-  return {name, {.description = "test", .order = "per producer", .make = [now](const QueueConfig& config) {
+  return {name, {.description = "test", .make = [now](const QueueConfig& config) {
                    return std::make_unique<Pacing>(config, now);
                  }}};
 }

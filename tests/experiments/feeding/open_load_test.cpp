@@ -3,6 +3,7 @@
 
 #include "common/clock.hpp"
 #include "common/threads/threads.hpp"
+#include "experiments/feeding/load.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "tests/support/cells.hpp"
 #include "tests/support/echo_like.hpp"
@@ -65,9 +66,8 @@ class ReluctantQueue final : public Queue {
 };
 
 QueueEntry reluctant(ReluctantQueue::Manner manner) {
-  return {.description = "test: reluctant", .order = "per producer", .make = [manner](const QueueConfig& config) {
-            return std::make_unique<ReluctantQueue>(config, manner);
-          }};
+  return {.description = "test: reluctant",
+          .make = [manner](const QueueConfig& config) { return std::make_unique<ReluctantQueue>(config, manner); }};
 }
 using std::chrono::microseconds;
 using std::chrono::milliseconds;

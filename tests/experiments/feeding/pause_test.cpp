@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/threads/threads.hpp"
-#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/limits/host_pause.hpp"
 #include "tests/support/cells.hpp"
 
 namespace feedrate::test {
@@ -30,7 +30,7 @@ class Crowd {
 constexpr double kTurnNs = 500'000;  // threads that share a core take turns of milliseconds
 
 // A host whose cores are taken lets threads wait longer, and the reading must say so.
-TEST(PauseFloor, IsReadFromTheHostAsItIsNow) {
+TEST(HostPause, IsReadFromTheHostAsItIsNow) {
   double quiet = host_pause_p99_ns(), crowded = 0;
   for (int i = 0; i < 4; ++i) quiet = std::min(quiet, host_pause_p99_ns());
   {
@@ -42,7 +42,7 @@ TEST(PauseFloor, IsReadFromTheHostAsItIsNow) {
   EXPECT_GT(crowded, 2 * quiet);
 }
 
-TEST(PauseFloor, IsReadAroundEachCell) {
+TEST(HostPause, IsReadAroundEachCell) {
   Session session("feeding", "cpu", 0, {}, "test", brief(100));
   Point open;
   open.queue = "host_polled", open.arrivals = "poisson", open.rate = 1000;

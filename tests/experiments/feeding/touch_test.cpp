@@ -25,7 +25,7 @@ class Marring final : public PromptQueue {
   std::size_t byte_;
 };
 QueueRegistration marring(const char* name, std::size_t byte) {
-  return {name, {.description = "test", .order = "per producer", .make = [byte](const QueueConfig& config) {
+  return {name, {.description = "test", .make = [byte](const QueueConfig& config) {
                    return std::make_unique<Marring>(config, byte);
                  }}};
 }

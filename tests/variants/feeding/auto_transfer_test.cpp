@@ -6,8 +6,8 @@
 namespace feedrate::test {
 namespace {
 
-/// Floors as one machine's GPU has them; on the CPU device, so that transfers which need the hardware do not compete.
-const Floors kFloors{{"launch_per_second", 350e3},
+/// Limits as one machine's GPU has them; on the CPU device, so that transfers which need the hardware do not compete.
+const Limits kLimits{{"launch_per_second", 350e3},
                      {"launch_sync_ns", 7400},
                      {"graph_launch_sync_ns", 5600},
                      {"mapped_launch_sync_ns", 8700},
@@ -21,7 +21,7 @@ const Floors kFloors{{"launch_per_second", 350e3},
 
 class AutoTransfer : public testing::Test {
  protected:
-  Choices chosen(std::size_t payload, std::size_t batch, std::size_t window, const Floors& floors = kFloors,
+  Choices chosen(std::size_t payload, std::size_t batch, std::size_t window, const Limits& limits = kLimits,
                  const char* transfer = "auto") {
     Point point;
     point.transfer = transfer;
@@ -30,26 +30,26 @@ class AutoTransfer : public testing::Test {
     point.window = window;
     const std::size_t stride = stride_of(payload);
     const auto& entry = Transfers::instance().get("--transfer", transfer);
-    const auto made = entry.make({*device, *workload, batch, stride, stride, 32, {}, floors, &point});
+    const auto made = entry.make({*device, *workload, batch, stride, stride, 32, {}, limits, &point});
     return made->choices();
   }
   std::unique_ptr<Device> device = open_cpu_device();
   std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
 };
 
-TEST_F(AutoTransfer, TakesTheOneThatTheFloorsMakeFastest) {
+TEST_F(AutoTransfer, TakesTheOneThatTheLimitsMakeFastest) {
   // Alone: a graph's launch takes less than a kernel's, and nothing is copied.
   const Choices alone = chosen(64, 1, 1);
   EXPECT_EQ(alone.at("transfer"), "graph");
   EXPECT_EQ(alone.at("chain"), "mapped");
-  Floors floors = kFloors;
-  floors["graph_launch_sync_ns"] = 7600;  // where it takes more
-  EXPECT_EQ(chosen(64, 1, 1, floors)["transfer"], "mapped");
-  EXPECT_FALSE(chosen(64, 1, 1, floors).contains("chain"));
+  Limits limits = kLimits;
+  limits["graph_launch_sync_ns"] = 7600;  // where it takes more
+  EXPECT_EQ(chosen(64, 1, 1, limits)["transfer"], "mapped");
+  EXPECT_FALSE(chosen(64, 1, 1, limits).contains("chain"));
   // In a row of batches the limits would put it first, but they do not know all that it costs.
-  floors = kFloors;
-  floors["copy_engine_both_bytes_per_second"] = 20e9;
-  EXPECT_NE(chosen(64 << 10, 1, 64, floors)["transfer"], "graph");
+  limits = kLimits;
+  limits["copy_engine_both_bytes_per_second"] = 20e9;
+  EXPECT_NE(chosen(64 << 10, 1, 64, limits)["transfer"], "graph");
   // One behind the other, a call for each bounds small batches: whoever makes one call for several is ahead.
   const std::string small = chosen(64, 16, 1024)["transfer"];
   EXPECT_TRUE(small == "batched_copy" || small == "gather") << small;
@@ -59,23 +59,23 @@ TEST_F(AutoTransfer, TakesTheOneThatTheFloorsMakeFastest) {
 }
 
 TEST_F(AutoTransfer, KnowsThatACallOfManyCopiesMakesEachByItself) {
-  Floors floors = kFloors;
-  floors["batched_copies_per_second"] = 1e6;
-  EXPECT_EQ(chosen(64, 1, 1024, floors)["transfer"], "gather");
-  EXPECT_EQ(chosen(64, 16, 1024, floors)["transfer"], "gather");
-  EXPECT_NE(chosen(1 << 20, 16, 256, floors)["transfer"], "gather");
+  Limits limits = kLimits;
+  limits["batched_copies_per_second"] = 1e6;
+  EXPECT_EQ(chosen(64, 1, 1024, limits)["transfer"], "gather");
+  EXPECT_EQ(chosen(64, 16, 1024, limits)["transfer"], "gather");
+  EXPECT_NE(chosen(1 << 20, 16, 256, limits)["transfer"], "gather");
 }
 
 TEST_F(AutoTransfer, PutsMoreSmallBatchesTogetherThanLargeOnes) {
   const auto together = [this](const char* transfer, std::size_t payload, std::size_t batch) {
-    return chosen(payload, batch, 4096, kFloors, transfer)["coalesce"];
+    return chosen(payload, batch, 4096, kLimits, transfer)["coalesce"];
   };
   EXPECT_EQ(together("gather", 64, 1), "64");
   EXPECT_EQ(together("gather", 64, 256), "12");  // 20 KiB each
   EXPECT_EQ(together("batched_copy", 64 << 10, 16), "8");
   EXPECT_EQ(together("graph", 64, 1), "8");  // a chain without a batch is launched all the same
-  EXPECT_EQ(chosen(64, 1, 1, kFloors, "graph")["coalesce"], "1") << "a lone message has no company";
-  EXPECT_EQ(chosen(64, 16, 4, kFloors, "gather")["coalesce"], "4");
+  EXPECT_EQ(chosen(64, 1, 1, kLimits, "graph")["coalesce"], "1") << "a lone message has no company";
+  EXPECT_EQ(chosen(64, 16, 4, kLimits, "gather")["coalesce"], "4");
 }
 
 TEST(TransferSearch, HasTheStandardValueOfEachAxis) {
@@ -91,7 +91,7 @@ TEST(TransferSearch, HasTheStandardValueOfEachAxis) {
 
 TEST_F(AutoTransfer, SaysWhy) {
   const std::string why = chosen(64, 1, 1)["transfer-why"];
-  EXPECT_TRUE(why.starts_with("by the floors 6.90")) << why;
+  EXPECT_TRUE(why.starts_with("by the limits 6.90")) << why;
   for (const char* other : {"pinned", "graph 9", "mapped 8.70", "gather", "batched_copy"})
     EXPECT_NE(why.find(other), why.npos) << why;
 }
@@ -102,9 +102,9 @@ TEST_F(AutoTransfer, OfACopyInAGraphKnowsThatItCopies) {
   EXPECT_NE(why.find("graph 9.1"), why.npos) << why;
 }
 
-TEST_F(AutoTransfer, IsPinnedWhereNoFloorIsKnown) {
+TEST_F(AutoTransfer, IsPinnedIfNoLimitIsKnown) {
   EXPECT_EQ(chosen(64, 16, 1024, {})["transfer"], "pinned");
-  EXPECT_EQ(chosen(64, 16, 1024, {})["transfer-why"], "no floors of a GPU were measured here");
+  EXPECT_EQ(chosen(64, 16, 1024, {})["transfer-why"], "no limits of a GPU were measured here");
 }
 
 }  // namespace

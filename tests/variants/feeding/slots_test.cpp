@@ -28,21 +28,22 @@ class SlowStream final : public StreamAround {
  public:
   explicit SlowStream(std::unique_ptr<Stream> stream) : StreamAround(std::move(stream)) {}
   void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
-    StreamAround::launch(sleep_, {}, 0);
+    StreamAround::launch(BatchLaunch(sleep_, nothing_, 0));
     StreamAround::copy_to_device(device, host, bytes);
   }
   void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) override {
-    StreamAround::launch(sleep_, {}, 0);
+    StreamAround::launch(BatchLaunch(sleep_, nothing_, 0));
     StreamAround::copy_to_host(host, device, bytes);
   }
-  void launch(const Kernel& kernel, const BatchView& batch, unsigned block) override {
-    StreamAround::launch(sleep_, {}, 0);
-    StreamAround::launch(kernel, batch, block);
+  void launch(const Launchable& launchable) override {
+    StreamAround::launch(BatchLaunch(sleep_, nothing_, 0));
+    StreamAround::launch(launchable);
   }
   ~SlowStream() override { synchronize(); }  // before what sleeps goes
 
  private:
   Sleep sleep_;
+  const BatchView nothing_{};
 };
 
 /// Its n-th stream is slow.

@@ -12,7 +12,7 @@
 namespace feedrate {
 namespace {
 
-/// The queue's own axes. 0 and "auto" are chosen by the messages' size and number, and by the machine's floors.
+/// The queue's own axes. 0 and "auto" are chosen by the messages' size and number, and by the machine's limits.
 struct RingOptions {
   unsigned lanes = 0;
   unsigned pollers = 0;
@@ -39,7 +39,7 @@ const Axes<RingOptions>& ring_axes() {
           .word("notify", &RingOptions::notify, {"auto", "counter", "flags"},
                 "how a side learns of messages; auto = flags for a few messages, one at a time")
           .word("slots", &RingOptions::slots, {"auto", "pinned", "vram"},
-                "where the GPU finds messages; auto = vram where the floors say that copies win")
+                "where the GPU finds messages; auto = vram if the limits say that copies win")
           .word("results", &RingOptions::results, {"in_order", "as_finished"}, "the order in which results come back")
           .word("ring-idle", &RingOptions::idle, {"spin", "backoff", "park"}, "what it does while nothing comes")
           .number("slot-bytes", &RingOptions::slot_bytes, {0, kMostPayload},
@@ -72,17 +72,18 @@ RingIdle idle_of(const std::string& name) {
 }
 
 /// Batches from this size on go by the copy engines. Theirs is the higher bandwidth both ways, but each copy costs a
-/// fixed time; the crossover follows from the two floors and that cost. Never, where these are not known.
-bool worth_copying(std::size_t batch_bytes, const Floors& floors) {
-  const auto engine = floors.find("copy_engine_both_bytes_per_second"), sm = floors.find("sm_echo_bytes_per_second");
-  const auto cost = floors.find("copy_queued_ns");
-  if (engine == floors.end() || sm == floors.end() || cost == floors.end()) return false;
+/// fixed time; the crossover follows from the two ceilings and that cost. Never, if these are not known.
+bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
+  const auto engine = feedrate::value_of(limits, "copy_engine_both_bytes_per_second");
+  const auto sm = feedrate::value_of(limits, "sm_echo_bytes_per_second"),
+             cost = feedrate::value_of(limits, "copy_queued_ns");
+  if (!engine || !sm || !cost) return false;
   const auto bytes = static_cast<double>(batch_bytes);
-  return bytes / (bytes / engine->second + cost->second * 1e-9) > sm->second;
+  return bytes / (bytes / *engine + *cost * 1e-9) > *sm;
 }
 
-/// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's floors.
-RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors& floors) {
+/// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's limits.
+RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits& limits) {
   constexpr unsigned kMirroredUnits = 24;
   constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
   const RingOptions own = ring_axes().of(point.own);
@@ -127,7 +128,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Floors&
   config.idle = idle_of(own.idle);
   if (own.slots != "auto") {
     config.slots = value_of(kSlots, own.slots);
-  } else if (!flags && config.results == ResultOrder::in_order && worth_copying(point.batch * stride, floors)) {
+  } else if (!flags && config.results == ResultOrder::in_order && worth_copying(point.batch * stride, limits)) {
     config.slots = Slots::vram;
   }
   return config;
@@ -190,7 +191,7 @@ class GpuRingQueue final : public Queue {
       : point_(config.point),
         on_gpu_(config.device.kind() == "cuda"),
         processors_(config.device.info().processors),
-        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.floors)),
+        ring_config_(config_of(point_, config.workload.result_bytes(point_.payload), config.limits)),
         ring_(config, ring_config_) {}
 
   std::unique_ptr<Producer> producer(unsigned index) override {
@@ -254,27 +255,27 @@ bool chose(const Bounded& bounded, const std::string& axis, const std::string& v
   return found != bounded.choices.end() && found->second == value;
 }
 
-void limits(const Bounded& bounded, Limits& limits) {
-  if (bounded.point.device == "cpu") return limit_by_host(bounded, limits);
+void bound(const Bounded& bounded, Bounds& bounds) {
+  if (bounded.point.device == "cpu") return limit_by_host(bounded, bounds);
   // One poller watches the word, several the message: whichever is faster is the least.
-  const auto word = limits.floor("word_round_trip_ns"), message = limits.floor("lone_message_ns");
-  limits.time(message && (!word || *message < *word) ? "lone_message_ns" : "word_round_trip_ns");
+  const auto word = bounds.limit("word_round_trip_ns"), message = bounds.limit("lone_message_ns");
+  bounds.time(message && (!word || *message < *word) ? "lone_message_ns" : "word_round_trip_ns");
   // By flags, only the words that are used cross the bus, each with its flag.
   const double bytes = chose(bounded, "notify", "flags")
                            ? static_cast<double>(units_of(bounded.larger()) * sizeof(Unit))
                            : bounded.slot();
-  limits.bytes(chose(bounded, "slots", "vram") ? "copy_engine_both_bytes_per_second" : "sm_echo_bytes_per_second",
+  bounds.bytes(chose(bounded, "slots", "vram") ? "copy_engine_both_bytes_per_second" : "sm_echo_bytes_per_second",
                bytes);
 }
 
 const QueueRegistration registered(
     "gpu_ring", {.description = "rings in pinned host memory or the GPU's, served by one resident kernel",
-                 .order = "per lane",
+                 .guarantee = {.order = "per lane"},
                  .resident = true,
                  .axes = ring_axes().list(),
                  .make = make_queue<GpuRingQueue>,
                  .fit = fit_lanes,
-                 .limits = limits,
+                 .bounds = bound,
                  .search = {{"lanes", {"0", "16", "32", "64", "96"}},
                             {"pollers", {"0", "1", "2", "4"}},
                             {"block", {"128", "256", "512", "1024"}}}});

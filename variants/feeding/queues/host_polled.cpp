@@ -79,7 +79,6 @@ std::string fit_workers(Point& point, Device&, const Workload&) {
 
 const QueueRegistration registered("host_polled",
                                    {.description = "in-process ring, polled by a worker that launches kernels",
-                                    .order = "per producer",
                                     .uses_transfer = true,
                                     .make = make_queue<HostPolled>,
                                     .fit = fit_workers,

@@ -47,8 +47,7 @@ class NullQueue final : public Queue {
 };
 
 const QueueRegistration registered("null", {.description = "delivers nothing; measures the load generator's ceiling",
-                                            .delivery = Delivery::none,
-                                            .order = "per producer",
+                                            .guarantee = {.delivery = Delivery::none},
                                             .works = false,
                                             .make = make_queue<NullQueue>});
 

@@ -28,7 +28,8 @@ const Axes<PriorityOptions>& priority_axes() {
 /// Otherwise as in redis_reliable. There is no blocking pop that keeps what it takes, so idle workers ask again and
 /// again, more and more rarely.
 struct PriorityDialect : ListDialect {
-  static constexpr auto kAddFloor = "redis_sorted_set_add_per_second", kTakeFloor = "redis_sorted_set_pop_per_second";
+  static constexpr auto kAddCeiling = "redis_sorted_set_add_per_second",
+                        kTakeCeiling = "redis_sorted_set_pop_per_second";
   static constexpr bool kKeeps = true;
   static constexpr auto kKind = "zset";
   static constexpr auto kWithdraw = R"lua(
@@ -104,7 +105,7 @@ struct PriorityDialect : ListDialect {
 QueueEntry entry() {
   QueueEntry made = entry_of<PriorityDialect>(
       "Redis sorted set by priority and age; a batch moves into its worker's own list by a script");
-  made.order = "by priority, per producer with one worker";
+  made.guarantee.order = "by priority, per producer with one worker";
   return made;
 }
 

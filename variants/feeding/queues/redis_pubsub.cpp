@@ -19,7 +19,7 @@ struct PubsubDialect : ListDialect {
 
   class Results {
    public:
-    static constexpr auto kAddFloor = ListDialect::kAddFloor, kTakeFloor = ListDialect::kTakeFloor;
+    static constexpr auto kAddCeiling = ListDialect::kAddCeiling, kTakeCeiling = ListDialect::kTakeCeiling;
     Results(const RedisConfig& config, std::string key)
         : key_(std::move(key)), wake_(std::make_unique<redis::Subscription>(config.redis.url, channel_of(key_))) {}
     unsigned request(Connection& connection, std::size_t elements) {

@@ -14,7 +14,7 @@ constexpr auto kField = "m";  // the one field of every entry
 /// over when the lease of that consumer has ended (Redelivery). Collectors read their stream alone, by XREAD. What all
 /// are done with is trimmed.
 struct StreamDialect {
-  static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
+  static constexpr auto kAddCeiling = "redis_stream_add_per_second", kTakeCeiling = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
   // Reading a stream removes nothing, and a key in use does not expire. An entry's id begins with the time, by the
   // server's clock. Servers before 6.2 do not know MINID.
@@ -77,7 +77,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
   /// Read by one collector alone, which trims what it has read.
   class Results {
    public:
-    static constexpr auto kAddFloor = "redis_stream_add_per_second", kTakeFloor = "redis_stream_read_per_second";
+    static constexpr auto kAddCeiling = "redis_stream_add_per_second", kTakeCeiling = "redis_stream_read_per_second";
     Results(const RedisConfig&, std::string key) : key_(std::move(key)) {}
     unsigned request(Connection& connection, std::size_t elements) {
       connection.append({"XTRIM", key_, "MINID", last_});

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include "kernels/workload.hpp"
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 
 namespace feedrate {
 namespace {
 
-constexpr auto kWithoutFloors = "pinned";
+constexpr auto kWithoutLimits = "pinned";
 
 /// A transfer, with settings of its own axes that are not the standard.
 struct Candidate {
@@ -30,9 +30,9 @@ Point with(Point point, const Values& own) {
   return point;
 }
 
-/// The one that takes least for a batch, by the floors. `lone`: a batch is alone under way, so its own time counts, not
+/// The one that takes least for a batch, by the limits. `lone`: a batch is alone under way, so its own time counts, not
 /// how many fit into a second.
-Chosen choose(const Bounded& bounded, const Floors& floors, Device& device) {
+Chosen choose(const Bounded& bounded, const Limits& limits, const DeviceInfo& device) {
   const bool lone = bounded.point.producers * bounded.point.window <= bounded.point.batch;
   std::vector<std::pair<double, Candidate>> times;  // ns
   for (const auto& [name, entry] : Transfers::instance().entries()) {
@@ -42,31 +42,31 @@ Chosen choose(const Bounded& bounded, const Floors& floors, Device& device) {
     if (lone) settings.insert(settings.end(), entry.alone.begin(), entry.alone.end());
     for (const Values& own : settings) {
       const Point point = with(bounded.point, own);
-      const auto effort = entry.effort({point, bounded.choices, bounded.in, bounded.out}, floors);
+      const auto effort = entry.effort({point, bounded.choices, bounded.in, bounded.out}, limits);
       if (effort) times.emplace_back(lone ? effort->lone_ns : effort->busy_ns, Candidate{name, own});
     }
   }
-  if (times.empty()) return {{kWithoutFloors, {}}, "no floors of a GPU were measured here"};
+  if (times.empty()) return {{kWithoutLimits, {}}, "no limits of a GPU were measured here"};
   const auto best = std::ranges::min_element(times, {}, &std::pair<double, Candidate>::first);
   std::string others;
   for (const auto& [ns, candidate] : times) {
     if (&candidate == &best->second) continue;
     others += fmt::format("{}{} {:.2f}", others.empty() ? "" : ", ", candidate.text(), ns / 1e3);
   }
-  return {best->second, fmt::format("by the floors {:.2f} us a batch {}; others: {}", best->first / 1e3,
+  return {best->second, fmt::format("by the limits {:.2f} us per batch {}; others: {}", best->first / 1e3,
                                     lone ? "that is alone" : "behind the one before it", others)};
 }
 
-/// Another transfer, chosen when it is made: by payload and batch, from the floors of this machine.
+/// Another transfer, chosen when it is made: by payload and batch, from the limits of this machine.
 class Auto final : public Transfer {
  public:
   explicit Auto(const TransferConfig& config) {
-    Chosen chosen{{kWithoutFloors, {}}, "nothing is known of the point"};
+    Chosen chosen{{kWithoutLimits, {}}, "nothing is known of the point"};
     if (config.point != nullptr) {
       const Point& point = *config.point;
       const Bounded bounded{point, none_, sizeof(Header) + point.payload,
                             sizeof(Header) + config.workload.result_bytes(point.payload)};
-      chosen = choose(bounded, config.floors, config.device);
+      chosen = choose(bounded, config.limits, config.device.info());
     }
     const Candidate& candidate = chosen.candidate;
     TransferConfig own = config;
@@ -109,17 +109,17 @@ unsigned most_depth(const Point& point) {
 }
 
 const TransferRegistration registered(
-    "auto", {.description = "the transfer that moves this payload and batch fastest by the machine's floors",
+    "auto", {.description = "the transfer that moves this payload and batch fastest by the machine's limits",
              .memory = HostMemory::pinned,
              .depth = most_depth,
              .make = make_transfer<Auto>,
-             .limits = [](const Bounded& bounded, Limits& limits) {
+             .bounds = [](const Bounded& bounded, Bounds& bounds) {
                const auto chosen = bounded.choices.find("transfer");
                if (chosen == bounded.choices.end()) return;
                const auto& entry = Transfers::instance().get("--transfer", chosen->second);
-               if (!entry.limits) return;
+               if (!entry.bounds) return;
                const Point point = with(bounded.point, own_of(entry, bounded.choices));
-               entry.limits({point, bounded.choices, bounded.in, bounded.out}, limits);
+               entry.bounds({point, bounded.choices, bounded.in, bounded.out}, bounds);
              }});
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/grouped.hpp"
 
 namespace feedrate {
@@ -96,11 +96,11 @@ const TransferRegistration registered(
      .axes = joined(BatchedCopy::axes().list(), BatchedCopy::piece_axes().list()),
      .depth = BatchedCopy::depth,
      .make = make_transfer<BatchedCopy>,
-     .limits = [](const Bounded& bounded,
-                  Limits& limits) { limit_by_copies(bounded, limits, BatchedCopy::coalesced(bounded.point)); },
-     .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
-       auto effort = effort_of_copies(bounded, floors, BatchedCopy::coalesced(bounded.point));
-       const auto copies = floor_of(floors, "batched_copies_per_second");
+     .bounds = [](const Bounded& bounded,
+                  Bounds& bounds) { limit_by_copies(bounded, bounds, BatchedCopy::coalesced(bounded.point)); },
+     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+       auto effort = effort_of_copies(bounded, limits, BatchedCopy::coalesced(bounded.point));
+       const auto copies = value_of(limits, "batched_copies_per_second");
        // One call brings many copies; each takes its time all the same. Several workers are faster together, so this is
        // no bound of a point.
        if (effort && copies) effort->busy_ns = std::max(effort->busy_ns, 1e9 / *copies);

@@ -3,7 +3,7 @@
 #endif
 
 #include "common/error.hpp"
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/in_flight.hpp"
 #ifdef __CUDACC__
 #include "common/device/cuda_check.hpp"
@@ -63,21 +63,16 @@ __global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std:
 }
 #endif
 
-/// A copy of `count` times `in_stride` bytes as a kernel.
-class BulkCopy final : public LaunchedKernel {
+/// A copy as a kernel.
+class BulkCopy final : public Launchable {
  public:
-  explicit BulkCopy(unsigned blocks) : blocks_(blocks) {
+  BulkCopy(unsigned blocks, const std::byte* in, std::byte* out, std::size_t bytes)
+      : blocks_(blocks), in_(in), out_(out), bytes_(bytes) {}
+  void with_cuda_launch(const UseCudaLaunch& use) const override {
 #ifdef __CUDACC__
-    check(cudaFuncSetAttribute(bulk_copy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kStages * kPieceBytes),
-          "cudaFuncSetAttribute");
-#endif
-  }
-  void run_on_cpu(const BatchView&) const override { throw Failure("bulk asynchronous copies on the CPU device"); }
-  void with_cuda_launch(const BatchView& batch, unsigned /*block*/, const UseCudaLaunch& use) const override {
-#ifdef __CUDACC__
-    const std::byte* in = batch.in;
-    std::byte* out = batch.out;
-    std::size_t bytes = std::size_t{batch.count} * batch.in_stride;
+    const std::byte* in = in_;
+    std::byte* out = out_;
+    std::size_t bytes = bytes_;
     const auto pieces = static_cast<unsigned>((bytes + kPieceBytes - 1) / kPieceBytes);
     void* arguments[] = {&in, &out, &bytes};
     if (bytes != 0) {
@@ -85,14 +80,17 @@ class BulkCopy final : public LaunchedKernel {
            arguments});
     }
 #else
-    static_cast<void>(batch);
     static_cast<void>(use);
     throw Failure("built without CUDA");
 #endif
   }
+  std::function<void()> on_cpu() const override { throw Failure("bulk asynchronous copies on the CPU device"); }
 
  private:
   [[maybe_unused]] unsigned blocks_;
+  [[maybe_unused]] const std::byte* in_;
+  [[maybe_unused]] std::byte* out_;
+  [[maybe_unused]] std::size_t bytes_;
 };
 
 /// As pinned, but SMs copy instead of the copy engines: a kernel pulls the batch, the workload's kernel works on it, a
@@ -101,20 +99,23 @@ class BulkAsync final : public Transfer {
  public:
   explicit BulkAsync(const TransferConfig& config)
       : config_(config),
-        copy_(block_axes().of(config.own).copy_blocks),
-        in_flight_(config, {.buffers = true, .copies = true}) {}
+        blocks_(block_axes().of(config.own).copy_blocks),
+        in_flight_(config, {.buffers = true, .copies = true}) {
+#ifdef __CUDACC__
+    check(cudaFuncSetAttribute(bulk_copy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kStages * kPieceBytes),
+          "cudaFuncSetAttribute");
+#endif
+  }
 
   bool submit(const Batch& batch) override {
     auto* place = in_flight_.free_place();
     if (place == nullptr) return false;
-    const auto count = static_cast<std::uint32_t>(batch.in.count);
-    const auto in_stride = static_cast<std::uint32_t>(batch.in.stride);
-    const auto out_stride = static_cast<std::uint32_t>(batch.out.stride);
+    const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.in.count * batch.out.stride;
     Stream& stream = *place->stream;
-    stream.launch(copy_, {batch.in.base, place->in.data(), in_stride, in_stride, count}, 0);
+    stream.launch(BulkCopy(blocks_, batch.in.base, place->in.data(), in_bytes));
     in_flight_.copied_in(*place, batch);
     stream.launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
-    stream.launch(copy_, {place->out.data(), batch.out.base, out_stride, out_stride, count}, 0);
+    stream.launch(BulkCopy(blocks_, place->out.data(), batch.out.base, out_bytes));
     in_flight_.begin(*place, batch);
     return true;
   }
@@ -122,19 +123,12 @@ class BulkAsync final : public Transfer {
 
  private:
   TransferConfig config_;
-  BulkCopy copy_;
-  InFlight in_flight_;  // last: its streams use the copy
+  unsigned blocks_;
+  InFlight in_flight_;
 };
 
-std::string why_not(Device& device) {
-  if (device.kind() != "cuda") return "bulk_async needs a GPU of compute capability 9.0 or later";
-#ifdef __CUDACC__
-  int index = 0, major = 0;
-  check(cudaGetDevice(&index), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "cudaDeviceGetAttribute");
-  if (major < 9) return "bulk_async needs a GPU of compute capability 9.0 or later";
-#endif
-  return "";
+std::string why_not(const DeviceInfo& device) {
+  return device.capability >= 90 ? "" : "bulk_async needs a GPU of compute capability 9.0 or later";
 }
 
 const TransferRegistration registered(
@@ -145,15 +139,15 @@ const TransferRegistration registered(
      .axes = joined(InFlight::axes().list(), block_axes().list()),
      .depth = InFlight::depth,
      .make = make_transfer<BulkAsync>,
-     .limits =
-         [](const Bounded& bounded, Limits& limits) {
-           limits.bytes("bulk_echo_bytes_per_second", bounded.slot());
-           limit_by_launches(bounded, limits);
+     .bounds =
+         [](const Bounded& bounded, Bounds& bounds) {
+           bounds.bytes("bulk_echo_bytes_per_second", bounded.slot());
+           limit_by_launches(bounded, bounds);
          },
      .refuse = why_not,
-     .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
-       const auto launches = floor_of(floors, "launch_per_second"), lone = floor_of(floors, "launch_sync_ns");
-       const auto bus = bus_ns(bounded, floors, "bulk_echo_bytes_per_second");
+     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+       const auto launches = value_of(limits, "launch_per_second"), lone = value_of(limits, "launch_sync_ns");
+       const auto bus = bus_ns(bounded, limits, "bulk_echo_bytes_per_second");
        if (!launches || !lone || !bus) return std::nullopt;
        return Effort{std::max(3e9 / *launches, *bus), *lone + 2e9 / *launches + 2 * *bus};
      },

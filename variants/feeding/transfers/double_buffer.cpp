@@ -1,4 +1,4 @@
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/slots.hpp"
 
 namespace feedrate {
@@ -14,7 +14,7 @@ const TransferRegistration registered(
      .memory = HostMemory::pinned,
      .depth = [](const Point&) { return kBuffers * SlotTransfer::kQueuedPerSlot; },
      .make = [](const TransferConfig& config) { return std::make_unique<SlotTransfer>(config, kBuffers); },
-     .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
+     .bounds = [](const Bounded& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
      .search = {{"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/grouped.hpp"
 
 namespace feedrate {
@@ -88,13 +88,13 @@ const TransferRegistration registered(
      .axes = Gather::axes().list(),
      .depth = Gather::depth,
      .make = make_transfer<Gather>,
-     .limits = [](const Bounded& bounded,
-                  Limits& limits) { limit_by_copies(bounded, limits, Gather::coalesced(bounded.point)); },
-     .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
-       const auto copy = floors.find("host_copy_bytes_per_second");
-       auto effort = effort_of_copies(bounded, floors, Gather::coalesced(bounded.point));
-       if (!effort || copy == floors.end()) return std::nullopt;
-       const double host = host_ns(bounded, copy->second) * static_cast<double>(bounded.point.batch);
+     .bounds = [](const Bounded& bounded,
+                  Bounds& bounds) { limit_by_copies(bounded, bounds, Gather::coalesced(bounded.point)); },
+     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+       const auto copy = value_of(limits, "host_copy_bytes_per_second");
+       auto effort = effort_of_copies(bounded, limits, Gather::coalesced(bounded.point));
+       if (!effort || !copy) return std::nullopt;
+       const double host = host_ns(bounded, *copy) * static_cast<double>(bounded.point.batch);
        return Effort{std::max(effort->busy_ns, host), effort->lone_ns + host};
      },
      .search = Gather::search()});

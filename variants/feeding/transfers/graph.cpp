@@ -1,6 +1,6 @@
 #include <array>
 
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/grouped.hpp"
 
 namespace feedrate {
@@ -97,22 +97,20 @@ std::vector<AxisValues> graph_search() {
 }
 
 /// A worker queues its chains no faster than so many a second, side by side in graphs.
-void limit_graph(const Bounded& bounded, Limits& limits) {
+void limit_graph(const Bounded& bounded, Bounds& bounds) {
   const bool mapped = is_mapped(bounded.point.own);
-  limits.time("graph_launch_sync_ns");
-  limits.bytes(mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second", bounded.slot());
+  bounds.time("graph_launch_sync_ns");
+  bounds.bytes(mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second", bounded.slot());
   const char* const chains = mapped ? "graph_kernels_per_second" : "graph_chains_per_second";
-  const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
-  const auto rate = limits.floor(chains);
-  limits.rate(std::string("batch*") + chains, rate ? std::optional(at_once * *rate) : std::nullopt);
+  bounds.rate(batches_at_once(bounded.point) * ceiling_of(chains));
 }
 
-std::optional<Effort> effort_of_graph(const Bounded& bounded, const Floors& floors) {
+std::optional<Effort> effort_of_graph(const Bounded& bounded, const Limits& limits) {
   const bool mapped = is_mapped(bounded.point.own);
-  const auto chains = floor_of(floors, mapped ? "graph_kernels_per_second" : "graph_chains_per_second");
-  const auto empty = floor_of(floors, "launch_sync_ns"), graph = floor_of(floors, "graph_launch_sync_ns");
-  const auto lone = floor_of(floors, mapped ? "mapped_launch_sync_ns" : "copy_launch_copy_ns");
-  const auto bus = bus_ns(bounded, floors, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
+  const auto chains = value_of(limits, mapped ? "graph_kernels_per_second" : "graph_chains_per_second");
+  const auto empty = value_of(limits, "launch_sync_ns"), graph = value_of(limits, "graph_launch_sync_ns");
+  const auto lone = value_of(limits, mapped ? "mapped_launch_sync_ns" : "copy_launch_copy_ns");
+  const auto bus = bus_ns(bounded, limits, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
   if (!chains || !empty || !graph || !lone || !bus) return std::nullopt;
   // What the same takes in a stream, less what a graph's launch saves of a kernel's.
   return Effort{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
@@ -125,7 +123,7 @@ const TransferRegistration registered(
      .axes = joined(GraphTransfer::axes().list(), GraphTransfer::chain_axes().list()),
      .depth = GraphTransfer::depth,
      .make = make_transfer<GraphTransfer>,
-     .limits = limit_graph,
+     .bounds = limit_graph,
      .effort = effort_of_graph,
      // For lone messages only: no limit says what changing a graph's addresses costs, so in a row of batches the limits
      // put such graphs before transfers that move more.

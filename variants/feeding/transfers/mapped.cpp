@@ -1,4 +1,4 @@
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/in_flight.hpp"
 
 namespace feedrate {
@@ -30,16 +30,16 @@ const TransferRegistration registered(
                .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Mapped>,
-               .limits =
-                   [](const Bounded& bounded, Limits& limits) {
-                     limits.time("mapped_launch_sync_ns");
-                     limits.bytes("sm_echo_bytes_per_second", bounded.slot());
-                     limit_by_launches(bounded, limits);
+               .bounds =
+                   [](const Bounded& bounded, Bounds& bounds) {
+                     bounds.time("mapped_launch_sync_ns");
+                     bounds.bytes("sm_echo_bytes_per_second", bounded.slot());
+                     limit_by_launches(bounded, bounds);
                    },
-               .effort = [](const Bounded& bounded, const Floors& floors) -> std::optional<Effort> {
-                 const auto launches = floor_of(floors, "launch_per_second");
-                 const auto lone = floor_of(floors, "mapped_launch_sync_ns");
-                 const auto bus = bus_ns(bounded, floors, "sm_echo_bytes_per_second");
+               .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+                 const auto launches = value_of(limits, "launch_per_second");
+                 const auto lone = value_of(limits, "mapped_launch_sync_ns");
+                 const auto bus = bus_ns(bounded, limits, "sm_echo_bytes_per_second");
                  if (!launches || !lone || !bus) return std::nullopt;
                  return Effort{std::max(1e9 / *launches, *bus), *lone + *bus};
                },

@@ -46,15 +46,12 @@ const TransferRegistration registered(
                  .memory = HostMemory::pageable,
                  .depth = [](const Point&) { return 1u; },
                  .make = make_transfer<Pageable>,
-                 .limits =
-                     [](const Bounded& bounded, Limits& limits) {
-                       limits.time("copy_launch_copy_ns");
-                       limits.bytes("copy_engine_both_bytes_per_second", bounded.slot());
+                 .bounds =
+                     [](const Bounded& bounded, Bounds& bounds) {
+                       bounds.time("copy_launch_copy_ns");
+                       bounds.bytes("copy_engine_both_bytes_per_second", bounded.slot());
                        // Each batch takes the whole way before the next begins.
-                       if (const auto way = limits.floor("copy_launch_copy_ns")) {
-                         const auto at_once = static_cast<double>(bounded.point.workers * bounded.point.batch);
-                         limits.rate("batch/copy_launch_copy_ns", at_once / *way * 1e9);
-                       }
+                       bounds.rate(batches_at_once(bounded.point) / floor_of("copy_launch_copy_ns"));
                      },
                  .search = {{"block", {"128", "256", "512", "1024"}}}});
 

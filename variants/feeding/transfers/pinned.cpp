@@ -1,4 +1,4 @@
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/in_flight.hpp"
 
 namespace feedrate {
@@ -34,8 +34,8 @@ const TransferRegistration registered(
                .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Pinned>,
-               .limits = [](const Bounded& bounded, Limits& limits) { limit_by_copies(bounded, limits); },
-               .effort = [](const Bounded& bounded, const Floors& floors) { return effort_of_copies(bounded, floors); },
+               .bounds = [](const Bounded& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
+               .effort = [](const Bounded& bounded, const Limits& limits) { return effort_of_copies(bounded, limits); },
                .search = InFlight::search()});
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "variants/feeding/transfers/floors.hpp"
+#include "variants/feeding/transfers/bounds.hpp"
 #include "variants/feeding/transfers/in_flight.hpp"
 
 namespace feedrate {
@@ -40,8 +40,8 @@ const TransferRegistration registered("stream_ordered",
                                        .axes = InFlight::axes().list(),
                                        .depth = InFlight::depth,
                                        .make = make_transfer<StreamOrdered>,
-                                       .limits = [](const Bounded& bounded,
-                                                    Limits& limits) { limit_by_copies(bounded, limits); },
+                                       .bounds = [](const Bounded& bounded,
+                                                    Bounds& bounds) { limit_by_copies(bounded, bounds); },
                                        .search = InFlight::search()});
 
 }  // namespace

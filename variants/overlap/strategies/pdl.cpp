@@ -8,8 +8,8 @@ const StrategyRegistration registered(
     "pdl", {.description = "all stages on one stream by programmatic dependent launch: saves the gaps between kernels",
             .waits = {kEarly},
             .buffers = [](const Values&) { return 1u; },
-            .refuse = [](const PipelineShape&, std::span<Device* const> devices) -> std::string {
-              if (devices.front()->launches_early()) return "";
+            .unavailable = [](const DeviceInfo& device) -> std::string {
+              if (device.capability >= 90) return "";
               return "strategy pdl needs a GPU of compute capability 9.0 or later";
             },
             .make = make_strategy<OneStreamForAll<true>>});

@@ -157,7 +157,7 @@ class Persistent final : public Strategy {
     plan_.items = items;
     if (device_.kind() == "cpu") return run_on_threads(plan_);
     stream_->copy_to_device(flags_.data(), zeros_.data(), flags_.size());
-    stream_->launch(kernel_, {}, 0);
+    stream_->launch(kernel_);
     // The zeros are copied back over themselves, but for the word that says whether the kernel gave up.
     auto* const given_up = reinterpret_cast<std::uint64_t*>(zeros_.data() + offsetof(Progress, given_up));
     stream_->copy_to_host(reinterpret_cast<std::byte*>(given_up), flags_.data() + offsetof(Progress, given_up),
@@ -168,10 +168,12 @@ class Persistent final : public Strategy {
 
  private:
   /// The plan as a kernel to be launched.
-  struct PlanKernel final : LaunchedKernel {
-    explicit PlanKernel(PersistentPlan& plan) : plan(plan) {}
-    void run_on_cpu(const BatchView&) const override { run_on_threads(plan); }
-    void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch& use) const override {
+  struct PlanLaunch final : Launchable {
+    explicit PlanLaunch(PersistentPlan& plan) : plan(plan) {}
+    std::function<void()> on_cpu() const override {
+      return [this] { run_on_threads(plan); };
+    }
+    void with_cuda_launch(const UseCudaLaunch& use) const override {
 #ifdef __CUDACC__
       void* arguments[] = {&plan};
       use({reinterpret_cast<const void*>(persistent_kernel), plan.stages * plan.blocks, kThreads, 0, arguments});
@@ -189,7 +191,7 @@ class Persistent final : public Strategy {
   std::vector<Buffer> buffers_;
   Buffer flags_, zeros_;
   PersistentPlan plan_{};
-  PlanKernel kernel_{plan_};
+  PlanLaunch kernel_{plan_};
   std::unique_ptr<Stream> stream_;  // last: it waits for the kernel
 };
 

@@ -31,8 +31,8 @@ const ExperimentEntry& judged() {
 RunSettings precise_settings() {
   RunSettings settings;
   settings.repetitions = 3;
-  settings.until_precise = true;
-  settings.most_repetitions = 20;
+  settings.precision.wanted = true;
+  settings.precision.most_repetitions = 20;
   return settings;
 }
 
@@ -91,8 +91,8 @@ TEST(Repeats, GoOnUntilBothIntervalsAreNarrow) {
 double coverage(double cv) {
   std::mt19937_64 random(1);
   RunSettings settings = precise_settings();
-  settings.most_repetitions = 100;
-  settings.latency_within = 1;
+  settings.precision.most_repetitions = 100;
+  settings.precision.latency_within = 1;
   unsigned precise = 0, right = 0;
   for (int point = 0; point < 1000; ++point) {
     std::lognormal_distribution<double> rate(-std::log1p(cv * cv) / 2, std::sqrt(std::log1p(cv * cv)));
@@ -120,7 +120,7 @@ TEST(Repeats, IntervalsThatEndedThemHoldTheTruth) {
 
 TEST(Repeats, EndAtTheTimeLimit) {
   RunSettings settings = precise_settings();
-  settings.time_limit = 4;
+  settings.precision.time_limit = 4;
   Repeats repeats(settings, judged());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(repeats.add(row_of(100 + 50 * i, 10)).empty());
   EXPECT_EQ(repeats.add(row_of(1, 10))["reason"], "time limit");

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "common/message/message.hpp"
 
 /// How messages lie in Redis: *elements*, each one or more messages back to back, every message padded to 16 bytes. The
@@ -61,11 +61,6 @@ static_assert(sizeof(Extension) == 16);
 
 inline TaskInfo info_of(const Header& task) { return std::bit_cast<TaskInfo>(task.checksum); }
 inline void set_info(Header& task, const TaskInfo& info) { task.checksum = std::bit_cast<std::uint32_t>(info); }
-
-inline std::uint64_t unix_ms() {
-  using namespace std::chrono;
-  return static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
-}
 
 /// A message as it lies in an element. `bytes` is all of it without padding; empty: what is left is no message.
 struct Parsed {

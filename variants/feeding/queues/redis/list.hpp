@@ -9,7 +9,7 @@ using redis::Connection;
 /// other. A reader that found less than it asked for waits in BRPOP, so that a lone message is handed over by the
 /// server itself. An element is gone from the server once popped.
 struct ListDialect {
-  static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
+  static constexpr auto kAddCeiling = "redis_list_push_per_second", kTakeCeiling = "redis_list_pop_per_second";
   static constexpr bool kVanishes = true;
   static constexpr std::string_view kTrimResults = "";
   static constexpr bool kKeeps = false;
@@ -42,7 +42,7 @@ struct ListDialect {
 
   class Results {
    public:
-    static constexpr auto kAddFloor = "redis_list_push_per_second", kTakeFloor = "redis_list_pop_per_second";
+    static constexpr auto kAddCeiling = "redis_list_push_per_second", kTakeCeiling = "redis_list_pop_per_second";
     Results(const RedisConfig&, std::string key) : key_(std::move(key)) {}
     unsigned request(Connection& connection, std::size_t elements) {
       asked_ = elements;

@@ -9,7 +9,8 @@
 /// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
 ///
-///     static constexpr const char* kAddFloor, kTakeFloor    the floors of its commands (floors.cpp); Results has two
+///     static constexpr const char* kAddCeiling, kTakeCeiling    the ceilings of its commands (limits.cpp); Results has
+///     two
 ///                                                           of the same names
 ///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
 ///     static constexpr std::string_view kTrimResults        a script that removes results (KEYS[1]) older than ARGV[1]
@@ -160,41 +161,33 @@ std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string&
   });
 }
 
-/// Fills in the parts of a registration that follow from the Dialect, which names the floors of its commands:
-/// `kAddFloor`, `kTakeFloor`.
+/// Fills in the parts of a registration that follow from the Dialect, which names the ceilings of its commands:
+/// `kAddCeiling`, `kTakeCeiling`.
 template <class Dialect>
 QueueEntry entry_of(const std::string& description) {
-  const auto limits = [](const Bounded& bounded, Limits& limits) {
+  const auto bounds_of = [](const Bounded& bounded, Bounds& bounds) {
     // A task and a result each pass the server: half a round trip in, half a round trip out.
-    const auto trip = limits.floor("redis_round_trip_ns");
-    limits.time("2*redis_round_trip_ns", trip ? std::optional(2 * *trip) : std::nullopt);
-    if (partitions_of(bounded.point) > 1) return;  // of several servers, which may have them, no floor was read
+    bounds.time(2 * floor_of("redis_round_trip_ns"));
+    if (partitions_of(bounded.point) > 1) return;  // of several servers, which may have them, no limit was read
     // And each is added and taken.
-    const auto add = limits.floor(Dialect::kAddFloor), take = limits.floor(Dialect::kTakeFloor);
-    const auto add_result = limits.floor(Dialect::Results::kAddFloor);
-    const auto take_result = limits.floor(Dialect::Results::kTakeFloor);
-    if (add && take && add_result && take_result) {
-      limits.rate(
-          std::string(Dialect::kAddFloor) + "+" + Dialect::kTakeFloor,
-          static_cast<double>(pack_of(bounded.point)) / (1 / *add + 1 / *take + 1 / *add_result + 1 / *take_result));
-    }
-    limits.bytes("redis_bytes_per_second",
+    const Expression each = 1 / ceiling_of(Dialect::kAddCeiling) + 1 / ceiling_of(Dialect::kTakeCeiling) +
+                            1 / ceiling_of(Dialect::Results::kAddCeiling) +
+                            1 / ceiling_of(Dialect::Results::kTakeCeiling);
+    bounds.rate(given("pack", static_cast<double>(pack_of(bounded.point))) / each);
+    bounds.bytes("redis_bytes_per_second",
                  static_cast<double>(stride_of(bounded.in - sizeof(Header)) + stride_of(bounded.out - sizeof(Header))));
   };
   return {.description = description,
-          .delivery = Dialect::kKeeps ? Delivery::at_least_once : Delivery::at_most_once,
-          .order = "per producer with one worker",
-          .durable = true,
+          .guarantee = {Dialect::kKeeps ? Delivery::at_least_once : Delivery::at_most_once,
+                        "per producer with one worker", true},
           .uses_transfer = true,
           .service = "redis",
           .axes = Dialect::axes(),
           .make = make_queue<RedisQueue<Dialect>>,
           .fit = fit,
-          .limits = limits,
+          .bounds = bounds_of,
           .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
-          .make_broker = make_broker<Dialect>,
-          .watch = watch,
-          .dead_letters = dead_letters};
+          .workers = OutsideWorkers{make_broker<Dialect>, watch, dead_letters}};
 }
 
 }  // namespace feedrate::redis_queue

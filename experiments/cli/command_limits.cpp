@@ -4,6 +4,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/feeding/axes.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/recorder.hpp"
 #include "variants/feeding/queue.hpp"
@@ -11,13 +12,19 @@
 namespace feedrate {
 namespace {
 
-struct FloorOptions {
+struct LimitOptions {
   CommonOptions common;
   bool json = false;
   std::string out;
 };
 
-int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
+/// "gpu 0", "link host gpu0", "host".
+std::string text_of_scope(const Json& scope) {
+  const std::string which = scope.value("which", "");
+  return scope.at("of").get<std::string>() + (which.empty() ? "" : " " + which);
+}
+
+int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
   const auto session = options.common.session(kStandardExperiment, arguments);
   std::vector<Resolution> points;
   std::map<std::string, std::string> left_out;
@@ -33,22 +40,25 @@ int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
   session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  for (const auto& [service, why] : left_out) say("the floors of {} are left out: {}\n", service, why);
-  const std::vector<Json> rows = session->measure_floors(points);
+  for (const auto& [service, why] : left_out) say("the limits of {} are left out: {}\n", service, why);
+  const unsigned gpus = session->device().kind() == "cuda" ? gpu_count() : 0;
+  const std::vector<Json> rows = session->measure_limits(points, [gpus](LimitList& list) {
+    if (gpus > 1) add_copies_of_all_gpus(list, gpus);
+  });
   const Json run = session->run_row();
   if (recorder) recorder->write(run);
   if (options.json) fmt::print("{}\n", dumped(run));
   for (const Json& row : rows) {
     if (recorder) recorder->write(row);
-    const Json& floor = row["floor"];
+    const Json& limit = row["limit"];
     if (options.json) {
       fmt::print("{}\n", dumped(row));
     } else {
-      const std::string unit = floor["unit"];
-      const double value = floor["value"];
-      fmt::print("{:<36} {:>12}  {}\n", floor["name"].get<std::string>(),
+      const std::string unit = limit["unit"];
+      const double value = limit["value"];
+      fmt::print("{:<36} {:>12}  {:<11} {}\n", limit["name"].get<std::string>(),
                  unit == "ns" ? format_ns(value) : format_si(value) + (unit == "bytes/s" ? "B/s" : "/s"),
-                 floor["description"].get<std::string>());
+                 text_of_scope(limit["scope"]), limit["method"].get<std::string>());
     }
   }
   return 0;
@@ -56,15 +66,17 @@ int floors(FloorOptions& options, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_floors(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  auto options = std::make_shared<FloorOptions>();
-  CLI::App* command = app.add_subcommand("floors", "measure what this machine allows");
+void add_limits(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<LimitOptions>();
+  CLI::App* command =
+      app.add_subcommand("limits", "measure what this machine allows: floors of times, ceilings of rates");
+  command->alias("floors");  // its earlier name
   options->common.add_device(*command);
   options->common.add_services(*command);
   command->add_flag("--json", options->json, "print rows instead of a table");
   command->add_option("--out", options->out, "append the rows to this JSONL file");
   command->callback(
-      [options, &action, &arguments] { action = [options, &arguments] { return floors(*options, arguments); }; });
+      [options, &action, &arguments] { action = [options, &arguments] { return limits(*options, arguments); }; });
 }
 
 }  // namespace feedrate

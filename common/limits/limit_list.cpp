@@ -1,4 +1,4 @@
-#include "common/floor_list.hpp"
+#include "common/limits/limit_list.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -10,35 +10,35 @@
 
 namespace feedrate {
 
-double Floor::median() const {
+double Limit::median() const {
   std::vector<double> sorted = readings;
   std::ranges::sort(sorted);
   return sorted.empty() ? 0 : (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
 }
-double Floor::least() const { return readings.empty() ? 0 : *std::ranges::min_element(readings); }
-double Floor::greatest() const { return readings.empty() ? 0 : *std::ranges::max_element(readings); }
+double Limit::least() const { return readings.empty() ? 0 : *std::ranges::min_element(readings); }
+double Limit::greatest() const { return readings.empty() ? 0 : *std::ranges::max_element(readings); }
 
-void FloorList::add(std::string name, std::string unit, std::string description,
-                    const std::function<double()>& measure) {
-  const auto known = std::ranges::find(floors_, name, &Floor::name);
-  const auto at = static_cast<std::size_t>(known - floors_.begin());
-  if (known != floors_.end() && (!measured_ || read_in_[at] == round_)) return;
-  std::string started = utc_now();
+void LimitList::add(Limit limit, const std::function<double()>& measure) {
+  const auto same = [&](const Limit& known) { return known.name == limit.name && known.scope == limit.scope; };
+  const auto known = std::ranges::find_if(limits_, same);
+  const auto at = static_cast<std::size_t>(known - limits_.begin());
+  if (known != limits_.end() && (!measures_ || read_in_[at] == round_)) return;
+  limit.started = utc_now();
   const auto start = now_ns();
   std::vector<double> reading;
   try {
-    if (measured_) reading.push_back(measure());
-  } catch (const Failure& failure) {  // a broken device will show in the cells, too
-    spdlog::warn("the floor {} is left out: {}", name, failure.what());
+    if (measures_) reading.push_back(measure());
+  } catch (const Failure& failure) {  // a broken device shows in the cells, too
+    spdlog::warn("the limit {} is left out: {}", limit.name, failure.what());
     return;
   }
-  if (known == floors_.end()) {
-    floors_.push_back({std::move(name), std::move(unit), std::move(description), std::move(started)});
+  if (known == limits_.end()) {
+    limits_.push_back(std::move(limit));
     read_in_.push_back(0);
   }
-  Floor& floor = floors_[at];
-  floor.seconds += static_cast<double>(now_ns() - start) / 1e9;
-  floor.readings.insert(floor.readings.end(), reading.begin(), reading.end());
+  Limit& read = limits_[at];
+  read.seconds += static_cast<double>(now_ns() - start) / 1e9;
+  read.readings.insert(read.readings.end(), reading.begin(), reading.end());
   read_in_[at] = round_;
 }
 

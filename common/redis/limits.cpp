@@ -1,4 +1,4 @@
-#include "common/redis/floors.hpp"
+#include "common/redis/limits.hpp"
 
 #include <cstring>
 #include <future>
@@ -29,7 +29,7 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
                            const Step& work) {
   const auto rate_of = [&](unsigned t) {
     Connection connection(settings.url);
-    const std::string key = settings.own_prefix + ":floor:" + name + std::to_string(t);
+    const std::string key = settings.own_prefix + ":limit:" + name + std::to_string(t);
     double seconds = 0, elements = 0;
     while (seconds < kReadingSeconds) {
       prepare(connection, key);
@@ -61,7 +61,7 @@ void begin_anew(Connection& connection, const std::string& key, const std::vecto
 /// Not quite empty: an empty list is gone, and its expiry with it.
 void new_list(Connection& connection, const std::string& key) { begin_anew(connection, key, {"LPUSH", key, "x"}); }
 void new_stream(Connection& connection, const std::string& key) {
-  begin_anew(connection, key, {"XGROUP", "CREATE", key, "floor", "0", "MKSTREAM"});
+  begin_anew(connection, key, {"XGROUP", "CREATE", key, "limit", "0", "MKSTREAM"});
 }
 void new_sorted_set(Connection& connection, const std::string& key) {
   begin_anew(connection, key, {"ZADD", key, "0", "x"});
@@ -117,20 +117,24 @@ void large_elements(Connection& connection, const std::string& key) {
 
 }  // namespace
 
-void add_floors(FloorList& floors, const RedisSettings& asked) {
+void add_limits(LimitList& limits, const RedisSettings& asked) {
   RedisSettings settings = asked;
   settings.url = Cluster(asked.url).server_of(asked.own_prefix);
-  floors.add("redis_round_trip_ns", "ns", "PING and its answer, one spinning connection, median", [&] {
-    Connection connection(settings.url);
-    const auto ping = [&] {
-      connection.append({"PING"});
-      while (!connection.try_read()) {
-      }  // spins, as the queues do: a sleeping reader's waking is no part of the floor
-    };
-    return median_ns(400, ping, kLongestReadingSeconds);
-  });
-  const auto measure = [&](const char* name, const char* description, const Step& prepare, const Step& work) {
-    floors.add(name, "1/s", description, [&] { return elements_per_second(settings, name, prepare, work); });
+  const Scope scope = service_scope("redis");
+  limits.add(
+      {"redis_round_trip_ns", Quantity::nanoseconds, scope, "PING and its answer, one spinning connection, median"},
+      [&] {
+        Connection connection(settings.url);
+        const auto ping = [&] {
+          connection.append({"PING"});
+          while (!connection.try_read()) {
+          }  // spins, as the queues do: a sleeping reader's waking is no part of the limit
+        };
+        return median_ns(400, ping, kLongestReadingSeconds);
+      });
+  const auto measure = [&](const char* name, const char* method, const Step& prepare, const Step& work) {
+    limits.add({name, Quantity::operations_per_second, scope, method},
+               [&] { return elements_per_second(settings, name, prepare, work); });
   };
   measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", new_list,
           push);
@@ -158,8 +162,9 @@ void add_floors(FloorList& floors, const RedisSettings& asked) {
         add(connection, key);
       },
       read);
-  floors.add("redis_bytes_per_second", "bytes/s",
-             "64 KiB elements pushed to a list and popped, 4 pipelined connections", [&] {
+  limits.add({"redis_bytes_per_second", Quantity::bytes_per_second, scope,
+              "64 KiB elements pushed to a list and popped, 4 pipelined connections"},
+             [&] {
                const double elements = elements_per_second(settings, "bytes", new_list, large_elements);
                return elements / (kRuns * kElements) * kLargeElements * (64 << 10);
              });

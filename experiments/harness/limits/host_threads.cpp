@@ -1,4 +1,4 @@
-#include "experiments/harness/limits/floors.hpp"
+#include "experiments/harness/limits/host_pause.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "common/clock.hpp"
+#include "common/limits/device_limit.hpp"
+#include "common/limits/limit_list.hpp"
 #include "common/threads/threads.hpp"
-#include "experiments/harness/limits/host_memory.hpp"
-#include "features.hpp"
 
 namespace feedrate {
 namespace {
@@ -95,17 +95,14 @@ double host_pause_p99_ns() {
   return static_cast<double>(kWorthNoting);
 }
 
-void add_device_floors(FloorList& floors, Device& device) {
-  floors.add("thread_round_trip_ns", "ns", "one word to another thread and back, median", thread_round_trip_ns);
-  floors.add("host_pause_p99_ns", "ns", "how late threads that only look are, on all cores but two, 99th percentile",
-             host_pause_p99_ns);
-  floors.add("host_copy_bytes_per_second", "bytes/s", "memcpy on all cores, out of cache", host_copy_bytes_per_second);
-  add_host_memory_floors(floors);
-  if (device.kind() == "cuda") add_cuda_floors(floors, device);
-}
-
-#ifndef FEEDRATE_WITH_CUDA
-void add_cuda_floors(FloorList&, Device&) {}
-#endif
+const DeviceLimitRegistration registered{
+    {"thread_round_trip_ns",
+     {kNs, "one word to another thread and back, median", on_host, [](LimitProbe&) { return thread_round_trip_ns(); }}},
+    {"host_pause_p99_ns",
+     {kNs, "how late threads that only poll are, on all cores but two, 99th percentile", on_host,
+      [](LimitProbe&) { return host_pause_p99_ns(); }}},
+    {"host_copy_bytes_per_second", {kBytesPerSecond, "memcpy on all cores, out of cache", on_host, [](LimitProbe&) {
+                                      return host_copy_bytes_per_second();
+                                    }}}};
 
 }  // namespace feedrate

@@ -1,0 +1,73 @@
+"""What binds a figure: expressions over limits, as rows hold them, in plain words."""
+
+from . import units
+
+_COUNTS = {2: "two", 3: "three", 4: "four"}
+_ONCE = ("window", "batch")  # so many at once for each time that passes
+
+
+def words(bound: dict | float | None) -> str:
+    """A bound without its unit: 'copy engine both', or 'two Redis round trips and a copy, launch, copy, once a window'.
+    Empty without one."""
+    if bound is None:
+        return ""
+    if not isinstance(bound, dict):
+        return f"{bound:g}"
+    if name := bound.get("floor") or bound.get("ceiling"):
+        return units.words(name)
+    if "given" in bound:
+        return units.words(bound["given"])
+    if "sum" in bound:
+        return " and ".join(dict.fromkeys(_part(part) for part in bound["sum"]))
+    if isinstance(bound.get("product", [None])[0], (int, float)):
+        return _part(bound)
+    if "product" in bound:  # as many as a batch holds with each, or bytes of each: that is the limit's own
+        return " × ".join(words(part) for part in bound["product"] if _told(part)) or words(bound["product"][-1])
+    above, below = bound["quotient"]
+    if not _told(above) and _times(below):
+        once = next((name for name in _ONCE if name in _given(above)), "")
+        return f"{words(below)}, once a {once}" if once else words(below)
+    return words(below) if not _told(above) else words(above)
+
+
+def ceiling(bound: dict | float | None) -> str:
+    """The name of the ceiling that a bound is, for each message or each byte; empty if it is another."""
+    if not isinstance(bound, dict):
+        return ""
+    if "quotient" in bound and _given(bound["quotient"][1]):
+        return ceiling(bound["quotient"][0])
+    if "product" in bound and _given(bound["product"][0]) == {"payload"}:
+        return ceiling(bound["product"][-1])
+    return bound.get("ceiling", "")
+
+
+def _told(part: dict | float) -> bool:
+    """Whether a part says what binds: numbers and what the point brings do not."""
+    if not isinstance(part, dict) or "given" in part:
+        return False
+    return any(_told(each) for each in part.get("product", ())) or not set(part) <= {"product"}
+
+
+def _times(part: dict | float) -> bool:
+    """Whether a part is a time."""
+    if not isinstance(part, dict):
+        return False
+    return "floor" in part or any(_times(each) for key in ("sum", "product") for each in part.get(key, ()))
+
+
+def _given(part: dict | float) -> set[str]:
+    if not isinstance(part, dict):
+        return set()
+    return {part["given"]} if "given" in part else set().union(*(_given(each) for each in part.get("product", ())))
+
+
+def _part(part: dict | float) -> str:
+    """One of several: 'two Redis round trips', 'a copy, launch, copy'."""
+    if isinstance(part, dict) and "floor" in part:
+        return f"a {words(part)}"
+    if isinstance(part, dict) and "product" in part and isinstance(part["product"][0], (int, float)):
+        count, of = part["product"][0], part["product"][1]
+        return f"{_COUNTS.get(count, f'{count:g}')} {words(of)}s"
+    if isinstance(part, dict) and "quotient" in part and isinstance(part["quotient"][0], dict):
+        return f"the {part['quotient'][0].get('given', '')} by {words(part['quotient'][1])}"
+    return words(part)

@@ -1,0 +1,61 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/device/device.hpp"
+#include "common/limits/limit.hpp"
+#include "common/registry.hpp"
+
+namespace feedrate {
+
+/// What the measurements of one round share: the device and, from their first use on, large buffers on both sides.
+class LimitProbe {
+ public:
+  static constexpr std::size_t kLarge = std::size_t{64} << 20;  ///< bytes; several times the L2 of an A100
+
+  explicit LimitProbe(Device& device) : device_(device) {}
+  Device& device() { return device_; }
+  /// Pinned memory: 0 is what a device reads, 1 what it writes.
+  const Buffer& host(std::size_t which) {
+    auto& buffer = host_.at(which);
+    if (!buffer) buffer.emplace(device_.allocate_host(kLarge, HostMemory::pinned));
+    return *buffer;
+  }
+  /// Device memory.
+  const Buffer& near(std::size_t which) {
+    auto& buffer = near_.at(which);
+    if (!buffer) buffer.emplace(device_.allocate_device(kLarge));
+    return *buffer;
+  }
+
+ private:
+  Device& device_;
+  std::array<std::optional<Buffer>, 2> host_, near_;
+};
+
+/// A limit of the host or of a GPU, which every run measures. One file registers it; rows, the catalogue, bounds and
+/// reports have it from then on.
+struct DeviceLimit {
+  Quantity quantity;
+  std::string method;  ///< how it is measured
+  std::function<Scope(const DeviceInfo&)> scope;
+  std::function<double(LimitProbe&)> measure;
+  /// Whether a device like this has it.
+  std::function<bool(const DeviceInfo&)> applies = [](const DeviceInfo&) { return true; };
+};
+using DeviceLimits = Registry<DeviceLimit>;
+using DeviceLimitRegistration = Registration<DeviceLimit>;
+
+inline constexpr auto kNs = Quantity::nanoseconds;
+inline constexpr auto kBytesPerSecond = Quantity::bytes_per_second;
+inline constexpr auto kPerSecond = Quantity::operations_per_second;
+
+inline Scope on_host(const DeviceInfo&) { return {}; }
+inline Scope on_gpu(const DeviceInfo& device) { return gpu_scope(device.index); }
+inline Scope on_bus(const DeviceInfo& device) { return bus_scope(device.index); }
+inline bool has_gpu(const DeviceInfo& device) { return device.kind == "cuda"; }
+
+}  // namespace feedrate

@@ -1,0 +1,180 @@
+#include <functional>
+#include <vector>
+
+#include "experiments/harness/limits/cuda_probe.hpp"
+
+/// The limits of single calls: launches, small copies and graphs of both.
+namespace feedrate {
+namespace {
+
+constexpr unsigned kTimings = 200;
+constexpr std::size_t kSmall = 64;  // bytes
+
+__global__ void empty_kernel() {}
+
+double graph_launch_sync_ns(LimitProbe&) {
+  const OneStream stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  empty_kernel<<<1, 1, 0, stream>>>();
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+  const double median = median_ns(kTimings, [&] {
+    check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+    stream.wait();
+  });
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  return median;
+}
+
+/// Units of `chain` side by side in one graph, per second, with two graphs queued at any time.
+double graph_chains_per_second(const std::function<void(cudaGraph_t, std::size_t index)>& add_chain) {
+  constexpr std::size_t kChains = 64;
+  const OneStream stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  for (std::size_t i = 0; i < kChains; ++i) add_chain(graph, i);
+  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
+  const double graphs = per_second(kReadingSeconds, [&] {
+    for (int i = 0; i < 8; ++i) check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+    stream.wait();
+  });
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  return 8 * kChains * graphs;
+}
+
+cudaGraphNode_t add_echo(cudaGraph_t graph, const std::byte* in, std::byte* out, cudaGraphNode_t after) {
+  const auto* from = reinterpret_cast<const uint4*>(in);
+  auto* to = reinterpret_cast<uint4*>(out);
+  std::size_t pieces = 4;
+  void* arguments[] = {&from, &to, &pieces};
+  cudaKernelNodeParams parameters{};
+  parameters.func = reinterpret_cast<void*>(echo_kernel);
+  parameters.gridDim = 1;
+  parameters.blockDim = 32;
+  parameters.kernelParams = arguments;
+  cudaGraphNode_t node = nullptr;
+  check(
+      cudaGraphAddKernelNode(&node, graph, after == nullptr ? nullptr : &after, after == nullptr ? 0 : 1, &parameters),
+      "cudaGraphAddKernelNode");
+  return node;
+}
+
+double launch_sync_ns(LimitProbe&) {
+  const OneStream stream;
+  return median_ns(kTimings, [&] {
+    empty_kernel<<<1, 1, 0, stream>>>();
+    launched();
+    stream.wait();
+  });
+}
+
+double launch_per_second(LimitProbe&) {
+  const OneStream stream;
+  const double rate = per_second(kReadingSeconds, [&] {
+    for (int i = 0; i < 100; ++i) empty_kernel<<<1, 1, 0, stream>>>();
+    launched();
+    stream.wait();
+  });
+  return 100 * rate;
+}
+
+double mapped_launch_sync_ns(LimitProbe& probe) {
+  const OneStream stream;
+  const auto* in = pieces(probe.host(0));
+  auto* out = mutable_pieces(probe.host(1));
+  return median_ns(kTimings, [&] {
+    echo_kernel<<<1, 32, 0, stream>>>(in, out, kSmall / sizeof(uint4));
+    launched();
+    stream.wait();
+  });
+}
+
+double copy_launch_copy_ns(LimitProbe& probe) {
+  const OneStream stream;
+  const Buffer &in = probe.host(0), &out = probe.host(1), &near_in = probe.near(0), &near_out = probe.near(1);
+  return median_ns(kTimings, [&] {
+    copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, stream);
+    echo_kernel<<<1, 32, 0, stream>>>(pieces(near_in), mutable_pieces(near_out), kSmall / sizeof(uint4));
+    launched();
+    copy(out.data(), near_out.data(), kSmall, cudaMemcpyDeviceToHost, stream);
+    stream.wait();
+  });
+}
+
+double copy_queued_ns(LimitProbe& probe) {
+  constexpr int kQueued = 256;
+  const OneStream stream;
+  const Buffer &in = probe.host(0), &near_in = probe.near(0);
+  return 1e9 / kQueued / per_second(kReadingSeconds, [&] {
+           for (int i = 0; i < kQueued; ++i) copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, stream);
+           stream.wait();
+         });
+}
+
+double graph_kernels_per_second(LimitProbe& probe) {
+  const Buffer &in = probe.host(0), &out = probe.host(1);
+  return graph_chains_per_second([&](cudaGraph_t graph, std::size_t i) {
+    add_echo(graph, in.data() + i * kSmall, out.data() + i * kSmall, nullptr);
+  });
+}
+
+double graph_copies_per_second(LimitProbe& probe) {
+  const Buffer &in = probe.host(0), &out = probe.host(1), &near_in = probe.near(0), &near_out = probe.near(1);
+  return graph_chains_per_second([&](cudaGraph_t graph, std::size_t i) {
+    const std::size_t at = i * kSmall;
+    cudaGraphNode_t copied_in = nullptr, copied_out = nullptr;
+    check(cudaGraphAddMemcpyNode1D(&copied_in, graph, nullptr, 0, near_in.data() + at, in.data() + at, kSmall,
+                                   cudaMemcpyHostToDevice),
+          "cudaGraphAddMemcpyNode1D");
+    const auto worked = add_echo(graph, near_in.data() + at, near_out.data() + at, copied_in);
+    check(cudaGraphAddMemcpyNode1D(&copied_out, graph, &worked, 1, out.data() + at, near_out.data() + at, kSmall,
+                                   cudaMemcpyDeviceToHost),
+          "cudaGraphAddMemcpyNode1D");
+  });
+}
+
+double batched_copies_per_second(LimitProbe& probe) {
+  constexpr std::size_t kCopies = 64;
+  const auto to_device = probe.device().stream(), to_host = probe.device().stream();
+  std::vector<Copy> ins, outs;
+  for (std::size_t at = 0; at < kCopies * kSmall; at += kSmall) {
+    ins.push_back({probe.near(0).data() + at, probe.host(0).data() + at, kSmall});
+    outs.push_back({probe.host(1).data() + at, probe.near(1).data() + at, kSmall});
+  }
+  return kCopies * per_second(kReadingSeconds, [&] {
+           to_device->copy_batch(ins, Direction::to_device);
+           to_host->copy_batch(outs, Direction::to_host);
+           to_device->synchronize();
+           to_host->synchronize();
+         });
+}
+
+const DeviceLimitRegistration registered{
+    {"launch_sync_ns", {kNs, "empty kernel: launch and synchronize, median", on_gpu, launch_sync_ns, has_gpu}},
+    {"launch_per_second", {kPerSecond, "empty kernels queued in one stream", on_gpu, launch_per_second, has_gpu}},
+    {"graph_launch_sync_ns",
+     {kNs, "graph of one empty kernel: launch and synchronize, median", on_gpu, graph_launch_sync_ns, has_gpu}},
+    {"mapped_launch_sync_ns",
+     {kNs, "kernel that reads and writes 64 B of pinned memory, synchronize, median", on_bus, mapped_launch_sync_ns,
+      has_gpu}},
+    {"copy_launch_copy_ns",
+     {kNs, "64 B: copy in, kernel, copy out, synchronize, median", on_bus, copy_launch_copy_ns, has_gpu}},
+    {"copy_queued_ns", {kNs, "64 B copies to the device, queued in one stream, each", on_bus, copy_queued_ns, has_gpu}},
+    {"graph_kernels_per_second",
+     {kPerSecond, "kernels that read and write 64 B of pinned memory, 64 side by side in a graph", on_bus,
+      graph_kernels_per_second, has_gpu}},
+    {"graph_chains_per_second",
+     {kPerSecond, "64 B: copy in, kernel, copy out; 64 such chains side by side in a graph", on_bus,
+      graph_copies_per_second, has_gpu}},
+    {"batched_copies_per_second",
+     {kPerSecond,
+      "64 B copies by one thread's calls of 64, a call each way at once, then a wait; each way; needs CUDA 13", on_bus,
+      batched_copies_per_second, [](const DeviceInfo& device) { return has_gpu(device) && CUDART_VERSION >= 13000; }}}};
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,64 @@
+#pragma once
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "common/device/launchable.hpp"
+#include "common/error.hpp"
+#ifdef __CUDACC__
+#include "common/device/cuda_check.hpp"
+#endif
+
+namespace feedrate {
+
+/// How many of them a launch takes.
+struct LaunchShape {
+  Extent grid, block;
+  unsigned shared_bytes = 0;  ///< dynamic shared memory of a block
+  Extent cluster = {};
+};
+
+/// A __global__ function with its grid and its arguments, which are copied:
+///
+///     KernelLaunch(scale_kernel, {blocks, 256}, [=] { scale_on_cpu(in, out, n); }, in, out, n)
+///
+/// In a build without CUDA the kernel is nullptr, and the function of the CPU is all that runs.
+template <class... Parameters>
+class KernelLaunch final : public Launchable {
+ public:
+  template <class... Arguments>
+  KernelLaunch(void (*kernel)(Parameters...), LaunchShape shape, std::function<void()> on_cpu, Arguments&&... arguments)
+      : kernel_(reinterpret_cast<const void*>(kernel)),
+        shape_(shape),
+        on_cpu_(std::move(on_cpu)),
+        arguments_(std::forward<Arguments>(arguments)...) {
+#ifdef __CUDACC__
+    constexpr unsigned kAlwaysAllowed = 48 << 10;
+    if (shape.shared_bytes > kAlwaysAllowed) {
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shape.shared_bytes)),
+            "allowing a kernel its shared memory");
+    }
+#endif
+  }
+
+  void with_cuda_launch(const UseCudaLaunch& use) const override {
+    if (kernel_ == nullptr) throw Failure("built without CUDA");
+    auto arguments = arguments_;
+    std::apply(
+        [&](auto&... each) {
+          void* pointers[] = {static_cast<void*>(&each)..., nullptr};
+          use({kernel_, shape_.grid, shape_.block, shape_.shared_bytes, pointers, shape_.cluster});
+        },
+        arguments);
+  }
+  std::function<void()> on_cpu() const override { return on_cpu_; }
+
+ private:
+  const void* kernel_;
+  LaunchShape shape_;
+  std::function<void()> on_cpu_;
+  std::tuple<Parameters...> arguments_;
+};
+
+}  // namespace feedrate

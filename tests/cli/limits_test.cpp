@@ -1,0 +1,48 @@
+#include "tests/cli/feedrate_process.hpp"
+
+/// `feedrate limits`, with the limit of tests/example/clock_limit.cpp, which no other file knows.
+namespace feedrate::cli_test {
+namespace {
+
+struct LimitsTest : ::testing::Test {
+  void SetUp() override { place_.read_limits(); }
+  Workplace place_{with_additions()};
+};
+
+TEST_F(LimitsTest, ALimitOfOneFileIsMeasuredAndTold) {
+  const Outcome outcome = place_.run({"limits", "--device", "cpu", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::map<std::string, Json> limits;
+  for (const Json& row : rows_of(outcome.out)) {
+    if (row["kind"] == "run") {
+      EXPECT_GT(row["limits"]["clock_readings_per_second"], 0);
+    } else {
+      ASSERT_EQ(row["kind"], "limit");
+      limits[row["limit"]["name"]] = row["limit"];
+    }
+  }
+  const Json& found = limits["clock_readings_per_second"];
+  EXPECT_EQ(found["unit"], "1/s");
+  EXPECT_EQ(found["scope"], Json({{"of", "host"}}));
+  EXPECT_EQ(found["readings"].size(), 5u);
+  EXPECT_EQ(limits["redis_round_trip_ns"]["scope"], Json({{"of", "service"}, {"which", "redis"}}));
+}
+
+TEST_F(LimitsTest, TheCatalogueNamesItAndMeasuresNothing) {
+  const Outcome outcome = place_.run({"list", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json limits = Json::parse(outcome.out)["limits"];
+  const auto named =
+      std::ranges::find(limits, "clock_readings_per_second", [](const Json& one) { return one["name"]; });
+  ASSERT_NE(named, limits.end());
+  EXPECT_EQ((*named)["method"], "readings of the clock by one thread");
+}
+
+TEST_F(LimitsTest, TheEarlierNameOfTheCommandWorks) {
+  const Outcome outcome = place_.run({"floors", "--device", "cpu"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("thread_round_trip_ns"), std::string::npos) << outcome.out;
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test

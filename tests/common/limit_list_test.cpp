@@ -1,0 +1,68 @@
+#include "common/limits/limit_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include "common/error.hpp"
+
+namespace feedrate {
+namespace {
+
+TEST(LimitList, ReadsEachLimitOncePerRoundAndKeepsAllReadings) {
+  LimitList list;
+  double next = 0;
+  const auto read = [&] {
+    for (int twice = 0; twice < 2; ++twice) list.add({.name = "a_ns", .method = "grows"}, [&] { return next; });
+  };
+  for (const double value : {5.0, 1.0, 9.0, 2.0, 3.0}) {
+    next = value;
+    list.begin_round();
+    read();
+  }
+  ASSERT_EQ(list.limits().size(), 1u);
+  const Limit& limit = list.limits()[0];
+  EXPECT_EQ(limit.readings, (std::vector<double>{5, 1, 9, 2, 3}));
+  EXPECT_EQ(limit.median(), 3);
+  EXPECT_EQ(limit.least(), 1);
+  EXPECT_EQ(limit.greatest(), 9);
+}
+
+TEST(LimitList, LeavesOutAReadingThatFails) {
+  LimitList list;
+  for (const bool fails : {false, true, false}) {
+    list.begin_round();
+    list.add({.name = "a_ns"}, [&]() -> double {
+      if (fails) throw Failure("planted");
+      return 7;
+    });
+  }
+  EXPECT_EQ(list.limits().at(0).readings.size(), 2u);
+}
+
+TEST(LimitList, NamesWithoutMeasuring) {
+  LimitList list(false);
+  list.add({.name = "a_ns", .method = "text"}, []() -> double { throw Failure("was measured"); });
+  EXPECT_EQ(list.limits().at(0).method, "text");
+  EXPECT_TRUE(list.limits()[0].readings.empty());
+}
+
+TEST(LimitList, OneNameInTwoScopesIsTwoLimits) {
+  LimitList list;
+  for (const unsigned gpu : {0u, 1u}) {
+    list.add({.name = "a_per_second", .scope = gpu_scope(gpu)}, [gpu] { return 1.0 + gpu; });
+  }
+  ASSERT_EQ(list.limits().size(), 2u);
+  EXPECT_EQ(list.limits()[1].median(), 2);
+}
+
+TEST(LimitList, AReadingOfManyTimingsEndsWhenItsTimeIsOver) {
+  unsigned calls = 0;
+  EXPECT_GE(median_ns(100, [&] { ++calls; }), 0);
+  EXPECT_EQ(calls, 110u) << "a tenth warms up";
+  calls = 0;
+  median_ns(
+      1'000'000, [&] { ++calls; }, 0);
+  EXPECT_LE(calls, 11u) << "no more than the least, when there is no time";
+}
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,131 @@
+// An experiment about a kernel that is no batch of messages: small matrix products by warpgroup instructions.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "experiments/harness/kernels/kernel_timer.hpp"
+#include "experiments/harness/kernels/rotation.hpp"
+#include "experiments/harness/measure/session.hpp"
+#include "tests/example/hopper_products/products.hpp"
+
+namespace feedrate::hopper_products {
+namespace {
+
+struct Options {
+  std::string device = "auto", cache = "warm";
+  unsigned products = 1024;
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes = Axes<Options>()
+                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs")
+                                .word("cache", &Options::cache, {"warm", "cold"}, "flushed before each launch, or not")
+                                .number("products", &Options::products, {1, 65536}, "products of one launch");
+  return kAxes;
+}
+
+/// Halves of 0 to 7, other ones in each copy.
+std::vector<Half> operands_of(std::size_t copy, std::size_t products) {
+  constexpr Half kWhole[] = {0, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+  std::vector<Half> operands(products * (kLeft + kRight));
+  std::uint64_t state = copy + 1;
+  for (Half& each : operands) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    each = kWhole[state >> 61];
+  }
+  return operands;
+}
+
+class Products final : public Experiment {
+ public:
+  explicit Products(Session& session) : session_(session) {}
+  Resolution resolve(const Values& values) override {
+    Options options = own_axes().of(values);
+    const DeviceInfo device = session_.device().info();
+    options.device = device.kind;
+    Resolution made;
+    own_axes().put(options, made.values);
+    if (device.kind == "cuda" && device.capability != 90) {
+      made.impossible = "its kernel needs a GPU of compute capability 9.0";
+    }
+    return made;
+  }
+
+  Measurement measure(const Resolution& cell, const Repetition& repetition) override {
+    const Options options = own_axes().of(cell.values);
+    Device& device = session_.device();
+    const auto stream = device.stream();
+    const Rotation operands = Rotation::of(device, options.products * kOperandBytes, 3);
+    const Buffer results = device.allocate_device(options.products * kResultBytes);
+    for (std::size_t copy = 0; copy < operands.size(); ++copy) {
+      const auto made = operands_of(3 * repetition.number + copy, options.products);
+      stream->copy_to_device(operands.at(copy).data(), reinterpret_cast<const std::byte*>(made.data()),
+                             operands.at(copy).size());
+      stream->synchronize();
+    }
+    std::size_t last = 0;
+    const auto launch = [&](Stream& queue, std::size_t number) {
+      last = number;
+      queue.launch(products(operands.at(number).data(), results.data(), options.products));
+    };
+    Measurement measured;
+    measured.host_threads = 1;
+    const auto samples =
+        time_kernel(device, launch, {.seconds = session_.settings().seconds, .cold = options.cache == "cold"},
+                    session_.gpu(), interrupted);
+    if (const std::string wrong = verify(results, 3 * repetition.number + last % operands.size(), options);
+        !wrong.empty()) {
+      measured.judge(Status::failed, Cause::wrong_results, wrong);
+      return measured;
+    }
+    Histogram times;
+    for (const KernelSample& sample : samples) times.record(static_cast<std::uint64_t>(sample.ns));
+    measured.histograms["launch_ns"] = {times, 1};
+    measured.numbers["products_per_second"] = options.products / (static_cast<double>(times.quantile(0.5)) / 1e9);
+    measured.can_not_beat.emplace_back(
+        "products_per_second", ceiling_of("tensor_f16_operations_per_second") / given("operations", kOperations));
+    measured.details["samples"] = describe(samples);
+    if (const auto compiled = device.resources(products(operands.at(0).data(), results.data(), options.products))) {
+      measured.details["compiled"] = to_json(*compiled);
+    }
+    return measured;
+  }
+
+ private:
+  /// Of the last launch, every product. Sums of small whole numbers are exact.
+  std::string verify(const Buffer& results, std::size_t copy, const Options& options) {
+    const auto operands = operands_of(copy, options.products);
+    std::vector<float> found(options.products * kResult), expected(kResult);
+    const auto stream = session_.device().stream();
+    stream->copy_to_host(reinterpret_cast<std::byte*>(found.data()), results.data(), results.size());
+    stream->synchronize();
+    for (std::size_t i = 0; i < options.products; ++i) {
+      const Half* const left = operands.data() + i * (kLeft + kRight);
+      multiply(left, left + kLeft, expected.data());
+      if (std::memcmp(expected.data(), found.data() + i * kResult, kResultBytes) != 0) {
+        return fmt::format("product {} of {} is wrong", i, options.products);
+      }
+    }
+    return "";
+  }
+
+  Session& session_;
+};
+
+const ExperimentRegistration registered(
+    "hopper-products", {.description = "example: a kernel of one's own for compute capability 9.0",
+                        .axes =
+                            [] {
+                              AxisTable table;
+                              table.add("", own_axes().list());
+                              return table;
+                            },
+                        .figures = {{"products_per_second", "1/s", Better::higher, false, true, "verified products"},
+                                    {"launch_ns", "ns", Better::lower, true, true, "one launch, by events around it"}},
+                        .variant = {"cache"},
+                        .shown = {"products"},
+                        .rate = "products_per_second",
+                        .time = "launch_ns",
+                        .make = [](Session& session) { return std::make_unique<Products>(session); }});
+
+}  // namespace
+}  // namespace feedrate::hopper_products

@@ -1,0 +1,106 @@
+#include "experiments/harness/kernels/kernel_timer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "experiments/harness/kernels/rotation.hpp"
+#include "kernels/launch.cuh"
+
+namespace feedrate {
+namespace {
+
+using Work = KernelLaunch<>;
+
+/// Counts its runs on the CPU device; each takes a millisecond.
+struct Counter {
+  std::atomic<unsigned> runs{0};
+  Work launch() {
+    return {nullptr, {}, [this] {
+              ++runs;
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }};
+  }
+};
+
+TEST(KernelTimer, ASampleIsOneLaunchesShare) {
+  const auto device = open_cpu_device();
+  Counter counter;
+  std::vector<std::size_t> numbers;
+  const auto samples = time_kernel(*device,
+                                   [&](Stream& stream, std::size_t number) {
+                                     numbers.push_back(number);
+                                     stream.launch(counter.launch());
+                                   },
+                                   {.seconds = 0, .warmup = 2, .least = 5, .launches = 3});
+  ASSERT_EQ(samples.size(), 5u);
+  EXPECT_EQ(counter.runs, 7 * 3u) << "warm-up included";
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], i);
+  for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
+}
+
+TEST(KernelTimer, WhatIsCapturedRunsWithEachSample) {
+  const auto device = open_cpu_device();
+  Counter counter;
+  unsigned queued = 0;
+  const auto samples = time_kernel(*device,
+                                   [&](Stream& stream, std::size_t) {
+                                     ++queued;
+                                     stream.launch(counter.launch());
+                                   },
+                                   {.seconds = 0, .warmup = 1, .least = 4, .launches = 2, .captured = true});
+  EXPECT_EQ(queued, 2u) << "captured once";
+  EXPECT_EQ(counter.runs, 2 * 5u);
+  for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
+}
+
+TEST(KernelTimer, EndsWhenItIsTold) {
+  const auto device = open_cpu_device();
+  Counter counter;
+  const auto samples = time_kernel(
+      *device, [&](Stream& stream, std::size_t) { stream.launch(counter.launch()); }, {.seconds = 600, .warmup = 0}, {},
+      [&] { return counter.runs >= 7; });
+  EXPECT_EQ(samples.size(), 7u);
+}
+
+TEST(KernelTimer, ClockAndPowerStandBesideTheSamples) {
+  const auto device = open_cpu_device();
+  Counter counter;
+  double clock = 1000;
+  const GpuSource gpu = [&](bool) {
+    GpuSample sample;
+    sample.sm_clock_mhz = clock += 10;
+    return sample;
+  };
+  const auto samples = time_kernel(
+      *device, [&](Stream& stream, std::size_t) { stream.launch(counter.launch()); },
+      {.seconds = 0, .warmup = 0, .least = 40}, gpu);
+  const Json told = describe(samples);
+  EXPECT_EQ(told["count"], 40);
+  EXPECT_EQ(told["sm_clock_mhz"]["least"], 1010);
+  EXPECT_GT(told["sm_clock_mhz"]["greatest"], 1010) << "asked again after 10 ms";
+  EXPECT_FALSE(told.contains("power_w")) << "of which nothing is known";
+}
+
+TEST(Rotation, TakesTurnsAndExceedsTheCache) {
+  const auto device = open_cpu_device();
+  const Rotation three = Rotation::of(*device, 64, 3);
+  EXPECT_EQ(three.at(0).data(), three.at(3).data());
+  EXPECT_NE(three.at(0).data(), three.at(1).data());
+  const std::size_t cache = device->info().cache;
+  const Rotation many(*device, 1 << 20);
+  EXPECT_GE(many.size(), 2u);
+  EXPECT_GT(many.size() << 20, 2 * cache);
+}
+
+TEST(CacheFlush, WritesAnotherValueEachTime) {
+  const auto device = open_cpu_device();
+  const auto stream = device->stream();
+  CacheFlush flush(*device);
+  for (int i = 0; i < 3; ++i) flush.queue(*stream);
+  stream->synchronize();
+}
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,62 @@
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/limits/expression.hpp"
+#include "common/message/message.hpp"
+#include "variants/feeding/point.hpp"
+
+namespace feedrate {
+
+/// What a queue chose if the point said "auto" or 0, for the row; by axis.
+using Choices = std::map<std::string, std::string>;
+
+/// The bounds that the members of a point can't beat, as its members name them.
+class Bounds {
+ public:
+  explicit Bounds(const Limits& limits) : limits_(limits) {}
+  /// The value of a limit, in its own unit, if it was measured.
+  std::optional<double> limit(const std::string& name) const { return value_of(limits_, name); }
+
+  /// At most this many messages per second.
+  void rate(Expression messages_per_second) { rates_.push_back(std::move(messages_per_second)); }
+  /// `bytes` of each message pass through the ceiling of this name, which is in bytes per second.
+  void bytes(const std::string& name, double bytes) { rate(ceiling_of(name) / given("bytes", bytes)); }
+  /// The least time of one part of a lone message's way. The parts add up.
+  void time(Expression part) { time_ = time_ ? *time_ + std::move(part) : std::move(part); }
+  void time(const std::string& name) { time(floor_of(name)); }
+
+  const std::vector<Expression>& rates() const { return rates_; }
+  const std::optional<Expression>& time() const { return time_; }
+
+ private:
+  const Limits& limits_;
+  std::vector<Expression> rates_;
+  std::optional<Expression> time_;
+};
+
+/// What a member is told of the point that it bounds.
+struct Bounded {
+  const Point& point;
+  const Choices& choices;
+  std::size_t in, out;  ///< bytes of a message and of its result, headers included
+  std::size_t larger() const { return in > out ? in : out; }
+  /// Of the larger one's slot, which is padded.
+  double slot() const { return static_cast<double>(stride_of(larger() - sizeof(Header))); }
+};
+
+/// The messages of all workers that are served at once.
+inline Expression batches_at_once(const Point& point) {
+  return given("workers", point.workers) * given("batch", static_cast<double>(point.batch));
+}
+
+/// A member's share in the bounds on the CPU device: an answer from another thread, and each message copied at least
+/// once each way.
+inline void limit_by_host(const Bounded& bounded, Bounds& bounds) {
+  bounds.time("thread_round_trip_ns");
+  bounds.bytes("host_copy_bytes_per_second", bounded.slot());
+}
+
+}  // namespace feedrate
