@@ -21,7 +21,7 @@ def words(bound: dict | float | None) -> str:
         return " and ".join(dict.fromkeys(_part(part) for part in bound["sum"]))
     if isinstance(bound.get("product", [None])[0], (int, float)):
         return _part(bound)
-    if "product" in bound:  # as many as a batch holds with each, or bytes of each: that is the limit's own
+    if "product" in bound:  # given values times a limit: the limit alone is named
         return " × ".join(words(part) for part in bound["product"] if _told(part)) or words(bound["product"][-1])
     above, below = bound["quotient"]
     if not _told(above) and _times(below):
@@ -42,7 +42,7 @@ def ceiling(bound: dict | float | None) -> str:
 
 
 def _told(part: dict | float) -> bool:
-    """Whether a part says what binds: numbers and what the point brings do not."""
+    """Whether a part contains a limit: numbers and given values are none."""
     if not isinstance(part, dict) or "given" in part:
         return False
     return any(_told(each) for each in part.get("product", ())) or not set(part) <= {"product"}

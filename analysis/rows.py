@@ -117,11 +117,12 @@ def _check(row: object, place: str, argument: str, directory: Path) -> None:
     """Only what reading needs; `feedrate validate` holds rows to the whole schema."""
     version = row.get("schema") if isinstance(row, dict) else None
     if version in (1, 2):
+        converters = " and then ".join(f"results/convert_schema_{each}.py" for each in range(version, SCHEMA_VERSION))
         raise BadInput(
             argument,
             directory,
             f"{place} has schema version {version}, which this release does not read",
-            f"{SCHEMA_VERSION}; results/convert_schema_{version}.py in this repository's history converts it",
+            f"{SCHEMA_VERSION}; {converters} in this repository's history converts it",
         )
     if version != SCHEMA_VERSION:
         raise BadInput(argument, directory, f"{place} has schema version {version!r}", str(SCHEMA_VERSION))

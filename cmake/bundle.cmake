@@ -48,7 +48,8 @@ copy_libraries("${redis}" "${stage}/redis/lib" ".")
 copy_libraries("${BUILD}/bin/feedrate" "${stage}/redis/lib" ".")
 file(GLOB loader RELATIVE "${stage}/redis/lib" "${stage}/redis/lib/ld-linux*")
 set(executable_by_all OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate")
+foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate"
+                "feedrate_with_additions;../bin/feedrate_with_additions")
   list(POP_FRONT wrapped name path)
   file(WRITE "${stage}/redis/${name}" "#!/bin/sh
 # Starts ${name} with the C library in this folder; exec, so that signals and the process id are its own.

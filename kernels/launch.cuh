@@ -5,13 +5,10 @@
 
 #include "common/device/launchable.hpp"
 #include "common/error.hpp"
-#ifdef __CUDACC__
-#include "common/device/cuda_check.hpp"
-#endif
 
 namespace feedrate {
 
-/// How many of them a launch takes.
+/// Grid, block and cluster of a launch, and its shared memory.
 struct LaunchShape {
   Extent grid, block;
   unsigned shared_bytes = 0;  ///< dynamic shared memory of a block
@@ -31,19 +28,11 @@ class KernelLaunch final : public Launchable {
       : kernel_(reinterpret_cast<const void*>(kernel)),
         shape_(shape),
         on_cpu_(std::move(on_cpu)),
-        arguments_(std::forward<Arguments>(arguments)...) {
-#ifdef __CUDACC__
-    constexpr unsigned kAlwaysAllowed = 48 << 10;
-    if (shape.shared_bytes > kAlwaysAllowed) {
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shape.shared_bytes)),
-            "allowing a kernel its shared memory");
-    }
-#endif
-  }
+        arguments_(std::forward<Arguments>(arguments)...) {}
 
   void with_cuda_launch(const UseCudaLaunch& use) const override {
     if (kernel_ == nullptr) throw Failure("built without CUDA");
+    allow_shared_memory(kernel_, shape_.shared_bytes);
     auto arguments = arguments_;
     std::apply(
         [&](auto&... each) {

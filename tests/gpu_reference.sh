@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
-# Parts: check (the gpu tests, and memcheck of the workloads that were added last), delivery (workers on the GPU that
+# Parts: check (the gpu tests, and memcheck of the workloads), delivery (workers on the GPU that
 # are killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity,
 # feeding, load, ring, one_pair, guarantees, transfers, overlap, handoff, store (what its operations cost, by each way to
 # share a GPU's memory; then clients, daemon and Redis are killed under load, clients STORE_KILLS times), profiles (the

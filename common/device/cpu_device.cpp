@@ -151,8 +151,15 @@ class CpuStream final : public CpuTasks {
 class CpuCapture final : public CpuTasks {
  public:
   void enqueue(std::function<void()> task) override { tasks.push_back(std::move(task)); }
-  void synchronize() override { throw Failure("what is captured can't be waited for"); }
+  void synchronize() override { refuse(); }
+  std::byte* allocate(std::size_t) override { return refuse(); }
+  void free(std::byte*) override { refuse(); }
+  void record(Event&) override { refuse(); }
+  void wait(Event&) override { refuse(); }
   std::vector<std::function<void()>> tasks;
+
+ private:
+  static std::byte* refuse() { throw Failure("a graph captures copies, fills and kernels only"); }
 };
 
 /// Does its nodes one after the other, of those that may come next always the one that was added last: an order that a
@@ -168,7 +175,10 @@ class CpuGraph final : public Graph {
   }
   Node add(std::function<void()> task, std::span<const Node> after) { return keep({.task = std::move(task)}, after); }
   void change(Node node, const Copy& copy) override { nodes_.at(node).copy = copy; }
-  void change(Node node, const BatchView& batch) override { nodes_.at(node).batch = batch; }
+  void change(Node node, const BatchView& batch) override {
+    if (nodes_.at(node).kernel == nullptr) throw Failure("this node of a graph works on no messages");
+    nodes_[node].batch = batch;
+  }
   void leave_out(Node node, bool left_out) override { nodes_.at(node).left_out = left_out; }
   void launch(Stream& stream) override {
     if (order_.empty()) put_in_order();

@@ -10,6 +10,7 @@ namespace feedrate {
 /// Throws Failure unless a CUDA call succeeded.
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
     throw Failure(std::string(what) + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error));
   }
 }

@@ -234,6 +234,7 @@ class CudaGraph final : public Graph {
   void change(Node node, const BatchView& batch) override {
     Work& work = nodes_.at(node);
     if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // at worst padding differs, and it is told again
+    if (work.kernel == nullptr) throw Failure("this node of a graph works on no messages");
     work.kernel->with_cuda_launch(batch, work.block, [&](const CudaLaunch& launch) {
       const cudaKernelNodeParams parameters = parameters_of(launch);
       check(cudaGraphExecKernelNodeSetParams(ready(), work.node, &parameters), "cudaGraphExecKernelNodeSetParams");
@@ -355,6 +356,7 @@ class CudaDevice final : public Device {
     } catch (...) {
       cudaStreamEndCapture(stream.get(), &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
+      static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
       throw;
     }
     check(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
@@ -433,7 +435,17 @@ unsigned gpu_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? static_cast<unsigned>(count) : 0;
 }
 
+void allow_shared_memory(const void* kernel, unsigned bytes) {
+  constexpr unsigned kAlwaysAllowed = 48 << 10;
+  if (bytes <= kAlwaysAllowed) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "allowing a kernel its shared memory");
+}
+
 DeviceInfo describe_gpu(unsigned index) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) {
+    throw BadInput("--device", "cuda", "cpu (" + reason + ")");
+  }
   const unsigned count = gpu_count();
   if (index >= count) {
     throw BadInput("--gpu", std::to_string(index), "0 to " + std::to_string(count - 1));

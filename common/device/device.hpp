@@ -186,8 +186,8 @@ class Device {
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   virtual std::unique_ptr<Graph> graph() = 0;
-  /// All that `body` queues on the stream it is given, as one graph. `body` waits for nothing, and uses no other
-  /// stream.
+  /// All that `body` queues on the stream it is given, as one graph, whose nodes have no names. `body` queues
+  /// copies, fills and kernels, waits for nothing, and uses no other stream.
   virtual std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) = 0;
   /// What the compiled kernel takes; none on the CPU, whose kernels are functions. Throws Failure if this GPU has no
   /// code of it.

@@ -3,7 +3,7 @@
 
 namespace feedrate {
 
-/// Of a grid in blocks, of a block in threads, of a cluster in blocks.
+/// The size of a grid (in blocks), a block (in threads) or a cluster (in blocks).
 struct Extent {
   unsigned x = 1, y = 1, z = 1;
   Extent() = default;
@@ -32,6 +32,9 @@ class Launchable {
   /// What a CPU device does instead, with copies of all that it needs.
   virtual std::function<void()> on_cpu() const = 0;
 };
+
+/// Lets a kernel be launched with this much dynamic shared memory, beyond 48 KiB. Throws Failure.
+void allow_shared_memory(const void* kernel, unsigned bytes);
 
 /// What a compiled kernel takes of a GPU.
 struct KernelResources {

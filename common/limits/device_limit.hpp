@@ -11,10 +11,11 @@
 
 namespace feedrate {
 
-/// What the measurements of one round share: the device and, from their first use on, large buffers on both sides.
+/// Shared by the measurements of one round: the device, and large buffers of the host and the device, which are
+/// allocated at their first use.
 class LimitProbe {
  public:
-  static constexpr std::size_t kLarge = std::size_t{64} << 20;  ///< bytes; several times the L2 of an A100
+  static constexpr std::size_t kLarge = std::size_t{64} << 20;  ///< bytes; more than the L2 of an A100 or H100
 
   explicit LimitProbe(Device& device) : device_(device) {}
   Device& device() { return device_; }

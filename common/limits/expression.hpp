@@ -14,7 +14,7 @@ class Expression {
  public:
   enum class Kind { number, given, floor, ceiling, sum, product, quotient };
 
-  Expression(double number) : value_(number) {}  // NOLINT(google-explicit-constructor): 2 * floor("…")
+  Expression(double number) : value_(number) {}  // NOLINT(google-explicit-constructor): 2 * floor_of("…")
 
   Kind kind() const { return kind_; }
   const std::string& name() const { return name_; }  ///< of a limit, or of what is given

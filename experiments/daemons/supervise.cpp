@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "experiments/harness/measure/session.hpp"
-#include "experiments/harness/services/own_executable.hpp"
 
 namespace feedrate {
 namespace {

@@ -8,10 +8,10 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/nvtx_range.hpp"
+#include "common/own_executable.hpp"
 #include "experiments/handoff/rounds.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
-#include "experiments/harness/services/own_executable.hpp"
 
 /// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
 namespace feedrate::handoff {

@@ -8,10 +8,10 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/handoff/reader.hpp"
 #include "experiments/handoff/setting_json.hpp"
-#include "experiments/harness/services/own_executable.hpp"
 
 namespace feedrate::handoff {
 namespace {

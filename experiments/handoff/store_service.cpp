@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "common/clock.hpp"
+#include "common/own_executable.hpp"
 #include "common/service.hpp"
 #include "common/socket_folder.hpp"
-#include "experiments/harness/services/own_executable.hpp"
 #include "feedrate/tensors.hpp"
 
 namespace feedrate::handoff {

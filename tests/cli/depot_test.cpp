@@ -11,7 +11,6 @@ namespace feedrate::cli_test {
 namespace {
 
 struct DepotTest : ::testing::Test {
-  void SetUp() override {}
   DepotTest() { place_.read_limits(); }
   std::unique_ptr<Process> serve() {
     auto server = place_.start({"helper", "depot", socket_});

@@ -5,7 +5,6 @@ namespace feedrate::cli_test {
 namespace {
 
 struct ErrandsTest : ::testing::Test {
-  void SetUp() override {}
   Json run(const Words& more) {
     Words words{"run", "--experiment", "errands", "--device", "cpu", "--json", "--seconds", "0.3"};
     words.insert(words.end(), more.begin(), more.end());

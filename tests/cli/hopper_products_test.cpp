@@ -5,7 +5,6 @@ namespace feedrate::cli_test {
 namespace {
 
 struct HopperProductsTest : ::testing::Test {
-  void SetUp() override {}
   Json run(const std::string& device, const Words& more) {
     Words words{"run", "--experiment", "hopper-products", "--device", device, "--json", "--seconds", "0.1"};
     words.insert(words.end(), more.begin(), more.end());

@@ -14,10 +14,10 @@
 #include <optional>
 #include <thread>
 
+#include "common/own_executable.hpp"
 #include "common/service.hpp"
 #include "common/service_failure.hpp"
 #include "common/socket_folder.hpp"
-#include "experiments/harness/services/own_executable.hpp"
 #include "variants/feeding/queue_watch.hpp"
 #include "variants/feeding/worker.hpp"
 

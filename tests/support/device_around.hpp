@@ -70,7 +70,9 @@ class DeviceAround : public Device {
   std::unique_ptr<Stream> stream() override { return std::make_unique<StreamAround>(device_->stream()); }
   std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<GraphAround>(device_->graph()); }
-  std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) override { return device_->capture(body); }
+  std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) override {
+    return std::make_unique<GraphAround>(device_->capture(body));
+  }
   std::optional<KernelResources> resources(const Launchable& launchable) override {
     return device_->resources(launchable);
   }

@@ -141,7 +141,7 @@ struct QueueEntry {
   std::function<void(const Bounded&, Bounds&)> bounds = {};
   /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
   std::vector<AxisValues> search = {};
-  /// If the queue allows them: it then has a service, too.
+  /// Set if `feedrate worker` can serve this queue; `service` is then set, too.
   std::optional<OutsideWorkers> workers = {};
 };
 using Queues = Registry<QueueEntry>;

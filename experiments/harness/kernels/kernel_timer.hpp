@@ -15,7 +15,7 @@ struct KernelTiming {
   unsigned warmup = 10;     ///< launches that are not timed
   unsigned least = 20;      ///< samples, however long they take
   unsigned most = 100'000;  ///< samples
-  unsigned launches = 1;    ///< of one sample, one behind the other; its time is a launch's share
+  unsigned launches = 1;    ///< per sample, in sequence; the sample's time is divided by their number
   bool cold = false;        ///< the cache is flushed before each sample
   bool captured = false;    ///< a sample's launches are one graph, captured once
 };
@@ -26,9 +26,10 @@ struct KernelSample {
   std::optional<double> sm_clock_mhz, power_w;
 };
 
-/// Times launches by events around them. `launch` queues the launch of this number, which picks its inputs (Rotation).
-/// With `captured`, one graph launches the numbers from 0 on again and again. `watched` is asked between samples, at
-/// most every 10 ms. `stop` ends it early. Throws Failure if the device refuses.
+/// Times launches by events around them. Calls `launch(stream, number)`; the number selects the inputs (Rotation). With
+/// `captured`, launches 0 to `launches` - 1 are captured once and replayed. `watched` is asked between samples, at most
+/// every 10 ms. A single launch of a few microseconds contains some of the host's latency: then use `captured`, or
+/// several `launches`. `stop` ends it early. Throws Failure if the device reports an error.
 std::vector<KernelSample> time_kernel(
     Device&, const std::function<void(Stream&, std::size_t number)>& launch, const KernelTiming&,
     const GpuSource& watched = {}, const std::function<bool()>& stop = [] { return false; });

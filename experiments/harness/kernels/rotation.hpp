@@ -8,8 +8,8 @@
 
 namespace feedrate {
 
-/// Copies of a kernel's input that take turns, so that no launch finds the input of the one before it in the cache, and
-/// none is given what another was given. Device memory.
+/// Inputs of a kernel that take turns: consecutive launches get different ones, and an input has left the cache before
+/// it is used again. Device memory.
 class Rotation {
  public:
   /// As many copies of `bytes` as exceed the device's cache `times` times, two at least.

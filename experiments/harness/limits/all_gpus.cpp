@@ -1,3 +1,5 @@
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <barrier>
 #include <future>
@@ -5,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "common/error.hpp"
 #include "common/limits/device_limit.hpp"
 #include "experiments/harness/limits/device_limits.hpp"
 
@@ -67,7 +70,12 @@ constexpr Way kWays[] = {{"h2d", "64 MiB copies from pinned memory", true, false
 
 void add_copies_of_all_gpus(LimitList& limits, unsigned gpus) {
   std::vector<std::unique_ptr<Copies>> opened;
-  for (unsigned gpu = 0; limits.measures() && gpu < gpus; ++gpu) opened.push_back(std::make_unique<Copies>(gpu));
+  try {
+    for (unsigned gpu = 0; limits.measures() && gpu < gpus; ++gpu) opened.push_back(std::make_unique<Copies>(gpu));
+  } catch (const Failure& failure) {  // another process may fill a GPU
+    spdlog::warn("the copies of all GPUs are left out: GPU {}: {}", opened.size(), failure.what());
+    return;
+  }
   for (const Way& way : kWays) {
     const std::string name = std::string("copy_engine_") + way.name + "_bytes_per_second";
     for (unsigned gpu = 0; gpu < gpus; ++gpu) {

@@ -1,10 +1,11 @@
+#include <algorithm>
+
 #include "experiments/harness/limits/cuda_probe.hpp"
 
 /// The ceilings of a GPU's own memory: DRAM and L2.
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kInL2 = std::size_t{8} << 20;    // bytes: in the L2 of every GPU from Ampere on
 constexpr std::size_t kInDram = std::size_t{1} << 30;  // bytes: 20 times the L2 of an H100
 
 /// Each block reads its share again and again, past the L1.
@@ -21,12 +22,13 @@ __global__ void read_l2_kernel(const uint4* from, std::size_t n, unsigned passes
 }
 
 double l2_read_bytes_per_second(LimitProbe& probe) {
-  constexpr unsigned kPasses = 50;
+  constexpr unsigned kPasses = 500;
+  const std::size_t bytes = std::min<std::size_t>(std::size_t{8} << 20, probe.device().info().cache / 2);
   const unsigned blocks = 2 * probe.device().info().processors;
   const Buffer &from = probe.near(0), &sink = probe.near(1);
   const OneStream stream;
-  return static_cast<double>(kInL2) * kPasses * per_second(kReadingSeconds, [&] {
-           read_l2_kernel<<<blocks, 1024, 0, stream>>>(pieces(from), kInL2 / sizeof(uint4), kPasses,
+  return static_cast<double>(bytes) * kPasses * per_second(kReadingSeconds, [&] {
+           read_l2_kernel<<<blocks, 1024, 0, stream>>>(pieces(from), bytes / sizeof(uint4), kPasses,
                                                        mutable_pieces(sink));
            launched();
            stream.wait();
@@ -51,7 +53,8 @@ const DeviceLimitRegistration registered{
      {kBytesPerSecond, "1 GiB copies within device memory: bytes copied, each of which is read and written", on_gpu,
       dram_copy_bytes_per_second, has_gpu}},
     {"l2_read_bytes_per_second",
-     {kBytesPerSecond, "a kernel reads 8 MiB again and again past the L1", on_gpu, l2_read_bytes_per_second, has_gpu}}};
+     {kBytesPerSecond, "a kernel reads 8 MiB, or half of a smaller L2, again and again past the L1", on_gpu,
+      l2_read_bytes_per_second, has_gpu}}};
 
 }  // namespace
 }  // namespace feedrate

@@ -7,7 +7,7 @@
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "kernels/serving/group.hpp"
 
-/// Limits of kernels that wait for the host, or for their time: what a resident queue can't be faster than.
+/// Limits of kernels that poll for the host or for a moment in time: no resident queue is faster.
 namespace feedrate {
 namespace {
 
@@ -142,8 +142,8 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   return median;
 }
 
-/// `bytes` to a kernel that polls for them, and back with each word plus one: the median, in ns, of the best of the
-/// numbers of `pollers`. More of them read the line more often, against the copies that the host must write.
+/// `bytes` to a kernel that polls for them, and back with each word plus one: the median, in ns, with the fastest
+/// number of `pollers`. More pollers read the line more often, but the host must write a copy for each.
 double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n));

@@ -15,11 +15,13 @@ namespace {
 
 namespace wmma = nvcuda::wmma;
 
-constexpr unsigned kProducts = 1024, kFragments = 4;  // in each sum; sums of a warp, none of which waits for the one before it
+constexpr unsigned kProducts = 1024,
+                   kFragments = 4;  // in each sum; sums of a warp, none of which waits for the one before it
 constexpr unsigned kWarps = 8;
 
 template <class Operand, class Sum, int m, int n, int k>
 __global__ void wmma_kernel(double* found) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   wmma::fragment<wmma::matrix_a, m, n, k, Operand, wmma::row_major> a;
   wmma::fragment<wmma::matrix_b, m, n, k, Operand, wmma::col_major> b;
   wmma::fragment<wmma::accumulator, m, n, k, Sum> sums[kFragments];
@@ -38,6 +40,7 @@ __global__ void wmma_kernel(double* found) {
     }
   }
   found[blockIdx.x * blockDim.x + threadIdx.x] = least;
+#endif
 }
 
 /// Doubles by the larger instruction of compute capability 9.0 (PTX ISA, "mma"), sums of 16 × 8.

@@ -125,7 +125,9 @@ Expression expression_of(const Json& json) {
   if (json.contains("given")) return given(json["given"], json.at("value"));
   if (json.contains("floor")) return floor_of(json["floor"]);
   if (json.contains("ceiling")) return ceiling_of(json["ceiling"]);
-  const auto& [sign, parts] = *json.items().begin();
+  const auto only = json.begin();
+  const std::string& sign = only.key();
+  const Json& parts = only.value();
   Expression made = expression_of(parts.at(0));
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const Expression part = expression_of(parts[i]);

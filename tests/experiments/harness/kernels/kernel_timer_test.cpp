@@ -51,7 +51,7 @@ TEST(KernelTimer, WhatIsCapturedRunsWithEachSample) {
                                    },
                                    {.seconds = 0, .warmup = 1, .least = 4, .launches = 2, .captured = true});
   EXPECT_EQ(queued, 2u) << "captured once";
-  EXPECT_EQ(counter.runs, 2 * 5u);
+  EXPECT_EQ(counter.runs, 2 * 6u) << "once to make it ready, one warm-up, four samples";
   for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
 }
 
@@ -92,14 +92,6 @@ TEST(Rotation, TakesTurnsAndExceedsTheCache) {
   const Rotation many(*device, 1 << 20);
   EXPECT_GE(many.size(), 2u);
   EXPECT_GT(many.size() << 20, 2 * cache);
-}
-
-TEST(CacheFlush, WritesAnotherValueEachTime) {
-  const auto device = open_cpu_device();
-  const auto stream = device->stream();
-  CacheFlush flush(*device);
-  for (int i = 0; i < 3; ++i) flush.queue(*stream);
-  stream->synchronize();
 }
 
 }  // namespace

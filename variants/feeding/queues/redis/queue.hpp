@@ -9,9 +9,8 @@
 /// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
 ///
-///     static constexpr const char* kAddCeiling, kTakeCeiling    the ceilings of its commands (limits.cpp); Results has
-///     two
-///                                                           of the same names
+///     static constexpr const char *kAddCeiling, *kTakeCeiling   of its commands (common/redis/limits.cpp); Results
+///                                                           has two of the same names
 ///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
 ///     static constexpr std::string_view kTrimResults        a script that removes results (KEYS[1]) older than ARGV[1]
 ///                                                           ms; empty where taking a result removes it
@@ -168,7 +167,7 @@ QueueEntry entry_of(const std::string& description) {
   const auto bounds_of = [](const Bounded& bounded, Bounds& bounds) {
     // A task and a result each pass the server: half a round trip in, half a round trip out.
     bounds.time(2 * floor_of("redis_round_trip_ns"));
-    if (partitions_of(bounded.point) > 1) return;  // of several servers, which may have them, no limit was read
+    if (partitions_of(bounded.point) > 1) return;  // they may lie on several servers, whose limits were not read
     // And each is added and taken.
     const Expression each = 1 / ceiling_of(Dialect::kAddCeiling) + 1 / ceiling_of(Dialect::kTakeCeiling) +
                             1 / ceiling_of(Dialect::Results::kAddCeiling) +

@@ -1,4 +1,4 @@
-#include "experiments/harness/services/own_executable.hpp"
+#include "common/own_executable.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ std::vector<char*> raw_words(std::vector<std::string>& words) {
 }
 
 pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
-  if (!std::string_view(program_invocation_short_name).starts_with("feedrate")) {
+  const std::string_view name = program_invocation_short_name;
+  if (name != "feedrate" && name != "feedrate_with_additions") {
     throw Failure("only feedrate can start itself again");
   }
   std::vector<std::string> words = launcher_words();
