@@ -28,7 +28,8 @@ file(GLOB programs LIST_DIRECTORIES false "${BUILD}/bin/*")
 foreach(program IN LISTS programs)
   get_filename_component(name "${program}" NAME)
   file(READ "${program}" magic LIMIT 4 HEX)
-  if(NOT magic STREQUAL 7f454c46)
+  # Suites that need no GPU and no server are run where the bundle is built.
+  if(NOT magic STREQUAL 7f454c46 OR (name MATCHES "^test_" AND NOT name MATCHES "^test_(gpu|redis|cli)$"))
     continue()
   endif()
   execute_process(COMMAND strip -o "${stage}/bin/${name}" "${program}" COMMAND_ERROR_IS_FATAL ANY)
@@ -85,13 +86,14 @@ import collections, json, os, sys
 labels = collections.defaultdict(set)
 for test in json.load(open(sys.argv[1]))["tests"]:
     program = (test.get("command") or [""])[0]
-    if program.startswith(sys.argv[2] + "/bin/") and os.path.basename(program) != "feedrate":
+    name = os.path.basename(program)
+    if name.startswith("test_") and os.path.exists(os.path.join(sys.argv[3], name)):
         for entry in test["properties"]:
             if entry["name"] == "LABELS":
-                labels[os.path.basename(program)] |= set(entry["value"])
+                labels[name] |= set(entry["value"])
 for program in sorted(labels):
     print(",".join(sorted(labels[program])), program)
-]] "${BUILD}/bundle/tests.json" "${BUILD}" OUTPUT_VARIABLE manifest COMMAND_ERROR_IS_FATAL ANY)
+]] "${BUILD}/bundle/tests.json" "${BUILD}" "${stage}/bin" OUTPUT_VARIABLE manifest COMMAND_ERROR_IS_FATAL ANY)
 file(WRITE "${stage}/tests/executables.txt" "${manifest}")
 
 # --- the archive

@@ -7,7 +7,7 @@ usage() {
   cat <<'TEXT'
 Usage: ./run COMMAND [ARGUMENTS]
 
-  test [LABEL…] [--gtest_…]   runs the test executables, all or those with a label: cpu, redis, gpu
+  test [LABEL…] [--gtest_…]   runs the test executables, all or those with a label: cli, gpu, redis
   sweep [SPEC] [OPTIONS]      runs a sweep (default: quick) and, where python3 has matplotlib and the like, makes its
                               report; results go to results/ in this folder unless --out names another
   micro [OPTIONS]             runs the micro-benchmarks
