@@ -3,7 +3,7 @@
 from . import units
 
 _COUNTS = {2: "two", 3: "three", 4: "four"}
-_ONCE = ("window", "batch")  # so many at once for each time that passes
+_ONCE = ("window", "batch")  # given values that are divided by a time: so many messages per time
 
 
 def words(bound: dict | float | None) -> str:

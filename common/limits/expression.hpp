@@ -43,7 +43,7 @@ class Expression {
   std::vector<Expression> parts_;
 };
 
-/// A limit by its name: a time in ns, of which an expression has seconds.
+/// A limit by its name: a time. The limit is in ns, the expression in seconds.
 Expression floor_of(std::string name);
 /// A limit by its name: a rate.
 Expression ceiling_of(std::string name);

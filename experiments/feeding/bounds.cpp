@@ -1,7 +1,5 @@
 #include "experiments/feeding/bounds.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "experiments/feeding/axes.hpp"
@@ -10,11 +8,6 @@
 #include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
-
-std::size_t last_level_cache() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
-}
 
 namespace {
 

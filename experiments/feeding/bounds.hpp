@@ -11,7 +11,4 @@ namespace feedrate {
 /// `cache_bytes`: of all caches of this host together; 0 if unknown.
 std::vector<std::pair<std::string, Expression>> bounds_of(const Point&, const Limits&, const Choices&,
                                                           std::size_t cache_bytes, bool open = false);
-/// Of all cores together; 0 if the machine does not tell.
-std::size_t last_level_cache();
-
 }  // namespace feedrate

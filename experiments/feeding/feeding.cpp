@@ -356,7 +356,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.details["warmup"] = {
       {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
   if (!warmup.steady) measured.flags.insert(Flag::unsteady);
-  measured.can_not_beat = bounds_of(point, session_.limits(), choices, last_level_cache(), is_open(point));
+  measured.can_not_beat = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
   if (is_open(point)) {
     const double pause = std::max(pause_before, pause_after);
     describe_open_load(result, {point.batch, point.producers, sample_every, pause}, measured);

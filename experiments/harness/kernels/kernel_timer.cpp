@@ -9,7 +9,7 @@
 namespace feedrate {
 namespace {
 
-/// Clock and power, asked for now and then: that takes longer than many kernels.
+/// Clock and power of the GPU. One reading takes longer than many kernels, so it is made every 10 ms at most.
 class Watch {
  public:
   explicit Watch(const GpuSource& source) : source_(source) {}

@@ -16,7 +16,7 @@ namespace {
 namespace wmma = nvcuda::wmma;
 
 constexpr unsigned kProducts = 1024,
-                   kFragments = 4;  // in each sum; sums of a warp, none of which waits for the one before it
+                   kFragments = 4;  // products in each sum; independent sums of a warp
 constexpr unsigned kWarps = 8;
 
 template <class Operand, class Sum, int m, int n, int k>
