@@ -46,6 +46,8 @@ struct DeviceLimit {
   std::function<double(LimitProbe&)> measure;
   /// Whether a device like this has it.
   std::function<bool(const DeviceInfo&)> applies = [](const DeviceInfo&) { return true; };
+  /// Of a rate between the host and a GPU: whether the sum of all GPUs, while all of them run, is a limit, too.
+  bool of_all_gpus = false;
 };
 using DeviceLimits = Registry<DeviceLimit>;
 using DeviceLimitRegistration = Registration<DeviceLimit>;

@@ -43,7 +43,7 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
   for (const auto& [service, why] : left_out) say("the limits of {} are left out: {}\n", service, why);
   const unsigned gpus = session->device().kind() == "cuda" ? gpu_count() : 0;
   const std::vector<Json> rows = session->measure_limits(points, [gpus](LimitList& list) {
-    if (gpus > 1) add_copies_of_all_gpus(list, gpus);
+    if (gpus > 1) add_limits_of_all_gpus(list, gpus);
   });
   const Json run = session->run_row();
   if (recorder) recorder->write(run);

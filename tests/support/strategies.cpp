@@ -67,9 +67,9 @@ void expect_corrupted_without_waits(const std::string& name, Device& device, Dev
   const auto devices = devices_of(entry, device, other);
   for (const std::string& without : entry.waits) {
     unsigned wrong = 0, possible = 0;
-    // A slow maker shows that nobody waits for it; a slow taker that its buffer is written too early. With two GPUs the
-    // host is longer about a launch than 60 rounds take, so that nothing would overlap.
-    const std::uint32_t slow = entry.devices > 1 && device.kind() == "cuda" ? 10'000 : 60;
+    // A slow maker shows that nobody waits for it; a slow taker that its buffer is written too early. A host
+    // takes longer to launch a kernel than a GPU takes for 60 rounds, so that nothing would overlap.
+    const std::uint32_t slow = device.kind() == "cuda" ? 10'000 : 60;
     const Shape wanted = without == kFree ? Shape{8192, 24, {1, slow}} : Shape{8192, 24, {slow, 1}};
     for (const auto& [pipeline_name, unused] : Pipelines::instance().entries()) {
       const PipelineShape shape = shape_of({name, name, pipeline_name}, wanted, device);

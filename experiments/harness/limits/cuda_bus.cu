@@ -147,11 +147,12 @@ double sm_writes(LimitProbe& probe) {
 
 const DeviceLimitRegistration registered{
     {"copy_engine_h2d_bytes_per_second",
-     {kBytesPerSecond, "64 MiB copies from pinned memory", on_bus, copies_to_device, has_gpu}},
+     {kBytesPerSecond, "64 MiB copies from pinned memory", on_bus, copies_to_device, has_gpu, true}},
     {"copy_engine_d2h_bytes_per_second",
-     {kBytesPerSecond, "64 MiB copies to pinned memory", on_bus, copies_to_host, has_gpu}},
+     {kBytesPerSecond, "64 MiB copies to pinned memory", on_bus, copies_to_host, has_gpu, true}},
     {"copy_engine_both_bytes_per_second",
-     {kBytesPerSecond, "both at once, each way", on_bus, copies_both_ways, has_gpu}},
+     {kBytesPerSecond, "64 MiB copies from and to pinned memory at once, each way", on_bus, copies_both_ways, has_gpu,
+      true}},
     {"sm_read_host_bytes_per_second", {kBytesPerSecond, "a kernel reads pinned memory", on_bus, sm_reads, has_gpu}},
     {"sm_write_host_bytes_per_second", {kBytesPerSecond, "a kernel writes pinned memory", on_bus, sm_writes, has_gpu}},
     {"sm_echo_bytes_per_second",

@@ -1,4 +1,6 @@
 #pragma once
+#include <memory>
+
 #include "common/device/cuda_check.hpp"
 #include "common/limits/device_limit.hpp"
 #include "common/limits/limit_list.hpp"
@@ -22,6 +24,26 @@ class OneStream {
 inline void launched() { check(cudaGetLastError(), "kernel launch"); }
 inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+}
+
+/// Runs of a kernel per second. `launch(stream, sums)` queues it; each of its threads leaves its sum in `sums`.
+/// Throws Failure if one is not `expected`.
+template <class Launch>
+double checked_runs_per_second(unsigned threads, double expected, const Launch& launch) {
+  double* sums = nullptr;
+  check(cudaMallocManaged(&sums, sizeof *sums * threads), "cudaMallocManaged");
+  const auto free = [](double* memory) { cudaFree(memory); };
+  const std::unique_ptr<double, decltype(free)> kept(sums, free);
+  const OneStream stream;  // last: it is waited for before the sums are freed
+  const double rate = per_second(kReadingSeconds, [&] {
+    launch(static_cast<cudaStream_t>(stream), sums);
+    launched();
+    stream.wait();
+  });
+  for (unsigned i = 0; i < threads; ++i) {
+    if (sums[i] != expected) throw Failure("the kernel's sums are wrong");
+  }
+  return rate;
 }
 
 #ifdef __CUDACC__

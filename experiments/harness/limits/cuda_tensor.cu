@@ -2,9 +2,6 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
-#include <cmath>
-#include <memory>
-
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "experiments/harness/limits/tensor_types.hpp"
 
@@ -73,21 +70,11 @@ __global__ void double_kernel(double* found) {
 double rate_of(void (*kernel)(double*), unsigned processors, unsigned m, unsigned n, unsigned k) {
   constexpr unsigned kThreads = 32 * kWarps;
   const unsigned blocks = 2 * processors;
-  const OneStream stream;
-  double* found = nullptr;
-  check(cudaMallocManaged(&found, sizeof *found * kThreads * blocks), "cudaMallocManaged");
-  const auto free = [](double* memory) { cudaFree(memory); };
-  const std::unique_ptr<double, decltype(free)> kept(found, free);
   const double products = static_cast<double>(kProducts) * kFragments * kWarps * blocks * m * n * k;
-  const double rate = 2 * products * per_second(kReadingSeconds, [&] {
-                        kernel<<<blocks, kThreads, 0, stream>>>(found);
-                        launched();
-                        stream.wait();
-                      });
-  for (unsigned i = 0; i < kThreads * blocks; ++i) {
-    if (found[i] != static_cast<double>(kProducts) * k) throw Failure("tensor cores: the sums are wrong");
-  }
-  return rate;
+  return 2 * products *
+         checked_runs_per_second(
+             kThreads * blocks, static_cast<double>(kProducts) * k,
+             [&](cudaStream_t stream, double* found) { kernel<<<blocks, kThreads, 0, stream>>>(found); });
 }
 
 template <class Operand, class Sum, int m, int n, int k>

@@ -9,8 +9,8 @@ void add_device_limits(LimitList&, Device&);
 /// Names them all, whatever this machine has.
 void name_device_limits(LimitList&);
 
-/// Copies between the host and each of several GPUs, one GPU at a time and all together. Opens each GPU
-/// for that; leaves them out, with a warning, if one can't be used.
-void add_copies_of_all_gpus(LimitList&, unsigned gpus);
+/// Reads the limits that are `of_all_gpus`: of one GPU at a time, and of all together. Opens each GPU for that; leaves
+/// them out, with a warning, if one can't be used.
+void add_limits_of_all_gpus(LimitList&, unsigned gpus);
 
 }  // namespace feedrate

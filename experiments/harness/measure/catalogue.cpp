@@ -47,7 +47,7 @@ Json devices() {
 Json limits() {
   LimitList named(false);
   name_device_limits(named);
-  add_copies_of_all_gpus(named, 1);
+  add_limits_of_all_gpus(named, 1);
   for (const auto& [name, entry] : Services::instance().entries()) entry.make({})->add_limits(named);
   for (const auto& [name, entry] : Experiments::instance().entries()) entry.listing.limits(named);
   Json all = Json::array();

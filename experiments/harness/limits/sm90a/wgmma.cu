@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "experiments/harness/limits/cuda_probe.hpp"
@@ -105,21 +103,11 @@ template <TensorType type>
 double rate_of(unsigned processors) {
   constexpr Ones kOnes = ones_of(type);
   constexpr unsigned kThreads = 128 * kGroups;
-  const OneStream stream;
-  double* found = nullptr;
-  check(cudaMallocManaged(&found, sizeof *found * kThreads * processors), "cudaMallocManaged");
-  const auto free = [](double* memory) { cudaFree(memory); };
-  const std::unique_ptr<double, decltype(free)> kept(found, free);
   const double instructions = static_cast<double>(kQueued) * kBatches * kGroups * processors;
-  const double rate = instructions * 2 * kRows * kColumns * kOnes.depth * per_second(kReadingSeconds, [&] {
-                        wgmma_kernel<type><<<processors, kThreads, 0, stream>>>(kOnes.word, 0, found);
-                        launched();
-                        stream.wait();
-                      });
-  for (unsigned i = 0; i < kThreads * processors; ++i) {
-    if (found[i] != kQueued * kOnes.depth) throw Failure("tensor cores: the sums are wrong");
-  }
-  return rate;
+  return instructions * 2 * kRows * kColumns * kOnes.depth *
+         checked_runs_per_second(kThreads * processors, kQueued * kOnes.depth, [&](cudaStream_t stream, double* found) {
+           wgmma_kernel<type><<<processors, kThreads, 0, stream>>>(kOnes.word, 0, found);
+         });
 }
 
 }  // namespace
