@@ -25,12 +25,13 @@ namespace {
 
 constexpr int kSoPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 
-sockaddr_un address_of(const std::string& path) {
+/// `spare`: bytes that must be left.
+sockaddr_un address_of(const std::string& path, std::size_t spare = 0) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    throw BadInput("--socket", path, fmt::format("a path of 1 to {} bytes", sizeof address.sun_path - 1));
-  }
+  const std::size_t most = sizeof address.sun_path - 1 - spare;
+  if (path.empty() || path.size() > most)
+    throw BadInput("--socket", path, fmt::format("a path of 1 to {} bytes", most));
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
@@ -64,31 +65,30 @@ bool connects(const Descriptor& socket, const sockaddr_un& address) {
 }  // namespace
 
 Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
-  const sockaddr_un address = address_of(path);
+  // It gets its name when it listens: who finds it can connect.
+  const std::string unnamed = path + "~";
+  const sockaddr_un named = address_of(path, 1), address = address_of(unnamed);
   const auto refuse = [&](const char* what) {
     throw BadInput("--socket", path, fmt::format("a path where a socket can be ({}: {})", what, std::strerror(errno)));
   };
-  // Held from here to the bind, so that of two daemons that find a dead one's socket only one replaces it.
+  // Held until the socket has its name, so that of two daemons that find a dead one's socket only one replaces it.
   const Descriptor lock(open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock || flock(lock.get(), LOCK_EX) != 0) refuse("its lock");
   struct stat found {};
   if (lstat(path.c_str(), &found) == 0) {
     if (!S_ISSOCK(found.st_mode))
       throw BadInput("--socket", path, "a path where nothing lies, or a dead daemon's socket");
-    if (connects(new_socket(), address)) throw BadInput("--socket", path, "a path where no other daemon listens");
+    if (connects(new_socket(), named)) throw BadInput("--socket", path, "a path where no other daemon listens");
     if (errno != ECONNREFUSED) refuse("somebody's socket");  // of another kind, or it may not be asked
-    if (unlink(path.c_str()) != 0) refuse("unlink");
   }
+  // Of a daemon that was killed here.
+  if (lstat(unnamed.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(unnamed.c_str());
   Descriptor socket = new_socket();
-  // Nobody else may connect between the bind and the chmod.
-  const mode_t mask = umask(0177);
-  const int bound = bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  umask(mask);
-  if (bound != 0) refuse("bind");
-  if (group && (chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0 || chmod(path.c_str(), 0660) != 0)) {
-    refuse("its group");
-  }
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) refuse("bind");
+  if (group && chown(unnamed.c_str(), static_cast<uid_t>(-1), *group) != 0) refuse("its group");
+  if (chmod(unnamed.c_str(), group ? 0660 : 0600) != 0) refuse("its mode");
   if (listen(socket.get(), SOMAXCONN) != 0) refuse("listen");
+  if (rename(unnamed.c_str(), path.c_str()) != 0) refuse("rename");
   fcntl(socket.get(), F_SETFL, O_NONBLOCK);
   return socket;
 }

@@ -1,5 +1,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -10,11 +11,22 @@
 namespace feedrate::cli_test {
 namespace {
 
+/// Whether a server has made its socket and listens.
+bool listens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool connected = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(client);
+  return connected;
+}
+
 struct DepotTest : ::testing::Test {
   DepotTest() { place_.read_limits(); }
   std::unique_ptr<Process> serve() {
     auto server = place_.start({"helper", "depot", socket_});
-    EXPECT_TRUE(await([&] { return fs::exists(socket_); })) << server->err();
+    EXPECT_TRUE(await([&] { return listens(socket_); })) << server->err();
     return server;
   }
   std::unique_ptr<Process> work() {

@@ -13,14 +13,15 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "feedrate/tensors.hpp"
-#include "tests/support/temp_dir.hpp"
-#include "tests/libraries/tensors/sizes.hpp"
 #include "libraries/tensors/store/daemon.hpp"
+#include "tests/libraries/tensors/sizes.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace feedrate::tensors {
 namespace {
@@ -408,6 +409,24 @@ TEST(StoreSocket, OfALivingProgramIsNotReplaced) {
   ASSERT_EQ(listen(other.get(), 1), 0);
   EXPECT_THROW(listen_at(folder.socket(), {}), BadInput);
   EXPECT_TRUE(std::filesystem::exists(folder.socket()));
+}
+
+TEST(StoreSocket, ListensWhenItAppears) {
+  for (int turn = 0; turn < 1000; ++turn) {
+    const Folder folder;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    folder.socket().copy(address.sun_path, sizeof address.sun_path - 1);
+    const Descriptor client(socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    auto error = std::async(std::launch::async, [&] {
+      while (connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+        if (errno != ENOENT) return errno;
+      }
+      return 0;
+    });
+    const Descriptor listener = listen_at(folder.socket(), {});
+    ASSERT_EQ(error.get(), 0) << turn;
+  }
 }
 
 TEST(StoreSocket, WhomThePathIsFromIsBelievedAlone) {
