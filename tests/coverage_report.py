@@ -1,10 +1,10 @@
-"""Prints which lines and branches the tests ran, by folder, and the lines that none ran.
+"""Prints line and branch coverage per folder, and the lines that no test ran.
 
     python tests/coverage_report.py BUILD-FOLDER
 
-Reads what the instrumented programs left there (gcov's counts, by gcovr; coverage.py's data). Exit code 1 if less than 95 %
-of the lines ran. What nvcc compiles for GPUs is not in this build, which has no CUDA, and the files of NEED_A_GPU do not
-count. Processes that are killed write no counts, and coverage.py sees no thread that C++ started.
+Reads the data that the instrumented programs left in BUILD-FOLDER (gcov counts through gcovr, and coverage.py data).
+Exits with 1 if fewer than 95 % of the lines ran. This build has no CUDA, so device code is not included; the files in
+NEED_A_GPU do not count. Killed processes write no counts, and coverage.py does not see threads started from C++.
 """
 
 import collections
@@ -52,7 +52,7 @@ def ranges(lines: list[int]) -> str:
 
 
 def folder_of(file: str) -> str:
-    """Two steps deep: variants/feeding of variants/feeding/queues/redis/watch.cpp."""
+    """The first two folders: variants/feeding for variants/feeding/queues/redis/watch.cpp."""
     return "/".join(Path(file).parts[:-1][:2])
 
 
@@ -113,9 +113,9 @@ def main(build: str) -> int:
     print(f"{'folder':28}{'lines':>8}{'run':>9}{'branches':>10}{'run':>9}")
     for name, one in [*sorted(folders.items()), ("all", total)]:
         print(f"{name:28}{one.lines:8d} {share(one.lines_run, one.lines)}{one.branches:10d} {share(one.branches_run, one.branches)}")
-    print(f"left out, since nothing of them runs without a GPU: {', '.join(NEED_A_GPU)}")
+    print(f"left out, because none of their code runs without a GPU: {', '.join(NEED_A_GPU)}")
     enough = 100 * total.lines_run >= LEAST * total.lines
-    print(f"{share(total.lines_run, total.lines).strip()} of the lines ran; at least {LEAST:g} % are asked for")
+    print(f"{share(total.lines_run, total.lines).strip()} of the lines ran; at least {LEAST:g} % are required")
     return 0 if enough else 1
 
 

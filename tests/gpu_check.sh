@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that a change to device code must pass on a GPU, from an unpacked bundle: the gpu tests, short runs of every
-# queue and transfer under compute-sanitizer's memcheck, and racecheck and synccheck of the launched kernels.
-#   tests/gpu_check.sh [OUTPUT FOLDER] [REGULAR EXPRESSION: only the checks with such names]
+# Runs every check that a change to device code must pass on a GPU, from an unpacked bundle: the gpu tests, short runs
+# of every queue and transfer under compute-sanitizer's memcheck, and racecheck and synccheck of the launched kernels.
+#   tests/gpu_check.sh [OUTPUT FOLDER] [REGULAR EXPRESSION: run only the checks whose names match]
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=${1:-$(mktemp -d)}
@@ -12,7 +12,7 @@ mkdir -p "$out"
 failed=0
 ran=0
 
-check() {   # check NAME COMMAND…: runs it, shows the end of what it printed where it failed
+check() {   # check NAME COMMAND…: runs the command and, if it fails, shows the end of its output
   local name=$1 log=$out/$1.log
   shift
   [[ $name =~ $only ]] || return 0
@@ -26,7 +26,7 @@ check() {   # check NAME COMMAND…: runs it, shows the end of what it printed w
   fi
 }
 
-check_all() {   # as check, and none of its tests may be skipped
+check_all() {   # like check, but also fails if a test was skipped
   check "$@"
   if [[ $1 =~ $only ]] && grep -q SKIPPED "$out/$1.log"; then
     echo "FAILED  $1 (tests were skipped)"
@@ -35,16 +35,16 @@ check_all() {   # as check, and none of its tests may be skipped
   fi
 }
 
-# No floors: under a sanitizer they take minutes, and nothing is measured here.
+# Floors are off: under a sanitizer they take minutes, and these runs measure nothing.
 brief=(run --device cuda --messages 300 --warmup 0 --window 64 --watchdog 120 --floor-rounds 0 --keep-disturbed)
 short=("${brief[@]}" --batch 8)
 check gpu_tests "$here/run" test gpu
-# CUPTI must have the process to itself from its beginning, and NVTX chooses its tool once.
+# CUPTI must be the first user of the GPU in its process, and NVTX chooses its tool only once per process.
 check_all traces "$here/run" test gpu \
   '--gtest_filter=ActivityOnGpu.*:GpuCellTimeline.*-ActivityOnGpu.RangesAreRecorded'
 check_all ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
 check ring_example "$here/bin/ring_example"
-# Two processes on one GPU: a resident kernel in the one must not keep the other from its launches, nor the reverse.
+# Two processes share one GPU: a resident kernel in one process must not block launches in the other, and vice versa.
 check second-process bash -c '
   "$0" run --device cuda --queue gpu_ring --seconds 3 --watchdog 20 & ring=$!
   "$0" run --device cuda --queue host_polled --transfer pinned --seconds 2 --watchdog 20 && wait $ring' "$here/bin/feedrate"
@@ -52,13 +52,13 @@ if [[ -x $sanitizer ]]; then
   for tool in memcheck racecheck synccheck; do
     check "$tool-gpu_ring-64" "$sanitizer" --tool $tool --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64
-    # Teams that hand over side by side.
+    # Several teams of threads hand over messages in parallel.
     check "$tool-gpu_ring-pollers-64" "$sanitizer" --tool $tool --error-exitcode 9 \
       "$here/bin/feedrate" "${short[@]}" --queue gpu_ring --payload 64 --pollers 4 --block 256
-    # By flags, several messages at a look, or one (--batch 1).
+    # With ready flags: several messages per poll, or one (--batch 1).
     for shape in "--block 256 --pollers 8 --mirrors 4" "--block 256 --pollers 2 --payload 1000" "--block 32 --pollers 1"; do
       for batch in 32 1; do
-        # shellcheck disable=SC2086  # several options
+        # shellcheck disable=SC2086  # expands to several options
         check "$tool-gpu_ring-flags-$batch-${shape//[^0-9]/}" "$sanitizer" --tool $tool --error-exitcode 9 \
           "$here/bin/feedrate" "${brief[@]}" --batch $batch --queue gpu_ring --notify flags $shape
       done
@@ -93,8 +93,8 @@ if [[ -x $sanitizer ]]; then
     done
   done
 else
-  echo "skipped compute-sanitizer: not installed here"
+  echo "skipped compute-sanitizer: not installed on this machine"
 fi
-((ran > 0)) || { echo "no check has a name like $only" >&2; exit 2; }
+((ran > 0)) || { echo "no check has a name that matches '$only'" >&2; exit 2; }
 echo "$failed of $ran failed; logs in $out"
 exit $((failed != 0))

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Measures the reference rows on a GPU host, from an unpacked bundle, one after the other and in this order:
+# Measures the reference rows on a GPU host, from an unpacked bundle. The parts run one after another, in the given
+# order:
 #   tests/gpu_reference.sh OUTPUT-FOLDER PART…
-# Parts: check (the gpu tests, and memcheck of the workloads), delivery (workers on the GPU that
-# are killed, or whose messages break the context), quick (twice, so that runs can be compared), launch, capacity,
-# feeding, load, ring, one_pair, guarantees, transfers, overlap, handoff, store (what its operations cost, by each way to
-# share a GPU's memory; then clients, daemon and Redis are killed under load, clients STORE_KILLS times), profiles (the
-# same points by nsys, where it is on the PATH, and by --trace). Rows come as OUTPUT-FOLDER/<part>.jsonl.xz. A part that fails, or
-# takes longer than PART_SECONDS, does not stop the others. PART_OPTIONS go to sweeps.
+# Parts: check (the gpu tests, and memcheck of the workloads), delivery (workers on the GPU are killed, or their
+# messages break the context), quick (twice, so that runs can be compared), launch, capacity, feeding, load, ring,
+# one_pair, guarantees, transfers, overlap, handoff, store (the cost of its operations with each way of sharing GPU
+# memory; then clients, daemon and Redis are killed under load, clients STORE_KILLS times), profiles (the same points
+# recorded by nsys, if it is on the PATH, and by --trace). Rows are written to OUTPUT-FOLDER/<part>.jsonl.xz. A part
+# that fails, or takes longer than PART_SECONDS, does not stop the other parts. PART_OPTIONS are passed to the sweeps.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 feedrate=$here/bin/feedrate
@@ -20,7 +21,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-part() {   # part NAME COMMAND…: times it, keeps its output
+part() {   # part NAME COMMAND…: runs the command, reports its duration and keeps its output
   local name=$1 started=$SECONDS status=0
   shift
   timeout -s INT "${PART_SECONDS:-600}" "$@" >"$out/$name.log" 2>&1 || status=$?
@@ -28,13 +29,13 @@ part() {   # part NAME COMMAND…: times it, keeps its output
   ((status == 0)) || { failed=1; tail -n 12 "$out/$name.log"; }
 }
 
-keep() {   # keep NAME: the rows of a sweep
+keep() {   # keep NAME: keeps the rows, the spec and the catalogue of a sweep
   [[ -s $work/$1/rows.jsonl ]] && xz -2 -T0 -c "$work/$1/rows.jsonl" >"$out/$1.jsonl.xz"
   cp "$work/$1/spec.json" "$out/$1.spec.json"
   cp "$work/$1/catalogue.json" "$out/$1.catalogue.json"
 }
 
-until_there() {   # until_there SOCKET: ten seconds at most
+await_socket() {   # await_socket SOCKET: waits until the socket exists, for at most ten seconds
   for ((i = 0; i < 100; ++i)); do [[ -S $1 ]] && return; sleep 0.1; done
 }
 
@@ -75,7 +76,7 @@ for wanted in "$@"; do
       keep feeding
       ;;
     load | ring | one_pair | guarantees | transfers | overlap | handoff)
-      # shellcheck disable=SC2086  # several options
+      # shellcheck disable=SC2086  # expands to several options
       part "$wanted" "$feedrate" sweep "$wanted" --device cuda ${PART_OPTIONS:-} --out "$work/$wanted"
       keep "$wanted"
       ;;
@@ -83,14 +84,14 @@ for wanted in "$@"; do
       "$FEEDRATE_REDIS_SERVER" --port 0 --unixsocket "$work/redis.sock" --save '' >"$out/store_redis.log" 2>&1 &
       redis=$!
       mkdir -p "$out/store"
-      revision=$("$feedrate" --version | grep -o 'revision [^,]*' | cut -d' ' -f2)   # a context has no commas
+      revision=$("$feedrate" --version | grep -o 'revision [^,]*' | cut -d' ' -f2)   # a context cannot contain commas
       socket=$work/store.sock url=unix://$work/redis.sock
-      until_there "$work/redis.sock"
+      await_socket "$work/redis.sock"
       for share in vmm pool legacy; do
         "$feedrate" store serve --socket "$socket" --device cuda --share $share --memory 2Gi \
           --redis "$url" 2>>"$out/store_serve.log" &
         store=$!
-        until_there "$socket"
+        await_socket "$socket"
         only=store_
         [[ $share == vmm ]] || only='store_(get|create_delete/)'
         FEEDRATE_STORE_SOCKET=$socket FEEDRATE_STORE_REDIS=$url part store_$share "$here/run" micro \
@@ -121,7 +122,7 @@ for wanted in "$@"; do
         fi
       done
       ;;
-    *) echo "no such part: $wanted" >&2; exit 2 ;;
+    *) echo "unknown part: $wanted" >&2; exit 2 ;;
   esac
 done
 exit $failed

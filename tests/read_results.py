@@ -1,8 +1,8 @@
-"""Prints what tests/run_tests.sh needs from ctest's JUnit file, one item per line:
+"""Prints the data that tests/run_tests.sh needs from ctest's JUnit file, one item per line:
 
     count PASSED FAILED SKIPPED
     fail NAME
-    said TEXT               the end of what a failed test printed, and how to run it again
+    said TEXT               the end of a failed test's output, and the command that reruns the test
     skip NUMBER REASON
     time TEXT               seconds per suite, and the slowest tests
 
@@ -14,7 +14,7 @@ import re
 import sys
 import xml.etree.ElementTree as xml
 
-LINES, TESTS = 30, 10  # of a failed test's output, and of how many tests: a broken machine must not fill the log
+LINES, TESTS = 30, 10  # lines shown per failed test, and number of such tests: a broken machine must not fill the log
 SUITES, SLOWEST = 25, 10
 
 
@@ -36,10 +36,10 @@ def main(junit: str, preset: str) -> None:
         if case.get("status") == "run":
             passed += 1
         elif case.get("status") == "disabled" or message.startswith("SKIP_"):
-            # GoogleTest prints "file:line: Skipped" and on the next line the reason.
+            # GoogleTest prints "file:line: Skipped" and the reason on the next line.
             said = re.search(r": Skipped\n+(.+)", case.findtext("system-out") or "")
             reasons[said[1].strip() if said else message or "disabled"] += 1
-        else:  # "not run" for any other reason, such as an executable that was not built, is a failure too
+        else:  # "not run" for any other reason, such as a missing executable, is also a failure
             said = (case.findtext("system-out") or "").rstrip().splitlines()
             failed.append((f"{name} {message}".strip(), name, said[-LINES:]))
     print("count", passed, len(failed), sum(reasons.values()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test that fits this machine; see --help.
+# Installs missing packages, builds, and runs every test that this machine supports; see --help.
 set -euo pipefail
 # shellcheck source=experiments/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../experiments/setup.sh"
@@ -8,29 +8,30 @@ usage() {
   cat <<'TEXT'
 Usage: tests/run_tests.sh [--quick | --long | --coverage] [CTEST ARGUMENTS]
 
-Builds the preset tests and runs its tests: the labels cpu, redis, cli and python; then the preset tsan, what runs threads
-under ThreadSanitizer. On a machine with a GPU, and with --long, the preset release takes the place of tests, and the label
-gpu is run if there is a GPU. Ends with what each suite took, the slowest tests, what was skipped and why, and the line
-`N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something failed, 2 missing packages or bad arguments.
+Builds the preset tests and runs the labels cpu, redis, cli and python; then builds the preset tsan and runs the
+multithreaded tests under ThreadSanitizer. On a machine with a GPU, and with --long, the preset release is used instead of
+tests; the label gpu runs if there is a GPU. The output ends with the duration of each suite, the slowest tests, the
+skipped tests with their reasons, and the line `N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something
+failed, 2 missing packages or bad arguments.
 
-Takes about 10 minutes on two cores in a fresh clone, and half of it again after a change to one file.
+Takes about 10 minutes on two cores in a fresh clone, and about half as long after a change to one file.
 
-  --quick          without ThreadSanitizer
-  --long           all cases, for a release; takes far longer (tests/README.md says what is added)
-  --coverage       the short run in a build that counts: prints which lines no test runs, and lines and branches by
-                   folder; exit code 1 below 95 % of the lines, too
-  CTEST ARGUMENTS  go to every ctest, for example: -R Histogram, -L cpu, --repeat until-fail:5
+  --quick          skip ThreadSanitizer
+  --long           run all cases, for a release; takes far longer (tests/README.md lists what is added)
+  --coverage       the short run in a build with coverage counters: prints the lines that no test runs, and line and
+                   branch coverage per folder; also exits with 1 if fewer than 95 % of the lines ran
+  CTEST ARGUMENTS  passed to every ctest, for example: -R Histogram, -L cpu, --repeat until-fail:5
 TEXT
 }
 
 passed=0 failed=0 skipped=0
 notes=()     # what was left out, and why
 failures=()
-times=()     # of each suite, and of the slowest tests
-endings=()   # the last lines of what failed tests said, for whoever sees only the end of a log
+times=()     # durations of each suite and of the slowest tests
+endings=()   # the last lines printed by failed tests, for readers who see only the end of a log
 results=$FEEDRATE_ROOT/build/test-results
 
-# run_ctest NAME PRESET CTEST-ARGUMENT…: runs the tests, adds to the totals.
+# run_ctest NAME PRESET CTEST-ARGUMENT…: runs the tests and adds their results to the totals.
 run_ctest() {
   local name=$1 preset=$2 junit=$results/$1.xml kind rest status=0 p=0 f=0 s=0
   shift 2
@@ -62,10 +63,10 @@ run_ctest() {
   fi
 }
 
-# Most tests wait most of their time: for servers, leases, killed processes.
+# Most tests spend most of their time waiting for servers, leases or killed processes.
 jobs() { echo $((2 * $(nproc))); }
 
-# The release build is what users measure with; the other one compiles in half the time.
+# Users measure with the release build; the preset tests compiles in half the time.
 test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   local preset=$1 without=$2
   shift 2
@@ -73,7 +74,7 @@ test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   locked build "$preset"
   run_ctest 'cpu, redis, cli, python' "$preset" -LE "$without" --no-tests=ignore --parallel "$(jobs)" "$@"
   if [[ $preset == coverage ]]; then
-    notes+=('gpu: left out: coverage is of what runs without one')
+    notes+=('gpu: left out: coverage counts only code that runs without a GPU')
   elif [[ -z $FEEDRATE_NVCC ]]; then
     notes+=('gpu: not built: no CUDA compiler')
   elif has_gpu; then
@@ -83,8 +84,8 @@ test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   fi
 }
 
-# ThreadSanitizer of g++ 12 and 13 fails ("unexpected memory mapping") where the kernel randomises addresses by more than
-# 28 bits, so it runs without randomisation where that may be switched off (containers may forbid it).
+# ThreadSanitizer of g++ 12 and 13 fails ("unexpected memory mapping") if the kernel randomises addresses by more than
+# 28 bits. The tests therefore run without randomisation if it can be switched off (containers may forbid this).
 without_aslr() {
   local bits
   bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
@@ -94,17 +95,17 @@ without_aslr() {
 test_tsan() {
   without_aslr
   locked configure tsan
-  locked build tsan tsan_tests   # only what the tests below need
+  locked build tsan tsan_tests   # only the targets that the tests below need
   run_ctest 'threads under ThreadSanitizer' tsan -LE "$1" --no-tests=ignore --parallel "$(jobs)" "${@:2}"
   FEEDRATE_WRAP=()
 }
 
-# What coverage needs besides comes into .venv/ when it is first asked for.
+# The extra packages for coverage are installed into .venv/ on the first run with --coverage.
 install_coverage() {
   suffices "$FEEDRATE_PYTHON" tests/coverage.txt && return
   say "installing from PyPI into .venv: $(names_in tests/coverage.txt)"
   FEEDRATE_TAIL=8 logged python-coverage pip_install -r "$FEEDRATE_ROOT/tests/coverage.txt" ||
-    die 1 'the Python packages of tests/coverage.txt could not be installed'
+    die 1 'the Python packages in tests/coverage.txt could not be installed'
 }
 
 report_coverage() {
@@ -135,22 +136,22 @@ main() {
       *) rest+=("$argument") ;;
     esac
   done
-  ((quick + long + coverage < 2)) || die 2 '--quick, --long and --coverage exclude each other'
+  ((quick + long + coverage < 2)) || die 2 '--quick, --long and --coverage are mutually exclusive'
   set -- "${rest[@]}"
   local started=$SECONDS
   if ((long)); then
-    say 'building and testing all cases takes far longer than the short run'
+    say 'building and testing all cases takes far longer than a short run'
     export FEEDRATE_LONG_TESTS=1
     without='^gpu$'
   else
-    say 'building and testing take about 10 minutes on two cores in a fresh clone; --quick leaves out ThreadSanitizer'
+    say 'building and testing take about 10 minutes on two cores in a fresh clone; --quick skips ThreadSanitizer'
   fi
   feedrate_setup tests
   if ((coverage)); then
     locked install_coverage
     find "$FEEDRATE_ROOT/build/coverage" \( -name '*.gcda' -o -name 'python.coverage*' \) -delete 2>/dev/null || true
     preset=coverage
-    set -- -E RingModel "$@"   # millions of steps through the same lines: with counters they take many minutes
+    set -- -E RingModel "$@"   # runs the same lines millions of times, which takes many minutes with coverage counters
   elif ((long)) || has_gpu; then
     preset=release
   fi
@@ -159,11 +160,11 @@ main() {
   if ((coverage)); then
     report_coverage
   elif ((quick)); then
-    notes+=('ThreadSanitizer: left out by --quick')
+    notes+=('ThreadSanitizer: skipped by --quick')
   else
     test_tsan "$without" "$@"
   fi
-  ((long)) || notes+=('left out: the cases of --long')
+  ((long)) || notes+=('left out: the additional cases of --long')
   summary "took $((SECONDS - started)) s"
   if ((passed + failed == 0)); then die 1 'no test ran'; fi
   ((failed == 0))

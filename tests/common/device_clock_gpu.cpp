@@ -21,7 +21,7 @@ class GpuClock : public testing::Test {
   std::unique_ptr<Device> device;
 };
 
-TEST_F(GpuClock, IsKnownWithinAMicrosecondOrTwo) {
+TEST_F(GpuClock, MapsToHostTimeWithinTwoMicroseconds) {
   const ClockReading first = device->read_clock();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const ClockReading middle = device->read_clock();
@@ -32,14 +32,14 @@ TEST_F(GpuClock, IsKnownWithinAMicrosecondOrTwo) {
   std::printf("within %.0f, %.0f, %.0f ns; drift %.3f ppm; in between %.0f ns off\n", first.within_ns, middle.within_ns,
               last.within_ns, map.drift_ppm(), off);
   EXPECT_LT(map.within_ns(), 2000);
-  EXPECT_GT(map.within_ns(), 10);  // light needs longer
+  EXPECT_GT(map.within_ns(), 10);  // a lower value would beat the speed of light
   EXPECT_LT(std::abs(map.drift_ppm()), 200);
   // A third reading lies on the line through the two others.
   EXPECT_LT(std::abs(off), map.within_ns() + middle.within_ns);
 }
 
-/// The times of events and of kernels are of one clock, in the order in which things were queued.
-TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
+/// Events and kernels report times of the same clock, in the order in which they were queued.
+TEST_F(GpuClock, IsSharedByEventsAndKernels) {
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
   StageClock stages(*device, 1, 1);
   stages.sample(1);
@@ -48,7 +48,7 @@ TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
   const Buffer in = device->allocate_host(128, HostMemory::pinned),
                out = device->allocate_host(128, HostMemory::pinned);
   *reinterpret_cast<Header*>(in.data()) = {message_id(0, 0), 64, 0};
-  for (int i = 0; i < 5; ++i) {  // the first launch loads
+  for (int i = 0; i < 5; ++i) {  // the first launch loads the kernel
     const ClockReading reading = device->read_clock();
     stages.forget(message_id(0, 0));
     stages.mark(message_id(0, 0), Stage::sent, 1);
@@ -66,7 +66,7 @@ TEST_F(GpuClock, OfEventsAndKernelsIsOne) {
     const double queued = at(map.to_host(before->ready_ns())), done = at(map.to_host(after->ready_ns()));
     std::printf("ns since begin: event %.0f, kernel %.0f to %.0f, event %.0f, host %.0f\n", queued, start, stop, done,
                 at(end));
-    const double slack = map.within_ns() + 2500;  // an event's anchor is known within a launch
+    const double slack = map.within_ns() + 2500;  // the anchor of an event is only accurate to one launch
     EXPECT_GT(queued, -slack);
     EXPECT_GT(start, queued - slack);
     EXPECT_GE(stop, start);

@@ -15,17 +15,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(CpuDevice, FreshDeviceMemoryHoldsNothingOfAnEarlierRun) {
+TEST(CpuDevice, FreshDeviceMemoryHoldsNoDataOfAnEarlierRun) {
   const auto device = open_cpu_device();
   for (int run = 0; run < 3; ++run) {
     const Buffer memory = device->allocate_device(100'000);
     const std::byte* const begin = memory.data();
     EXPECT_TRUE(std::all_of(begin, begin + memory.size(), [](std::byte b) { return b == std::byte{kPoison}; }));
-    std::fill_n(memory.data(), memory.size(), std::byte{7});  // an answer
+    std::fill_n(memory.data(), memory.size(), std::byte{7});  // the data of an earlier run
   }
 }
 
-/// Does what it is told, on the CPU.
+/// Runs a given function on the CPU.
 class Task final : public LaunchedKernel {
  public:
   explicit Task(std::function<void(const BatchView&)> body) : body_(std::move(body)) {}
@@ -36,7 +36,7 @@ class Task final : public LaunchedKernel {
   std::function<void(const BatchView&)> body_;
 };
 
-TEST(CpuStream, WaitsForAnEventOfAnotherStreamAsItWasLastRecorded) {
+TEST(CpuStream, WaitsOnlyForTheRecordingBeforeTheWait) {
   const auto device = open_cpu_device();
   std::atomic<int> step{0};
   std::atomic<bool> go_on{false};
@@ -45,20 +45,20 @@ TEST(CpuStream, WaitsForAnEventOfAnotherStreamAsItWasLastRecorded) {
     step = 1;
   });
   std::atomic<int> seen{-1};
-  const Task look([&](const BatchView&) { seen = step.load(); });
+  const Task read_step([&](const BatchView&) { seen = step.load(); });
   const auto event = device->event();
   const auto first = device->stream(), second = device->stream();
-  EXPECT_TRUE(event->ready());  // it was never recorded: nobody waits for it
+  EXPECT_TRUE(event->ready());  // an event that was never recorded makes no stream wait
   second->wait(*event);
   second->synchronize();
   first->launch(slow, {}, 0);
   first->record(*event);
   second->wait(*event);
-  second->launch(look, {}, 0);
+  second->launch(read_step, {}, 0);
   EXPECT_FALSE(event->ready());
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(seen, -1);
-  // A later recording of the event is not what the second stream waits for.
+  // The second stream does not wait for a later recording of the event.
   std::atomic<bool> end{false};
   const Task endless([&](const BatchView&) {
     while (!end) std::this_thread::sleep_for(1ms);
@@ -74,7 +74,7 @@ TEST(CpuStream, WaitsForAnEventOfAnotherStreamAsItWasLastRecorded) {
   EXPECT_TRUE(event->ready());
 }
 
-TEST(CpuStream, CopiesBatchesAndAllocatesInItsOrder) {
+TEST(CpuStream, CopiesBatchesAndAllocatesInStreamOrder) {
   const auto device = open_cpu_device();
   const auto stream = device->stream();
   std::array<std::byte, 64> from{}, to{};
@@ -90,7 +90,7 @@ TEST(CpuStream, CopiesBatchesAndAllocatesInItsOrder) {
   EXPECT_TRUE(std::equal(to.begin() + 32, to.end(), from.begin()));
 }
 
-TEST(CpuDevice, WhatIsCapturedRunsInItsOrderWhenItsGraphIsLaunched) {
+TEST(CpuDevice, CapturedWorkRunsInOrderWhenItsGraphIsLaunched) {
   const auto device = open_cpu_device();
   std::vector<std::uint32_t> done;
   const Task note([&](const BatchView& batch) { done.push_back(batch.count); });
@@ -106,7 +106,7 @@ TEST(CpuDevice, WhatIsCapturedRunsInItsOrderWhenItsGraphIsLaunched) {
   EXPECT_EQ(done, (std::vector<std::uint32_t>{1, 2, 3, 1, 2, 3}));
 }
 
-TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
+TEST(CpuGraph, RespectsDependenciesChangesAndDisabledNodes) {
   const auto device = open_cpu_device();
   const auto stream = device->stream();
   std::vector<std::uint32_t> done;
@@ -119,9 +119,9 @@ TEST(CpuGraph, KeepsItsOrdersTakesChangesAndLeavesOut) {
   graph->add(note, named(4), 0, std::array{b, c});
   graph->launch(*stream);
   stream->synchronize();
-  EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4}));  // of what may come next the one that was added last
+  EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4}));  // among the ready nodes, the one added last runs first
   done.clear();
-  graph->launch(*stream);  // what is under way is not touched by what follows
+  graph->launch(*stream);  // later changes do not affect a launch that is under way
   graph->change(b, named(20));
   graph->leave_out(c, true);
   graph->launch(*stream);

@@ -21,7 +21,7 @@ TEST(Expression, HasNoValueIfALimitWasNotMeasured) {
   EXPECT_FALSE((1 / ceiling_of("other_per_second")).value(kLimits));
 }
 
-TEST(Expression, TextHasBracketsWhereTheyMatter) {
+TEST(Expression, TextHasBracketsOnlyIfNeeded) {
   EXPECT_EQ((given("window", 32) / (2 * floor_of("trip_ns") + floor_of("launch_ns"))).text(),
             "window / (2 × trip_ns + launch_ns)");
   EXPECT_EQ((given("workers", 1) * given("batch", 4) * ceiling_of("launch_per_second")).text(),
@@ -30,7 +30,7 @@ TEST(Expression, TextHasBracketsWhereTheyMatter) {
   EXPECT_EQ(((floor_of("a_ns") + floor_of("b_ns")) * 2).text(), "(a_ns + b_ns) × 2");
 }
 
-TEST(Expression, SumsOfSumsAreOneSumAndQuotientsKeepTheirOrder) {
+TEST(Expression, NestedSumsAreFlattenedAndQuotientsKeepTheirOrder) {
   const Expression sum = floor_of("a_ns") + (floor_of("b_ns") + floor_of("c_ns"));
   EXPECT_EQ(sum.parts().size(), 3u);
   EXPECT_DOUBLE_EQ(*(Expression(8) / 4 / 2).value({}), 1);

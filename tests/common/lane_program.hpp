@@ -19,14 +19,14 @@ struct LaneSetup {
   unsigned mirrors = 1;
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
-  std::uint64_t publish = 1;  ///< messages at once
+  std::uint64_t publish = 1;  ///< messages published at once
   std::uint64_t poll = 2;
-  unsigned sharing = 0;    ///< among how many pollers a look shares what waits; 0: all
-  std::uint64_t look = 1;  ///< flagged messages that a look takes in at most
-  bool hints = true;       ///< else looks see an old cursor, so that nothing is claimed ahead
-  bool drains = true;      ///< the stop request follows the last message, else the last result
-  bool alike = true;       ///< pollers that can be exchanged are explored in one order
-  bool parks = false;      ///< pollers may leave whenever they find nothing, and are called back
+  unsigned sharing = 0;    ///< number of pollers that share the waiting messages of a poll; 0: all pollers
+  std::uint64_t look = 1;  ///< maximum number of flagged messages read in one poll
+  bool hints = true;       ///< false: polls see an old cursor, so that nothing is claimed ahead
+  bool drains = true;      ///< the stop request follows the last message; false: it follows the last result
+  bool alike = true;       ///< interchangeable pollers are explored in only one order
+  bool parks = false;      ///< pollers may leave whenever they find nothing, and are called back later
 };
 
 inline constexpr std::size_t kPayload = 8;
@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kSlotUnits = 4;
 constexpr std::uint64_t payload_of(std::uint64_t id) { return 0x100 + id; }
 constexpr std::uint64_t result_of(std::uint64_t payload) { return payload + 0x1000; }
 
-/// A lane's memory, known to an explorer. The pollers that are called back have a LaneState of their own.
+/// A lane's memory, declared to an explorer. Pollers that are called back use the second LaneState.
 struct LaneWords {
   static constexpr std::size_t kMostSlots = 4, kMostMirrors = 2;
 
@@ -97,8 +97,8 @@ struct LaneWords {
   RingCursors cursors;
   LaneParking parking;
   LaneState state[2];
-  std::uint64_t done;  // all results have come
-  std::uint64_t go;    // to the second generation: 1 serve, 2 end
+  std::uint64_t done;  // all results have arrived
+  std::uint64_t go;    // command to the second generation: 1 serve, 2 end
   std::uint64_t ends[kMostSlots];
   std::uint32_t finished[kMostSlots];
   alignas(16) std::byte in[kMostSlots * kStride], out[kMostSlots * kStride];
@@ -106,7 +106,7 @@ struct LaneWords {
   alignas(kSlotUnits * sizeof(Unit)) Unit flagged_out[kMostSlots * kSlotUnits];
 };
 
-/// What a user's message is: by counter in shared memory, by flags in private copies.
+/// The memory of a user's message: shared memory if notified by counter, a private copy if notified by flags.
 template <class Memory>
 struct SlotOf {
   bool shared;
@@ -132,7 +132,7 @@ struct SlotOf {
   }
 };
 
-/// A producer, pollers and a collector on one lane.
+/// A program with a producer, pollers and a collector on one lane.
 template <class Memory>
 class LaneProgram : public ModelProgram {
  public:
@@ -148,7 +148,7 @@ class LaneProgram : public ModelProgram {
     all.push_back({"producer", [this] { produce(); }});
     all.push_back({"collector", [this] { collect(); }});
     for (unsigned p = 0; p < setup_.pollers; ++p) {
-      // Each reads a mirror of its own, if there are several.
+      // If there are several mirrors, each poller reads its own.
       all.push_back({"poller " + std::to_string(p), [this, p] { serve(words_.state[0], p, setup_.parks); },
                      setup_.mirrors == 1 && setup_.alike});
     }
@@ -164,7 +164,7 @@ class LaneProgram : public ModelProgram {
     if (!right) Explorer::current().fail(what);
   }
 
-  /// Behind a look in vain, which left the thread at the head of its loop in this state.
+  /// Waits after a poll without result; the thread is at the head of its loop, in this state.
   static void wait(std::uint64_t state) {
     Explorer::current().mark(state);
     Memory::pause();
@@ -211,7 +211,7 @@ class LaneProgram : public ModelProgram {
     Explorer::current().mark(state_of(server, claim));
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
       const auto [id, payload] = user_slot(view_.ring.in_slot(n)).get();
-      require(id == n && payload == payload_of(n), "a poller got another message than it claimed");
+      require(id == n && payload == payload_of(n), "a poller read a message that it did not claim");
       user_slot(view_.ring.out_slot(n)).set(id, result_of(payload));
     }
     Explorer::current().mark(state_of(server, claim, 1));
@@ -232,7 +232,7 @@ class LaneProgram : public ModelProgram {
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
       std::byte* const message = found.at + (n - claim.first) * kStride;
       const auto [id, payload] = user_slot(message).get();
-      require(id == n && payload == payload_of(n), "a poller got another message than it claimed");
+      require(id == n && payload == payload_of(n), "a poller read a message that it did not claim");
       user_slot(message).set(id, result_of(payload));
       store_flagged<Memory>(view_.unit_out(n), n, message, kUnits);
     }
@@ -267,12 +267,12 @@ class LaneProgram : public ModelProgram {
   }
   void take(const std::pair<std::uint64_t, std::uint64_t>& result) {
     const auto [id, payload] = result;
-    require(id < setup_.messages && payload == result_of(payload_of(id)), "a result is not what was worked out");
+    require(id < setup_.messages && payload == result_of(payload_of(id)), "a result is wrong");
     require(setup_.results == ResultOrder::as_finished || id == received_, "a result is out of order");
-    require((arrived_ >> id & 1) == 0, "a result came twice");
+    require((arrived_ >> id & 1) == 0, "a result arrived twice");
     arrived_ |= std::uint64_t{1} << id;
   }
-  /// As GpuRing::wake does it; the launch of a kernel orders what came before it.
+  /// Wakes the pollers as GpuRing::wake does. A kernel launch orders all earlier stores before the kernel.
   bool wake() {
     if (Memory::load_acquire(words_.parking.parked) == 0) return false;
     const std::uint64_t position = Memory::load_relaxed(words_.parking.position);

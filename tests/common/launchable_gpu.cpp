@@ -1,4 +1,4 @@
-// Launches, graphs of captured launches and what the compiler made, on a real GPU.
+// Launches, graphs of captured launches, and the resources of compiled kernels, on a real GPU.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ class LaunchableOnGpu : public testing::Test {
     stream->synchronize();
     kernel.on(reinterpret_cast<const std::byte*>(&number), expected.data()).on_cpu()();
   }
-  bool is_made() {
+  bool is_generated() {
     stream->copy_to_host(found.data(), item.data(), item.size());
     stream->synchronize();
     return std::memcmp(found.data(), expected.data(), item.size()) == 0;
@@ -37,36 +37,36 @@ class LaunchableOnGpu : public testing::Test {
   std::unique_ptr<Stream> stream;
 };
 
-TEST_F(LaunchableOnGpu, WritesWhatTheCpuWrites) {
-  EXPECT_FALSE(is_made());
+TEST_F(LaunchableOnGpu, WritesTheSameBytesAsTheCpu) {
+  EXPECT_FALSE(is_generated());
   stream->launch(kernel.on(id.data(), item.data()));
-  EXPECT_TRUE(is_made());
+  EXPECT_TRUE(is_generated());
 }
 
-TEST_F(LaunchableOnGpu, ACapturedLaunchRunsWithEachLaunchOfItsGraph) {
+TEST_F(LaunchableOnGpu, CapturedLaunchRunsOnEachGraphLaunch) {
   const auto graph = device->capture([&](Stream& captured) { captured.launch(kernel.on(id.data(), item.data())); });
   stream->synchronize();
-  EXPECT_FALSE(is_made()) << "nothing runs while it is captured";
+  EXPECT_FALSE(is_generated()) << "captured work does not run during the capture";
   for (int i = 0; i < 2; ++i) {
     stream->fill(item.data(), 0, item.size());
-    EXPECT_FALSE(is_made());
+    EXPECT_FALSE(is_generated());
     graph->launch(*stream);
-    EXPECT_TRUE(is_made());
+    EXPECT_TRUE(is_generated());
   }
 }
 
-TEST_F(LaunchableOnGpu, ACaptureThatFailsLeavesTheDeviceUsable) {
+TEST_F(LaunchableOnGpu, FailedCaptureLeavesTheDeviceUsable) {
   EXPECT_THROW(device->capture([&](Stream&) { throw Failure("planted"); }), Failure);
   stream->launch(kernel.on(id.data(), item.data()));
-  EXPECT_TRUE(is_made());
+  EXPECT_TRUE(is_generated());
 }
 
-TEST_F(LaunchableOnGpu, TheCompilersResourcesAreTold) {
+TEST_F(LaunchableOnGpu, CompilerResourcesAreReported) {
   const auto resources = device->resources(kernel.on(id.data(), item.data()));
   ASSERT_TRUE(resources);
   EXPECT_GE(resources->registers, 16u);
   EXPECT_LE(resources->registers, 255u);
-  EXPECT_GE(resources->shared_bytes, 8 * sizeof(std::uint64_t)) << "the partial sums";
+  EXPECT_GE(resources->shared_bytes, 8 * sizeof(std::uint64_t)) << "room for the partial sums";
   EXPECT_GE(resources->blocks_per_sm, 1u);
   EXPECT_GE(resources->capability, 80u);
 }

@@ -26,7 +26,7 @@ TEST(LimitList, ReadsEachLimitOncePerRoundAndKeepsAllReadings) {
   EXPECT_EQ(limit.greatest(), 9);
 }
 
-TEST(LimitList, LeavesOutAReadingThatFails) {
+TEST(LimitList, SkipsFailedReadings) {
   LimitList list;
   for (const bool fails : {false, true, false}) {
     list.begin_round();
@@ -38,14 +38,14 @@ TEST(LimitList, LeavesOutAReadingThatFails) {
   EXPECT_EQ(list.limits().at(0).readings.size(), 2u);
 }
 
-TEST(LimitList, NamesWithoutMeasuring) {
+TEST(LimitList, ListsLimitsWithoutMeasuring) {
   LimitList list(false);
-  list.add({.name = "a_ns", .method = "text"}, []() -> double { throw Failure("was measured"); });
+  list.add({.name = "a_ns", .method = "text"}, []() -> double { throw Failure("must not be measured"); });
   EXPECT_EQ(list.limits().at(0).method, "text");
   EXPECT_TRUE(list.limits()[0].readings.empty());
 }
 
-TEST(LimitList, OneNameInTwoScopesIsTwoLimits) {
+TEST(LimitList, SameNameInTwoScopesMakesTwoLimits) {
   LimitList list;
   for (const unsigned gpu : {0u, 1u}) {
     list.add({.name = "a_per_second", .scope = gpu_scope(gpu)}, [gpu] { return 1.0 + gpu; });
@@ -54,14 +54,14 @@ TEST(LimitList, OneNameInTwoScopesIsTwoLimits) {
   EXPECT_EQ(list.limits()[1].median(), 2);
 }
 
-TEST(LimitList, AReadingOfManyTimingsEndsWhenItsTimeIsOver) {
+TEST(LimitList, MedianReadingEndsAtItsTimeLimit) {
   unsigned calls = 0;
   EXPECT_GE(median_ns(100, [&] { ++calls; }), 0);
-  EXPECT_EQ(calls, 110u) << "a tenth warms up";
+  EXPECT_EQ(calls, 110u) << "100 timings after 10 warm-up calls";
   calls = 0;
   median_ns(
       1'000'000, [&] { ++calls; }, 0);
-  EXPECT_LE(calls, 11u) << "no more than the least, when there is no time";
+  EXPECT_LE(calls, 11u) << "without any time, only the minimum number of calls";
 }
 
 }  // namespace

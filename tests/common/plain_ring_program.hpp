@@ -64,7 +64,7 @@ class PlainRingProgram : public ModelProgram {
     const std::uint64_t number = server_.taken();
     server_.take(1);
     const std::uint64_t payload = ModelMemory::load_plain(view_.in_slot(number));
-    if (payload != payload_of(number)) Explorer::current().fail("the server got another message");
+    if (payload != payload_of(number)) Explorer::current().fail("the server read the wrong message");
     ModelMemory::store_plain(view_.out_slot(number), payload + 1);
     server_.complete(1);
     return 1;
@@ -73,7 +73,7 @@ class PlainRingProgram : public ModelProgram {
     const ConstMessages results = collector_.poll(1);
     if (results.empty()) return 0;
     if (ModelMemory::load_plain(results.base) != payload_of(received_) + 1) {
-      Explorer::current().fail("the collector got another result");
+      Explorer::current().fail("the collector read the wrong result");
     }
     collector_.release(1);
     return 1;

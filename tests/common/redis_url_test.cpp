@@ -10,8 +10,8 @@
 namespace feedrate::redis {
 namespace {
 
-/// python/tests/test_redis_urls.py reads the same list with redis-py.
-TEST(RedisUrl, IsReadAsRedisPyReadsIt) {
+/// python/tests/test_redis_urls.py parses the same list with redis-py.
+TEST(RedisUrl, IsParsedAsInRedisPy) {
   const Json urls = Json::parse(std::ifstream(FEEDRATE_SOURCE_DIR "/python/tests/redis_urls.json"));
   ASSERT_GT(urls.size(), 10u);
   for (const Json& one : urls) {
@@ -25,7 +25,7 @@ TEST(RedisUrl, IsReadAsRedisPyReadsIt) {
   }
 }
 
-TEST(RedisUrl, WhatIsNoUrlIsRefusedWithoutTellingSecrets) {
+TEST(RedisUrl, InvalidUrlIsRejectedWithoutRevealingSecrets) {
   for (const char* wrong : {"",
                             "localhost",
                             "http://x",
@@ -87,7 +87,7 @@ TEST(RedisUrl, UserAndPasswordAreHidden) {
   }
 }
 
-TEST(RedisUrl, AnIpv6ServerOfAClusterKeepsItsBrackets) {
+TEST(RedisUrl, Ipv6ClusterServerKeepsItsBrackets) {
   EXPECT_EQ(with_server("redis://u:p@[::1]:1/2", "", 7), "redis://u:p@[::1]:7/2");
   EXPECT_EQ(with_server("redis://a:1", "fe80::2", 7), "redis://[fe80::2]:7");
   EXPECT_EQ(servers_of("redis://:p@[::1]:1,b/2?db=1"),

@@ -7,13 +7,13 @@
 #include "tests/common/plain_ring_program.hpp"
 #include "tests/support/long.hpp"
 
-/// The ring protocol, small, in every way it can run (tests/support/explorer.hpp): each message arrives once, with its
-/// own payload, in order where that is promised; nothing is overwritten before it was read; all threads end.
+/// Runs the ring protocol on small rings in every possible way (tests/support/explorer.hpp). Each message arrives once,
+/// with its own payload and, if promised, in order; nothing is overwritten before it was read; all threads end.
 namespace feedrate::test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kCanExplore = false;  // simulated threads share a real one, which sanitizers can't follow
+constexpr bool kCanExplore = false;  // sanitizers cannot follow simulated threads, which share one real thread
 #else
 constexpr bool kCanExplore = true;
 #endif
@@ -40,7 +40,7 @@ void PrintTo(const Named& named, std::ostream* out) { *out << named.name; }
 class Model : public testing::Test {
  protected:
   void SetUp() override {
-    if (!kCanExplore) GTEST_SKIP() << "simulated threads can't be followed by sanitizers";
+    if (!kCanExplore) GTEST_SKIP() << "sanitizers cannot follow simulated threads";
   }
 };
 class RingModel : public Model, public testing::WithParamInterface<Named> {};
@@ -49,22 +49,22 @@ class RingModelFinds : public Model {};
 
 void expect_right(const Explored& result) {
   EXPECT_EQ(result.violation, "") << result.schedule;
-  EXPECT_TRUE(result.complete) << "not everything was walked";
+  EXPECT_TRUE(result.complete) << "the exploration is incomplete";
   EXPECT_GT(result.ended, 0u);
 }
 
-/// Relaxed loads of the cursor may be as old as they like; here they are from before the first message.
+/// Relaxed loads of the cursor may return arbitrarily old values; here they return the value before the first message.
 struct OldHints : ModelMemory {
   static std::uint64_t load_relaxed(std::uint64_t&) { return 0; }
 };
 
-TEST_P(RingModel, EveryExecutionIsRight) {
+TEST_P(RingModel, EveryExecutionIsCorrect) {
   const auto& [name, setup] = GetParam();
   expect_right(setup.hints ? explore_lane<LaneProgram<ModelMemory>>(name, setup)
                            : explore_lane<LaneProgram<OldHints>>(name, setup));
 }
 
-TEST_F(PlainRingModel, EveryExecutionIsRight) {
+TEST_F(PlainRingModel, EveryExecutionIsCorrect) {
   Explorer explorer;
   PlainRingWords words(explorer);
   expect_right(explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); }));
@@ -73,7 +73,7 @@ TEST_F(PlainRingModel, EveryExecutionIsRight) {
 constexpr auto kFlags = Notify::flags;
 constexpr auto kAsFinished = ResultOrder::as_finished;
 const auto name_of = [](const auto& info) { return info.param.name; };
-// The fewest messages for each kind of lane: seconds.
+// The fewest messages for each kind of lane; takes seconds.
 INSTANTIATE_TEST_SUITE_P(
     Lanes, RingModel,
     testing::Values(
@@ -88,20 +88,20 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"as_finished_two_pollers", {.messages = 2, .pollers = 2, .results = kAsFinished, .drains = false}},
         Named{"parking", {.messages = 3, .parks = true}}, Named{"flags", {.messages = 3, .notify = kFlags}},
         Named{"flags_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags}},
-        Named{"flags_two_at_a_look", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
+        Named{"flags_two_per_poll", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
         Named{"flags_claimed_ahead", {.messages = 2, .notify = kFlags, .publish = 2, .look = 2}},
         Named{"flags_claimed_ahead_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .look = 2}},
         Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 2, .pollers = 2, .notify = kFlags}},
         Named{"flags_two_mirrors_one_slot",
               {.capacity = 1, .messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         Named{"flags_as_finished", {.messages = 1, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
-        Named{"flags_two_at_a_look_two_pollers",
+        Named{"flags_two_per_poll_two_pollers",
               {.messages = 1, .pollers = 2, .notify = kFlags, .look = 2, .hints = false}},
         Named{"parking_two_pollers", {.capacity = 1, .messages = 1, .pollers = 2, .drains = false, .parks = true}},
         Named{"flags_parking", {.messages = 2, .notify = kFlags, .parks = true}},
         Named{"flags_parking_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .parks = true}}),
     name_of);
-// Rings that wrap more often, with more pollers at once: minutes.
+// Rings that wrap more often, with more concurrent pollers; takes minutes.
 INSTANTIATE_TEST_SUITE_P(
     Long, RingModel,
     testing::ValuesIn(in_long_tests(std::vector<Named>{
@@ -114,21 +114,21 @@ INSTANTIATE_TEST_SUITE_P(
         {"parking", {.messages = 4, .parks = true}},
         {"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
         {"flags", {.messages = 5, .notify = kFlags}},
-        {"flags_two_at_a_look", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
-        {"flags_two_at_a_look_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2, .hints = false}},
+        {"flags_two_per_poll", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
+        {"flags_two_per_poll_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2, .hints = false}},
         {"flags_claimed_ahead", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2}},
         {"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
         {"flags_two_mirrors", {.messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         {"flags_as_finished_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
         {"flags_parking", {.messages = 3, .notify = kFlags, .parks = true}},
-        // Two pollers on two slots that wrap.
+        // Two pollers on two slots; the ring wraps.
         {"as_finished_two_pollers_wrap", {.messages = 3, .pollers = 2, .results = kAsFinished, .drains = false}},
         {"flags_two_pollers_wrap", {.messages = 3, .pollers = 2, .notify = kFlags}},
         {"flags_as_finished_wrap", {.messages = 3, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
         {"flags_two_mirrors_wrap", {.capacity = 1, .messages = 3, .pollers = 2, .mirrors = 2, .notify = kFlags}}})),
     name_of);
 
-TEST_F(PlainRingModel, AlikePollersHalveTheStates) {
+TEST_F(PlainRingModel, SymmetricPollersHalveTheStates) {
   const LaneSetup setup{.capacity = 1, .messages = 2, .pollers = 2, .drains = false};
   LaneSetup distinct = setup;
   distinct.alike = false;
@@ -140,9 +140,9 @@ TEST_F(PlainRingModel, AlikePollersHalveTheStates) {
               0.05 * static_cast<double>(all.states));
 }
 
-// --- planted mistakes: the explorer finds each -----------------------------------------------------------------------
+// --- planted faults, each of which the explorer must find ------------------------------------------------------------
 
-/// Publishes without waiting for what it publishes.
+/// Publishes with relaxed stores, which do not order the payload before the cursor.
 struct RelaxedStores : ModelMemory {
   static void store_release(std::uint64_t& word, std::uint64_t value) { store_relaxed(word, value); }
   using ModelMemory::store_release;
@@ -151,7 +151,7 @@ struct RelaxedLoads : ModelMemory {
   static std::uint64_t load_acquire(std::uint64_t& word) { return load_relaxed(word); }
   using ModelMemory::load_acquire;
 };
-/// Says where a claim ends without waiting for its results.
+/// Stores the end of a claim without ordering its results before it.
 struct RelaxedEnds : ModelMemory {
   static inline const LaneWords* words = nullptr;
   static void store_release(std::uint64_t& word, std::uint64_t value) {
@@ -163,7 +163,7 @@ struct RelaxedEnds : ModelMemory {
 struct WithRelaxedEnds : LaneProgram<RelaxedEnds> {
   WithRelaxedEnds(LaneWords& words, const LaneSetup& setup) : LaneProgram(words, setup) { RelaxedEnds::words = &words; }
 };
-/// A claim that two pollers can both make.
+/// Lets two pollers make the same claim.
 struct LooseClaims : ModelMemory {
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     if (lane_peek(word) != expected) return false;
@@ -171,7 +171,7 @@ struct LooseClaims : ModelMemory {
     return true;
   }
 };
-/// Leaves with a look instead of a claim.
+/// Leaves after a plain load instead of an atomic exchange.
 struct LooseLeaving : ModelMemory {
   static bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     if ((value & kGone) == 0) return ModelMemory::lane_exchange(word, expected, value);
@@ -180,7 +180,7 @@ struct LooseLeaving : ModelMemory {
     return true;
   }
 };
-/// Believes the first unit's flag for all of the slot's.
+/// Uses the flag of the first unit for all units of the slot.
 struct FirstUnitOnly : ModelMemory {
   static Unit load_unit(const Unit& at) {
     static std::uint32_t first = 0;
@@ -195,7 +195,7 @@ struct FirstUnitOnly : ModelMemory {
     return unit.flag;
   }
 };
-/// Gives slots back before it has read them.
+/// Releases slots before reading them.
 class EarlyRelease : public LaneProgram<ModelMemory> {
   using LaneProgram::LaneProgram;
   bool collect_some() override {
@@ -217,27 +217,26 @@ void expect_found(const char* name, const LaneSetup& setup, const char* what) {
   std::printf("%s%s\n", result.schedule.c_str(), result.violation.c_str());
 }
 
-TEST_F(RingModelFinds, ACursorThatOvertakesItsPayload) {
+TEST_F(RingModelFinds, CursorStoredBeforeItsPayload) {
   expect_found<LaneProgram<RelaxedStores>>("relaxed stores", {}, "while another thread writes it");
 }
 TEST_F(RingModelFinds, PayloadReadBeforeItsCursor) {
   expect_found<LaneProgram<RelaxedLoads>>("relaxed loads", {}, "while another thread writes it");
 }
-TEST_F(RingModelFinds, AnEndThatOvertakesItsResults) {
+TEST_F(RingModelFinds, ClaimEndStoredBeforeItsResults) {
   expect_found<WithRelaxedEnds>("relaxed ends", {}, "while another thread writes it");
 }
 TEST_F(RingModelFinds, SlotsReleasedBeforeTheyWereRead) { expect_found<EarlyRelease>("early release", {}, "reads it"); }
-TEST_F(RingModelFinds, AMessageClaimedTwice) {
+TEST_F(RingModelFinds, MessageClaimedTwice) {
   expect_found<LaneProgram<LooseClaims>>("loose claims", {.messages = 2, .pollers = 2}, "poller");
 }
-TEST_F(RingModelFinds, ALaneThatIsLeftWhileOthersClaim) {
+TEST_F(RingModelFinds, LaneLeftWhileOthersClaim) {
   expect_found<LaneProgram<LooseLeaving>>("loose leaving",
                                           {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true},
                                           "while another thread writes it");
 }
-TEST_F(RingModelFinds, UnitsWhoseFlagsAreNotLookedAt) {
-  expect_found<LaneProgram<FirstUnitOnly>>("first unit only", {.notify = kFlags},
-                                           "a result is not what was worked out");
+TEST_F(RingModelFinds, UnitsWithUncheckedFlags) {
+  expect_found<LaneProgram<FirstUnitOnly>>("first unit only", {.notify = kFlags}, "a result is wrong");
 }
 
 }  // namespace

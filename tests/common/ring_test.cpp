@@ -23,7 +23,7 @@ struct Ring {
   RingView view;
 };
 
-TEST(Ring, FullPushesBackAndEmptyHasNothing) {
+TEST(Ring, FullRingHasNoRoomAndEmptyRingNoResults) {
   Ring ring(4);
   RingProducer producer(ring.view);
   RingServer server(ring.view);
@@ -36,7 +36,7 @@ TEST(Ring, FullPushesBackAndEmptyHasNothing) {
   EXPECT_EQ(server.waiting(), 4u);
   server.take(3);
   server.complete(3);
-  EXPECT_TRUE(producer.reserve(1).empty()) << "room comes with release, not with completion";
+  EXPECT_TRUE(producer.reserve(1).empty()) << "slots are freed by release, not by completion";
   EXPECT_EQ(collector.poll(8).count, 3u);
   collector.release(2);
   EXPECT_EQ(producer.reserve(10).count, 2u);
@@ -52,12 +52,12 @@ TEST(Ring, ReservationsNeverWrap) {
   server.complete(6);
   collector.poll(8);
   collector.release(6);
-  EXPECT_EQ(producer.reserve(8).count, 2u) << "to the end of the slots";
+  EXPECT_EQ(producer.reserve(8).count, 2u) << "a reservation ends at the last slot";
   producer.publish(2);
-  EXPECT_EQ(producer.reserve(8).count, 6u) << "then from their beginning";
+  EXPECT_EQ(producer.reserve(8).count, 6u) << "the next one starts at the first slot";
 }
 
-TEST(Ring, StopWhenDoneServesWhatIsThere) {
+TEST(Ring, StopWhenDoneServesPublishedMessages) {
   Ring ring(8);
   RingProducer producer(ring.view);
   RingServer server(ring.view);
@@ -80,7 +80,7 @@ TEST(Ring, StopNowEndsWithMessagesWaiting) {
   EXPECT_TRUE(server.ended());
 }
 
-TEST(Ring, AStopBitLeavesTheCountAsItIs) {
+TEST(Ring, StopBitDoesNotChangeTheCount) {
   for (const std::uint64_t how : {kStopWhenDone, kStopNow}) {
     Ring ring(8);
     RingProducer producer(ring.view);
@@ -93,7 +93,7 @@ TEST(Ring, AStopBitLeavesTheCountAsItIs) {
   }
 }
 
-TEST(Ring, AServerMayTakeSeveralRunsBeforeItCompletesOne) {
+TEST(Ring, ServerMayTakeSeveralRunsBeforeCompletingOne) {
   Ring ring(8);
   RingProducer producer(ring.view);
   RingServer server(ring.view);
@@ -103,7 +103,7 @@ TEST(Ring, AServerMayTakeSeveralRunsBeforeItCompletesOne) {
   server.take(1);
   server.take(2);
   EXPECT_EQ(server.waiting(), 1u);
-  EXPECT_TRUE(collector.poll(8).empty()) << "taken is not completed";
+  EXPECT_TRUE(collector.poll(8).empty()) << "messages were taken but not completed";
   server.complete(1);
   EXPECT_EQ(collector.poll(8).count, 1u);
 }
@@ -117,13 +117,14 @@ TEST(Ring, ResultsStayUntilReleased) {
   server.take(server.waiting());
   server.complete(3);
   const ConstMessages first = collector.poll(2);
-  EXPECT_EQ(collector.poll(2).base, first.base) << "asked again, the same";
+  EXPECT_EQ(collector.poll(2).base, first.base) << "polling again returns the same results";
   collector.release(1);
   EXPECT_EQ(collector.poll(8).base, first.base + Ring::kStride);
   EXPECT_EQ(collector.poll(8).count, 2u);
 }
 
-/// Three threads, random run lengths, many laps; the server doubles each number. ThreadSanitizer watches.
+/// Three threads exchange runs of random length over many laps; the server doubles each number. This test also runs
+/// under ThreadSanitizer.
 void run_laps(std::uint64_t capacity, std::uint64_t messages) {
   Ring ring(capacity);
   std::jthread producing([&] {
@@ -170,8 +171,8 @@ void run_laps(std::uint64_t capacity, std::uint64_t messages) {
   }
 }
 
-TEST(Ring, ThreeThreadsManyLaps) { run_laps(16, test::long_tests() ? 200'000 : 20'000); }
-TEST(Ring, ThreeThreadsInTheSmallestRings) {
+TEST(Ring, ThreeThreadsExchangeMessagesOverManyLaps) { run_laps(16, test::long_tests() ? 200'000 : 20'000); }
+TEST(Ring, ThreeThreadsExchangeMessagesInTheSmallestRings) {
   run_laps(1, test::long_tests() ? 5'000 : 500);
   run_laps(2, test::long_tests() ? 10'000 : 1'000);
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Expanded = std::vector<std::string>;
 
-TEST(Units, CountsHaveSuffixes) {
+TEST(Units, CountsAcceptSuffixes) {
   EXPECT_EQ(parse_count("--n", "0"), 0u);
   EXPECT_EQ(parse_count("--n", "4Ki"), 4096u);
   EXPECT_EQ(parse_count("--n", "2M"), 2'000'000u);
@@ -19,7 +19,7 @@ TEST(Units, CountsHaveSuffixes) {
   }
 }
 
-TEST(Units, ValuesAreListsRangesAndPowers) {
+TEST(Units, ValuesAcceptListsRangesAndPowers) {
   EXPECT_EQ(expand_values("--n", "a,b"), (Expanded{"a", "b"}));
   EXPECT_EQ(expand_values("--n", "1..4"), (Expanded{"1", "2", "3", "4"}));
   EXPECT_EQ(expand_values("--n", "0..10:5"), (Expanded{"0", "5", "10"}));
@@ -40,7 +40,7 @@ TEST(Units, ErrorsNameTheOptionAndTheValue) {
   }
 }
 
-TEST(Units, Formats) {
+TEST(Units, NumbersAreFormattedWithUnits) {
   EXPECT_EQ(format_count(65536), "64Ki");
   EXPECT_EQ(format_count(100), "100");
   EXPECT_EQ(format_si(1.234e6), "1.23 M");

@@ -1,9 +1,10 @@
-# Builds a consumer of one of Feedrate's libraries and runs it, as a user would; fails with what went wrong.
-#   cmake -DLIBRARY=ring|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=variants/LIBRARY -DGENERATOR=NAME
+# Builds and runs a program that uses one of Feedrate's libraries, as a user would. Fails with a description of the
+# error.
+#   cmake -DLIBRARY=ring|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=libraries/LIBRARY -DGENERATOR=NAME
 #         -DCXX=PATH -DNVCC=PATH_OR_NOTHING -DARGUMENT=WORD [-DBUILD=ITS_BUILD_FOLDER] -P check.cmake
-# `installed` also looks into the libraries and headers: nothing of the benchmark's may be there. Without BUILD it builds
-# the library first, as a project of its own and without CUDA. The consumer's work is compiled by nvcc, where NVCC names
-# one. It runs on the CPU device either way.
+# `installed` also checks that the installed libraries and headers contain nothing of the benchmark. Without BUILD, the
+# library is first built as a separate project without CUDA. If NVCC names a compiler, it compiles the consumer's work.
+# The consumer runs on the CPU device in every case.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -15,18 +16,18 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# The text must not have what `pattern` matches, in any case of letters.
+# Fails if the text contains a match of `pattern`, ignoring case.
 function(must_lack what text pattern)
   string(TOLOWER "${text}" text)
   string(REGEX MATCH "[^\n]*(${pattern})[^\n]*" found "${text}")
   if(found)
-    message(FATAL_ERROR "${what} must not have: ${found}")
+    message(FATAL_ERROR "${what} must not contain: ${found}")
   endif()
 endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
 set(compiler -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX})
-# Our headers as if they were the user's own, under flags that projects have.
+# Compile our headers like the user's own, with warning flags that projects use.
 set(flags "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror")
 set(options ${compiler} "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON)
 set(package feedrate_${LIBRARY})
@@ -65,7 +66,7 @@ else()
     message(FATAL_ERROR "${shared} has no versioned SONAME:\n${output}")
   endif()
   must_lack(${shared} "${output}" "needed[^\n]*(${foreign}|cudart)|runpath|rpath")
-  if(LIBRARY STREQUAL ring)  # the other has fmt and JSON inside
+  if(LIBRARY STREQUAL ring)  # the tensor store contains fmt and JSON
     foreach(library IN ITEMS ${shared} ${static})
       run(nm -C ${library})
       must_lack(${library} "${output}" "${foreign}|stagemarks")

@@ -1,4 +1,4 @@
-// A limit of the machine is one file: from here, rows, bounds, the catalogue and reports have it.
+// A limit of the machine in one file: this registration adds it to rows, bounds, the catalogue and reports.
 #include <chrono>
 
 #include "common/limits/device_limit.hpp"

@@ -1,4 +1,4 @@
-// An experiment is one folder; a small one is one file.
+// An experiment is one folder; a small experiment is one file.
 #include <atomic>
 
 #include "common/clock.hpp"
@@ -13,12 +13,12 @@ struct Options {
 };
 const Axes<Options>& own_axes() {
   static const auto kAxes = Axes<Options>()
-                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs")
-                                .number("step", &Options::step, {1, 16}, "added each time");
+                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "device to run on")
+                                .number("step", &Options::step, {1, 16}, "amount added per count");
   return kAxes;
 }
 
-/// How fast a host thread counts.
+/// Measures how fast a host thread counts.
 class Count final : public Experiment {
  public:
   explicit Count(Session& session) : session_(session) {}
@@ -27,7 +27,7 @@ class Count final : public Experiment {
     options.device = session_.device().kind();
     Resolution made;
     own_axes().put(options, made.values);
-    if (options.step == 13) made.impossible = "nobody counts by 13";
+    if (options.step == 13) made.impossible = "step 13 is not supported";
     return made;
   }
   Measurement measure(const Resolution& cell, const Repetition&) override {
@@ -59,8 +59,8 @@ const ExperimentRegistration registered(
                     table.add("", own_axes().list());
                     return table;
                   },
-              .figures = {{"counted_per_second", "1/s", Better::higher, false, true, "what it counted"},
-                          {"step_ns", "ns", Better::lower, true, true, "of each step"}},
+              .figures = {{"counted_per_second", "1/s", Better::higher, false, true, "amount counted per second"},
+                          {"step_ns", "ns", Better::lower, true, true, "duration of each step"}},
               .variant = {"step"},
               .rate = "counted_per_second",
               .time = "step_ns",

@@ -1,5 +1,5 @@
-// A broker with a server process of its own, an axis, a limit, a guarantee and a worker that `feedrate worker` serves
-// is one file, too. Nothing else names any of them.
+// A broker in one file: it has its own server process, an axis, a limit, a guarantee and workers that `feedrate worker`
+// can run. No other file names any of these.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -24,13 +24,13 @@
 namespace feedrate {
 namespace {
 
-// --- the protocol: requests and answers follow each other on a Unix stream socket ------------------------------------
+// --- the protocol: a stream of requests and answers on a Unix socket -------------------------------------------------
 
 enum class Op : std::uint8_t {
-  put,     ///< appends `bytes` behind it, one element; no answer
-  take,    ///< answers at most `count` elements, which this connection then holds
-  settle,  ///< forgets the `count` elements that it has held for longest; no answer
-  length,  ///< answers an empty element with the count
+  put,     ///< appends one element, whose `bytes` bytes follow the request; no answer
+  take,    ///< answers with at most `count` elements, which this connection then holds
+  settle,  ///< drops the `count` elements that this connection has held longest; no answer
+  length,  ///< answers with the number of elements in the list and no bytes
 };
 struct Request {
   Op op{};
@@ -38,7 +38,7 @@ struct Request {
   std::uint32_t count = 0, bytes = 0;
 };
 struct Answer {
-  std::uint32_t count = 0, bytes = 0;  ///< elements, each with its 4 bytes of length before it
+  std::uint32_t count = 0, bytes = 0;  ///< number of elements and their bytes; each starts with 4 bytes of length
 };
 
 bool read_all(int socket, void* to, std::size_t bytes) {
@@ -63,7 +63,7 @@ bool write_all(int socket, const void* from, std::size_t bytes) {
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) throw BadInput("--depot", path, "a socket's path, at most 107 bytes");
+  if (path.size() >= sizeof address.sun_path) throw BadInput("--depot", path, "a socket path of at most 107 bytes");
   std::memcpy(address.sun_path, path.c_str(), path.size());
   return address;
 }
@@ -75,7 +75,7 @@ class Server {
   explicit Server(const std::string& path) : listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const sockaddr_un address = address_of(path);
     if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener_, 16) != 0)
-      throw BadInput("ARGUMENT", path, "a path at which a socket can be made");
+      throw BadInput("ARGUMENT", path, "a path at which a socket can be created");
   }
   void run() {
     while (true) {
@@ -119,7 +119,7 @@ class Server {
     }
     return true;
   }
-  /// What a connection held comes again: that is the guarantee.
+  /// Puts everything that the connection held back into its lists: this redelivery is the queue's guarantee.
   void drop(int socket) {
     auto& held = held_[socket];
     for (auto one = held.rbegin(); one != held.rend(); ++one) lists_[one->first].push_front(std::move(one->second));
@@ -151,7 +151,7 @@ class Client {
     send_request(Op::put, list, 0, static_cast<std::uint32_t>(bytes));
     check(write_all(socket_, element, bytes));
   }
-  /// At most `most` elements, which the server keeps until they are settled.
+  /// Takes at most `most` elements; the server keeps them until they are settled.
   std::vector<std::string> take(const std::string& list, std::size_t most) {
     send_request(Op::take, list, static_cast<std::uint32_t>(most));
     Answer answer;
@@ -220,7 +220,7 @@ class Depot final : public Service {
   std::map<std::string, std::string> state() override { return {{"socket", given() ? given_ : "private unix socket"}}; }
   void add_limits(LimitList& limits) override {
     limits.add({"depot_round_trip_ns", Quantity::nanoseconds, service_scope("depot"),
-                "length of an empty list, one connection, median"},
+                "query of an empty list's length over one connection, median"},
                [this] {
                  Client client(address_);
                  return median_ns(
@@ -239,33 +239,33 @@ struct ServiceOptions {
 };
 const Axes<ServiceOptions>& service_options() {
   static const auto all = Axes<ServiceOptions>().raw("depot", &ServiceOptions::depot,
-                                                     "a depot's socket; without it a private one is started");
+                                                     "socket of a running depot; default: start a private one");
   return all;
 }
 
 int serve_depot(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1) throw BadInput("ARGUMENT", "", "the socket's path");
+  if (arguments.size() != 1) throw BadInput("ARGUMENT", "", "the path of the socket");
   signal(SIGTERM, SIG_DFL);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // however the session that started it ends
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // even if the session that started it is killed
   Server(arguments[0]).run();
   return 0;
 }
 
 const ServiceRegistration service(
-    "depot", {.description = "example: a server that gives back what a lost client had taken",
+    "depot", {.description = "example: a server that requeues the elements of a lost client",
               .options = service_options().list(),
               .make = [](const Values& values) { return std::make_unique<Depot>(service_options().of(values).depot); },
               .serve = serve_depot});
 
 // --- the queue -------------------------------------------------------------------------------------------------------
 
-/// Its axis: how many messages a worker takes at once at most.
+/// The queue's axis: the maximum number of messages that a worker takes at once.
 struct Options {
   unsigned most_taken = 64;
 };
 const Axes<Options>& own_axes() {
-  static const auto all =
-      Axes<Options>().number("depot-take", &Options::most_taken, {1, 1024}, "messages that a worker takes at once");
+  static const auto all = Axes<Options>().number("depot-take", &Options::most_taken, {1, 1024},
+                                                 "maximum number of messages that a worker takes at once");
   return all;
 }
 
@@ -390,7 +390,7 @@ class DepotWatch final : public QueueWatch {
   std::string source() const override { return "the depot " + path_; }
   double longest_silence() const override { return 5; }
   void collect(const Add& add) override {
-    add("feedrate_queue_depth", "Elements that wait for a worker.", Client(path_).length("tasks"));
+    add("feedrate_queue_depth", "Elements waiting for a worker.", Client(path_).length("tasks"));
   }
 
  private:
@@ -398,7 +398,7 @@ class DepotWatch final : public QueueWatch {
 };
 
 const QueueRegistration registered(
-    "depot", {.description = "example: a broker with a server process of its own",
+    "depot", {.description = "example: a broker with its own server process",
               .guarantee = {Delivery::at_least_once, "per producer with one worker", true},
               .uses_transfer = true,
               .service = "depot",
@@ -408,7 +408,7 @@ const QueueRegistration registered(
               .workers = OutsideWorkers{
                   .broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
                     QueueConfig shared = config;
-                    shared.external_worker = true;  // it takes what clients of all processes put
+                    shared.external_worker = true;  // takes the tasks that clients of any process put
                     return std::make_unique<DepotBroker>(shared);
                   },
                   .watch = [](const QueueConfig& config) { return std::make_unique<DepotWatch>(config); }}});

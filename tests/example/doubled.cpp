@@ -1,7 +1,7 @@
 #include "variants/feeding/queue.hpp"
 #include "variants/handoff/handoff.hpp"
 
-/// Members whose names are taken, in two registries, for an executable that must refuse to start
+/// Registers members under names that are already taken, in two registries. The executable must report this and exit
 /// (tests/CMakeLists.txt).
 namespace feedrate {
 namespace {

@@ -1,5 +1,5 @@
-// An experiment with open load that carries no message: errands that one clerk runs, each for the same time. Its
-// figures are known beforehand, and so is its capacity.
+// An experiment with open load but without messages: one clerk runs errands, each of the same duration. Its figures and
+// its capacity are therefore known in advance.
 #include <deque>
 
 #include "common/clock.hpp"
@@ -17,14 +17,15 @@ struct Options {
   std::uint64_t window = 16;
 };
 const Axes<Options>& own_axes() {
-  static const auto kAxes = Axes<Options>()
-                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs")
-                                .number("errand-us", &Options::errand_us, {1, 1e6}, "how long an errand takes")
-                                .number("window", &Options::window, {1, 1024}, "errands under way at most");
+  static const auto kAxes =
+      Axes<Options>()
+          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "device to run on")
+          .number("errand-us", &Options::errand_us, {1, 1e6}, "duration of an errand in microseconds")
+          .number("window", &Options::window, {1, 1024}, "maximum number of errands under way");
   return kAxes;
 }
 
-/// One errand after the other, each begun when the last has ended.
+/// Runs one errand after another; each starts when the previous one ends.
 class Clerk final : public Endpoint {
  public:
   explicit Clerk(std::uint64_t errand_ns) : errand_ns_(errand_ns) {}
@@ -44,7 +45,7 @@ class Clerk final : public Endpoint {
 
  private:
   std::uint64_t errand_ns_, free_at_ = 0;
-  std::deque<std::pair<std::uint64_t, std::size_t>> under_way_;  // when it ends, and its slot
+  std::deque<std::pair<std::uint64_t, std::size_t>> under_way_;  // end time and slot of each errand
 };
 
 class Errands final : public Experiment {
@@ -88,14 +89,15 @@ class Errands final : public Experiment {
 };
 
 std::vector<Figure> figures() {
-  std::vector<Figure> all{{"errands_per_second", "1/s", Better::higher, false, true, "errands that were run"},
-                          {"latency_ns", "ns", Better::lower, true, true, "until an errand is run"}};
+  std::vector<Figure> all{
+      {"errands_per_second", "1/s", Better::higher, false, true, "errands completed"},
+      {"latency_ns", "ns", Better::lower, true, true, "time from submission to completion of an errand"}};
   for (Figure& each : open_load_figures()) all.push_back(std::move(each));
   return all;
 }
 
 const ExperimentRegistration registered("errands",
-                                        {.description = "example: load that carries no message",
+                                        {.description = "example: open load without messages",
                                          .axes =
                                              [] {
                                                AxisTable table;

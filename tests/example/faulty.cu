@@ -3,14 +3,14 @@
 namespace feedrate {
 namespace {
 
-/// Fails as its message says, to try what a queue does then: a payload whose first 32-bit word is kDrill + n asks for
-/// fault n. Every other message is answered with itself.
+/// Fails as its message requests, to test how a queue reacts: a payload whose first 32-bit word is kDrill + n requests
+/// fault n. The result of every other message is its own payload.
 struct Faulty {
   static constexpr auto kName = "faulty";
-  static constexpr auto kDescription = "fails as the message says, for drills; else the payload itself";
+  static constexpr auto kDescription = "fails as the message requests, for tests; otherwise returns the payload";
   static constexpr std::uint32_t kDrill = 0xFA17'0000;
-  /// `again`: the second word says how often the message must have been delivered before it succeeds. `crash`: an
-  /// illegal access, after which the device is of no more use to this process.
+  /// `again`: the second word is the number of earlier deliveries after which the message succeeds. `crash`: an illegal
+  /// memory access, after which this process can no longer use the device.
   enum Drill : std::uint32_t { refused = 1, again = 2, crash = 3 };
 
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % sizeof(Vec16) == 0; }
@@ -23,10 +23,10 @@ struct Faulty {
     if (bytes < sizeof(Vec16)) return Fault::none;
     const auto* word = reinterpret_cast<const std::uint32_t*>(payload);
     if (word[0] == kDrill + Drill::refused) return Fault::refused;
-    const std::uint32_t delivered = header.checksum >> 8 & 0xFF;  // before; a queue notes it there
+    const std::uint32_t delivered = header.checksum >> 8 & 0xFF;  // number of earlier deliveries, set by the queue
     if (word[0] == kDrill + Drill::again && delivered < word[1]) return Fault::again;
     if (word[0] == kDrill + Drill::crash) {
-      const volatile std::uintptr_t nowhere = sizeof(Vec16);  // volatile: or else the compiler says what it is
+      const volatile std::uintptr_t nowhere = sizeof(Vec16);  // volatile hides the value from the compiler
       *reinterpret_cast<volatile std::uint32_t*>(nowhere) = 0;
     }
     return Fault::none;

@@ -1,14 +1,15 @@
-// A whole queue is one file like this. Nothing else names it: `--queue handoff` finds the registration at its end.
+// A complete queue in one file. No other file names it: `--queue handoff` finds it by the registration at the end.
 #include "variants/feeding/queues/ring_memory.hpp"
 #include "variants/feeding/worker.hpp"
 
 namespace feedrate {
 namespace {
 
-/// What a worker asks for messages and gives results to: one ring, on whose slots the transfer works.
+/// The broker from which a worker fetches messages and to which it returns results: one ring, whose slots the transfer
+/// uses directly.
 struct RingEnd final : Broker {
   RingEnd(RingView ring, std::size_t most) : ring(ring), most(most), server(ring) {}
-  std::optional<Batch> fetch() override {  // never waits; may be called again before the batch comes back
+  std::optional<Batch> fetch() override {  // never waits; may be called again before the batch is complete
     const std::uint64_t first = server.taken();
     const std::uint64_t n = ring.contiguous(first, std::min<std::uint64_t>(server.waiting(), most));
     if (n == 0) return std::nullopt;
@@ -21,10 +22,10 @@ struct RingEnd final : Broker {
   RingServer server;
 };
 
-/// A ring and a worker of its own for every producer.
+/// Each producer has its own ring and its own worker.
 class Handoff final : public Queue {
  public:
-  explicit Handoff(const QueueConfig& config) : batch_(config.point.batch) {  // allocates all that it will ever need
+  explicit Handoff(const QueueConfig& config) : batch_(config.point.batch) {  // allocates all memory up front
     const HostMemory memory = Transfers::instance().get("--transfer", config.point.transfer).memory;
     for (unsigned i = 0; i < config.point.producers; ++i) {
       rings_.emplace_back(config.device, memory, config.in_stride(), config.out_stride(), ring_capacity(config.point));
@@ -32,18 +33,18 @@ class Handoff final : public Queue {
     const auto end = [this](unsigned i) { return std::make_unique<RingEnd>(rings_[i].view(), batch_); };
     workers_ = std::make_unique<WorkerPool>(config, config.point.producers, end);
   }
-  // The driver's ends: one thread uses each, and results return to the collector of the producer's index.
+  // The load generator's ends: one thread uses each, and results go to the collector with their producer's index.
   std::unique_ptr<Producer> producer(unsigned i) override { return std::make_unique<RingIn>(rings_[i].view()); }
   std::unique_ptr<Collector> collector(unsigned i) override { return std::make_unique<RingOut>(rings_[i].view()); }
   void start() override { workers_->start(); }
-  void stop(bool drain) override { workers_->stop(drain); }  // drain: first serves what was published
-  void check() override { workers_->check(); }               // throws what ended a worker
+  void stop(bool drain) override { workers_->stop(drain); }  // drain: serves all published messages first
+  void check() override { workers_->check(); }               // rethrows the exception that ended a worker
   Cost cost() const override { return {.host_threads = workers_->size()}; }
 
  private:
   std::size_t batch_;
   std::vector<RingMemory> rings_;
-  std::unique_ptr<WorkerPool> workers_;  // after the rings, so that it ends first
+  std::unique_ptr<WorkerPool> workers_;  // declared after the rings, so that it is destroyed first
 };
 
 const QueueRegistration registered("handoff", {.description = "example: a ring and a worker for every producer",

@@ -7,12 +7,11 @@
 #include "tests/support/long.hpp"
 #include "variants/feeding/queue.hpp"
 
-/// The example of adding a queue in variants/README.md (handoff_queue.cpp, beside this) must go on working, and stay
-/// short.
+/// The example queue in variants/README.md (handoff_queue.cpp, in this folder) must keep working and stay short.
 namespace feedrate::test {
 namespace {
 
-/// The sources: the folder they were built in, or what an unpacked bundle says.
+/// Path of a source file: below FEEDRATE_SOURCE_DIR, which an unpacked bundle sets, or else below the source tree.
 std::string source_file(const std::string& name) {
   const char* folder = std::getenv("FEEDRATE_SOURCE_DIR");
   return std::string(folder != nullptr ? folder : FEEDRATE_SOURCE_DIR) + "/" + name;
@@ -20,12 +19,12 @@ std::string source_file(const std::string& name) {
 
 class ExampleQueue : public testing::TestWithParam<Case> {};
 
-TEST_P(ExampleQueue, BringsEveryMessageBackOnceAndRight) {
+TEST_P(ExampleQueue, ReturnsEveryMessageOnceAndCorrect) {
   Session session("feeding", "cpu", 0, {}, "test", brief(GetParam().messages));
   run_case(session, GetParam());
 }
 
-// Lone messages, several producers, every transfer and workload: what Feedrate's own queues are asked too.
+// Lone messages, several producers, every transfer and workload: the same cases as for Feedrate's own queues.
 INSTANTIATE_TEST_SUITE_P(Handoff, ExampleQueue, testing::ValuesIn(thinned(cases_for("handoff", "cpu"), 8)), case_name);
 
 TEST(Example, RestartsInOneSession) {
@@ -36,17 +35,17 @@ TEST(Example, RestartsInOneSession) {
   for (unsigned repetition = 0; repetition < 5; ++repetition) expect_clean(run_cell(session, point, repetition));
 }
 
-TEST(Example, RowSaysWhatItCost) {
+TEST(Example, RowReportsItsCost) {
   Session session("feeding", "cpu", 0, {}, "test", brief(1'000));
   Point point;
   point.queue = "handoff";
   point.producers = 3;
   const Json cost = run_cell(session, point)["cost"];
-  EXPECT_EQ(cost["host_threads"], 3 + 2 * 3) << "a worker, a producer and a collector each";
+  EXPECT_EQ(cost["host_threads"], 3 + 2 * 3) << "a worker, a producer and a collector thread per producer";
   EXPECT_EQ(cost["delivery"], "exactly once in process");
 }
 
-TEST(Example, StopsAfterServingWhatWasPublished) {
+TEST(Example, DrainServesAllPublishedMessagesBeforeStopping) {
   const auto device = open_device("cpu");
   const auto workload = Workloads::instance().get("--workload", "echo").make({});
   Point asked;
@@ -64,7 +63,7 @@ TEST(Example, StopsAfterServingWhatWasPublished) {
     producer->publish(room.count);
     sent += room.count;
   }
-  EXPECT_EQ(sent, 64u) << "then it pushes back";
+  EXPECT_EQ(sent, 64u) << "a full queue accepts no more";
   queue->start();
   queue->stop(true);
   queue->stop(false);
@@ -78,7 +77,7 @@ TEST(Example, StopsAfterServingWhatWasPublished) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(Example, StandsInThePageAsItIs) {
+TEST(Example, IsQuotedVerbatimOnThePage) {
   std::stringstream example, page;
   example << std::ifstream(source_file("tests/example/handoff_queue.cpp")).rdbuf();
   page << std::ifstream(source_file("variants/README.md")).rdbuf();

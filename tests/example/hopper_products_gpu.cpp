@@ -1,4 +1,4 @@
-// The experiment of hopper_products/ on a real GPU: its products are verified by the experiment itself.
+// The experiment in hopper_products/ on a real GPU. The experiment verifies its own products.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 namespace feedrate {
 namespace {
 
-TEST(HopperProductsOnGpu, AreRightOnComputeCapability90AndSkippedElsewhere) {
+TEST(HopperProductsOnGpu, AreCorrectOnComputeCapability90AndSkippedElsewhere) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   for (const char* cache : {"warm", "cold"}) {
     const std::string command = cli_test::with_additions() +

@@ -1,4 +1,4 @@
-// A broker with an axis, a limit and a guarantee of its own is one file, too. Nothing else names any of them.
+// A broker in one file, with its own axis, limit and guarantee. No other file names any of these.
 #include <cstring>
 #include <mutex>
 
@@ -8,13 +8,14 @@
 namespace feedrate {
 namespace {
 
-/// Its axis: `--resend-every 100` brings each hundredth result twice, as brokers do that were not told in time.
+/// The queue's axis: `--resend-every 100` delivers every hundredth result twice, like a broker that receives an
+/// acknowledgement too late.
 struct Options {
   unsigned resend_every = 0;
 };
 const Axes<Options>& own_axes() {
-  static const auto kAxes =
-      Axes<Options>().number("resend-every", &Options::resend_every, {0, 1e6}, "results that come twice; 0 = none");
+  static const auto kAxes = Axes<Options>().number("resend-every", &Options::resend_every, {0, 1e6},
+                                                   "deliver every n-th result twice; 0 = none");
   return kAxes;
 }
 
@@ -33,7 +34,7 @@ struct MailboxBroker final : Broker {
   RingServer server;
 };
 
-/// Hands out results, and now and then one of them again.
+/// Delivers results, every n-th of them twice.
 class Resending final : public Collector {
  public:
   Resending(RingView view, unsigned every) : ring_(view), every_(every), copy_(view.out_stride) {}
@@ -88,7 +89,7 @@ class Mailbox final : public Queue {
   std::unique_ptr<WorkerPool> workers_;
 };
 
-/// Its limit: how often a mutex can be taken.
+/// The queue's limit: how many times per second a free mutex can be locked.
 void add_limits(LimitList& limits) {
   limits.add({"mailbox_locks_per_second", Quantity::operations_per_second, {}, "locks of a free mutex"}, [] {
     std::mutex mutex;
@@ -96,7 +97,7 @@ void add_limits(LimitList& limits) {
   });
 }
 
-const QueueRegistration registered("mailbox", {.description = "example: a broker that may bring a result twice",
+const QueueRegistration registered("mailbox", {.description = "example: a broker that may deliver a result twice",
                                                .guarantee = {.delivery = Delivery::at_least_once},
                                                .uses_transfer = true,
                                                .axes = own_axes().list(),

@@ -1,4 +1,4 @@
-// A transfer with an axis of its own is one file.
+// A transfer in one file, with its own axis.
 #include "variants/feeding/transfer.hpp"
 #include "variants/feeding/transfers/in_flight.hpp"
 
@@ -9,12 +9,12 @@ struct Options {
   unsigned copies = 1;
 };
 const Axes<Options>& own_axes() {
-  static const auto kAxes =
-      Axes<Options>().number("copies-each", &Options::copies, {1, 8}, "how often a batch is copied to the device");
+  static const auto kAxes = Axes<Options>().number("copies-each", &Options::copies, {1, 8},
+                                                   "number of times a batch is copied to the device");
   return kAxes;
 }
 
-/// Copies a batch to the device as often as it is told, and waits for everything.
+/// Copies each batch to the device `copies-each` times and waits for the results.
 class Relay final : public Transfer {
  public:
   explicit Relay(const TransferConfig& config)
@@ -41,7 +41,7 @@ class Relay final : public Transfer {
   unsigned copies_;
   Buffer in_, out_;
   std::optional<Batch> finished_;
-  std::unique_ptr<Stream> stream_;  // last: after a failed call it may still work on the buffers
+  std::unique_ptr<Stream> stream_;  // destroyed first: after a failed call it may still use the buffers
 };
 
 const TransferRegistration registered("relay", {.description = "example: copies a batch several times",

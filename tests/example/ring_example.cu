@@ -1,4 +1,4 @@
-// The GPU ring without the benchmark: a kernel of one's own serves messages from this program's threads.
+// The GPU ring without the benchmark: a custom kernel serves messages from this program's threads.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -14,9 +14,10 @@ using namespace std::chrono_literals;
 /// A message is an array of floats; its result is the same array times `factor`.
 struct Scale {
   float factor = 1;
-  static FEEDRATE_HD bool accepts(std::size_t bytes) { return bytes % sizeof(float) == 0; }  // others fail, alone
+  /// Other messages fail without affecting their neighbours.
+  static FEEDRATE_HD bool accepts(std::size_t bytes) { return bytes % sizeof(float) == 0; }
   static FEEDRATE_HD std::size_t result_bytes(std::size_t bytes) { return bytes; }
-  template <class Group>  // one thread, a warp or a block: whoever shares the message
+  template <class Group>  // the threads that share the message: one thread, a warp or a block
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {
     const auto* from = reinterpret_cast<const float*>(in);
     auto* to = reinterpret_cast<float*>(out);
@@ -26,12 +27,12 @@ struct Scale {
 };
 
 int main() try {
-  const auto device = open_device("auto");  // the GPU, or threads where there is none
+  const auto device = open_device("auto");  // the GPU, or CPU threads if there is none
   const KernelOf<Scale> work(Scale{2.5f});
   RingConfig config;
   config.message_bytes = config.result_bytes = 256;
-  config.notify = Notify::flags;  // the shortest way for a lone message
-  config.idle = RingIdle::park;   // gives the GPU away when nothing comes
+  config.notify = Notify::flags;  // the lowest latency for a lone message
+  config.idle = RingIdle::park;   // frees the GPU while no messages arrive
   GpuRing ring(*device, work, config);
   ring.start();
   for (std::size_t n = 1; n <= 64; ++n) {
@@ -42,12 +43,12 @@ int main() try {
     if (!id) throw Failure("a ring with one message is full");
     const RingAnswer answer = ring.wait(*id, 2s);
     if (answer.status != RingStatus::ok || std::memcmp(answer.payload.data(), expected.data(), 4 * n) != 0) {
-      throw Failure("a wrong answer");
+      throw Failure("wrong answer");
     }
   }
   const RingAnswer odd = ring.wait(*ring.try_submit(std::vector<std::byte>(3)), 2s);
-  std::printf("64 right answers on %s; a message of 3 bytes %s\n", device->info().name.c_str(),
-              odd.status == RingStatus::failed ? "failed alone" : "was taken for floats");
+  std::printf("64 correct answers on %s; a message of 3 bytes %s\n", device->info().name.c_str(),
+              odd.status == RingStatus::failed ? "failed alone" : "was accepted as floats");
   return ring.stop(RingStop::drain).empty() ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

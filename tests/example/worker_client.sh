@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# A worker and a client of it, in any language that can speak to Redis: starts a Redis server and `feedrate worker`, sends one
-# message, shows the answer, checks it, and stops both.
+# A worker and its client, which can be written in any language with access to Redis: starts a Redis server and
+# `feedrate worker`, sends one message, prints and checks the answer, and stops both.
 #   tests/example/worker_client.sh [EXECUTABLE]      (default: build/release/bin/feedrate)
-# Needs redis-server and redis-cli. The exit code is 0 only when the answer is right.
+# Needs redis-server and redis-cli. Exits with 0 only if the answer is correct.
 set -euo pipefail
 feedrate=${1:-$(dirname "${BASH_SOURCE[0]}")/../../build/release/bin/feedrate}
 place=$(mktemp -d)
 answer=$place/answer
 pids=()
 
-stop() {   # the worker first: it finishes what it has, then the server goes
+stop() {   # stops the worker first, which finishes its tasks, and then the server
   local code=$? i
   trap - EXIT
   for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
     kill "${pids[i]}" 2>/dev/null || true
     wait "${pids[i]}" || true
   done
-  # An answer is popped once, and then is nowhere else: it stays if anything went wrong.
-  if ((code != 0)) && [[ -e $answer ]] && (($(wc -c <"$answer") > 1)); then   # an empty answer is redis-cli's newline
+  # A popped answer exists only in this file, so the file is kept if anything went wrong.
+  if ((code != 0)) && [[ -e $answer ]] && (($(wc -c <"$answer") > 1)); then   # for no answer redis-cli prints a newline
     echo "the answer is kept in $answer" >&2
   else
     rm -rf "$place"
@@ -40,21 +40,21 @@ url=unix://$place/redis.sock
 "$feedrate" worker --queue redis_list --workload echo --payload 64 --redis "$url" >"$place/worker.log" 2>&1 &
 pids+=($!)
 
-# The id (its top 16 bits name the list for the answer: 7; the rest is the client's own: 1), the payload's length (4), the
-# checksum (0 in a task), and the payload; all little-endian.
+# The id (the top 16 bits select the list for the answer: 7; the client chooses the other bits: 1), the payload length
+# (4), the checksum (0 in a task) and the payload, all little-endian.
 printf '\1\0\0\0\0\0\7\0' >"$place/task"
 printf '\4\0\0\0\0\0\0\0' >>"$place/task"
 printf '\0\0\0\0' >>"$place/task"
 redis -x LPUSH feedrate:tasks <"$place/task" >/dev/null
 
-# RPOP prints nothing but the answer, raw, and a newline of redis-cli's own; BRPOP would print the list's name too.
+# RPOP prints only the raw answer and a newline added by redis-cli; BRPOP would also print the name of the list.
 for ((i = 0; i < 200; i++)); do
   if [[ $(redis LLEN feedrate:results:7) != 0 ]]; then break; fi
   sleep 0.05
 done
 redis RPOP feedrate:results:7 >"$answer"
 if (($(wc -c <"$answer") < 21)); then
-  echo "no answer within 10 s; the worker says:" >&2
+  echo "no answer within 10 s; log of the worker:" >&2
   cat "$place/worker.log" >&2
   exit 1
 fi

@@ -1,4 +1,5 @@
-// For libFuzzer; tests/fuzz/run.sh builds and runs it. A file's header is read or refused, and what is written is read.
+// libFuzzer target; tests/fuzz/run.sh builds and runs it. A file header is read or rejected; a header that was written
+// can be read again.
 #include <cstdlib>
 
 #include "common/error.hpp"

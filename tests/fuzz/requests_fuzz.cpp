@@ -1,4 +1,4 @@
-// For libFuzzer; tests/fuzz/run.sh builds and runs it.
+// libFuzzer target; tests/fuzz/run.sh builds and runs it.
 #include "tests/fuzz/requests_target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,8 +9,8 @@
 
 namespace feedrate::test {
 
-/// Reads lines as a tensor store reads a client's packets, every other one as of the Redis list, and does what they say.
-/// Ends the process where something is wrong that a sanitizer would not see.
+/// Reads lines as a tensor store reads a client's packets, every other line as if from the Redis list, and executes
+/// them. Aborts if it finds an error that a sanitizer would not detect.
 inline void serve_foreign_requests(const std::uint8_t* data, std::size_t size) {
   using namespace tensors;
   static const auto memory = memfd_memory();
@@ -41,12 +41,13 @@ inline void serve_foreign_requests(const std::uint8_t* data, std::size_t size) {
     }
     if (answer.empty() || answer.size() > kMostPacketBytes) std::abort();
     if (names != table.tensors() || table.arena().taken() > table.arena().reserved()) std::abort();
-    if (table.arena().reserved() > table.arena().limit() || table.leases() != table.client(client).leases.size()) std::abort();
+    if (table.arena().reserved() > table.arena().limit() || table.leases() != table.client(client).leases.size())
+      std::abort();
   }
   table.leave(client);
   left = table.leases() + table.deleted();
   table.evict(~std::size_t{0});
-  for (const auto& about : table.list("", 64)) table.remove(about.name);  // the pinned ones
+  for (const auto& about : table.list("", 64)) table.remove(about.name);  // pinned tensors
   if (left != 0 || table.tensors() != 0 || table.arena().taken() != 0) std::abort();
 }
 

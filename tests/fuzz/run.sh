@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fuzzes a parser of foreign bytes with libFuzzer under AddressSanitizer; needs clang. It begins with the corpus here; new
-# inputs that reach new code are kept in build/fuzz: tests/fuzz/run.sh [SECONDS [TARGET]], default 600 of tasks. Targets:
-# tasks (elements of Redis queues), requests (to a tensor store), npy (array files).
+# Fuzzes a parser of untrusted bytes with libFuzzer under AddressSanitizer; needs clang. It starts with the corpus in
+# this folder and keeps inputs that reach new code in build/fuzz: tests/fuzz/run.sh [SECONDS [TARGET]], default: 600
+# seconds of tasks. Targets: tasks (elements of Redis queues), requests (to a tensor store), npy (array files).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 seconds=${1:-600} target=${2:-tasks}
 if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
-  echo "SECONDS: '$seconds' is not possible; allowed: a whole number above 0" >&2
+  echo "invalid value '$seconds' for SECONDS; allowed: a whole number above 0" >&2
   exit 2
 fi
 tensors=$root/libraries/tensors
@@ -15,13 +15,13 @@ case $target in
   requests) sources=("$tensors"/{arena,board,memfd_memory,no_cuda,protocol,requests,table,tensor}.cpp) ;;
   npy) sources=("$root/experiments/cli/npy.cpp" "$tensors/tensor.cpp") ;;
   *)
-    echo "TARGET: '$target' is not possible; allowed: tasks, requests, npy" >&2
+    echo "invalid value '$target' for TARGET; allowed: tasks, requests, npy" >&2
     exit 2
     ;;
 esac
 compiler=$(command -v clang++ || command -v clang++-14 || true)
 if [[ -z $compiler ]]; then
-  echo "needs clang++ (Debian's package clang)" >&2
+  echo "clang++ is missing; install the Debian package clang" >&2
   exit 2
 fi
 mkdir -p "$root/build/fuzz/$target"

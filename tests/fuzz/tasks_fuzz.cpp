@@ -1,4 +1,4 @@
-// For libFuzzer; tests/fuzz/run.sh builds and runs it.
+// libFuzzer target; tests/fuzz/run.sh builds and runs it.
 #include <spdlog/spdlog.h>
 
 #include "tests/fuzz/tasks_target.hpp"

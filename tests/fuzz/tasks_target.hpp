@@ -8,25 +8,25 @@
 
 namespace feedrate::test {
 
-/// Reads bytes as a worker reads an element of a stranger's, into slots as many and as large as the first two bytes
-/// say. Ends the process where something is wrong that a sanitizer would not see.
+/// Reads bytes as a worker reads an untrusted element. The first two bytes give the number and size of the slots.
+/// Aborts if it finds an error that a sanitizer would not detect.
 inline void read_foreign_tasks(const std::uint8_t* data, std::size_t size) {
   using namespace redis_queue;
   if (size < 2) return;
   const std::size_t count = 1 + data[0] % 8, stride = stride_of(std::size_t{16} * (data[1] % 8));
-  const std::vector<char> heap(data + 2, data + size);  // of this very size, so that reading on is seen
+  const std::vector<char> heap(data + 2, data + size);  // exactly this size, so that reads beyond the end are detected
   const std::string_view bytes(heap.data(), heap.size());
   std::vector<std::byte> memory(count * stride);
-  std::size_t offset = 0, bytes_told = 0;
+  std::size_t offset = 0, bytes_reported = 0;
   while (offset < bytes.size()) {
     Taken taken;
     const std::size_t before = offset;
     const Messages slots{memory.data(), stride, count};
     const std::size_t n = unpack_tasks(bytes, offset, slots, taken, 0);
-    if (offset <= before || n > count || n + taken.refused.size() == 0) std::abort();  // it must go on
+    if (offset <= before || n > count || n + taken.refused.size() == 0) std::abort();  // each call must make progress
     for (std::size_t i = 0; i < n; ++i) {
       if (sizeof(Header) + payload_bytes(slots.header(i)) > stride) std::abort();
-      bytes_told += payload_bytes(slots.header(i));
+      bytes_reported += payload_bytes(slots.header(i));
       const Extension extension{i < taken.deadlines.size() ? taken.deadlines[i] : 0};
       const std::string again =
           encode(slots.header(i), extension,
@@ -34,9 +34,9 @@ inline void read_foreign_tasks(const std::uint8_t* data, std::size_t size) {
       const Parsed parsed = parse(again);
       if (parsed.bytes.size() != again.size() || parsed.header.id != slots.header(i).id) std::abort();
     }
-    for (const Refused& task : taken.refused) bytes_told += task.bytes.size();
+    for (const Refused& task : taken.refused) bytes_reported += task.bytes.size();
   }
-  if (bytes_told > bytes.size()) std::abort();
+  if (bytes_reported > bytes.size()) std::abort();
   offset = 0;
   while (offset < bytes.size()) {
     const std::size_t before = offset;

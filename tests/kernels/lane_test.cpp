@@ -15,8 +15,8 @@
 #include "kernels/workload.hpp"
 #include "tests/support/long.hpp"
 
-/// Lanes under load by real threads: every combination of the axes, with random lengths, runs and ring sizes.
-/// ThreadSanitizer watches. (tests/common/ring_model_test.cpp walks small cases in every way that they can run.)
+/// Lanes under load from real threads: every combination of the axes, with random lengths, runs and ring sizes. These
+/// tests also run under ThreadSanitizer. (tests/common/ring_model_test.cpp explores small cases in every possible way.)
 namespace feedrate {
 namespace {
 
@@ -83,33 +83,34 @@ const Workload& echo() {
   static const auto workload = Workloads::instance().get("--workload", "echo").make({});
   return *workload;
 }
-/// Messages of random lengths; the length follows from the id, so the collector knows it too.
+/// Pseudo-random length of a message. It follows from the id, so that the collector knows it as well.
 std::uint32_t length_of(std::uint64_t id) { return static_cast<std::uint32_t>(mix64(id) % (kLongest + 1)); }
 constexpr std::uint64_t kLaneSeed = 5;
 
-constexpr std::uint64_t kLongEnough = 60'000'000'000;  // until a test gives up
+constexpr std::uint64_t kLongEnough = 60'000'000'000;  // timeout of a test
 
-/// Lets pollers end when a test ends, however it does.
+/// Stops the pollers when a test ends, even if it fails.
 struct StopAtEnd {
   const LaneView& lane;
   ~StopAtEnd() { stop_lane(lane, kStopNow); }
 };
 
-/// Sends `count` messages from `first` on, in runs of random length.
+/// Sends `count` messages, starting at `first`, in runs of random length.
 void produce(LaneProducer& producer, std::uint64_t first, std::uint64_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   Backoff backoff;
   const std::uint64_t deadline = now_ns() + kLongEnough;
   for (std::uint64_t next = first; next < first + count;) {
     const Messages room = producer.reserve(std::min<std::uint64_t>(1 + random() % 6, first + count - next));
-    const std::size_t n = room.empty() ? 0 : 1 + random() % room.count;  // not always all that was reserved
+    const std::size_t n = room.empty() ? 0 : 1 + random() % room.count;  // sometimes fewer than were reserved
     for (std::size_t i = 0; i < n; ++i, ++next) echo().fill(kLaneSeed, next, length_of(next), room.from(i).first(1));
     n == 0 ? backoff.wait() : producer.publish(n);
-    if (now_ns() > deadline) return;  // the collector says so
+    if (now_ns() > deadline) return;  // the collector reports the failure
   }
 }
 
-/// Takes `count` results from message `first` on, in runs of random length, and checks them; gives up after a while.
+/// Takes `count` results, starting at message `first`, in runs of random length, and checks them. Fails after a
+/// timeout.
 class CollectedLane {
  public:
   CollectedLane(LaneCollector& collector, ResultOrder order, std::uint32_t seed)
@@ -121,7 +122,7 @@ class CollectedLane {
     for (std::uint64_t received = 0; received < count;) {
       const ConstMessages results = collector_.poll(1 + random_() % 6);
       if (results.empty()) {
-        ASSERT_LT(now_ns(), deadline) << received << " of " << count << " came";
+        ASSERT_LT(now_ns(), deadline) << received << " of " << count << " arrived";
         backoff.wait();
         continue;
       }
@@ -146,7 +147,7 @@ class CollectedLane {
   std::mt19937 random_;
 };
 
-/// A poller written against LaneServer. `leaves`: when it finds nothing, instead of waiting.
+/// A poller written against LaneServer. If `leaves` is set, it leaves when it finds nothing instead of waiting.
 void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigned poller,
            const std::atomic<bool>& leaves) {
   LaneServer server(lane, &state);
@@ -156,7 +157,7 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
       out(LaneMemory::kStride + sizeof(Unit));
   Backoff backoff;
   FlaggedLook flagged_look(lane, poller % axes.mirrors, 1 + random() % kMost);
-  const auto look_flagged = [&] {
+  const auto poll_flagged = [&] {
     FlaggedLook::Found found;
     if (const Look look = flagged_look(server, in.data(), found); look != Look::claimed) return look;
     const std::uint64_t first = found.claim.first;
@@ -168,7 +169,7 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
     }
     return Look::claimed;
   };
-  const auto look_counted = [&] {
+  const auto poll_counted = [&] {
     Claim claim;
     const Look look = server.look(1 + random() % 4, axes.pollers, claim);
     if (look != Look::claimed) return look;
@@ -182,7 +183,7 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
     return look;
   };
   while (true) {
-    const Look look = lane.notify == Notify::flags ? look_flagged() : look_counted();
+    const Look look = lane.notify == Notify::flags ? poll_flagged() : poll_counted();
     if (look == Look::gone) break;
     if (look == Look::claimed) continue;
     if (leaves.load() && !flagged_look.holds()) {
@@ -210,7 +211,7 @@ class Lane : public testing::TestWithParam<LaneAxes> {
   static constexpr std::uint64_t kCapacities[] = {1, 2, 4, 16};
 };
 
-TEST_P(Lane, BringsEachMessageBackOnceAndRight) {
+TEST_P(Lane, ReturnsEachMessageOnceAndCorrect) {
   for (const std::uint64_t capacity : kCapacities) {
     LaneMemory memory(GetParam(), capacity);
     LaneState state;
@@ -230,8 +231,8 @@ TEST_P(Lane, BringsEachMessageBackOnceAndRight) {
   }
 }
 
-/// Pollers leave when they find nothing, again and again; those who are started next go on where they stopped.
-TEST_P(Lane, LaterPollersGoOnWhereEarlierOnesLeft) {
+/// Pollers leave whenever they find nothing; the pollers started next continue where the previous ones stopped.
+TEST_P(Lane, LaterPollersContinueWhereEarlierOnesLeft) {
   LaneMemory memory(GetParam(), 4);
   LaneProducer producer(memory.view, 5);
   LaneCollector collector(memory.view, 5);
@@ -255,7 +256,7 @@ TEST_P(Lane, LaterPollersGoOnWhereEarlierOnesLeft) {
   EXPECT_GT(generations, 1u);
 }
 
-TEST_P(Lane, StopNowLeavesWhatIsNotClaimed) {
+TEST_P(Lane, StopNowLeavesUnclaimedMessages) {
   LaneMemory memory(GetParam(), 8);
   LaneProducer producer(memory.view, 5);
   produce(producer, 0, 5, 1);
@@ -269,7 +270,7 @@ TEST_P(Lane, StopNowLeavesWhatIsNotClaimed) {
   EXPECT_TRUE(collector.poll(5).empty());
 }
 
-TEST_P(Lane, FullPushesBackUntilResultsAreReleased) {
+TEST_P(Lane, FullLaneHasNoRoomUntilResultsAreReleased) {
   LaneMemory memory(GetParam(), 4);
   LaneProducer producer(memory.view, 16);
   LaneCollector collector(memory.view, 16);
@@ -281,13 +282,13 @@ TEST_P(Lane, FullPushesBackUntilResultsAreReleased) {
   EXPECT_TRUE(producer.reserve(1).empty());
   Backoff backoff;
   while (collector.poll(16).empty()) backoff.wait();
-  EXPECT_TRUE(producer.reserve(1).empty()) << "results that are there, but not released, hold their slots";
+  EXPECT_TRUE(producer.reserve(1).empty()) << "results hold their slots until they are released";
   CollectedLane(collector, GetParam().results, 2).collect(0, 4);
   EXPECT_EQ(producer.reserve(16).count, 4u);
 }
 
-/// The device's own pollers, which may be fewer threads than pollers.
-TEST_P(Lane, TheCpuDeviceServesIt) {
+/// Uses the device's own pollers, which may run on fewer threads than there are pollers.
+TEST_P(Lane, IsServedByTheCpuDevice) {
   const auto device = open_cpu_device();
   LaneMemory memory(GetParam(), 16);
   LaneProducer producer(memory.view, 5);
@@ -307,8 +308,8 @@ TEST_P(Lane, TheCpuDeviceServesIt) {
 
 using LaneOfMany = Lane;
 
-/// A lone message now and then keeps a lane awake, whichever poller gets it.
-TEST_P(LaneOfMany, PollersThatNeverWinDontParkABusyLane) {
+/// Occasional lone messages keep a lane awake, no matter which poller gets them.
+TEST_P(LaneOfMany, PollersThatNeverClaimDoNotParkABusyLane) {
   const auto device = open_cpu_device();
   LaneMemory memory(GetParam(), 4);
   LaneProducer producer(memory.view, 5);
@@ -325,7 +326,7 @@ TEST_P(LaneOfMany, PollersThatNeverWinDontParkABusyLane) {
       const ConstMessages results = collector.poll(1);
       if (results.empty()) {
         if (SystemMemory::load_acquire(memory.parking.parked) != 0) {
-          ASSERT_GT(now_ns() - last, kPatience / 2) << "left while messages came, at " << next;
+          ASSERT_GT(now_ns() - last, kPatience / 2) << "left while messages were arriving, at " << next;
           GTEST_SKIP() << "this machine was too busy to send in time";
         }
         std::this_thread::yield();
@@ -338,7 +339,7 @@ TEST_P(LaneOfMany, PollersThatNeverWinDontParkABusyLane) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   while (SystemMemory::load_acquire(memory.parking.parked) == 0) std::this_thread::yield();
-  EXPECT_EQ(memory.parking.position, next) << "leaves in the end";
+  EXPECT_EQ(memory.parking.position, next) << "the pollers leave once no messages arrive";
 }
 
 INSTANTIATE_TEST_SUITE_P(Axes, Lane, testing::ValuesIn(all_axes()),

@@ -12,7 +12,7 @@
 namespace feedrate {
 namespace {
 
-/// Whether the results are right, and their ids count up from `first`.
+/// Whether the results are correct and their ids count up from `first`.
 bool all_match(const Workload& workload, std::uint64_t seed, std::uint64_t first, std::size_t payload,
                const ConstMessages& results) {
   std::vector<std::uint64_t> ids(results.count);
@@ -54,7 +54,7 @@ TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
   }
 }
 
-TEST_P(EveryWorkload, EveryChangedByteIsFound) {
+TEST_P(EveryWorkload, EveryChangedByteIsDetected) {
   constexpr std::size_t kPayload = 96;
   FilledSlots slots(*workload, kPayload, 1);
   workload->fill(1, 7, kPayload, slots.messages);
@@ -73,15 +73,15 @@ TEST_P(EveryWorkload, EveryChangedByteIsFound) {
   EXPECT_FALSE(matches(1)) << "length";
   --header.length;
   ++header.id;
-  EXPECT_FALSE(matches(1)) << "another message's answer";
+  EXPECT_FALSE(matches(1)) << "another message's id";
   --header.id;
   EXPECT_FALSE(matches(2)) << "another seed";
-  EXPECT_FALSE(workload->matches(1, 8, kPayload, slots.results)) << "another message's place";
+  EXPECT_FALSE(workload->matches(1, 8, kPayload, slots.results)) << "another message's position";
   EXPECT_TRUE(matches(1));
 }
 
-TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
-  constexpr std::size_t kPayload = 64, kCount = 19;  // more than two vectors of messages, and no whole number of them
+TEST_P(EveryWorkload, OneWrongResultFailsItsRun) {
+  constexpr std::size_t kPayload = 64, kCount = 19;  // more than two vectors of messages, the last incomplete
   FilledSlots slots(*workload, kPayload, kCount);
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
@@ -96,7 +96,7 @@ TEST_P(EveryWorkload, OneWrongResultSpoilsItsRun) {
   EXPECT_TRUE(all_match(*workload, 1, 7, kPayload, slots.results));
 }
 
-TEST_P(EveryWorkload, AWrongResultIsToldByWhatWasExpectedAndFound) {
+TEST_P(EveryWorkload, WrongResultIsReportedWithExpectedAndFoundValues) {
   constexpr std::size_t kPayload = 96;
   FilledSlots slots(*workload, kPayload, 1);
   workload->fill(1, 7, kPayload, slots.messages);
@@ -114,7 +114,7 @@ TEST_P(EveryWorkload, AWrongResultIsToldByWhatWasExpectedAndFound) {
   EXPECT_NE(said().find("failed with code 2"), std::string::npos) << said();
 }
 
-/// How many payloads differ among these messages.
+/// Number of distinct payloads among these messages.
 std::size_t distinct(const Messages& messages, std::size_t payload) {
   std::set<std::string> all;
   for (std::size_t i = 0; i < messages.count; ++i) {
@@ -123,7 +123,7 @@ std::size_t distinct(const Messages& messages, std::size_t payload) {
   return all.size();
 }
 
-TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
+TEST_P(EveryWorkload, PayloadsAreUniqueOrFromAPoolOfAThousand) {
   constexpr std::size_t kPayload = 64, kMessages = 100'000;
   FilledSlots slots(*workload, kPayload, kMessages);
   workload->fill(9, 0, kPayload, slots.messages);
@@ -135,7 +135,7 @@ TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
     EXPECT_GE(found, 1024u);
   }
   FilledSlots later(*workload, kPayload, 1000);
-  workload->fill(10, 0, kPayload, later.messages);  // of another repetition
+  workload->fill(10, 0, kPayload, later.messages);  // another repetition
   std::size_t same = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
     same += std::memcmp(slots.messages.payload(i), later.messages.payload(i), kPayload) == 0 ? 1 : 0;
@@ -143,7 +143,7 @@ TEST_P(EveryWorkload, PayloadsAreUniqueOrOneOfAThousand) {
   EXPECT_LT(same, 10u);
 }
 
-TEST_P(EveryWorkload, PreparedItDoesTheSame) {
+TEST_P(EveryWorkload, PreparationDoesNotChangeResults) {
   const auto prepared = Workloads::instance().get("--workload", GetParam()).make({});
   for (const std::size_t payload : {32, 96, 4096}) {
     prepared->prepare(payload);
@@ -165,7 +165,7 @@ TEST_P(EveryWorkload, PreparedItDoesTheSame) {
   }
 }
 
-/// Its own arithmetic is a float off in the last place, which its tolerance allows, or not.
+/// A workload whose results are off by `kOff` units in the last place; its tolerance allows one.
 template <unsigned kOff>
 struct Inexact {
   static constexpr auto kName = "inexact", kDescription = "test: one float off";
@@ -194,26 +194,26 @@ bool inexact_is_right() {
   return all_match(workload, 1, 0, 64, slots.results);
 }
 
-TEST(Tolerance, OfAWorkloadAllowsWhatItSays) {
+TEST(Tolerance, OfAWorkloadIsApplied) {
   EXPECT_TRUE(inexact_is_right<0>());
   EXPECT_TRUE(inexact_is_right<1>());
   EXPECT_FALSE(inexact_is_right<2>());
 }
 
-TEST(Tolerance, IsAbsoluteRelativeOrOfPlaces) {
+TEST(Tolerance, IsAbsoluteRelativeOrInUlps) {
   EXPECT_TRUE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.09f)));
   EXPECT_FALSE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.11f)));
   EXPECT_TRUE((Tolerance{.relative = 0.01}.allows(1000.0f, 1009.0f)));
   EXPECT_FALSE((Tolerance{.relative = 0.01}.allows(-1000.0f, -1011.0f)));
   EXPECT_TRUE((Tolerance{.ulps = 2}.allows(1.0f, std::nextafter(std::nextafter(1.0f, 2.0f), 2.0f))));
   EXPECT_TRUE((Tolerance{.ulps = 1}.allows(0.0f, -0.0f)));
-  EXPECT_FALSE((Tolerance{}.allows(0.0f, -0.0f))) << "bit for bit";
+  EXPECT_FALSE((Tolerance{}.allows(0.0f, -0.0f))) << "without a tolerance, bits must be equal";
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE((Tolerance{.absolute = 1e9}.allows(1.0f, nan)));
-  EXPECT_TRUE((Tolerance{}.allows(nan, nan))) << "the same bits";
+  EXPECT_TRUE((Tolerance{}.allows(nan, nan))) << "equal bits are always allowed";
 }
 
-TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
+TEST_P(EveryWorkload, OversizedMessageFailsAlone) {
   constexpr std::size_t kPayload = 64;
   FilledSlots slots(*workload, kPayload, 3);
   workload->fill(1, 0, kPayload, slots.messages);
@@ -227,7 +227,7 @@ TEST_P(EveryWorkload, AMessageLongerThanItsSlotFailsAndHarmsNoOther) {
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
-  // The last is the template, copied and changed (tests/CMakeLists.txt).
+  // The last workload is a changed copy of the template (tests/CMakeLists.txt).
   for (const char* name : {"echo", "vecadd", "fma_chain", "scale", "shift"}) names.emplace_back(name);
   return names;
 }
@@ -247,7 +247,7 @@ TEST(Echo, AddsOneToEveryWordAndSumsThem) {
   EXPECT_EQ(slots.results.header(0).length, 6u);
 }
 
-TEST(VecAdd, RefusesWhatIsNoPairOfArrays) {
+TEST(VecAdd, RejectsPayloadsThatAreNotTwoArrays) {
   const auto vecadd = Workloads::instance().get("--workload", "vecadd").make({});
   EXPECT_FALSE(vecadd->refuse(20).empty());
   FilledSlots slots(*vecadd, 64, 1);
@@ -265,7 +265,7 @@ TEST(FmaChain, IntensityIsBounded) {
   EXPECT_EQ(entry.axes[0].read("0.5"), Value(0.5));
 }
 
-TEST(FmaChain, AnotherMessagesResultIsWrongHoweverLongTheChain) {
+TEST(FmaChain, ResultOfAnotherMessageIsWrongForAnyChainLength) {
   for (const double flops : {1.0, 64.0, 8192.0, 65536.0}) {
     const auto chain = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", flops}});
     constexpr std::size_t kPayload = 16;
@@ -277,7 +277,7 @@ TEST(FmaChain, AnotherMessagesResultIsWrongHoweverLongTheChain) {
     EXPECT_FALSE(chain->matches(1, 7, kPayload, slots.results.from(1))) << flops;
     EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << flops;
     std::memcpy(slots.changeable.payload(0), slots.messages.payload(0), kPayload);
-    EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << "nothing done at all, " << flops;
+    EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << "the unchanged payload, " << flops;
   }
 }
 

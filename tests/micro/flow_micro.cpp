@@ -5,14 +5,14 @@
 #include "experiments/feeding/flow.hpp"
 #include "tests/support/given_queue.hpp"
 
-/// What collecting a result of 64 bytes costs the driver, when the producer published `run` messages at a time to one
-/// lane after the other: results then lie in runs whose ids count up.
+/// The load generator's cost of collecting a result of 64 bytes. The producer published `run` messages at a time to one
+/// lane after another, so that results arrive in runs of consecutive ids.
 namespace feedrate {
 namespace {
 
 constexpr std::size_t kPayload = 64, kResults = 1 << 18, kLanes = 4, kBatch = 256;
 
-/// The results of a pass in the order in which they are found: a batch of each lane by turns.
+/// The results of a pass in the order in which they are found: one batch from each lane in turn.
 std::vector<std::byte> results_in_runs(const Workload& workload, std::size_t run) {
   constexpr std::uint32_t stride = stride_of(kPayload);
   std::vector<std::byte> messages(kResults * stride), results(messages.size());
@@ -46,7 +46,8 @@ void collect_results(benchmark::State& state) {
     state.ResumeTiming();
     collect(flow, work, pass, abort);
   }
-  if (flow.counts.received != kResults || flow.counts.duplicated + flow.counts.corrupted != 0) state.SkipWithError("not what was sent");
+  if (flow.counts.received != kResults || flow.counts.duplicated + flow.counts.corrupted != 0)
+    state.SkipWithError("results are missing, duplicated or wrong");
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kResults));
 }
 BENCHMARK(collect_results)->ArgName("run")->RangeMultiplier(2)->Range(4, 256);

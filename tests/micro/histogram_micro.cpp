@@ -9,7 +9,7 @@
 namespace feedrate {
 namespace {
 
-/// Latencies as a queue has them: around `median` ns, most within a factor of two, a few far above.
+/// Latencies typical of a queue: around `median` ns, most of them within a factor of two, a few far above.
 std::vector<std::uint64_t> latencies(double median) {
   std::mt19937_64 random(1);
   std::lognormal_distribution<double> spread(std::log(median), 0.7);
@@ -22,7 +22,7 @@ void histogram_record(benchmark::State& state) {
   const auto values = latencies(static_cast<double>(state.range(0)));
   Histogram histogram;
   auto* const shared = &histogram;
-  benchmark::DoNotOptimize(shared);  // so that each value's counts are in memory before the next value
+  benchmark::DoNotOptimize(shared);  // forces each value's counts into memory before the next value
   std::size_t next = 0;
   for (auto _ : state) {
     histogram.record(values[next]);
@@ -33,7 +33,7 @@ void histogram_record(benchmark::State& state) {
 }
 BENCHMARK(histogram_record)->ArgName("median_ns")->Arg(200)->Arg(5'000)->Arg(1'000'000);
 
-/// What a pass pays for each of its flows, outside the timed part.
+/// The cost that a pass pays per flow, outside the timed part.
 void histogram_merge(benchmark::State& state) {
   Histogram from, to;
   for (const auto value : latencies(5'000)) from.record(value);

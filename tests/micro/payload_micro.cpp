@@ -6,13 +6,13 @@
 #include "common/error.hpp"
 #include "kernels/workload.hpp"
 
-/// Making and checking messages: what the driver's threads do for every one of them, so what no queue can outrun.
+/// Filling and checking messages. The load generator's threads do both for every message, so no queue can be faster.
 namespace feedrate {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// A batch of `echo` messages and their right results, no more than a queue would have under way in its caches.
+/// A batch of `echo` messages and their correct results, small enough to stay in the caches as in a running queue.
 struct EchoBatch {
   explicit EchoBatch(std::size_t payload)
       : payload(payload),
@@ -56,7 +56,7 @@ BENCHMARK(echo_fill)->ArgName("payload")->Arg(16)->Arg(64)->Arg(100)->Arg(4 << 1
 void echo_verify(benchmark::State& state) {
   EchoBatch batch(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
-    if (!batch.all_right()) throw Failure("a right result was refused");
+    if (!batch.all_right()) throw Failure("a correct result was rejected");
   }
   batch.report(state);
 }

@@ -12,11 +12,11 @@
 namespace feedrate::redis {
 namespace {
 
-constexpr int kCommands = 4;  // encoded between two looks at the clock, which cost some 40 ns
+constexpr int kCommands = 4;  // encoded between two readings of the clock, which cost some 40 ns
 
-/// LPUSHes of state.range(0) elements of 80 bytes (64 of payload) into the connection's buffer. Sending them to a
-/// server of our own and reading the answers is not timed; that leaves the buffer empty and grown, as it is while a
-/// queue runs.
+/// Encodes LPUSH commands with state.range(0) elements of 80 bytes (64 bytes of payload) into the connection's buffer.
+/// Sending them to a private server and reading the replies is not timed; doing so leaves the buffer empty but already
+/// grown, as it is while a queue is running.
 void redis_encode_lpush(benchmark::State& state) {
   std::unique_ptr<PrivateServer> server;
   try {

@@ -6,10 +6,10 @@
 #include "common/error.hpp"
 #include "libraries/ring/lane_memory.hpp"
 
-/// What the ring costs the host per message of 64 bytes. Payloads are neither written nor worked on, only headers are,
-/// and one thread plays all parts, so no cache line travels between cores or over a bus: a queue pays that on top.
-/// Each part is timed alone, the others run with the clock stopped, over all slots at once, so that stopping it does
-/// not count.
+/// The ring's cost to the host per message of 64 bytes. Only headers are written and read, not payloads, and one thread
+/// plays all parts, so no cache line travels between cores or over a bus; a queue has that additional cost. Each part
+/// is timed alone, over all slots at once, with the clock stopped for the other parts, so that the cost of stopping the
+/// clock is negligible.
 namespace feedrate {
 namespace {
 
@@ -41,7 +41,7 @@ struct BenchLane {
       sent += room.count;
     }
   }
-  /// Gives each message back as its own result.
+  /// Returns each message as its own result.
   void serve() {
     for (std::size_t i = 0; i < kCapacity; ++i, ++taken) {
       if (view.notify == Notify::counter) {
@@ -49,7 +49,7 @@ struct BenchLane {
         continue;
       }
       if (load_flagged(view.unit_in(taken, 0), taken, served.data(), view.in_units) != Flagged::whole) {
-        throw Failure("published, but not there");
+        throw Failure("a published message is missing");
       }
       store_flagged(view.unit_out(taken), taken, served.data(), units_of(sizeof(Header) + kPayload));
     }
@@ -73,7 +73,7 @@ struct BenchLane {
   std::unique_ptr<Device> device;
   std::unique_ptr<HostLane> lane;
   LaneView view;
-  std::vector<std::byte> served;  // one flagged message on its way
+  std::vector<std::byte> served;  // holds one flagged message
   std::uint64_t next_id = 0, taken = 0;
 };
 
@@ -114,7 +114,7 @@ BENCHMARK_CAPTURE(host_cost, flags_publish, Part::publish, Notify::flags)->Apply
 BENCHMARK_CAPTURE(host_cost, flags_poll, Part::poll, Notify::flags)->Apply(flags_batches);
 BENCHMARK_CAPTURE(host_cost, flags_both, Part::both, Notify::flags)->Apply(flags_batches);
 
-/// What polling costs each time in vain.
+/// The cost of a poll that finds nothing.
 void look_in_vain(benchmark::State& state, Notify notify) {
   const BenchLane lane(64, notify, 1);
   for (auto _ : state) {

@@ -10,8 +10,8 @@
 #include "libraries/tensors/store/daemon.hpp"
 #include "libraries/tensors/store/mirror.hpp"
 
-/// What the tensor store's operations cost a client: with the daemon a thread of the same process, in host memory; with
-/// FEEDRATE_STORE_SOCKET, of the store that listens there.
+/// The cost of the tensor store's operations to a client. By default the daemon is a thread of the same process and
+/// uses host memory; with FEEDRATE_STORE_SOCKET, the store that listens on that socket is measured.
 namespace feedrate::tensors {
 namespace {
 
@@ -89,7 +89,7 @@ void store_create_delete(benchmark::State& state) {
 }
 BENCHMARK(store_create_delete)->Arg(4096)->Arg(1 << 20)->UseRealTime();
 
-/// By the Redis list, so many requests at a time.
+/// Creates and deletes through the Redis list, with state.range(0) pairs of requests at a time.
 void store_create_delete_by_list(benchmark::State& state) {
   Running running(true);
   if (running.redis.empty()) return state.SkipWithError("FEEDRATE_STORE_REDIS names no server");
@@ -110,7 +110,7 @@ void store_create_delete_by_list(benchmark::State& state) {
         ++wrong;
     }
   }
-  if (wrong != 0) state.SkipWithError("the store refused");
+  if (wrong != 0) state.SkipWithError("the store rejected a request");
   state.SetItemsProcessed(state.iterations() * pairs);
 }
 BENCHMARK(store_create_delete_by_list)->Arg(1)->Arg(32)->UseRealTime();

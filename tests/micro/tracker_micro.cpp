@@ -8,20 +8,20 @@ namespace {
 
 constexpr std::uint64_t kSpan = 1024;
 
-/// Results in order, and as two lanes return them: every block of 64 behind its successor.
+/// Accepts results in order, or as two lanes return them: each block of 64 after its successor.
 void tracker_accept(benchmark::State& state, std::uint64_t swapped) {
   Tracker tracker(kSpan);
   auto* const shared = &tracker;
-  benchmark::DoNotOptimize(shared);  // so that it lives in memory, as the driver's does, not in registers
+  benchmark::DoNotOptimize(shared);  // keeps the tracker in memory, as in the load generator, not in registers
   std::uint64_t n = 0;
   for (auto _ : state) {
-    if (tracker.accept(n ^ swapped) != Tracker::Verdict::fresh) throw Failure("not taken for fresh");
+    if (tracker.accept(n ^ swapped) != Tracker::Verdict::fresh) throw Failure("a new result was not accepted as new");
     ++n;
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations());
 }
-/// The same by runs, as a batch of results comes.
+/// The same in runs, as results arrive in batches.
 void tracker_accept_run(benchmark::State& state, std::uint64_t swapped) {
   constexpr std::uint64_t kRun = 64;
   Tracker tracker(kSpan);
@@ -29,7 +29,7 @@ void tracker_accept_run(benchmark::State& state, std::uint64_t swapped) {
   benchmark::DoNotOptimize(shared);
   std::uint64_t n = 0;
   for (auto _ : state) {
-    if (!tracker.accept_run(n ^ swapped, kRun)) throw Failure("not taken for fresh");
+    if (!tracker.accept_run(n ^ swapped, kRun)) throw Failure("a new result was not accepted as new");
     n += kRun;
     benchmark::ClobberMemory();
   }

@@ -1,7 +1,7 @@
-"""A made-up clone: the real scripts, around programs that only write down what they are asked for.
+"""A fake clone: the real scripts, with fake programs that only record their arguments.
 
-On PATH before all else lie cmake, ctest, g++, apt-get, dpkg, nvidia-smi, nvcc and python3; what the machine really has of these
-is neither used nor needed.
+The fakes of cmake, ctest, g++, apt-get, dpkg, nvidia-smi, nvcc and python3 come first on PATH; the machine's own
+versions of these programs are neither used nor needed.
 """
 
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 
-# Keeps -D options in a CMakeCache.txt. A build has $STEPS steps of $STEP_SECONDS each, and says so as Ninja would.
+# Stores -D options in a CMakeCache.txt. A build has $STEPS steps of $STEP_SECONDS each and prints them in Ninja's
+# format.
 CMAKE = """#!/usr/bin/env bash
 [[ $1 == --version ]] && { echo 'cmake version 3.25.1'; exit; }
 echo "$*" >>"$LOG/cmake"
@@ -40,7 +41,7 @@ echo '-- feedrate-bundle.tar.gz: 40 MiB; CUDA architectures: 80-real 90' | grep 
 exit 0
 """
 
-# Leaves the results $CASES (one test that passed, unless it is set).
+# Writes the results $CASES (by default one passed test).
 CTEST = """#!/usr/bin/env bash
 echo "$* long=${FEEDRATE_LONG_TESTS:-}" >>"$LOG/ctest"
 while (($#)); do
@@ -50,7 +51,7 @@ done
 exit "${CTEST_EXIT:-0}"
 """
 
-# Finds the headers in $HEADERS (all, unless it is set) and those in the folder after -I.
+# Finds the headers in $HEADERS (by default all headers) and those in the folder after -I.
 GXX = """#!/usr/bin/env bash
 [[ $* != *-dumpfullversion* ]] || { echo 12.2.0; exit; }
 while [[ $1 != -I ]]; do shift; done
@@ -76,14 +77,15 @@ mkdir -p "$3/usr/include/valijson" && : >"$3/usr/include/valijson/validator.hpp"
 
 NVIDIA_SMI = """#!/usr/bin/env bash
 [[ -n ${GPU:-} ]] || exit 9
-if [[ $1 == -L ]]; then echo 'GPU 0: made up'; else echo "$GPU"; fi
+if [[ $1 == -L ]]; then echo 'GPU 0: fake'; else echo "$GPU"; fi
 """
 
 NVCC = """#!/usr/bin/env bash
 [[ $1 != --version ]] || echo 'Cuda compilation tools, release 13.0, V13.0.88'
 """
 
-# Makes virtual environments of itself. `analysis needs` and `analysis report` do what $NEEDS and $REPORT_ERROR say.
+# Creates virtual environments that contain this fake. $NEEDS and $REPORT_ERROR set the outcome of `analysis needs` and
+# `analysis report`.
 PYTHON = """#!/usr/bin/env bash
 echo "$*" >>"$LOG/python"
 case "$*" in
@@ -104,7 +106,7 @@ case "$*" in
 esac
 """
 
-# Leaves a row where it is told to, and what it was told about going on.
+# Writes rows to the folder after --out, and the command for resuming to the log.
 FEEDRATE = """#!/usr/bin/env bash
 echo "$*" >>"$LOG/feedrate"
 echo "${FEEDRATE_RESUME_WITH:-}" >"$LOG/resume-with"
@@ -128,7 +130,7 @@ FAKES = {
 
 
 class Clone:
-    """The scripts in `folder`, the made-up programs in `fakes`, what they wrote down in `log`."""
+    """The scripts in `folder`, the fake programs in `fakes`, their records in `log`."""
 
     def __init__(self, place: Path):
         self.folder, self.fakes, self.log = place / "clone", place / "fakes", place / "log"
@@ -159,7 +161,7 @@ class Clone:
         )
 
     def told(self, program: str) -> list[str]:
-        """The command lines that a program was given since the last question."""
+        """Returns the command lines that a program was given since the last call."""
         file = self.log / program
         lines = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What an addition costs, in files: what names the examples of tests/example must be their own files alone."""
+"""The cost of an addition in files: only their own files may name the examples in tests/example."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ OWN = {
     "tests/cli/errands_test.cpp",
     "tests/CMakeLists.txt",
     "tests/scripts/test_additions.py",
-    # The Python package hands payloads over by address, in mailboxes of its own.
+    # The Python package passes payloads by address, in its own mailboxes.
     "python/feedrate/_core.pyi",
     "python/feedrate/delivery.py",
     "python/feedrate/ring.py",
@@ -25,7 +25,7 @@ OWN = {
 
 
 def naming(word: str) -> set[str]:
-    """Tracked files that name it, but for those whose business that is."""
+    """Files in the working tree that contain the word, except those in OWN."""
     ran = subprocess.run(
         ["git", "-C", ROOT, "grep", "-lw", "--untracked", "-e", word, "--", "*.cpp", "*.hpp", "*.cu", "*.py", "*.txt"],
         capture_output=True,
@@ -53,7 +53,7 @@ def test_an_addition_is_one_file(words, file):
 
 
 def test_a_workload_with_an_option_is_one_file():
-    """`fma_chain` and its axis: the harness, the commands and the analysis know neither."""
+    """`fma_chain` and its axis: the harness, the commands and the analysis name neither of them."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     known = {name for name in naming("flops-per-byte") if name.startswith(("common", "kernels", "librar", "variants", "experim"))}
@@ -69,7 +69,7 @@ def test_a_workload_with_an_option_is_one_file():
     ],
 )
 def test_a_member_of_overlap_or_a_transfer_is_one_file(word, file):
-    """Sources alone: specs and pages name members, of course, and figures may have colours for those that are there."""
+    """Checks only sources: specs and pages do name members, and figures may assign colours to existing members."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     sources = (".cpp", ".hpp", ".cu", ".cuh", ".py")

@@ -1,11 +1,11 @@
-"""The environments in which python/tests/run.sh and sanitize.sh run the Python package's tests."""
+"""Tests of the environments in which python/tests/run.sh and sanitize.sh run the Python package's tests."""
 
 import subprocess
 
 import pytest
 from clone import SOURCE
 
-# Its pip breaks off $BREAKS times.
+# A fake Python whose pip fails $BREAKS times.
 PYTHON = """#!/usr/bin/env bash
 echo "$* retries=$PIP_RETRIES" >>"$LOG"
 [[ $2 != pip ]] || (($(grep -c ' pip ' "$LOG") > BREAKS))
@@ -13,7 +13,7 @@ echo "$* retries=$PIP_RETRIES" >>"$LOG"
 
 
 @pytest.mark.parametrize("breaks, installed, tries", [(0, True, 1), (2, True, 3), (9, False, 3)])
-def test_an_installation_that_breaks_off_begins_anew(tmp_path, breaks, installed, tries):
+def test_interrupted_installation_is_retried(tmp_path, breaks, installed, tries):
     python, log = tmp_path / "python", tmp_path / "log"
     python.write_text(PYTHON)
     python.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The scripts for GPU hosts name tests, which may be renamed: GoogleTest runs nothing, and says so nowhere."""
+"""Filters in scripts for GPU hosts must match tests: if a test is renamed, GoogleTest silently runs nothing."""
 
 import re
 from fnmatch import fnmatchcase
@@ -13,17 +13,17 @@ NAMES = {f"{suite}.{name}" for file in TESTS.rglob("*.cpp")
 
 
 def unknown(script: str) -> list[str]:
-    """Patterns of the script's filters that fit no test."""
-    patterns = [pattern for told in re.findall(r"--gtest_filter=([^'\"\s]+)", script)
-                for pattern in re.split("[:-]", told)]
+    """Patterns in the script's filters that match no test."""
+    patterns = [pattern for found in re.findall(r"--gtest_filter=([^'\"\s]+)", script)
+                for pattern in re.split("[:-]", found)]
     return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in NAMES)]
 
 
 @pytest.mark.parametrize("script", sorted(TESTS.glob("*.sh")), ids=lambda script: script.name)
-def test_filters_name_tests_that_there_are(script):
+def test_filters_name_existing_tests(script):
     assert unknown(script.read_text(encoding="utf-8")) == []
 
 
-def test_a_filter_that_fits_nothing_is_found():
+def test_filter_without_a_match_is_detected():
     script = "run test gpu '--gtest_filter=ActivityOnGpu.*:NoSuch.*-ActivityOnGpu.Gone'"
     assert unknown(script) == ["NoSuch.*", "ActivityOnGpu.Gone"]

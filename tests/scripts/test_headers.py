@@ -1,4 +1,4 @@
-"""Every header stands alone. Who may know whom is held by the linker: see cmake/FeedrateRoom.cmake."""
+"""Every header compiles alone. The linker enforces which layer may use which: see cmake/FeedrateRoom.cmake."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def includes(file: Path) -> list[str]:
 
 
 def build_folder() -> Path | None:
-    """Where the tests that run this were built: its generated headers are needed."""
+    """The build folder whose generated headers are used."""
     for candidate in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/tests", ROOT / "build/release", ROOT / "build/cpu-only"):
         if candidate and (Path(candidate) / "generated/features.hpp").is_file():
             return Path(candidate)
@@ -30,7 +30,7 @@ def build_folder() -> Path | None:
 
 
 def unproven_headers() -> list[Path]:
-    """Headers that no source includes first: whether these stand alone is not shown by the build."""
+    """Headers that no source includes first: the build does not show whether they compile alone."""
     first = set()
     for layer in LAYERS:
         for file in sources(ROOT / layer):
@@ -52,7 +52,7 @@ def test_every_header_compiles_alone():
         ran = subprocess.run(["g++", *flags, header], capture_output=True, text=True, check=False)
         return "" if ran.returncode == 0 else f"{header}: {ran.stderr[:400]}"
 
-    # What needs the toolkit's headers stands alone where there is one.
+    # Headers that need the CUDA toolkit are checked only if it is installed.
     cuda = (build / "generated/cuda/toolkit").exists()
     headers = [header for header in unproven_headers() if cuda or "cuda" not in header.name]
     if "FEEDRATE_LONG_TESTS" not in os.environ:

@@ -1,4 +1,4 @@
-"""`run_experiment.sh --nsys`, around an nsys and a feedrate that only write down what they get."""
+"""Tests of `run_experiment.sh --nsys` with a fake nsys and a fake feedrate that only record their arguments."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "experiments/run_experiment.sh"
 
-# As the real one: it runs the program in a process group of its own, passes no signal on, returns the program's exit
-# code, and writes its report only at the end.
+# Behaves like the real nsys: it runs the program in a separate process group, forwards no signals, returns the
+# program's exit code, and writes its report only at the end.
 NSYS = """#!/usr/bin/env bash
 printf '%s\\n' "$@" >"$LOG/nsys"
 trap : INT TERM
@@ -43,14 +43,14 @@ for number in (signal.SIGINT, signal.SIGTERM):
 end = time.monotonic() + float(os.environ.get("SWEEP_SECONDS", 0))
 while time.monotonic() < end and not got:
     time.sleep(0.02)
-time.sleep(0.3 if got else 0)  # a second signal would come now
+time.sleep(0.3 if got else 0)  # a second signal would arrive during this time
 (log / "signals").write_text(" ".join(got))
 sys.exit(130 if got else int(os.environ.get("SWEEP_EXIT", 0)))
 """
 
 
 class Place:
-    """A folder with both programs in bin/, and what they wrote down in log/."""
+    """A folder with both programs in bin/ and their records in log/."""
 
     def __init__(self, folder: Path):
         self.folder, self.log, self.bin = folder, folder / "log", folder / "bin"
@@ -72,16 +72,16 @@ class Place:
         )
 
     def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
-        """The exit code, and what was said on stderr."""
+        """Returns the exit code and the output on stderr."""
         process = self.start(*arguments, **variables)
-        said = process.communicate(timeout=60)[1]
-        return process.returncode, said
+        errors = process.communicate(timeout=60)[1]
+        return process.returncode, errors
 
-    def told(self, program: str) -> list[str]:
+    def arguments_of(self, program: str) -> list[str]:
         return (self.log / program).read_text().splitlines()
 
     def path_without(self, program: str) -> str:
-        """A PATH that has all that is on this machine's but one program."""
+        """Returns a PATH with all programs on this machine's PATH except one."""
         links = self.folder / "links"
         links.mkdir()
         for folder in map(Path, os.environ["PATH"].split(":")):
@@ -96,39 +96,39 @@ def place(tmp_path) -> Place:
     return Place(tmp_path)
 
 
-def test_help_names_it(place):
+def test_help_lists_the_option(place):
     process = place.start("--help")
     assert "  --nsys " in process.communicate(timeout=60)[0] and process.returncode == 0
 
 
-def test_without_nsys_one_line_says_what_is_needed_and_nothing_runs(place):
+def test_missing_nsys_is_reported_in_one_line_and_nothing_runs(place):
     code, said = place.run("quick", "--nsys", "--out", "rows", PATH=place.path_without("nsys"))
     assert code == 2
     assert said.splitlines() == ["feedrate: --nsys needs Nsight Systems, and there is no 'nsys' on PATH"]
     assert not (place.log / "feedrate").exists() and not (place.folder / "rows").exists()
 
 
-def test_a_whole_sweep_is_recorded_beside_its_rows(place):
+def test_complete_sweep_is_recorded_next_to_its_rows(place):
     code, said = place.run("quick", "--nsys", "--out", "rows", "--seconds", "1")
     (report,) = (place.folder / "rows").glob("nsys-*.nsys-rep")
     assert code == 0 and f"profile: rows/{report.name}" in said
-    options = place.told("nsys")
+    options = place.arguments_of("nsys")
     assert options[0] == "profile" and "--trace=cuda,nvtx,osrt" in options
     assert f"--output=rows/{report.stem}" in options
     assert not [option for option in options if option.startswith("--capture-range")]
-    assert place.told("feedrate")[2:] == ["--out", "rows", "--seconds", "1"]
-    assert not list(place.folder.glob("tmp.*")), "nothing temporary stays"
+    assert place.arguments_of("feedrate")[2:] == ["--out", "rows", "--seconds", "1"]
+    assert not list(place.folder.glob("tmp.*")), "no temporary files are left"
 
 
 @pytest.mark.parametrize("cell", [["--profile-cell", "3"], ["--profile-cell=3"]])
-def test_a_chosen_cell_is_all_that_is_recorded_of_a_sweep_that_goes_on(place, cell):
+def test_only_the_chosen_cell_is_recorded_and_the_sweep_continues(place, cell):
     assert place.run("quick", "--nsys", *cell, "--out", "rows")[0] == 0
-    options = place.told("nsys")
+    options = place.arguments_of("nsys")
     assert "--capture-range=cudaProfilerApi" in options and "--capture-range-end=stop" in options
-    assert place.told("feedrate")[2:] == ["--out", "rows", *cell]
+    assert place.arguments_of("feedrate")[2:] == ["--out", "rows", *cell]
 
 
-def test_a_resumed_sweep_keeps_the_earlier_report(place):
+def test_resumed_sweep_keeps_the_earlier_report(place):
     rows = place.folder / "rows"
     rows.mkdir()
     (rows / "nsys-20260101T000000Z.nsys-rep").write_text("earlier")
@@ -137,28 +137,28 @@ def test_a_resumed_sweep_keeps_the_earlier_report(place):
     assert (rows / "nsys-20260101T000000Z.nsys-rep").read_text() == "earlier"
 
 
-def test_the_sweeps_exit_code_comes_through(place):
+def test_exit_code_of_the_sweep_is_returned(place):
     assert place.run("quick", "--nsys", "--out", "rows", SWEEP_EXIT="2")[0] == 2
 
 
-def test_an_empty_recording_is_told(place):
+def test_empty_recording_is_reported(place):
     code, said = place.run("quick", "--nsys", "--profile-cell", "3", "--out", "rows", NSYS_SEES_NOTHING="1")
     assert code == 0 and "no profile" in said
 
 
-def test_a_dry_run_is_not_recorded(place):
+def test_dry_run_is_not_recorded(place):
     assert place.run("quick", "--nsys", "--dry-run")[0] == 0
-    assert not (place.log / "nsys").exists() and "--dry-run" in place.told("feedrate")
+    assert not (place.log / "nsys").exists() and "--dry-run" in place.arguments_of("feedrate")
 
 
-def test_without_the_option_nsys_is_left_alone(place):
+def test_nsys_is_not_started_without_the_option(place):
     assert place.run("quick", "--out", "rows")[0] == 0
     assert not (place.log / "nsys").exists()
 
 
 @pytest.mark.parametrize("options", [["--nsys"], []])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_reaches_the_sweep_once(place, options, number):
+def test_signal_reaches_the_sweep_once(place, options, number):
     process = place.start("quick", "--out", "rows", *options, SWEEP_SECONDS="30")
     wait_for(place.log / "ready")
     process.send_signal(number)
@@ -168,7 +168,7 @@ def test_a_signal_reaches_the_sweep_once(place, options, number):
     assert bool(list((place.folder / "rows").glob("*.nsys-rep"))) == bool(options), "the report is still written"
 
 
-def test_a_signal_while_nsys_is_starting_is_not_lost(place):
+def test_signal_during_the_start_of_nsys_is_not_lost(place):
     process = place.start("quick", "--out", "rows", "--nsys", SWEEP_SECONDS="30", NSYS_STARTS_IN="1")
     wait_for(place.log / "nsys")
     process.send_signal(signal.SIGTERM)

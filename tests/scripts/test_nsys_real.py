@@ -1,4 +1,4 @@
-"""A real nsys, wherever one is on the PATH: it sees the ranges that analysis/profiling.md names."""
+"""Tests with a real nsys, if it is on the PATH: it records the ranges that analysis/profiling.md lists."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def ranges(folder: Path, *arguments: str) -> dict[str, int]:
-    """Profiles `feedrate run`; by the name of each range, how often it was there."""
+    """Profiles `feedrate run` and returns the number of instances of each range by name."""
     environment = os.environ | {"TMPDIR": str(folder)}
     output = folder / "profile"
     profile = [NSYS, "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", f"--output={output}"]
@@ -40,7 +40,7 @@ def ranges(folder: Path, *arguments: str) -> dict[str, int]:
     raise AssertionError(found.stdout + found.stderr)
 
 
-def test_of_a_cell_its_phases_and_its_batches(tmp_path):
+def test_cell_has_ranges_for_its_phases_and_batches(tmp_path):
     found = ranges(tmp_path, "--queue", "host_polled", "--seconds", "0.1", "--repetitions", "2")
     assert found["repetition 0"] == found["repetition 1"] == 1
     assert found["warm-up"] == found["timed"] == 2
@@ -48,7 +48,7 @@ def test_of_a_cell_its_phases_and_its_batches(tmp_path):
     assert any(name.startswith("cell host_polled + pinned ") for name in found)
 
 
-def test_of_an_overlap_every_stage_of_every_item(tmp_path):
+def test_overlap_has_a_range_for_every_stage_of_every_item(tmp_path):
     point = ["--pipeline", "copy_process_copy", "--strategy", "ring", "--item", "4Ki", "--items", "8", "--cost-us", "20"]
     found = ranges(tmp_path, "--experiment", "overlap", *point, "--seconds", "0.05")
     assert found["copy in"] == found["process"] == found["copy out"]

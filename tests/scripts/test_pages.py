@@ -1,4 +1,4 @@
-"""The pages for people: README is short, links lead somewhere, and what is quoted is what is there."""
+"""Tests of the Markdown pages: the README is short, links have targets, and quotes match their sources."""
 
 import importlib.util
 import re
@@ -11,12 +11,12 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE = {"build", "__pycache__"}  # folders that hold no page of ours; nor does one whose name begins with a dot
+MADE = {"build", "__pycache__"}  # folders without our own pages, as are folders whose names start with a dot
 MOST_LINES, MOST_COLUMNS = 150, 120
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    """Every Markdown file of the repository. Of results only what is published."""
+    """Every Markdown file in the repository; of the results, only the published ones."""
     found = []
     for path in sorted(root.rglob("*.md")):
         folders = path.relative_to(root).parts[:-1]
@@ -27,7 +27,7 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 
 def written(lines: list[str]) -> list[str]:
-    """The lines that people write: those of a generated block are as long as its tables ask for."""
+    """The lines written by hand. Lines in generated blocks are left out, because their tables may be wide."""
     kept, generated = [], ""
     for line in lines:
         if begin := re.fullmatch(r"<!-- (\w+):begin -->", line):
@@ -40,7 +40,7 @@ def written(lines: list[str]) -> list[str]:
 
 
 def links(text: str) -> list[str]:
-    """The targets of links and pictures."""
+    """The targets of links and images."""
     return re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", _without_fences(text))
 
 
@@ -49,7 +49,7 @@ def _without_fences(text: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """What GitHub calls the headings: lower case, spaces as dashes, punctuation gone, numbered where they repeat."""
+    """GitHub's anchors of the headings: lower case, dashes for spaces, no punctuation, repeated names numbered."""
     found: dict[str, int] = {}
     for heading in re.findall(r"^#+ +(.+?) *$", _without_fences(text), flags=re.MULTILINE):
         heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -62,23 +62,23 @@ def anchors(text: str) -> set[str]:
 
 
 def broken(page: Path) -> list[str]:
-    """The page's relative links that lead to no file, or to no heading of it."""
-    said = []
+    """Relative links on the page whose target file or heading does not exist."""
+    errors = []
     for link in links(page.read_text(encoding="utf-8")):
         if re.match(r"[a-z][a-z+.-]*:", link):
             continue
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
         if not target.exists():
-            said.append(f"{link}: there is no such file")
+            errors.append(f"{link}: no such file")
         elif anchor and (target.suffix != ".md" or anchor not in anchors(target.read_text(encoding="utf-8"))):
-            said.append(f"{link}: there is no such heading")
-    return said
+            errors.append(f"{link}: no such heading")
+    return errors
 
 
 def unquoted(block: str, source: str) -> list[str]:
-    """The figures with a unit in `block` that `source` does not hold. Those of a table's line must stand in one line of
-    `source` that begins with the same cell."""
+    """The figures with a unit in `block` that `source` does not contain. The figures of a table row must all appear in
+    one line of `source` that starts with the same cell."""
     unit = r"(?:[kM] msg/s|msg/s|[kMGT]?B/s|[nµm]s)"
     missing, seen = [], 0
     for line in block.splitlines():
@@ -97,7 +97,7 @@ def _holds(text: str, figure: str) -> bool:
 
 
 def specs_without_line(page: str, names: list[str]) -> list[str]:
-    """The specs that no line of a table begins with."""
+    """The specs without a table row that starts with their name."""
     return [name for name in names if not re.search(rf"^\| `{re.escape(name)}` \|", page, flags=re.MULTILINE)]
 
 
@@ -108,7 +108,7 @@ def test_readme_is_short():
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_links_have_a_target(page):
     assert broken(page) == []
 
 
@@ -125,7 +125,7 @@ def test_every_spec_is_explained():
         ("variants/README.md", "tests/example/handoff_queue.cpp"),
     ],
 )
-def test_examples_are_quoted_as_they_are(page, quoted):
+def test_examples_are_quoted_verbatim(page, quoted):
     example = (ROOT / quoted).read_text(encoding="utf-8")
     assert f"\n{example}```" in (ROOT / page).read_text(encoding="utf-8")
 
@@ -135,25 +135,25 @@ QUOTES = [(page, *found.groups()) for page in pages() for found in QUOTED.findit
 
 
 @pytest.mark.parametrize("page, source, block", QUOTES, ids=[f"{page.relative_to(ROOT)}: {name}" for page, name, _ in QUOTES])
-def test_quoted_figures_stand_in_the_quoted_page(page, source, block):
+def test_quoted_figures_appear_in_the_quoted_page(page, source, block):
     assert unquoted(block, (ROOT / source).read_text(encoding="utf-8")) == []
 
 
-def test_every_figure_of_the_readme_is_quoted():
+def test_every_figure_in_the_readme_is_quoted():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     measured = re.compile(r"\d[\d.]* (?:[kMG]? ?msg/s|[kMGT]?B/s|[nµm]s)(?![\w/])")
     assert measured.search(text) and measured.findall(QUOTED.sub("", text)) == []
 
 
-# --- that these tests can fail
+# --- tests that show that the tests above can fail
 
 
-def test_generated_lines_are_told_from_written_ones():
+def test_generated_lines_are_left_out():
     lines = ["one", "<!-- answer:begin -->", "long", "<!-- other:end -->", "<!-- answer:end -->", "two"]
     assert written(lines) == ["one", "two"]
 
 
-def test_a_broken_link_is_found(tmp_path):
+def test_broken_link_is_detected(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/other.md").write_text("# A heading, with `code`\n## Twice\n## Twice\n```\n# no heading\n```\n")
     page = tmp_path / "page.md"
@@ -164,15 +164,15 @@ def test_a_broken_link_is_found(tmp_path):
         "```\n[in code](none.md)\n```\n"
     )
     assert broken(page) == [
-        "sub/none.md: there is no such file",
-        "sub/other.md#no-heading: there is no such heading",
-        "#nowhere: there is no such heading",
-        "none.png: there is no such file",
-        "sub/code.md: there is no such file",
+        "sub/none.md: no such file",
+        "sub/other.md#no-heading: no such heading",
+        "#nowhere: no such heading",
+        "none.png: no such file",
+        "sub/code.md: no such file",
     ]
 
 
-def test_pages_leaves_out_what_is_made(tmp_path):
+def test_pages_omits_generated_files(tmp_path):
     kept = ["README.md", "analysis/a.md", "results/README.md", "results/reference/x/README.md"]
     for name in [*kept, "results/20260131T080000Z-quick/report.md", ".venv/lib/x.md", "build/release/y.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -180,31 +180,31 @@ def test_pages_leaves_out_what_is_made(tmp_path):
     assert [str(page.relative_to(tmp_path)) for page in pages(tmp_path)] == sorted(kept)
 
 
-def test_a_figure_that_was_not_measured_is_found():
+def test_unmeasured_figure_is_detected():
     source = "| ring | 214 M msg/s (212–216)<br>64 B | 2.68 µs (2.63–2.73) | 322 to 425 M msg/s |\n| list | 9 ms |"
     assert unquoted("214 M msg/s, 2.68 µs, 322 to 425 M msg/s", source) == []
     assert unquoted("14 M msg/s, 2.6 µs, 22 to 425 M msg/s", source) == ["14 M msg/s", "2.6 µs", "22 to 425 M msg/s"]
     assert unquoted("| ring | 214 M msg/s |\n| list | 2.68 µs |\n| none | 9 ms |", source) == ["2.68 µs", "9 ms"]
 
 
-def test_a_spec_without_a_line_is_found():
+def test_spec_without_a_table_row_is_detected():
     assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
 
 
 @pytest.mark.parametrize("rows", ["short.jsonl.xz", "long.jsonl.xz"])
-def test_what_two_workers_reach_is_what_the_rows_give(rows):
+def test_two_workers_figures_match_the_rows(rows):
     words = ["tests/trials/two_workers.py", f"results/reference/h200/two_workers/{rows}"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
 
 
-def test_what_a_far_server_costs_is_what_the_rows_give():
+def test_far_server_table_matches_the_rows():
     words = ["tests/trials/far_server.py", "results/reference/h200/far_server"]
     ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
 
 
-def test_what_the_page_says_of_a_far_server_is_what_the_rows_give():
+def test_far_server_prose_matches_the_rows():
     spec = importlib.util.spec_from_file_location("far_server", ROOT / "tests/trials/far_server.py")
     far_server = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(far_server)
@@ -217,8 +217,8 @@ def test_what_the_page_says_of_a_far_server_is_what_the_rows_give():
     assert (round(1 - max(kept.values()), 2), round(1 - min(kept.values()), 2)) == (0.05, 0.41)
     wire = [found["wire"][key] - found["near"][key] for key in lone]
     assert min(wire) == pytest.approx(40, abs=2) and max(wire) == pytest.approx(80, abs=3)
-    said = {"far": (1.03, 1.14), "near": (1.5, 2.2)}
-    for way, (least, most) in said.items():
+    stated = {"far": (1.03, 1.14), "near": (1.5, 2.2)}
+    for way, (least, most) in stated.items():
         bounds = defaultdict(list)
         for row in rows[way]:
             if row["kind"] == "cell" and row["status"] == "ok" and row["params"]["window"] == 1:

@@ -33,8 +33,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   const auto per_transfer = [&](const std::string& name, std::uint64_t n, auto&& change) {
     if (!transfers) return add(name, n, change);
     for (const auto& [transfer, entry] : Transfers::instance().entries()) {
-      // A broker's batches are all alike to a transfer: of those that work as another does, one is enough with a
-      // server.
+      // To a transfer, batches of all brokers are alike. With a server, one transfer of each kind is therefore enough.
       if (redis && transfer != "pageable" && transfer != "pinned" && transfer != "mapped" && transfer != "gather")
         continue;
       add(name + "_" + transfer, n, [&, &transfer = transfer](Point& p) {
@@ -83,7 +82,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
     test::set(p, "flops-per-byte", 4);
   });
   add("three_producers", messages, [](Point& p) { p.producers = 3; });
-  add("small_capacity", messages, [](Point& p) {  // full most of the time: pushes back, loses nothing
+  add("small_capacity", messages, [](Point& p) {  // full most of the time: rejects messages, but loses none
     p.capacity = 8;
     p.window = 128;
     p.batch = 16;
@@ -210,7 +209,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
         });
       }
     }
-    for (const char* notify : {"counter", "flags"}) {  // slots that are longer than what they hold
+    for (const char* notify : {"counter", "flags"}) {  // slots longer than their messages
       add(std::string("slack_slots_") + notify, messages / 2, [=](Point& p) {
         test::set(p, "notify", notify);
         test::set(p, "slot-bytes", 500);

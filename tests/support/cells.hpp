@@ -9,7 +9,7 @@
 
 namespace feedrate::test {
 
-/// Short, but long enough for every ring to wrap many times.
+/// Settings for a run that is short, but long enough for every ring to wrap many times.
 inline RunSettings brief(std::uint64_t messages = 20'000) {
   RunSettings settings;
   settings.messages = messages;
@@ -23,9 +23,9 @@ inline Json run_cell(Session& session, const Point& point, unsigned repetition =
   return session.run_cell(session.resolve(values_of(point)), repetition);
 }
 
-/// The row's messages all came back once, right, and made a throughput.
+/// Expects that all messages of the row came back exactly once and correct, and that the row has a throughput.
 inline void expect_clean(const Json& row) {
-  // Near the driver's own limit, or beside other work, a row is invalid, which says nothing against its messages.
+  // A row is invalid near the load generator's own limit or alongside other work. Its messages can still be correct.
   const bool disturbed = row["cause"] == "driver_unknown" || row["cause"] == "disturbed";
   const bool driver_bound = row["cause"] == "driver_bound" && row["details"]["driver"]["ratio"] > 0.9;
   EXPECT_TRUE(row["status"] == "ok" || driver_bound || disturbed) << row.dump(1);
@@ -46,12 +46,12 @@ struct Case {
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 inline std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
-/// Skips where the device refuses the case's transfer, and else expects a clean row.
+/// Runs the case and expects a clean row. Skips the test if the device does not support the case's transfer.
 void run_case(Session& session, const Case& one);
 
-/// What every queue must survive, whatever the device: all transfers and workloads, windows from lone messages to more
-/// than the slots hold, odd sizes, several producers. It opens no device: tests are listed before any runs, and some
-/// must be the first in their process that has the GPU.
+/// The cases that every queue must pass on every device: all transfers and workloads, windows from lone messages to
+/// more than the slots hold, odd sizes, several producers. This function opens no device, because tests are listed
+/// before any test runs, and some tests must be the first in their process to use the GPU.
 std::vector<Case> cases_for(const std::string& queue, const std::string& device);
 
 }  // namespace feedrate::test

@@ -4,9 +4,10 @@
 
 namespace feedrate::test {
 
-inline constexpr auto kTooLate = "other tests had the GPU before CUPTI, which then sees no calls; run these alone";
+inline constexpr auto kTooLate =
+    "an earlier test used the GPU before CUPTI, which then sees no calls; run these tests alone";
 
-/// Whether this process already had the GPU when the first test asked this.
+/// Whether this process had already used the GPU when this function was first called.
 inline bool too_late_for_cupti() {
   static const bool late = [] {
     void* entry = nullptr;

@@ -5,7 +5,7 @@
 
 #include "common/device/device.hpp"
 
-/// A device, its streams and its graphs around others that do the work: tests change a call here and there.
+/// Wrappers around a device, its streams and its graphs, which do the actual work. Tests override single calls.
 namespace feedrate::test {
 
 class StreamAround : public Stream {
@@ -59,7 +59,7 @@ class GraphAround : public Graph {
   std::unique_ptr<Graph> graph_;
 };
 
-/// Around the CPU device.
+/// A wrapper around the CPU device.
 class DeviceAround : public Device {
  public:
   std::string_view kind() const override { return device_->kind(); }

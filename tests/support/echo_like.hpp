@@ -5,8 +5,8 @@
 
 namespace feedrate::test {
 
-/// What workloads that echo have in common, but for `meddle(id, i, piece)`, which is told of every piece of a message
-/// on its way through; piece 0 is the first. To be a workload, Derived adds kName, kDescription and a constructor.
+/// Base of workloads that echo. They differ in `meddle(id, i, piece)`, which is called with every piece of a message as
+/// it passes through; piece 0 is the first. A Derived workload adds kName, kDescription and a constructor.
 template <class Derived>
 struct EchoLike {
   FEEDRATE_HD static bool accepts(std::size_t) { return true; }

@@ -1,4 +1,4 @@
-// The checked longjmp takes a jump to another stack for a mistake.
+// The fortified longjmp reports a jump to another stack as an error.
 #undef _FORTIFY_SOURCE
 #include "tests/support/explorer.hpp"
 
@@ -29,16 +29,16 @@ struct Sim {
   Pending pending = Pending::running;
   std::size_t location = 0;
   View view;
-  // The state of its code: what its accesses gave up to its last pause, and since then.
+  // The state of the thread's code: hashes of the values it accessed before its last pause and since then.
   std::uint64_t before = 0, since = 0, vain = 0;
   bool stored = false, alike = false;
-  std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value it read since it paused
+  std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value read since the last pause
 
   static constexpr std::uint8_t kUnseen = ModelWords::kMostValues;
   void forget() { seen.fill(kUnseen); }
 };
 
-/// A stack that thread bodies run on, one after the other; a body that is abandoned is simply jumped out of.
+/// A stack on which thread bodies run, one after another. An abandoned body is left with a jump.
 struct Fiber {
   std::unique_ptr<std::byte[]> stack{new std::byte[kStackBytes]};
   ucontext_t start;
@@ -88,15 +88,15 @@ struct Explorer::Impl {
   static void enter() {
     Impl* const impl = exploring->impl_.get();
     const std::size_t mine = impl->now;
-    // Bodies abandoned halfway come back to here.
+    // Bodies that are abandoned halfway return to this point.
     if (_setjmp(impl->fibers[mine].top) == 0) impl->fibers[mine].started = true;
     impl->sims[mine].body();
     impl->sims[mine].pending = Pending::done;
     impl->note("ends");
     impl->schedule();
-    std::abort();  // nobody goes on with a thread that is done
+    std::abort();  // a finished thread is never resumed
   }
-  /// From the running stack to thread `next`'s.
+  /// Switches from the running stack to the stack of thread `next`.
   void go(std::size_t next) {
     now = next;
     if (fibers[next].started) _longjmp(fibers[next].here, 1);
@@ -119,7 +119,7 @@ struct Explorer::Impl {
 
   // --- scheduling ------------------------------------------------------------------------------------------------
   bool beginning = false;
-  /// The running thread has said what it will do next; returns when it may.
+  /// Called after the running thread has set its next access; returns when it may perform this access.
   void schedule() {
     if (beginning) {  // each thread runs up to its first access before the first choice
       if (_setjmp(fibers[now].here) == 0) back_to_main(End::whole);
@@ -147,7 +147,7 @@ struct Explorer::Impl {
     }
   }
   std::size_t pick() {
-    // A thread that can go on from its pause only gets to its next access by that, so there is nothing to choose.
+    // A thread that can continue after a pause only advances to its next access, so there is nothing to choose.
     for (std::size_t t = 0; t < sims.size(); ++t) {
       if (sims[t].pending != Pending::paused || !sees_news(sims[t])) continue;
       sims[t].pending = Pending::running;
@@ -165,7 +165,7 @@ struct Explorer::Impl {
       for (const Sim& sim : sims) {
         if (sim.pending != Pending::done) waiting += " " + sim.name;
       }
-      fail("deadlock: these wait for ever:" + waiting);
+      fail("deadlock: these threads wait forever:" + waiting);
     }
     unsigned chosen = choose_one_of(of);
     for (std::size_t i = 0;; ++i) {
@@ -177,14 +177,14 @@ struct Explorer::Impl {
   }
   unsigned choose_one_of(unsigned of) {
     if (depth == trail.size()) {
-      if (depth == kLongest) fail("an execution without end");
+      if (depth == kLongest) fail("the execution does not end");
       if (!known.insert(state()).second) back_to_main(End::known_state);
       if (known.size() > most_states) back_to_main(End::limit);
       trail.push_back({of, 0});
     }
     return trail[depth++].chosen;
   }
-  /// Threads that are alike stand in the order of what each knows and where it is.
+  /// Orders interchangeable threads by what each thread knows and where it is.
   ThreadOrder order() const {
     ThreadOrder order;
     std::iota(order.begin(), order.end(), std::uint8_t{0});
@@ -192,7 +192,7 @@ struct Explorer::Impl {
     for (std::size_t t = 0; t < sims.size(); ++t) {
       if (!sims[t].alike) continue;
       key[t] = mix_locations(where(0, sims[t]), sims[t].view, words.size());
-      // Insertion among those before it.
+      // Insertion sort among the earlier threads.
       for (std::size_t at = t, before = t; before-- > 0;) {
         if (!sims[before].alike) continue;
         if (key[order[before]] <= key[order[at]]) break;
@@ -208,7 +208,7 @@ struct Explorer::Impl {
   }
   std::uint64_t state() const {
     const ThreadOrder order = this->order();
-    View oldest;  // what every thread that runs on knows
+    View oldest;  // the knowledge shared by all threads that are still running
     oldest.loads.fill(0xFF);
     oldest.at.fill(0xFF);
     for (const Sim& sim : sims) {
@@ -247,9 +247,9 @@ struct Explorer::Impl {
   }
   ModelValue load(const void* address, bool acquire) {
     const std::size_t l = location_of(address);
-    // To load a value that is old already, now or later, comes to the same; values that get old while the thread waits
-    // for its turn are those that it loads if its turn comes earlier. So: one of the old values now, or in its turn the
-    // newest.
+    // Loading a value that is already old has the same effect now or later. A value that becomes old while the thread
+    // waits for its turn is loaded in the execution in which its turn comes earlier. So a load either returns one of
+    // the old values at once or, when the thread's turn comes, the newest value.
     const std::size_t known_from = me().view.at[l], newest = words.newest(l);
     me().location = l;
     std::size_t at = newest;
@@ -262,7 +262,7 @@ struct Explorer::Impl {
     const ModelValue value = words.load(me().view, l, at, acquire);
     watch(l, at);
     got(l, value);
-    note("reads {} = {}{}", words.name(l), text(value), at == words.newest(l) ? "" : ", which is old");
+    note("reads {} = {}{}", words.name(l), text(value), at == words.newest(l) ? "" : ", an old value");
     return value;
   }
   void store(const void* address, const ModelValue& value, bool release) {
@@ -271,7 +271,7 @@ struct Explorer::Impl {
       me().pending = Pending::store;
       me().location = l;
       schedule();
-    }  // else to issue it at once is as good as later: who must not see it yet may still load what was there before
+    }  // otherwise the store can be issued at once: threads that must not see it yet may still load an older value
     append(l, value, release);
     note("stores {} = {}{}", words.name(l), text(value), release ? ", release" : "");
   }
@@ -297,7 +297,7 @@ struct Explorer::Impl {
     note("changes {} from {} to {}", words.name(l), text(before), text(value));
     return before;
   }
-  /// Data that others' orders protect: exactly one value may be visible.
+  /// Loads data that is protected by the order of other words: exactly one value may be visible.
   ModelValue load_plain(const void* address) {
     const std::size_t l = location_of(address);
     if (!words.knows_newest(me().view, l)) fail("reads " + words.name(l) + " while another thread writes it");
@@ -327,7 +327,7 @@ struct Explorer::Impl {
     if (sim.stored || sim.since != sim.vain) {
       sim.before = mix(sim.before, sim.since);
       sim.vain = sim.stored ? 0 : sim.since;
-    }  // else it saw what it had seen before, and is where it was
+    }  // otherwise it saw the same values as before, and its state is unchanged
     sim.since = 0;
     sim.stored = false;
     sim.pending = Pending::paused;
@@ -402,7 +402,7 @@ Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>&
     if (impl.end == Impl::End::limit) break;
     if (impl.end == Impl::End::violation) {
       result.violation = impl.violation;
-      impl.logging = true;  // once more, the same way
+      impl.logging = true;  // repeats the same execution with a log
       impl.log.clear();
       impl.run(make);
       impl.logging = false;

@@ -10,22 +10,24 @@
 #include "common/hash.hpp"
 #include "common/ring/memory.hpp"
 
-/// Runs small programs of a few simulated threads in every way that the C++ memory model lets them run, but for loads
-/// that see the future. The threads are real protocol code over ModelMemory, each on a stack of its own.
+/// Runs small programs of a few simulated threads in every way that the C++ memory model allows, except for loads that
+/// see the future. The threads run the real protocol code over ModelMemory, each on its own stack.
 ///
-/// Memory keeps every value that a word ever had, in order. A load may return any of them that is not older than what
-/// its thread already knows of (its view), so a store may reach others arbitrarily late and after stores that were
-/// issued later, and a load may act earlier than it stands: whatever store buffers, caches and reordered loads could
-/// do. A release store hands its thread's view to whoever acquires that value; read-modify-writes act on the newest
-/// value. Words declared `plain` are for data that only orders of other words protect: two accesses of one by different
-/// threads, one of them a store, with nothing that orders them, are a violation.
+/// Memory keeps every value that a word ever had, in order. A load may return any value that is not older than the
+/// values that its thread already knows (its view). A store may therefore reach other threads arbitrarily late and
+/// after stores that were issued later, and a load may take effect earlier than its place in the code. This covers the
+/// effects of store buffers, caches and reordered loads. A release store passes its thread's view to every thread that
+/// acquires the stored value; read-modify-writes act on the newest value. Words declared `plain` hold data that is
+/// protected only by the order of other words: two unordered accesses to such a word by different threads, at least one
+/// of them a store, are a violation.
 ///
-/// All interleavings and all choices of loads are walked depth-first, each execution from the start; states seen before
-/// are not walked again. A state's identity is the values that can still be seen, the views, and where each thread is:
-/// what it said of itself at the head of its loop (`mark`) and what its loads returned since then; as a 64-bit hash.
+/// All interleavings and all choices of loads are explored depth-first, each execution from the start; a state that was
+/// seen before is not explored again. A state is identified by a 64-bit hash of the values that can still be seen, the
+/// views, and the position of each thread: the state that it reported at the head of its loop (`mark`) and the values
+/// that its loads have returned since then.
 namespace feedrate::test {
 
-/// What a word or a unit of 16 bytes holds.
+/// The value of a word or of a unit of 16 bytes.
 struct ModelValue {
   std::uint64_t low = 0, high = 0;
   friend bool operator==(const ModelValue&, const ModelValue&) = default;
@@ -34,13 +36,13 @@ struct ModelValue {
 struct ModelThread {
   std::string name;
   std::function<void()> body;
-  /// Threads with `alike` run the same code on the same words and can be exchanged: of states that differ only in which
-  /// of them is where, one is explored.
+  /// Threads with `alike` run the same code on the same words and are interchangeable: of states that differ only by an
+  /// exchange of such threads, one is explored.
   bool alike = false;
 };
 
-/// One execution's private objects; made anew for each. Bodies must leave nothing on their stacks that needs a
-/// destructor: executions are dropped halfway.
+/// The private objects of one execution; each execution creates new ones. Thread bodies must not have objects with
+/// destructors on their stacks, because executions are abandoned halfway.
 class ModelProgram {
  public:
   virtual ~ModelProgram() = default;
@@ -50,10 +52,10 @@ class ModelProgram {
 struct Explored {
   std::uint64_t states = 0;
   std::uint64_t executions = 0;
-  bool complete = false;    ///< everything was walked, without a violation
-  std::string violation;    ///< what went wrong, if something did
-  std::string schedule;     ///< and how it came to that, a line a step
-  std::uint64_t ended = 0;  ///< executions that ran to their end, the others met a known state
+  bool complete = false;    ///< everything was explored, without a violation
+  std::string violation;    ///< description of the violation, if there was one
+  std::string schedule;     ///< the steps that led to the violation, one per line
+  std::uint64_t ended = 0;  ///< executions that ran to their end; the others reached a known state
 };
 
 class Explorer {
@@ -63,37 +65,39 @@ class Explorer {
   Explorer(const Explorer&) = delete;
   Explorer& operator=(const Explorer&) = delete;
 
-  /// Who writes a word. Orders of stores by one thread follow from its code, others' have to be tried.
+  /// The threads that may write a word. The order of stores by one thread follows from its code; orders of stores by
+  /// several threads must be explored.
   enum class Word { one_writer, many_writers, plain };
-  /// Every word that threads touch is declared before. One that a second thread writes against its declaration is a
-  /// violation. Words by which nothing is ordered are `plain`.
+  /// Declares a word; all words that threads access must be declared first. It is a violation if a second thread writes
+  /// to a `one_writer` word. Words that order nothing are `plain`.
   void declare(const void* address, std::string name, Word kind = Word::one_writer, ModelValue initial = {});
   Explored explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states = 20'000'000);
 
-  // For threads, by ModelMemory.
+  // Functions for the simulated threads, called through ModelMemory.
   ModelValue load(const void* address, bool acquire);
   void store(const void* address, ModelValue value, bool release);
-  /// `change` returns whether to store. Acquires and releases as told; a change that is refused is a relaxed load.
+  /// `change` returns whether to store. Acquires and releases as requested; if nothing is stored, this is a relaxed
+  /// load.
   ModelValue modify(const void* address, const std::function<bool(ModelValue&)>& change, bool acquire, bool release);
   ModelValue load_plain(const void* address);
   void store_plain(const void* address, ModelValue value);
-  /// All that the thread's code will do depends on `state` and what it loads from here on.
+  /// Declares that everything the thread's code will do depends only on `state` and on the values it loads from now on.
   void mark(std::uint64_t state);
-  /// The thread looked in vain: it goes on when it can see something that it did not see since it last paused. Looking
-  /// again at the same values must not change its state.
+  /// Pauses a thread that found nothing to do. It continues when it can see a value that it has not seen since its last
+  /// pause. Reading the same values again must not change the thread's state.
   void pause();
-  /// One of `n` ways, all of which are walked.
+  /// Returns one of `n` choices; all of them are explored.
   unsigned choose(unsigned n);
   [[noreturn]] void fail(std::string what);
 
-  static Explorer& current();  ///< the one that is exploring
+  static Explorer& current();  ///< the explorer that is currently exploring
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Of values and protocol objects, by their words; addresses, which differ between executions, are left out.
+/// Hash of values and protocol objects, word by word; leaves out addresses, which differ between executions.
 template <class... Parts>
 std::uint64_t state_of(const Parts&... parts) {
   std::uint64_t hash = 0;
@@ -108,7 +112,7 @@ std::uint64_t state_of(const Parts&... parts) {
   return hash;
 }
 
-/// Stands in for SystemMemory.
+/// Replaces SystemMemory in explored programs.
 struct ModelMemory {
   static std::uint64_t load_relaxed(std::uint64_t& word) { return Explorer::current().load(&word, false).low; }
   static std::uint64_t load_acquire(std::uint64_t& word) { return Explorer::current().load(&word, true).low; }
@@ -154,7 +158,7 @@ struct ModelMemory {
     std::memcpy(unit.data, data, sizeof unit.data);
     store_unit(at, unit);
   }
-  // What the users of slots do with them.
+  // Accesses of users to the contents of slots.
   static std::uint64_t load_plain(const void* word) { return Explorer::current().load_plain(word).low; }
   static void store_plain(const void* word, std::uint64_t value) { Explorer::current().store_plain(word, {value, 0}); }
 };

@@ -8,7 +8,7 @@
 
 namespace feedrate::test {
 
-/// What a FaultyDevice refuses: the n-th call of a kind from now on, counted from 1; 0: none.
+/// The calls that a FaultyDevice fails: the n-th call of a kind, counted from 1 starting now; 0: none.
 struct Faults {
   std::atomic<int> allocation{0}, copy{0};
 
@@ -17,7 +17,7 @@ struct Faults {
   }
 };
 
-/// A device some of whose calls fail as a GPU's can.
+/// A device on which some calls fail, as they can on a GPU.
 class FaultyDevice final : public DeviceAround {
  public:
   explicit FaultyDevice(std::shared_ptr<Faults> faults) : faults_(std::move(faults)) {}
@@ -57,7 +57,7 @@ class FaultyDevice final : public DeviceAround {
   struct FaultyGraph final : GraphAround {
     FaultyGraph(Faults& faults, std::unique_ptr<Graph> graph) : GraphAround(std::move(graph)), faults(faults) {}
     void launch(Stream& stream) override {
-      Faults::pass(faults.copy, "cudaGraphLaunch");  // its copies begin here
+      Faults::pass(faults.copy, "cudaGraphLaunch");  // stands for the copies in the graph
       GraphAround::launch(stream);
     }
     Faults& faults;

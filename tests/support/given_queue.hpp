@@ -6,7 +6,7 @@
 
 namespace feedrate::test {
 
-/// Carries nothing: its collector hands out the results it was given, at most `most` at a time, once.
+/// A queue that carries no messages. Its collector returns the given results once, at most `most` at a time.
 class GivenQueue final : public Queue {
  public:
   GivenQueue(ConstMessages results, std::size_t most) : results_(results), most_(most) {}

@@ -2,19 +2,20 @@
 #include <cstdlib>
 #include <vector>
 
-/// `tests/run_tests.sh --long` sets FEEDRATE_LONG_TESTS. Without it the tests run the cases that take seconds.
+/// `tests/run_tests.sh --long` sets FEEDRATE_LONG_TESTS. Without this variable, tests run only the cases that take
+/// seconds.
 namespace feedrate::test {
 
 inline bool long_tests() { return std::getenv("FEEDRATE_LONG_TESTS") != nullptr; }
 
-/// These cases in a long run, none in a short one.
+/// Returns `cases` in a long run, and no cases in a short run.
 template <class Case>
 std::vector<Case> in_long_tests(std::vector<Case> cases) {
   return long_tests() ? cases : std::vector<Case>();
 }
 
-/// All of these cases in a long run, every `step`th in a short one; of these a third under ThreadSanitizer, which slows
-/// them by ten.
+/// Returns all cases in a long run, and every `step`-th case in a short run. Under ThreadSanitizer, which is ten times
+/// slower, a short run has only a third of these.
 template <class Case>
 std::vector<Case> thinned(const std::vector<Case>& cases, std::size_t step) {
   if (long_tests()) return cases;

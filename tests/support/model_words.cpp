@@ -7,7 +7,7 @@ namespace feedrate::test {
 
 void ModelWords::declare(const void* address, std::string name, Explorer::Word kind, ModelValue initial) {
   if (locations_.size() == kMostLocations) throw std::invalid_argument("too many words");
-  if (!index_.emplace(address, locations_.size()).second) throw std::invalid_argument(name + " again");
+  if (!index_.emplace(address, locations_.size()).second) throw std::invalid_argument(name + " is declared twice");
   locations_.push_back({std::move(name), initial, kind, kMostThreads, {}, {}});
 }
 void ModelWords::reset() {
@@ -34,7 +34,7 @@ std::string ModelWords::store(View& view, std::size_t thread, std::size_t l, con
   Location& location = locations_[l];
   if (location.history.size() >= kMostValues) return "too many stores to " + location.name;
   if (location.kind == Explorer::Word::one_writer && location.writer != kMostThreads && location.writer != thread) {
-    return "stores to " + location.name + ", as another thread did; declared for one writer";
+    return "stores to " + location.name + " after another thread did; the word is declared for one writer";
   }
   location.writer = thread;
   View released = modifies ? location.history.back().view : View{};

@@ -8,13 +8,13 @@
 
 #include "tests/support/explorer.hpp"
 
-/// The explorer's memory: every value that a word ever had, in order, and what a thread knows of them.
+/// The explorer's memory: every value that a word ever had, in order, and the knowledge that each thread has of them.
 namespace feedrate::test {
 
 constexpr std::size_t kMostLocations = 72;
 constexpr std::size_t kMostThreads = 8;
 
-/// A count of each thread's plain loads, and by location the oldest value that may still be read.
+/// The known number of plain loads of each thread and, by location, the oldest value that may still be read.
 struct View {
   std::array<std::uint8_t, kMostThreads> loads{};
   std::array<std::uint8_t, kMostLocations> at{};
@@ -23,14 +23,14 @@ struct View {
     for (std::size_t i = 0; i < loads.size(); ++i) loads[i] = std::max(loads[i], other.loads[i]);
     for (std::size_t i = 0; i < at.size(); ++i) at[i] = std::max(at[i], other.at[i]);
   }
-  /// Keeps what both know.
+  /// Keeps only what both views know.
   void meet(const View& other) {
     for (std::size_t i = 0; i < loads.size(); ++i) loads[i] = std::min(loads[i], other.loads[i]);
     for (std::size_t i = 0; i < at.size(); ++i) at[i] = std::min(at[i], other.at[i]);
   }
 };
 
-/// The threads in the order in which a state names them: an exchange of threads that are alike.
+/// The order in which a state lists the threads: a permutation of interchangeable threads.
 using ThreadOrder = std::array<std::uint8_t, kMostThreads>;
 using PerThread = std::array<std::uint8_t, kMostThreads>;
 inline PerThread reordered(const PerThread& values, const ThreadOrder& order) {
@@ -51,11 +51,11 @@ inline std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locat
 
 class ModelWords {
  public:
-  /// A location's values are numbered from 0, its initial one, on; there are at most so many.
+  /// Maximum number of values of a location. They are numbered from 0, the initial value.
   static constexpr std::size_t kMostValues = 255;
 
   void declare(const void* address, std::string name, Explorer::Word kind, ModelValue initial);
-  /// Back to the initial values.
+  /// Restores the initial values.
   void reset();
   std::optional<std::size_t> find(const void* address) const;
   std::size_t size() const { return locations_.size(); }
@@ -63,20 +63,21 @@ class ModelWords {
   Explorer::Word kind(std::size_t l) const { return locations_[l].kind; }
   std::size_t newest(std::size_t l) const { return locations_[l].history.size() - 1; }
 
-  /// Its value number `at`, which the thread knows of from now on, and when it acquires, what its writer released, too.
+  /// Returns value number `at` of location `l`. The thread's view then includes this value and, if the load acquires,
+  /// the view that the writer released.
   ModelValue load(View& view, std::size_t l, std::size_t at, bool acquire) const;
-  /// A new value of `thread`'s, whose view goes with it when it releases. A read-modify-write carries on what the value
-  /// before it released. What is wrong with it, else nothing.
+  /// Appends a value stored by `thread`; a release store also publishes the thread's view. A read-modify-write passes
+  /// on the view that the previous value released. Returns a description of the violation, or an empty string.
   [[nodiscard]] std::string store(View& view, std::size_t thread, std::size_t l, const ModelValue& value, bool release,
                                   bool modifies = false);
-  /// Plain words: whether the thread knows the newest value, so that its access is ordered behind that store.
+  /// For plain words: whether the thread knows the newest value, so that its access is ordered after that store.
   bool knows_newest(const View& view, std::size_t l) const { return view.at[l] == newest(l); }
-  /// The thread's access number `view.loads[thread]` is a load of this word.
+  /// Records that plain load number `view.loads[thread]` of the thread read this word.
   void note_plain_load(const View& view, std::size_t thread, std::size_t l);
-  /// A thread that has loaded the word, unknown to the one with this view, which is about to store to it.
+  /// Returns a thread that has loaded the word without the knowledge of `thread`, which is about to store to the word.
   std::optional<std::size_t> unknown_reader(const View& view, std::size_t thread, std::size_t l) const;
 
-  /// Of all that threads can still see which all know at least `oldest`.
+  /// Hash of all values that threads can still see if every thread knows at least `oldest`.
   std::uint64_t hash(const View& oldest, const ThreadOrder& order) const;
 
  private:
@@ -88,9 +89,9 @@ class ModelWords {
     std::string name;
     ModelValue initial;
     Explorer::Word kind;
-    std::size_t writer = kMostThreads;  // the last
+    std::size_t writer = kMostThreads;  // the last writer
     std::vector<Message> history;
-    std::array<std::uint8_t, kMostThreads> read{};  // plain: each thread's count at its last load
+    std::array<std::uint8_t, kMostThreads> read{};  // plain words: each thread's count at its last load
   };
   std::unordered_map<const void*, std::size_t> index_;
   std::vector<Location> locations_;

@@ -6,7 +6,7 @@
 
 namespace feedrate::test {
 
-/// Sets an axis of the point's members.
+/// Sets an axis that belongs to a member of the point, such as its queue or transfer.
 template <class V>
 void set(Point& point, const std::string& axis, const V& value) {
   if constexpr (std::is_floating_point_v<V>) {

@@ -5,8 +5,8 @@
 
 namespace feedrate::test {
 
-/// Messages are worked on by the producer's own thread as they are published, so nothing comes late. `meddle` may
-/// change a message or its result on the way.
+/// A queue whose producer thread processes messages as it publishes them, so that no result is late. Derived classes
+/// can change a message or its result in `before_work` and `after_work`.
 class PromptQueue : public Queue {
  public:
   explicit PromptQueue(const QueueConfig& config) : config_(config) {

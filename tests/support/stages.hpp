@@ -10,7 +10,7 @@ inline double sum_of_means(const Json& stages) {
                          [](double sum, const Json& stage) { return sum + stage["mean"].get<double>(); });
 }
 
-/// Those that a row has, in the order of a message's way.
+/// Names of the stages that a row has, in the order in which a message passes them.
 inline std::vector<std::string> names_of(const Json& stages) {
   std::vector<std::string> names;
   for (const char* name : kStageNames) {
@@ -19,7 +19,7 @@ inline std::vector<std::string> names_of(const Json& stages) {
   return names;
 }
 
-/// One message in flight.
+/// A point with one message in flight.
 inline Point lone(const std::string& queue, const std::string& device, const std::string& transfer = "pinned") {
   Point point;
   point.queue = queue;

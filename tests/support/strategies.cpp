@@ -6,7 +6,7 @@ namespace {
 struct Shape {
   std::uint64_t words;
   unsigned items;
-  std::vector<std::uint32_t> rounds;  ///< by stage, the last one for all that follow
+  std::vector<std::uint32_t> rounds;  ///< by stage; the last value also applies to all later stages
 };
 
 PipelineShape shape_of(const StrategyCase& test, const Shape& wanted, const Device& device) {
@@ -67,8 +67,9 @@ void expect_corrupted_without_waits(const std::string& name, Device& device, Dev
   const auto devices = devices_of(entry, device, other);
   for (const std::string& without : entry.waits) {
     unsigned wrong = 0, possible = 0;
-    // A slow maker shows that nobody waits for it; a slow taker that its buffer is written too early. A host
-    // takes longer to launch a kernel than a GPU takes for 60 rounds, so that nothing would overlap.
+    // A slow first stage reveals that the second does not wait for it; a slow second stage reveals that its buffer is
+    // overwritten too early. GPUs need more rounds: launching a kernel takes the host longer than 60 rounds take a GPU,
+    // so that nothing would overlap.
     const std::uint32_t slow = device.kind() == "cuda" ? 10'000 : 60;
     const Shape wanted = without == kFree ? Shape{8192, 24, {1, slow}} : Shape{8192, 24, {slow, 1}};
     for (const auto& [pipeline_name, unused] : Pipelines::instance().entries()) {
@@ -83,7 +84,7 @@ void expect_corrupted_without_waits(const std::string& name, Device& device, Dev
         wrong = pipeline.verify().wrong;
       }
     }
-    if (possible == 0) GTEST_SKIP() << name << " can't be on this device";
+    if (possible == 0) GTEST_SKIP() << name << " is not supported on this device";
     EXPECT_GT(wrong, 0u) << "nothing went wrong without the wait for " << without;
   }
 }

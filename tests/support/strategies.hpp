@@ -16,15 +16,16 @@ struct StrategyCase {
 inline void PrintTo(const StrategyCase& c, std::ostream* out) { *out << c.name; }
 inline std::string strategy_case_name(const testing::TestParamInfo<StrategyCase>& info) { return info.param.name; }
 
-/// Every strategy with every pipeline.
+/// Returns every combination of a strategy and a pipeline.
 std::vector<StrategyCase> strategy_cases();
 
-/// Runs items of several sizes and numbers, several times each; skips what the strategy refuses on these devices.
+/// Runs several numbers of items of several sizes, several times each, and expects correct results. Skips combinations
+/// that the strategy does not support on these devices.
 void expect_right(const StrategyCase&, Device& device, Device& other);
-/// By name, the strategies that wait for anything.
+/// Names of the strategies that have waits.
 std::vector<std::string> strategies_with_waits();
-/// Runs pipelines with each of the strategy's waits left out until an item is wrong; none may stay unnoticed. (A wait
-/// may be needed by some pipelines only: where two stages share a stream, that is an order, too.)
+/// For each wait of the strategy, runs pipelines without it until an item is wrong; fails if none becomes wrong. (Some
+/// waits are needed only by some pipelines, because two stages that share a stream are already ordered.)
 void expect_corrupted_without_waits(const std::string& strategy, Device& device, Device& other);
 
 }  // namespace feedrate::test

@@ -6,12 +6,12 @@
 
 namespace feedrate::test {
 
-/// Removed with what is in it. Its name is short, since Unix sockets lie in it.
+/// A temporary directory that is removed with its contents. Its name is short, because it may contain Unix sockets.
 class TempDir {
  public:
   TempDir() {
     std::string name = (std::filesystem::temp_directory_path() / "frt-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory: " + name);
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create the temporary directory " + name);
     path_ = name;
   }
   TempDir(const TempDir&) = delete;

@@ -1,7 +1,7 @@
 """Compares the rows of tests/trials/alternate.sh in pairs: python tests/trials/alternate.py FOLDER.
 
-Prints, for each point, the mean ratio new / old of its rate (a lone message: of its p50) with the 95 % interval of
-the mean of the logarithms (Student's t). The files may be compressed (old.jsonl.xz)."""
+Prints, for each point, the mean ratio new / old of its rate (of its p50 for lone messages and handoff) with the 95 %
+interval of the mean of the logarithms (Student's t). The files may be compressed (old.jsonl.xz)."""
 
 import json
 import lzma
@@ -13,19 +13,19 @@ from scipy.stats import t as student
 
 
 def cells(folder: Path, which: str) -> list[dict]:
-    """Of schema 1 or later, in the order in which they were measured."""
+    """Returns the cells, of schema 1 or later, in the order in which they were measured."""
     file = folder / f"{which}.jsonl"
     text = file.read_text(encoding="utf-8") if file.exists() else lzma.open(f"{file}.xz", "rt").read()
     rows = [json.loads(line) for line in text.splitlines()]
     return [row for row in rows if row["kind"] == "cell"]
 
 
-# Of each experiment: the parameters that name a point, and what a row is judged by: a rate, or a time.
+# The parameters that name a point, for each experiment.
 NAMES = {"feeding": ("queue", "payload_bytes", "window"), "overlap": ("pipeline", "strategy"), "handoff": ("way", "bytes")}
 
 
 def figure(row: dict) -> tuple[str, float] | None:
-    """What a row is judged by, and its value; None if it was not measured."""
+    """The figure by which a row is judged (a rate or a time) and its value; None if it was not measured."""
     figures = row.get("figures") or {**row.get("throughput", {}), "latency_ns": row.get("latency_ns")}
     if row["status"] in ("failed", "skipped"):
         return None

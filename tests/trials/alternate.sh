@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs two executables by turns at the same points, to see whether a change of code cost anything:
-#   tests/trials/alternate.sh OLD NEW OUTPUT-FOLDER [TURNS]      TRIAL_DEVICE=cpu: to try the script
-# Rows go to OUTPUT-FOLDER/old.jsonl and new.jsonl, a row of each in every turn and point; the first of the two
-# changes from turn to turn. tests/trials/alternate.py compares them in pairs.
+# Runs two executables alternately at the same points, to show whether a code change affects performance:
+#   tests/trials/alternate.sh OLD NEW OUTPUT-FOLDER [TURNS]      (TRIAL_DEVICE=cpu tests only the script itself)
+# Each executable writes one row per turn and point to OUTPUT-FOLDER/old.jsonl or new.jsonl; the executable that runs
+# first changes from turn to turn. tests/trials/alternate.py compares the rows in pairs.
 set -uo pipefail
 (($# > 2)) || { echo "usage: $0 OLD NEW OUTPUT-FOLDER [TURNS]" >&2; exit 2; }
 declare -A executable=([old]=$1 [new]=$2)
@@ -21,7 +21,7 @@ for ((turn = 0; turn < turns; ++turn)); do
     order=(old new)
     ((turn % 2)) && order=(new old)
     for which in "${order[@]}"; do
-      # shellcheck disable=SC2086  # the words of a point
+      # shellcheck disable=SC2086  # a point expands to several words
       "${executable[$which]}" run $point --device "$device" --seconds 0.4 --warmup 0.2 --no-stages --json --keep-disturbed \
         >>"$out/$which.jsonl" 2>>"$out/$which.log"
     done

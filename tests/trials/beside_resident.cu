@@ -1,7 +1,8 @@
-// Which CUDA calls wait for a kernel that stays on the GPU, and what else waits while they do:
+// Shows which CUDA calls wait for a resident kernel, and which other calls they block while they wait:
 //   nvcc -O2 -std=c++20 -o beside_resident tests/trials/beside_resident.cu && ./beside_resident
-// Prints one JSON line a call. `waits`: it had not returned after 300 ms, and did when the kernel left. `holds`: calls
-// that another thread made meanwhile did not return either, so a watchdog that makes them can tell.
+// Prints one JSON line per call. `waits`: the call had not returned after 300 ms. `ends_with_the_kernel`: it returned
+// once the kernel had left. `holds`: calls made by another thread in the meantime did not return either, so that a
+// watchdog can detect the wait by making them.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -40,7 +41,7 @@ struct Call {
   std::function<void()> prepare, make, finish;
 };
 
-/// A thread that runs one function; whether it is done can be asked.
+/// Runs one function in a thread and reports whether it has finished.
 class Doing {
  public:
   explicit Doing(std::function<void()> what) : thread_([this, what = std::move(what)] { what(), done_ = true; }) {}
@@ -109,8 +110,8 @@ int main() {
        [&] { increment<1><<<1, 1, 0, other>>>(word), CHECK(cudaStreamSynchronize(other)); }, none},
       {"cudaFuncGetAttributes of a kernel that is not loaded", none,
        [&] {
-         cudaFuncAttributes told;
-         CHECK(cudaFuncGetAttributes(&told, increment<2>));
+         cudaFuncAttributes attributes;
+         CHECK(cudaFuncGetAttributes(&attributes, increment<2>));
        },
        none},
       {"capture, cudaGraphInstantiate, cudaGraphLaunch, cudaStreamSynchronize", none,

@@ -1,10 +1,11 @@
-// Runs a server and a client in two network namespaces, joined by a wire on which each packet takes a given time:
+// Runs a server and a client in two network namespaces, connected by a wire that delays each packet by a given time:
 //   delayed_wire MICROSECONDS SERVER CLIENT
-// Both are commands for sh. The server has the address 10.77.0.1, the client 10.77.0.2. When the client ends, the
-// server is killed, and its exit code is this program's. Needs root, or unshare -Ur around it, and /dev/net/tun.
+// SERVER and CLIENT are commands for sh. The server has the address 10.77.0.1, the client 10.77.0.2. When the client
+// exits, the server is killed, and this program exits with the client's exit code. Needs /dev/net/tun, and root or
+// `unshare -Ur`.
 //
-// The kernel's own way is `tc qdisc add dev … root netem delay`, which not every kernel has. Here each end is a TUN
-// interface, and a thread for each direction carries packets from one to the other.
+// The standard tool is `tc qdisc add dev … root netem delay`, which not every kernel supports. Here each end of the
+// wire is a TUN interface, and one thread per direction carries the packets.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -34,14 +35,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLargestPacket = 65520;  // so that a segment of TCP may be that large, as hardware makes large ones small
+constexpr int kLargestPacket = 65520;  // allows TCP segments of this size, like segmentation offload
 constexpr std::size_t kMostUnderWay = 4096;
 
 void must(long result, const char* what) {
   if (result < 0) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
 }
 
-/// Sets what an interface has by one call, in the namespace of this thread.
+/// Configures a network interface in the namespace of this thread.
 struct Interface {
   explicit Interface(const char* name) : control(socket(AF_INET, SOCK_DGRAM, 0)) {
     must(control, "socket");
@@ -64,9 +65,9 @@ struct Interface {
   ifreq request{};
 };
 
-/// Enters a new network namespace with one end of the wire in it; returns the other side of that end.
+/// Enters a new network namespace that contains one end of the wire; returns the TUN descriptor of this end.
 int enter_namespace(const char* address) {
-  must(unshare(CLONE_NEWNET), "unshare: a network namespace of its own");
+  must(unshare(CLONE_NEWNET), "unshare: new network namespace");
   Interface("lo").up();
   const int tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   must(tun, "/dev/net/tun");
@@ -93,7 +94,7 @@ pid_t start(const char* command) {
   _exit(127);
 }
 
-/// For ever: what comes from one end goes into the other, so much later and in its order.
+/// Carries packets from one end to the other forever, in order and with the given delay.
 void carry(int from, int to, Clock::duration delay) {
   struct Packet {
     Clock::time_point due;
@@ -103,7 +104,7 @@ void carry(int from, int to, Clock::duration delay) {
   std::vector<char> buffer(kLargestPacket);
   const bool few_cores = std::thread::hardware_concurrency() <= 4;
   while (true) {
-    // Nobody can be woken within microseconds, so it looks again and again while something is under way.
+    // A thread cannot be woken within microseconds, so this thread polls continuously while packets are under way.
     pollfd ready{from, POLLIN, 0};
     if (under_way.empty()) poll(&ready, 1, -1);
     if (under_way.size() < kMostUnderWay) {
@@ -113,7 +114,7 @@ void carry(int from, int to, Clock::duration delay) {
     while (!under_way.empty() && under_way.front().due <= Clock::now()) {
       const auto& bytes = under_way.front().bytes;
       if (write(to, bytes.data(), bytes.size()) < 0 && errno == EAGAIN) break;
-      under_way.pop_front();  // what can't be written otherwise is lost, as on a wire; TCP sends it again
+      under_way.pop_front();  // after other errors the packet is lost, as on a wire; TCP resends it
     }
     if (few_cores) std::this_thread::yield();
   }

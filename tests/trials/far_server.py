@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What far_server.sh measured: medians over its rounds, near, over a wire without delay, and far; the ratios of far to near
-and to the wire in each round, their median, least and greatest; and how many rows are flagged.
+"""Summarises the rows of far_server.sh: medians over the rounds for near, wire (no delay) and far; the ratios of far to
+near and of far to wire per round, as median, minimum and maximum; and the number of flagged rows.
 
     tests/trials/far_server.py FOLDER
 """
@@ -23,7 +23,7 @@ def rows_of(folder: Path, way: str) -> list[dict]:
 
 
 def figures_of(rows: list[dict]) -> dict[tuple, dict[int, float]]:
-    """By queue, payload and whether messages were alone under way: the figure of each round that has a row that is ok."""
+    """The figure of each round with an ok row, by queue, payload and whether messages were alone under way."""
     rounds = {row["id"]: number for number, row in enumerate(row for row in rows if row["kind"] == "run")}
     figures: dict[tuple, dict[int, float]] = {}
     for row in rows:
@@ -50,7 +50,7 @@ def main(folder: str) -> None:
         for queue in sorted({key[0] for key in found["near"]}):
             near, wire, far = (found[way].get((queue, payload, lone), {}) for way in WAYS)
             if not near.keys() & wire.keys() & far.keys():
-                sys.exit(f"{queue}, {title}: no round has a row that is ok of each way")
+                sys.exit(f"{queue}, {title}: no round has ok rows for near, wire and far")
             figures = " | ".join(f"{median(each.values()):,.0f}" for each in (near, wire, far))
             print(f"| {queue} | {title} | {figures} | {ratio(far, near)} | {ratio(far, wire)} |")
     cells = [row for way in WAYS for row in rows[way] if row["kind"] == "cell"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What a Redis server that is reached over TCP from another network namespace costs beside one on a Unix socket:
+# Measures the cost of a Redis server reached over TCP from another network namespace, compared with a Unix socket:
 #   tests/trials/far_server.sh FEEDRATE FOLDER [ROUNDS]
-# By turns: a Unix socket (near), TCP over a wire without delay (wire), and the same with 0.1 ms each way, so 0.2 ms a
-# round trip (far). The rows go to FOLDER/{near,wire,far}.jsonl; far_server.py says what they give. Needs redis-server
-# (FEEDRATE_REDIS_SERVER, or on the PATH), a C++ compiler, root and /dev/net/tun. FAR_SERVER_DEVICE=cpu shows that this
-# script works and nothing else.
+# Each round measures a Unix socket (near), TCP over a wire without delay (wire), and TCP with a delay of 0.1 ms each
+# way, hence 0.2 ms per round trip (far). The rows go to FOLDER/{near,wire,far}.jsonl; far_server.py summarises them.
+# Needs redis-server (FEEDRATE_REDIS_SERVER, or on the PATH), a C++ compiler, root and /dev/net/tun.
+# FAR_SERVER_DEVICE=cpu tests only the script itself.
 set -euo pipefail
 (($# >= 2)) || { echo "usage: $0 FEEDRATE FOLDER [ROUNDS]" >&2; exit 2; }
 feedrate=$(realpath "$1") rows=$2 rounds=${3:-3}
@@ -16,7 +16,7 @@ c++ -std=c++20 -O2 -o "$folder/delayed_wire" "$here/delayed_wire.cpp" -pthread
 mkdir -p "$rows"
 sweep="'$feedrate' sweep '$here/far_server.json' --device ${FAR_SERVER_DEVICE:-cuda} --floor-rounds 1"
 
-over_wire() {   # over_wire MICROSECONDS: a sweep into $folder/out
+over_wire() {   # over_wire MICROSECONDS: runs a sweep into $folder/out
   "$folder/delayed_wire" "$1" "exec '$server' --bind 10.77.0.1 $options >>'$folder/redis.log'" \
     "sleep 0.5; exec $sweep --redis redis://10.77.0.1 --out '$folder/out'"
 }

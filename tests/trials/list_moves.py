@@ -1,11 +1,11 @@
-"""What it costs a Redis server to move elements from one list to another: the probe behind Moves
-(variants/feeding/queues/redis/moves.hpp) and its least size.
+"""Measures the cost to a Redis server of moving elements from one list to another. Moves
+(variants/feeding/queues/redis/moves.hpp) and its minimum size are based on this trial.
 
     python tests/trials/list_moves.py
 
-Starts a `redis-server` and repeats, by turns and in four rounds: LPUSH of the elements, then RPOP of them (`pop`), RPOP
-and RPUSH by a script (`script`), or as many LMOVE in a transaction (`moves`). Prints the median of the server's own time
-(user and system) for each turn, in microseconds.
+Starts a `redis-server` and repeats three variants alternately, in four rounds: LPUSH of the elements, followed by RPOP
+of the elements (`pop`), by RPOP and RPUSH in a script (`script`), or by one LMOVE per element in a transaction
+(`moves`). Prints the median of the server's CPU time (user and system) per repetition, in microseconds.
 """
 
 import socket
@@ -20,8 +20,8 @@ local elements = redis.call('RPOP', KEYS[1], ARGV[1])
 redis.call('RPUSH', KEYS[2], unpack(elements))
 return elements
 """
-SHAPES = ((16, 6000), (64, 4200), (64, 1000), (64, 500), (1024, 100))  # elements, bytes of each
-BYTES, ROUNDS = 20_000_000, 4  # that are moved in a round
+SHAPES = ((16, 6000), (64, 4200), (64, 1000), (64, 500), (1024, 100))  # number of elements, bytes per element
+BYTES, ROUNDS = 20_000_000, 4  # bytes moved per round, rounds
 
 
 class Server:
@@ -63,7 +63,7 @@ def command(*words) -> bytes:
 
 
 def turns(server: Server, elements: int, size: int) -> dict[str, tuple[bytes, int]]:
-    """The commands of one turn of each kind, and how many replies they have."""
+    """The commands of one repetition of each variant, and the number of their replies."""
     push = command("LPUSH", "tasks", *[b"x" * size] * elements)
     script = server.run(command("SCRIPT", "LOAD", SCRIPT), 1)
     moves = command("MULTI") + command("LMOVE", "tasks", "held", "RIGHT", "RIGHT") * elements + command("EXEC")
@@ -88,8 +88,8 @@ def main() -> None:
                         for _ in range(times):
                             server.run(*turn)
                         took.setdefault(kind, []).append((server.seconds() - begin) / times * 1e6)
-                told = ", ".join(f"{kind} {statistics.median(values):.0f} µs" for kind, values in took.items())
-                print(f"{elements} elements of {size} B: {told}", flush=True)
+                times_text = ", ".join(f"{kind} {statistics.median(values):.0f} µs" for kind, values in took.items())
+                print(f"{elements} elements of {size} B: {times_text}", flush=True)
         finally:
             server.process.kill()
             server.process.wait()

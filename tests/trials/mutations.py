@@ -1,10 +1,10 @@
-"""Breaks the measuring code, one line at a time, and asks the tests whether they notice.
+"""Breaks the measuring code, one line at a time, and checks that the tests fail.
 
     python tests/trials/mutations.py [--build build/tests] [NAME…]
 
-Each mutation is a line of the sources and what stands there in its place; the tests that its filter names must pass
-before and fail after. A mutation that survives means that nothing would notice if the code measured wrongly there: exit
-code 1. It edits the working tree and puts each file back, builds a few times (minutes), and is no part of the suites.
+Each mutation replaces a piece of source code; the tests selected by its filter must pass before the change and fail
+after it. If a mutation survives, no test detects wrong measurements at that place, and the exit code is 1. The trial
+edits the working tree and restores each file, rebuilds several times (minutes), and is not part of the suites.
 """
 
 import argparse
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Mutation:
     name: str
     file: str
-    line: str  # a part of the source, found once
+    line: str  # a piece of the source that occurs exactly once
     mutated: str
     tests: str  # a Google Test filter
     program: str = "test_cpu"
@@ -28,7 +28,7 @@ class Mutation:
 
 MUTATIONS = [
     Mutation(
-        "the driver is never the limit",
+        "the load generator is never the limit",
         "experiments/feeding/driver_limit.cpp",
         "kDriverBound = 0.9;",
         "kDriverBound = 1e9;",
@@ -42,7 +42,7 @@ MUTATIONS = [
         "Steadiness*",
     ),
     Mutation(
-        "bounds on throughput are a tenth",
+        "bounds on throughput are ten times too low",
         "experiments/feeding/bounds.cpp",
         'all.emplace_back("messages_per_second", rate);',
         'all.emplace_back("messages_per_second", rate / 10);',
@@ -63,21 +63,21 @@ MUTATIONS = [
         "RateTest*:Capacity*",
     ),
     Mutation(
-        "the window that fills the pipe is timed",
+        "the window that fills the pipeline is timed",
         "experiments/feeding/flow.cpp",
         "if (fills_the_pipe(flow, work, pass, sequence)) return;",
         "(void)fills_the_pipe(flow, work, pass, sequence);",
         "*Collecting*",
     ),
     Mutation(
-        "everything is timed, at any cost",
+        "every message is timed, regardless of the cost",
         "experiments/feeding/sampling.cpp",
         "kStampBudget = 0.02;",
         "kStampBudget = 20;",
         "Sampling*",
     ),
     Mutation(
-        "a late generator leaves no mark",
+        "a late generator is not flagged",
         "experiments/harness/load/open_load.cpp",
         "measured.flags.insert(Flag::late_generator);",
         "",
@@ -91,14 +91,14 @@ MUTATIONS = [
         "OpenLoad.*",
     ),
     Mutation(
-        "intervals do not know that they were looked at",
+        "intervals ignore repeated looks at the data",
         "experiments/harness/measure/statistics.hpp",
         "constexpr double z = 2.326348,",
         "constexpr double z = 1.5,",
         "Repeats*",
     ),
     Mutation(
-        "a buffer is filled again while a kernel reads it",
+        "a buffer is refilled while a kernel reads it",
         "variants/feeding/transfers/slots.hpp",
         "in_->wait(*slot.worked);",
         "",
@@ -112,14 +112,14 @@ MUTATIONS = [
         "*Slots*",
     ),
     Mutation(
-        "results are written over others that are still copied",
+        "results overwrite others that are still being copied",
         "variants/feeding/transfers/slots.hpp",
         "work_->wait(*slot.emptied);",
         "",
         "*Slots*",
     ),
     Mutation(
-        "results are copied before they are there",
+        "results are copied before they are complete",
         "variants/feeding/transfers/slots.hpp",
         "out_->wait(*slot.worked);",
         "",
@@ -140,14 +140,14 @@ MUTATIONS = [
         "HostPolled*graph*",
     ),
     Mutation(
-        "held back batches are never full",
+        "full batches are held back",
         "experiments/feeding/senders.cpp",
         "longest_ns_ != 0 && n < batch_ && now",
         "longest_ns_ != 0 && n != 0 && now",
         "BatchTimeout*",
     ),
     Mutation(
-        "fma_chain ends at one value",
+        "fma_chain converges to one value",
         "kernels/workloads/fma_chain.cu",
         "float a = -1, even",
         "float a = -0.5f, even",
@@ -166,18 +166,18 @@ def tests_pass(build: Path, mutation: Mutation) -> bool:
         raise SystemExit(f"{mutation.name}: does not build\n{ninja.stdout[-2000:]}")
     done = run([str(build / "bin" / mutation.program), f"--gtest_filter={mutation.tests}"])
     if "Running 0 tests" in done.stdout:
-        raise SystemExit(f"{mutation.name}: no test is called {mutation.tests}")
+        raise SystemExit(f"{mutation.name}: no test matches {mutation.tests}")
     return done.returncode == 0
 
 
 def survives(build: Path, mutation: Mutation) -> bool:
-    """Whether the tests pass with it as they do without."""
+    """Whether the tests also pass with the mutation."""
     file = ROOT / mutation.file
     source = file.read_text(encoding="utf-8")
     if source.count(mutation.line) != 1:
-        raise SystemExit(f"{mutation.name}: {mutation.file} holds '{mutation.line}' {source.count(mutation.line)} times")
+        raise SystemExit(f"{mutation.name}: {mutation.file} contains '{mutation.line}' {source.count(mutation.line)} times")
     if not tests_pass(build, mutation):
-        raise SystemExit(f"{mutation.name}: {mutation.tests} fails already")
+        raise SystemExit(f"{mutation.name}: {mutation.tests} fails even without the mutation")
     try:
         file.write_text(source.replace(mutation.line, mutation.mutated), encoding="utf-8")
         return tests_pass(build, mutation)
@@ -188,12 +188,12 @@ def survives(build: Path, mutation: Mutation) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help="a configured build folder")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names of mutations; default: all")
     options = parser.parse_args()
     known = {mutation.name: mutation for mutation in MUTATIONS}
     unknown = [name for name in options.names if name not in known]
     if unknown:
-        print(f"NAME: '{unknown[0]}' is not possible; allowed: {', '.join(known)}", file=sys.stderr)
+        print(f"invalid value '{unknown[0]}' for NAME; allowed: {', '.join(known)}", file=sys.stderr)
         return 2
     survivors = []
     for mutation in [known[name] for name in options.names] or MUTATIONS:
@@ -201,7 +201,7 @@ def main() -> int:
         print(f"{'SURVIVES' if alive else 'killed  '}  {mutation.name}  ({mutation.tests})", flush=True)
         if alive:
             survivors.append(mutation.name)
-    print(f"{len(survivors)} survive" if survivors else "none survives")
+    print(f"{len(survivors)} mutations survived" if survivors else "no mutation survived")
     return 1 if survivors else 0
 
 

@@ -1,12 +1,12 @@
-"""Interleaved A/B of an executable with itself, in which ten points of sixty are slowed by 5 % in its code: how many
-verdicts are false, how many equal points are told to be equal, and is the slowdown found?
+"""Interleaved A/B of an executable against a copy whose code slows ten of sixty points by 5 %: how many verdicts are
+false, how many equal points are judged equal, and is the slowdown found?
 
-    python tests/trials/planted_ab.py build build/release slow    # makes the slowed executable, in half a minute
+    python tests/trials/planted_ab.py build build/release slow    # builds the slowed executable, in half a minute
     ./slow ab --other build/release/bin/feedrate tests/trials/planted_ab.json --pairs 20 --out planted
     python tests/trials/planted_ab.py judge planted    # or several such folders
 
-Side B is the slowed one: a producer with a window of one message of 96 bytes waits before it sends, for 5.3 % of the
-time that the last round trip took. `build` edits the working tree, builds, and puts the file back.
+Side B is the slowed executable: a producer with a window of one message of 96 bytes waits before each send, for 5.3 %
+of the time of the last round trip. `build` edits the working tree, builds, and restores the file.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def build(folder: Path, out: Path) -> None:
 
 
 def lines(folder: str) -> tuple[list[list[str]], list[str]]:
-    """The table's lines, and what is said of the pairs and of false verdicts."""
+    """The rows of the table, and the sentences on the pairs and on false verdicts."""
     a, b = (load([f"{folder}/{side}"]) for side in "ab")
     matched, lonely, _ = match(folder, a, b, MARGINS)
     planted = matched["payload_bytes"] == PLANTED
@@ -82,7 +82,8 @@ def named(point, figures: str) -> str:
 
 
 def pairs_said(matched, without: int, metrics: list) -> str:
-    """How many pairs the points have, and which have fewer than half of theirs, so that their ratios say little."""
+    """States how many pairs the points have, and which points have fewer than half of theirs, so that their ratios are
+    unreliable."""
     used = sorted(used for used, _ in matched["pairs"])
     said = f"{len(matched)} points with {used[0]} to {used[-1]} pairs, {statistics.median(used):g} at the median, "
     said += f"{without} without any."
@@ -96,7 +97,7 @@ def pairs_said(matched, without: int, metrics: list) -> str:
 
 
 def false_said(which: str, words: str, those, verdicts: tuple, metrics: list) -> str:
-    """The verdicts that the code cannot have earned."""
+    """States the verdicts that contradict the code."""
     wrong = [
         named(point, f"{metric.name} {point[metric.column]}")
         for metric in metrics
@@ -104,9 +105,9 @@ def false_said(which: str, words: str, those, verdicts: tuple, metrics: list) ->
         if point[metric.column].verdict in verdicts
     ]
     every = len(those) * len(metrics)
-    told = f" ({100 * len(wrong) / every:.1f} %): {'; '.join(wrong)}" if wrong else ""
+    details = f" ({100 * len(wrong) / every:.1f} %): {'; '.join(wrong)}" if wrong else ""
     verb = "is" if len(wrong) == 1 else "are"
-    return f"of {every} verdicts on {which} points {len(wrong)} {verb} {words}, and false{told}."
+    return f"of {every} verdicts on {which} points {len(wrong)} {verb} {words}, and false{details}."
 
 
 def text(folders: list[str]) -> str:
@@ -128,8 +129,8 @@ def main() -> int:
     making.add_argument("out", type=Path)
     judging = commands.add_parser("judge")
     judging.add_argument("folders", nargs="+")
-    judging.add_argument("--page", help="writes the page's block `planted`")
-    judging.add_argument("--check", action="store_true", help="only says whether that would change (exit code 1)")
+    judging.add_argument("--page", help="update the block `planted` of this page")
+    judging.add_argument("--check", action="store_true", help="only check whether the block would change (exit code 1)")
     given = options.parse_args()
     if given.command == "judge" and given.page is None:
         print(text(given.folders))

@@ -1,11 +1,12 @@
-"""Does `compare` find a slowdown of 5 %, and none where there is none? Tried on real runs of the CPU device.
+"""Does `compare` find a slowdown of 5 %, and report none if there is none? Tested on real runs on the CPU device.
 
     python tests/trials/planted_slowdown.py build/release/bin/feedrate [--points 40] [--out DIR]
 
-One sweep of fma_chain, whose speed is its arithmetic: every point three times, as A and as A again, and as B with 5.3 %
-more of it, which takes 5 % off the throughput. All three are measured in one shuffled order, then told apart by the
-arithmetic and given A's parameters, as if the code had changed. Takes some four minutes of an idle machine, so it is no
-part of the tests. Exit code 1 where less than 95 % of B are SLOWER, or more than 2 % of A's repetition are not.
+One sweep of fma_chain, whose speed is set by its arithmetic, measures every point three times: as A, as A again, and as
+B with 5.3 % more arithmetic, which reduces the throughput by 5 %. All three are measured in one shuffled order, then
+separated by their amount of arithmetic and given A's parameters, as if the code had changed. The trial takes about four
+minutes on an idle machine, so it is not part of the tests. Exits with 1 if less than 95 % of the verdicts on B are
+SLOWER, or if more than 2 % of the verdicts on the second A are FASTER or SLOWER.
 """
 
 import argparse
@@ -21,13 +22,13 @@ from analysis.compare import match  # noqa: E402
 from analysis.load import load  # noqa: E402
 
 RATE = "messages_per_second"
-ARITHMETIC = {"a": 128.0, "again": 128.01, "b": 128.0 / 0.95}  # floating-point operations a byte
+ARITHMETIC = {"a": 128.0, "again": 128.01, "b": 128.0 / 0.95}  # floating-point operations per byte
 
 
 def sweep(feedrate: str, points: int, repetitions: int, folder: Path) -> None:
     spec = {
         "name": "planted",
-        # As many repetitions as it takes: a machine that is shared is noisy now and then.
+        # Repeats until the result is precise, because a shared machine is noisy at times.
         "run": {
             "seconds": 0.3,
             "warmup": 0.05,
@@ -58,8 +59,8 @@ def sweep(feedrate: str, points: int, repetitions: int, folder: Path) -> None:
     subprocess.run([feedrate, "sweep", folder / "planted.json", "--device", "cpu", "--out", folder / "all"], check=True)
 
 
-def tell_apart(folder: Path) -> None:
-    """Rows of each amount of arithmetic into a folder of their own, with A's."""
+def separate(folder: Path) -> None:
+    """Writes the rows of each amount of arithmetic to a separate folder, with A's parameters."""
     rows = [json.loads(line) for line in (folder / "all" / "rows.jsonl").open()]
     for name, amount in ARITHMETIC.items():
         (folder / name).mkdir(exist_ok=True)
@@ -82,7 +83,7 @@ def main() -> int:
     given = options.parse_args()
     folder = given.out or Path(tempfile.mkdtemp())
     sweep(given.feedrate, given.points, given.repetitions, folder)
-    tell_apart(folder)
+    separate(folder)
     a, again, b = (load([str(folder / name)]) for name in ARITHMETIC)
     shares = {}
     for name, other, wanted in (("again", again, ("FASTER", "SLOWER")), ("b", b, ("SLOWER",))):

@@ -1,10 +1,10 @@
-"""Does a recorded trace replay at its own times, at a million messages a second?
+"""Does a recorded trace replay at its recorded times, at a million messages per second?
 
     python tests/trials/replay.py build/release/bin/feedrate [--queue null] [--rate 1000000] [--out FILE]
 
-Writes a trace of a second of Poisson arrivals, replays it, and looks at how far behind its times the messages were
-sent. Exit code 1 where the row is not ok, the rate is off by more than 1 %, or one message in a hundred was sent 50 us
-or more behind its time. Needs cores of their own for a producer and a collector, so it is no part of the tests.
+Writes a trace of one second of Poisson arrivals, replays it, and measures how late the messages were sent. Exits with 1
+if the row is not ok, if the rate is off by more than 1 %, or if one message in a hundred was sent 50 us or more late.
+The producer and the collector each need their own core, so this is not part of the tests.
 """
 
 import argparse
@@ -31,8 +31,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("feedrate")
     parser.add_argument("--queue", default="null")
-    parser.add_argument("--rate", type=float, default=1e6, help="messages a second")
-    parser.add_argument("--out", type=Path, help="append the row there")
+    parser.add_argument("--rate", type=float, default=1e6, help="messages per second")
+    parser.add_argument("--out", type=Path, help="file to which the row is appended")
     options = parser.parse_args()
     seconds = 1.0
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def main() -> int:
     print(
         f"{options.queue}: {row['status']} {row['reason']}\n"
         f"  {row['figures']['messages_per_second']:.0f} messages/s, {off:+.3%} of the trace's rate\n"
-        f"  sent behind their times by p50 {lag['p50']:.0f} ns, p99 {lag['p99']:.0f} ns, at most {lag['max']:.0f} ns;"
+        f"  sent late by p50 {lag['p50']:.0f} ns, p99 {lag['p99']:.0f} ns, at most {lag['max']:.0f} ns;"
         f" the sender's own lag p50 {load['own_lag_ns']['p50']:.0f} ns, p99 {load['own_lag_ns']['p99']:.0f} ns"
     )
     complete = row["status"] == "ok" and load["unsent"] == 0 and load["due"] == count

@@ -1,12 +1,13 @@
-"""Separate runs of one code, several a side: how many verdicts between the sides are false, and how many say SAME?
+"""Separate runs of the same code, several per side: how many verdicts between the sides are false, and how many are
+SAME?
 
     tests/trials/separate_runs.sh OUT 5 [OPTION…]       # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
-    python tests/trials/separate_runs.py keep OUT FILE  # what every run says of every point that is ok on both sides
+    python tests/trials/separate_runs.py keep OUT FILE  # the means of each run at every point that is ok on both sides
     python tests/trials/separate_runs.py judge FILE     # every FASTER and SLOWER is false
 
-`judge` does what `python -m analysis compare A1 A2 … --with B1 B2 …` does with the folders themselves. FILE has a line
-of what was run, then a line a point: of each metric the geometric mean in each run of A and of B, null where it
-is not ok.
+`judge` gives the same verdicts as `python -m analysis compare A1 A2 … --with B1 B2 …` gives for the folders. The first
+line of FILE describes the runs. Each further line describes one point: for each metric, the geometric mean in each run
+of A and of B, or null if the point is not ok in that run.
 """
 
 import argparse
@@ -25,13 +26,13 @@ from analysis.marked import publish  # noqa: E402
 from analysis.runs import ratios, run_means, variances  # noqa: E402
 from analysis.verdict import FASTER, SLOWER, VERDICTS, Metric  # noqa: E402
 
-TOLD = ("throughput", "p50", "p99")
+REPORTED = ("throughput", "p50", "p99")
 
 
 def keep(folder: Path) -> list[dict]:
-    """What FILE holds: what was run, and each point's means by metric, side and run."""
+    """The contents of FILE: a description of the runs, and the means of each point by metric, side and run."""
     sides = [load(sorted(folder.glob(f"{side}[0-9]*"))) for side in "ab"]
-    metrics = [metric for metric in metrics_of(*sides) if metric.name in TOLD]
+    metrics = [metric for metric in metrics_of(*sides) if metric.name in REPORTED]
     known = [(point, both) for point, both in pairs(*sides) if all(both)]
     first = {
         "runs": [[directory.name for directory in side.directories] for side in sides],
@@ -66,7 +67,7 @@ def read(file: Path) -> list[dict]:
 
 
 def logarithms(lines: list[dict], name: str) -> list[np.ndarray]:
-    """Of A and of B: a line a point, a column a run."""
+    """The logarithms of A and of B, with one row per point and one column per run."""
     return [np.log(np.array([point[name][side] for point in lines[1:]], dtype=float)) for side in (0, 1)]
 
 
@@ -108,8 +109,8 @@ def main() -> int:
     keeping.add_argument("file", type=Path)
     judging = commands.add_parser("judge")
     judging.add_argument("file", type=Path)
-    judging.add_argument("--page", help="writes the page's block `separate`")
-    judging.add_argument("--check", action="store_true", help="only says whether that would change (exit code 1)")
+    judging.add_argument("--page", help="update the block `separate` of this page")
+    judging.add_argument("--check", action="store_true", help="only check whether the block would change (exit code 1)")
     given = options.parse_args()
     if given.command == "keep":
         given.file.write_text("".join(map(line, keep(given.folder))), encoding="utf-8")

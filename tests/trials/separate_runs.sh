@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Measures one spec in separate runs of one executable, for two sides: a1 b1 b2 a2 a3 b3 …, so that drift meets both alike.
-#   FEEDRATE=build/release/bin/feedrate tests/trials/separate_runs.sh OUT RUNS-A-SIDE [options of sweep…]
+# Measures one spec in separate runs of one executable, for two sides in the order a1 b1 b2 a2 a3 b3 …, so that drift
+# affects both sides equally.
+#   FEEDRATE=build/release/bin/feedrate tests/trials/separate_runs.sh OUT RUNS-PER-SIDE [options of sweep…]
 set -euo pipefail
-(($# >= 2)) || { echo "usage: $0 OUT RUNS-A-SIDE [options of sweep…]" >&2; exit 2; }
+(($# >= 2)) || { echo "usage: $0 OUT RUNS-PER-SIDE [options of sweep…]" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$1 runs=$2
 shift 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What two_workers.sh measured: its pairs of one worker and two, and the median of their ratios.
+"""Summarises the rows of two_workers.sh: the pairs of one worker and two workers, and the median of their ratios.
 
     tests/trials/two_workers.py ROWS.jsonl[.xz]
 """
@@ -12,7 +12,7 @@ from statistics import median
 
 
 def pairs_of(file: Path) -> list[tuple[dict, dict]]:
-    """Of one worker and of two, as they were measured by turns; those of which both runs are ok."""
+    """The pairs of alternating runs with one worker and two workers in which both runs are ok."""
     content = file.read_bytes()
     text = lzma.decompress(content) if file.suffix == ".xz" else content
     rows = [json.loads(line) for line in text.splitlines()]
@@ -23,7 +23,7 @@ def pairs_of(file: Path) -> list[tuple[dict, dict]]:
 def main(file: str) -> None:
     pairs = [[row["figures"]["messages_per_second"] for row in pair] for pair in pairs_of(Path(file))]
     if not pairs:
-        sys.exit(f"{file} holds no pair of runs that are ok")
+        sys.exit(f"{file} contains no pair of ok runs")
     for one, two in pairs:
         print(f"one worker {one:.0f}, two workers {two:.0f} messages a second: {two / one:.3f} times")
     print(f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}, median {median(two / one for one, two in pairs):.3f} times")

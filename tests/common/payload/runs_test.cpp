@@ -8,8 +8,8 @@
 
 #include "common/payload/payload.hpp"
 
-/// Every version of the vector code that this CPU can run, against the definitions of payload, echo and checksum
-/// written out byte by byte.
+/// Compares every version of the vector code that this CPU supports with definitions of payload, echo and checksum that
+/// are written out byte by byte.
 namespace feedrate {
 namespace {
 
@@ -30,7 +30,7 @@ std::vector<std::byte> message_of(std::uint64_t id, std::size_t payload) {
 std::vector<std::byte> echo_of(std::uint64_t id, std::size_t payload) {
   std::vector<std::byte> echo = message_of(id, payload);
   for (std::size_t word = 0; word < payload; word += 4) {
-    for (std::size_t at = word; at < std::min(word + 4, payload); ++at) {  // the carry, until one byte takes it
+    for (std::size_t at = word; at < std::min(word + 4, payload); ++at) {  // propagates the carry
       echo[at] = static_cast<std::byte>(std::to_integer<unsigned>(echo[at]) + 1);
       if (echo[at] != std::byte{0}) break;
     }
@@ -72,10 +72,10 @@ TEST_P(EveryVersion, FillsHeadersAndPayloadsAndNothingElse) {
   }
 }
 
-/// Right echoes of the messages `ids`.
+/// Correct echoes of the messages `ids`.
 struct Echoes {
   Echoes(std::vector<std::uint64_t> of, std::size_t payload)
-      : ids(std::move(of)), payload(payload), slots(ids.size() * stride_of(payload), kUntouched) {  // and its padding
+      : ids(std::move(of)), payload(payload), slots(ids.size() * stride_of(payload), kUntouched) {  // with padding
     for (std::size_t i = 0; i < ids.size(); ++i) restore(i);
   }
   Messages results() { return {slots.data(), stride_of(payload), ids.size()}; }
@@ -102,7 +102,7 @@ std::vector<std::uint64_t> ids_in_runs(std::size_t count, std::size_t run) {
   return ids;
 }
 
-TEST_P(EveryVersion, TakesRightEchoesAndNoOthers) {
+TEST_P(EveryVersion, AcceptsOnlyCorrectEchoes) {
   for (const std::size_t payload : payloads()) {
     Echoes echoes(ids_in_runs(11, 11), payload);
     ASSERT_TRUE(echoes.right(GetParam())) << payload;
@@ -114,7 +114,7 @@ TEST_P(EveryVersion, TakesRightEchoesAndNoOthers) {
         changed ^= std::byte{0x10};
       }
     }
-    for (std::size_t i = 0; payload >= 8 && i < echoes.ids.size(); ++i) {  // a right sum does not excuse the words
+    for (std::size_t i = 0; payload >= 8 && i < echoes.ids.size(); ++i) {  // a correct sum is not enough
       std::byte* const words = echoes.results().payload(i);
       std::rotate(words, words + 4, words + payload / 4 * 4);
       EXPECT_FALSE(echoes.right(GetParam())) << payload << " bytes, words moved in result " << i;
@@ -124,7 +124,7 @@ TEST_P(EveryVersion, TakesRightEchoesAndNoOthers) {
   }
 }
 
-TEST_P(EveryVersion, TakesEchoesInAnyNumberAndOrder) {
+TEST_P(EveryVersion, AcceptsEchoesInAnyNumberAndOrder) {
   for (const std::size_t payload : {0, 8, 64, 100, 256, 257, 1000}) {
     for (std::size_t count = 0; count < 20; ++count) {
       for (const std::size_t run : {1, 3, 20}) {

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Hosts and containers as files: `cgroup` and `mountinfo` of the process, and files of groups.
+/// Models hosts and containers with files: `cgroup` and `mountinfo` of the process, and the files of its groups.
 class Quota : public testing::Test {
  protected:
   CpuQuota read(const std::string& cgroup, const std::string& mountinfo,
@@ -39,7 +39,7 @@ class Quota : public testing::Test {
       "33 31 0:30 / @/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
 };
 
-TEST_F(Quota, OfV2IsTheLeastOfAllGroupsAbove) {
+TEST_F(Quota, OnV2IsTheLowestOfAllParentGroups) {
   const CpuQuota quota = read(kV2, kV2Mount,
                               {{"cg/cpu.max", "max 100000\n"},
                                {"cg/a/cpu.max", "150000 100000\n"},
@@ -52,7 +52,7 @@ TEST_F(Quota, OfV2IsTheLeastOfAllGroupsAbove) {
   EXPECT_EQ(read_throttling(quota).throttled, 5u);
 }
 
-TEST_F(Quota, OfV1) {
+TEST_F(Quota, OnV1IsReadFromQuotaAndPeriod) {
   const CpuQuota quota = read(kV1, kV1Mounts,
                               {{"cpu/docker/c1/cpu.cfs_quota_us", "50000\n"},
                                {"cpu/docker/c1/cpu.cfs_period_us", "100000\n"},
@@ -63,7 +63,7 @@ TEST_F(Quota, OfV1) {
   EXPECT_EQ(read_throttling(quota).throttled, 2u);
 }
 
-TEST_F(Quota, OfAContainerWhoseMountIsItsOwnGroup) {
+TEST_F(Quota, IsReadInAContainerMountedAtItsOwnGroup) {
   for (const char* cgroup : {"4:cpu:/docker/c1\n", "4:cpu:/\n", "4:cpu:/../c2\n"}) {
     const CpuQuota quota = read(cgroup, "33 31 0:30 /docker/c1 @/cpu rw - cgroup cgroup rw,cpu\n",
                                 {{"cpu/cpu.cfs_quota_us", "250000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}});
@@ -71,11 +71,11 @@ TEST_F(Quota, OfAContainerWhoseMountIsItsOwnGroup) {
   }
 }
 
-TEST_F(Quota, IsNoneWhereNothingLimits) {
+TEST_F(Quota, IsEmptyWithoutALimit) {
   EXPECT_FALSE(read_cpu_quota("/nowhere").cores);
   EXPECT_FALSE(read("", "", {}).cores);
   EXPECT_FALSE(read("nonsense\n:\n", "1 2\n- cgroup2\n\n", {}).cores);
-  EXPECT_FALSE(read(kV2, kV2Mount, {}).cores) << "no controller cpu in there";
+  EXPECT_FALSE(read(kV2, kV2Mount, {}).cores) << "the groups have no cpu controller";
   EXPECT_FALSE(read(kV2, kV2Mount, {{"cg/a/cpu.max", "max 100000\n"}}).cores);
   EXPECT_FALSE(read(kV2, kV2Mount, {{"cg/a/cpu.max", "1000 0\n"}}).cores);
   EXPECT_FALSE(read("3:cpuset:/\n", kV1Mounts, {{"cpuset/cpu.cfs_quota_us", "1"}}).cores);

@@ -1,4 +1,4 @@
-// with_static [cuda|cpu|auto]: sums words by the GPU ring, both by single messages and by a lane's ends.
+// with_static [cuda|cpu|auto]: sums words with the GPU ring, both by single messages and through the ends of a lane.
 #include <feedrate/ring.hpp>
 
 #include <cstdio>
@@ -32,17 +32,17 @@ void single_messages(feedrate::Device& device, const feedrate::Kernel& sum) {
     const auto id = ring.try_submit(std::as_bytes(std::span(words)));
     expect(id.has_value(), "a ring with one message is full");
     const feedrate::RingAnswer answer = ring.wait(*id, 5s);
-    expect(answer.status == feedrate::RingStatus::ok && word_at(answer.payload.data()) == sum_to(n), "a wrong sum");
+    expect(answer.status == feedrate::RingStatus::ok && word_at(answer.payload.data()) == sum_to(n), "wrong sum");
   }
   const feedrate::RingAnswer odd = ring.wait(*ring.try_submit(std::vector<std::byte>(3)), 5s);
   expect(odd.status == feedrate::RingStatus::failed && odd.fault == feedrate::Fault::bad_length,
          "a message of 3 bytes has no sum");
   try {
     ring.try_submit(std::vector<std::byte>(257));
-    expect(false, "a message of 257 bytes was taken");
+    expect(false, "a message of 257 bytes was accepted");
   } catch (const feedrate::BadInput&) {  // thrown in the library, caught here
   }
-  expect(ring.stop(feedrate::RingStop::drain).empty(), "a message was left");
+  expect(ring.stop(feedrate::RingStop::drain).empty(), "a message was left unserved");
 }
 
 void lane_by_its_ends(feedrate::Device& device, const feedrate::Kernel& sum) {
@@ -63,7 +63,7 @@ void lane_by_its_ends(feedrate::Device& device, const feedrate::Kernel& sum) {
     const feedrate::ConstMessages results = lane.poll(kMessages);
     for (std::size_t i = 0; i < results.count; ++i, ++received) {
       expect(results.header(i).id == received, "results of a lane are in order");
-      expect(word_at(results.payload(i)) == static_cast<std::uint32_t>(received) + 6, "a wrong sum");
+      expect(word_at(results.payload(i)) == static_cast<std::uint32_t>(received) + 6, "wrong sum");
     }
     lane.release(results.count);
     if (room.empty() && results.empty()) {
@@ -80,7 +80,7 @@ int main(int count, char** words) try {
   const auto sum = make_sum();
   single_messages(*device, *sum);
   lane_by_its_ends(*device, *sum);
-  std::printf("right sums on %s\n", device->info().name.c_str());
+  std::printf("correct sums on %s\n", device->info().name.c_str());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

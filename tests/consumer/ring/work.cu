@@ -1,4 +1,4 @@
-// The work: what a GPU (or, without one, a thread) does with each message. This file needs no other header.
+// The work that a GPU (or, without one, a CPU thread) performs on each message. This file needs no other header.
 #include <feedrate/kernel.hpp>
 
 namespace {

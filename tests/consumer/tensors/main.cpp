@@ -1,5 +1,5 @@
-// with_static FEEDRATE: a store, a tensor that this process makes, and a child that adds it up, by
-// feedrate/tensors.hpp.
+// with_static FEEDRATE: uses feedrate/tensors.hpp. It starts a store and creates a tensor, whose elements a child
+// process adds up.
 #include <feedrate/tensors.hpp>
 
 #include <signal.h>
@@ -32,7 +32,7 @@ std::span<std::uint32_t> words_of(const Tensor& tensor) {
   return {static_cast<std::uint32_t*>(tensor.data()), tensor.bytes() / sizeof(std::uint32_t)};
 }
 
-/// A process of its own, which is killed with this.
+/// A child process that is killed when this process dies.
 class Child {
  public:
   template <class Body>
@@ -56,7 +56,7 @@ class Child {
   pid_t pid_;
 };
 
-/// Removed with all that is in it.
+/// A temporary folder that is removed with its contents.
 struct Folder {
   std::string path = std::filesystem::temp_directory_path() / "feedrate_XXXXXX";
   Folder() { expect(mkdtemp(path.data()) != nullptr, "mkdtemp"); }
@@ -71,15 +71,15 @@ Store connected(const std::string& socket) {
       std::this_thread::sleep_for(50ms);
     }
   }
-  throw std::runtime_error("no store comes");
+  throw std::runtime_error("the store does not start");
 }
 
 int add_up(const std::string& socket, std::uint32_t words) try {
   Store store(socket);
   Tensor numbers = store.wait("numbers", 10s);
-  expect(numbers.wait_for(1, 10s), "nothing is published");
+  expect(numbers.wait_for(1, 10s), "no version was published");
   const auto all = words_of(numbers);
-  expect(std::accumulate(all.begin(), all.end(), 0u) == words * (words - 1) / 2, "a wrong sum");
+  expect(std::accumulate(all.begin(), all.end(), 0u) == words * (words - 1) / 2, "wrong sum");
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "the child: %s\n", e.what());
@@ -107,7 +107,7 @@ int main(int count, char** words) try {
   expect(reader.wait() == 0, "the child failed");
   try {
     store.get("nothing");
-    throw std::runtime_error("a tensor that nobody made");
+    throw std::runtime_error("found a tensor that does not exist");
   } catch (const feedrate::tensors::NotFound& e) {
     expect(std::string(e.what()).find("nothing") != std::string::npos, "the error does not name the tensor");
   }

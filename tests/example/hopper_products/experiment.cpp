@@ -1,4 +1,4 @@
-// An experiment about a kernel that does not work on messages: small matrix products by warpgroup instructions.
+// An experiment on a kernel that processes no messages: small matrix products with warpgroup instructions.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -17,13 +17,13 @@ struct Options {
 };
 const Axes<Options>& own_axes() {
   static const auto kAxes = Axes<Options>()
-                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs")
-                                .word("cache", &Options::cache, {"warm", "cold"}, "flushed before each launch, or not")
-                                .number("products", &Options::products, {1, 65536}, "products of one launch");
+                                .word("device", &Options::device, {"auto", "cpu", "cuda"}, "device to run on")
+                                .word("cache", &Options::cache, {"warm", "cold"}, "cold = flushed before each launch")
+                                .number("products", &Options::products, {1, 65536}, "products per launch");
   return kAxes;
 }
 
-/// Halves of 0 to 7, other ones in each copy.
+/// Half-precision operands from 0 to 7; each copy has different values.
 std::vector<Half> operands_of(std::size_t copy, std::size_t products) {
   constexpr Half kWhole[] = {0, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
   std::vector<Half> operands(products * (kLeft + kRight));
@@ -45,7 +45,7 @@ class Products final : public Experiment {
     Resolution made;
     own_axes().put(options, made.values);
     if (device.kind == "cuda" && device.capability != 90) {
-      made.impossible = "its kernel needs a GPU of compute capability 9.0";
+      made.impossible = "the kernel needs a GPU of compute capability 9.0";
     }
     return made;
   }
@@ -95,7 +95,7 @@ class Products final : public Experiment {
   }
 
  private:
-  /// Every product of one launch. Sums of small whole numbers are exact.
+  /// Checks every product of one launch. The comparison is exact, because sums of small whole numbers are.
   static std::string verify(const Buffer& results, std::size_t copy, const Options& options, Stream& stream) {
     const auto operands = operands_of(copy, options.products);
     std::vector<float> found(options.products * kResult), expected(kResult);
@@ -114,22 +114,23 @@ class Products final : public Experiment {
   Session& session_;
 };
 
-const ExperimentRegistration registered(
-    "hopper-products", {.description = "example: a kernel of one's own for compute capability 9.0",
-                        .axes =
-                            [] {
-                              AxisTable table;
-                              table.add("", own_axes().list());
-                              return table;
-                            },
-                        .figures = {{"products_per_second", "1/s", Better::higher, false, true,
-                                     "products; a launch on each input is verified whole"},
-                                    {"launch_ns", "ns", Better::lower, true, true, "one launch, by events around it"}},
-                        .variant = {"cache"},
-                        .shown = {"products"},
-                        .rate = "products_per_second",
-                        .time = "launch_ns",
-                        .make = [](Session& session) { return std::make_unique<Products>(session); }});
+const ExperimentRegistration registered("hopper-products",
+                                        {.description = "example: a custom kernel for compute capability 9.0",
+                                         .axes =
+                                             [] {
+                                               AxisTable table;
+                                               table.add("", own_axes().list());
+                                               return table;
+                                             },
+                                         .figures = {{"products_per_second", "1/s", Better::higher, false, true,
+                                                      "products; for each input, one launch is fully verified"},
+                                                     {"launch_ns", "ns", Better::lower, true, true,
+                                                      "duration of one launch between two events"}},
+                                         .variant = {"cache"},
+                                         .shown = {"products"},
+                                         .rate = "products_per_second",
+                                         .time = "launch_ns",
+                                         .make = [](Session& session) { return std::make_unique<Products>(session); }});
 
 }  // namespace
 }  // namespace feedrate::hopper_products

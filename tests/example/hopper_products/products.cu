@@ -12,7 +12,7 @@ float to_float(Half half) {
 #ifdef __CUDACC__
 constexpr unsigned kThreads = 128;  // a warpgroup
 
-/// Where a core matrix of 8 × 8 lies, which has 128 bytes (PTX ISA, "wgmma", no swizzle).
+/// Descriptor of the core matrices of 8 × 8 elements, 128 bytes each (PTX ISA, "wgmma", no swizzle).
 __device__ std::uint64_t descriptor_of(const void* operands, std::uint64_t along_depth, std::uint64_t along_rows) {
   const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(operands));
   return (address >> 4 & 0x3FFF) | along_depth >> 4 << 16 | along_rows >> 4 << 32;

@@ -11,7 +11,7 @@ class GpuQueue : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(GpuQueue, BringsEveryMessageBackOnceAndRight) {
+TEST_P(GpuQueue, ReturnsEveryMessageOnceAndCorrect) {
   Session session("feeding", "cuda", 0, {}, "test", brief(10 * GetParam().messages));
   run_case(session, GetParam());
 }

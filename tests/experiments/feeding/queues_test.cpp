@@ -10,7 +10,7 @@ namespace {
 
 class CpuQueue : public testing::TestWithParam<Case> {};
 
-TEST_P(CpuQueue, BringsEveryMessageBackOnceAndRight) {
+TEST_P(CpuQueue, ReturnsEveryMessageOnceAndCorrect) {
   Session session("feeding", "cpu", 0, {}, "test", brief(GetParam().messages));
   run_case(session, GetParam());
 }

@@ -16,7 +16,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(RedisQueue, BringsEveryMessageBackOnceAndRight) { run_case(session(GetParam().messages), GetParam()); }
+TEST_P(RedisQueue, ReturnsEveryMessageOnceAndCorrect) { run_case(session(GetParam().messages), GetParam()); }
 
 /// Of queues that differ from redis_list only in how tasks are taken, a third of the cases.
 std::vector<Case> some_cases_for(const char* queue) {

@@ -7,7 +7,7 @@
 namespace feedrate {
 namespace {
 
-/// A lane by counter, in order, whose pollers are this test.
+/// A lane notified by counter, with results in order. The test plays the role of the pollers.
 class Unserved : public testing::Test {
  protected:
   Unserved() {
@@ -32,21 +32,21 @@ class Unserved : public testing::Test {
   std::unique_ptr<HostLane> lane;
 };
 
-TEST_F(Unserved, AreAllBehindAGap) {
+TEST_F(Unserved, IncludeEverythingAfterAGap) {
   EXPECT_EQ(lane->unserved(), from_to(0, 0));
   publish(8);
   EXPECT_EQ(lane->unserved(), from_to(0, 8));
   complete(2, 4);
-  EXPECT_EQ(lane->unserved(), from_to(0, 8)) << "done, but not the claim before";
+  EXPECT_EQ(lane->unserved(), from_to(0, 8)) << "this claim is complete, but not the one before it";
   complete(0, 2);
   EXPECT_EQ(lane->unserved(), from_to(4, 8));
 }
 
-TEST_F(Unserved, KnowWhereClaimsBeginWhenOneIsReleasedInPart) {
+TEST_F(Unserved, StayCorrectAfterAPartialReleaseOfAClaim) {
   publish(8);
   complete(0, 3);
   complete(3, 8);
-  EXPECT_EQ(lane->poll(8).count, 8u) << "both claims at once";
+  EXPECT_EQ(lane->poll(8).count, 8u) << "one poll returns both claims";
   lane->release(5);
   EXPECT_EQ(lane->unserved(), from_to(0, 0));
   publish(5);

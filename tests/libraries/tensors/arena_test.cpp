@@ -1,4 +1,4 @@
-// Pieces of shared chunks: none overlaps another, all are zero, nothing is lost.
+// Pieces of shared chunks do not overlap, are zeroed, and are never lost.
 #include "libraries/tensors/store/arena.hpp"
 
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <random>
 #include <set>
 
-#include "tests/libraries/tensors/sizes.hpp"
 #include "libraries/tensors/errors.hpp"
 #include "libraries/tensors/tensor.hpp"
+#include "tests/libraries/tensors/sizes.hpp"
 
 namespace feedrate::tensors {
 namespace {
@@ -37,7 +37,7 @@ class ArenaTest : public testing::Test {
   std::map<std::uint64_t, std::unique_ptr<Mapping>> mappings_;
 };
 
-TEST_F(ArenaTest, PiecesAreZeroAlignedAndApart) {
+TEST_F(ArenaTest, PiecesAreZeroedAlignedAndDisjoint) {
   std::mt19937 random(1);
   std::vector<std::pair<Place, std::byte>> held;
   for (unsigned step = 1; step < 4000; ++step) {
@@ -60,7 +60,7 @@ TEST_F(ArenaTest, PiecesAreZeroAlignedAndApart) {
       std::swap(held[random() % held.size()], held.back());
       const auto [place, mark] = held.back();
       held.pop_back();
-      ASSERT_TRUE(all_are(bytes_of(place), place.bytes, mark)) << "somebody else's writes, step " << step;
+      ASSERT_TRUE(all_are(bytes_of(place), place.bytes, mark)) << "overwritten by another piece, step " << step;
       if (!arena_.is_shared(place.chunk)) mappings_.erase(place.chunk);
       arena_.give_back(place);
       std::erase_if(mappings_, [&](const auto& one) { return !arena_.has(one.first); });
@@ -69,13 +69,13 @@ TEST_F(ArenaTest, PiecesAreZeroAlignedAndApart) {
   for (const auto& [place, mark] : held) arena_.give_back(place);
   EXPECT_EQ(arena_.taken(), 0u);
   EXPECT_EQ(arena_.chunks(), 1u) << "one empty chunk is kept";
-  // All gaps have become one: a piece as large as the chunk's limit for small ones fits as often as it should.
+  // All gaps have merged: as many of the largest small pieces as fit into the chunk can be taken.
   std::set<std::uint64_t> chunks;
   for (int i = 0; i < 8; ++i) chunks.insert(arena_.take(kMi).chunk);
   EXPECT_EQ(chunks.size(), 1u);
 }
 
-TEST_F(ArenaTest, LargePiecesAreChunksOfTheirOwn) {
+TEST_F(ArenaTest, LargePiecesGetTheirOwnChunks) {
   const Place place = arena_.take(5 * kMi + 1);
   EXPECT_FALSE(arena_.is_shared(place.chunk));
   EXPECT_EQ(arena_.reserved(), 6 * kMi) << "in units of 2 MiB";
@@ -84,44 +84,44 @@ TEST_F(ArenaTest, LargePiecesAreChunksOfTheirOwn) {
   EXPECT_FALSE(arena_.has(place.chunk));
 }
 
-TEST_F(ArenaTest, TheLimitHoldsAndEmptyChunksMakeRoom) {
+TEST_F(ArenaTest, LimitIsEnforcedAndEmptyChunksMakeRoom) {
   const Place small = arena_.take(100);
   arena_.give_back(small);
   EXPECT_EQ(arena_.reserved(), 8 * kMi) << "the empty chunk is kept";
-  const Place large = arena_.take(60 * kMi);  // only beside no other
+  const Place large = arena_.take(60 * kMi);  // fits only after the empty chunk is freed
   EXPECT_EQ(arena_.reserved(), 60 * kMi);
   EXPECT_THROW(arena_.take(5 * kMi), OutOfMemory);
-  EXPECT_NO_THROW(arena_.take(100)) << "a smaller chunk does";
+  EXPECT_NO_THROW(arena_.take(100)) << "a smaller chunk fits";
   EXPECT_EQ(arena_.reserved(), 64 * kMi);
   EXPECT_THROW(arena_.take(65 * kMi), OutOfMemory);
   arena_.give_back(large);
   EXPECT_NO_THROW(arena_.take(5 * kMi));
 }
 
-TEST_F(ArenaTest, EmptyChunksThatOthersMapAreUsedAgain) {
+TEST_F(ArenaTest, EmptyChunksStillMappedElsewhereAreReused) {
   std::vector<Place> places;
   for (int i = 0; i < 24; ++i) places.push_back(arena_.take(kMi));
   EXPECT_EQ(arena_.chunks(), 3u);
   mapped_ = {1, 2, 3};
   for (const Place& place : places) arena_.give_back(place);
-  EXPECT_EQ(arena_.chunks(), 3u) << "their memory would not be freed";
+  EXPECT_EQ(arena_.chunks(), 3u) << "freeing the chunks would not free their memory";
   for (int i = 0; i < 24; ++i) arena_.take(kMi);
   EXPECT_EQ(arena_.chunks(), 3u);
 }
 
-TEST_F(ArenaTest, NoBytesHaveNoPlace) {
+TEST_F(ArenaTest, ZeroBytesTakeNoPlace) {
   EXPECT_EQ(arena_.take(0).chunk, 0u);
   arena_.give_back({});
   EXPECT_EQ(arena_.chunks(), 0u);
 }
 
-TEST_F(ArenaTest, AHundredThousandPiecesOf4KiCostLessThanATenthMore) {
+TEST_F(ArenaTest, PiecesOf4KiHaveLessThanTenPercentOverhead) {
   Arena arena(*memory_, std::size_t{1} << 30, [](std::uint64_t) { return false; });
   for (int i = 0; i < 100'000; ++i) arena.take(4096);
   EXPECT_LE(static_cast<double>(arena.reserved()), 1.1 * 100'000 * 4096);
 }
 
-TEST(Memfd, NobodyCanCutItShort) {
+TEST(Memfd, CannotBeTruncated) {
   const auto memory = memfd_memory();
   const auto chunk = memory->make(2 * kMi);
   EXPECT_NE(ftruncate(chunk->handle().descriptor, 4096), 0);

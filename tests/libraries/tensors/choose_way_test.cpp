@@ -1,4 +1,4 @@
-// Which kind of memory is taken: by what making and mapping took, in two processes.
+// The choice of the memory kind, by the time that allocating and mapping take in two processes.
 #include "libraries/tensors/store/choose_way.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A memfd that takes its time, or breaks, where it is made or where another process maps it.
+/// A memfd that is slow to create or to map, or that fails when another process maps it.
 class Slow final : public ChunkMemory {
  public:
   struct Times {
@@ -28,7 +28,7 @@ class Slow final : public ChunkMemory {
     return memory_->make(bytes);
   }
   std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t bytes) override {
-    EXPECT_NE(getpid(), maker_) << "another process maps it";
+    EXPECT_NE(getpid(), maker_) << "only another process may map it";
     std::this_thread::sleep_for(times_.map);
     if (times_.breaks_when_mapped) throw Failure("no such handle");
     if (times_.dies_when_mapped) _exit(3);
@@ -46,7 +46,7 @@ Candidate candidate(const std::string& name, Slow::Times times) {
   return {name, [times] { return std::make_unique<Slow>(times); }};
 }
 
-TEST(ChooseWay, TakesTheOneThatTakesLeastInBothProcesses) {
+TEST(ChooseWay, ChoosesTheLowestTotalTimeOfBothProcesses) {
   const auto costs = measure_ways({candidate("made slowly", {8ms, 0ms}), candidate("mapped slowly", {0ms, 8ms}),
                                    candidate("both a little", {2ms, 2ms})},
                                   1000);
@@ -56,7 +56,7 @@ TEST(ChooseWay, TakesTheOneThatTakesLeastInBothProcesses) {
   EXPECT_LT(costs[1].make, 8ms);
 }
 
-TEST(ChooseWay, WhatCanNotBeUsedIsLeftOutAndSaysWhy) {
+TEST(ChooseWay, UnusableWaysAreSkippedWithTheirReason) {
   const auto costs =
       measure_ways({candidate("breaks", {.breaks_when_mapped = true}), candidate("dies", {.dies_when_mapped = true}),
                     Candidate{"none", []() -> std::unique_ptr<ChunkMemory> { throw Failure("not here"); }},

@@ -1,4 +1,4 @@
-// What other processes may send: each wrong request is answered with what is wrong, and changes nothing.
+// Requests from other processes: each invalid request gets an error that names the problem, and changes nothing.
 #include "libraries/tensors/protocol.hpp"
 
 #include <gtest/gtest.h>
@@ -7,16 +7,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/fuzz/requests_target.hpp"
 #include "libraries/tensors/errors.hpp"
 #include "libraries/tensors/store/requests.hpp"
+#include "tests/fuzz/requests_target.hpp"
 
 namespace feedrate::tensors {
 namespace {
 
 using Json = nlohmann::json;
 
-TEST(Requests, HaveTheFieldsOfTheirOperation) {
+TEST(Requests, AreParsedWithTheFieldsOfTheirOperation) {
   const Request made = parse_request(
       R"({"op":"create","name":"w","dtype":"bf16","shape":[2,3],"strides":[3,1],"pin":true,"ttl":2.5,"pid":7})");
   EXPECT_EQ(made.op, Op::create);
@@ -38,13 +38,13 @@ struct Wrong {
 
 class WrongRequest : public testing::TestWithParam<Wrong> {};
 
-TEST_P(WrongRequest, IsAnsweredWithWhatIsWrong) {
+TEST_P(WrongRequest, IsRejectedWithItsReason) {
   try {
     parse_request(GetParam().text);
-    ADD_FAILURE() << "taken";
+    ADD_FAILURE() << "accepted";
   } catch (const BadInput& error) {
     EXPECT_NE(std::string(error.what()).find(GetParam().says), std::string::npos) << error.what();
-    EXPECT_LT(std::string(error.what()).size(), 400u) << "an error of a long request stays short";
+    EXPECT_LT(std::string(error.what()).size(), 400u) << "the error for a long request stays short";
     const Json answer = Json::parse(Answer{to_json(error)}.text());
     EXPECT_EQ(answer.at("error"), "bad_request");
   }
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{R"({"op":"status","device":")" + std::string(60'000, 'd') + R"("})", "at most 512 bytes"},
                     Wrong{R"({"op":"list","after":")" + std::string(70'000, 'x') + R"("})", "64 KiB"}));
 
-TEST(Requests, OfTheFuzzersCorpusDoNoHarm) {
+TEST(Requests, OfTheFuzzCorpusDoNoHarm) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(FEEDRATE_SOURCE_DIR "/tests/fuzz/corpus/requests")) {
     std::ifstream file(entry.path(), std::ios::binary);
@@ -89,7 +89,7 @@ TEST(Requests, OfTheFuzzersCorpusDoNoHarm) {
   EXPECT_GT(files, 2u);
 }
 
-TEST(Answers, BringErrorsToTheOtherSideAsTheyWere) {
+TEST(Answers, PreserveTheErrorType) {
   EXPECT_THROW(throw_if_error(to_json(NotFound("x"))), NotFound);
   EXPECT_THROW(throw_if_error(to_json(AlreadyExists("x"))), AlreadyExists);
   EXPECT_THROW(throw_if_error(to_json(OutOfMemory("x"))), OutOfMemory);
@@ -111,7 +111,7 @@ class RequestsOfTheList : public testing::Test {
   Identity identity_{"cpu", "here", "memfd", "/s", "life"};
 };
 
-TEST_F(RequestsOfTheList, GetAHandleAndNoLease) {
+TEST_F(RequestsOfTheList, GetAHandleButNoLease) {
   Json answer = ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {4}}, {"node", "here"}});
   ASSERT_TRUE(answer.at("ok")) << answer;
   answer = ask({{"op", "get"}, {"name", "w"}});
@@ -126,7 +126,7 @@ TEST_F(RequestsOfTheList, GetAHandleAndNoLease) {
   EXPECT_EQ(ask({{"op", "status"}}).at("tensors"), 0);
 }
 
-TEST_F(RequestsOfTheList, ListAnswersFitAPacketAndMissNothing) {
+TEST_F(RequestsOfTheList, ListAnswersFitAPacketAndOmitNothing) {
   const Layout widest{Dtype::u8, std::vector<std::int64_t>(kMostDimensions, 1),
                       std::vector<std::int64_t>(kMostDimensions, 1)};
   for (int i = 0; i < 300; ++i) table_.create({}, std::string(500, 'n') + std::to_string(1000 + i), widest, {});

@@ -1,4 +1,4 @@
-// A GPU's memory, shared between processes: the daemon and the commands are other processes than this one.
+// GPU memory shared between processes: the daemon and the commands run in separate processes.
 #include <cuda_runtime.h>
 
 #include <thread>
@@ -6,8 +6,8 @@
 #include "common/device/cuda_check.hpp"
 #include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
-#include "tests/cli/feedrate_process.hpp"
 #include "libraries/tensors/protocol.hpp"
+#include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -26,7 +26,7 @@ std::uint32_t read_back(const Tensor& tensor) {
   return word;
 }
 
-/// By each way to share a GPU's memory.
+/// Tests of each way of sharing GPU memory.
 class GpuStore : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ class GpuStore : public testing::TestWithParam<std::string> {
   std::unique_ptr<Process> daemon_;
 };
 
-TEST_P(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
+TEST_P(GpuStore, MemoryIsZeroedAndSharedWithOtherProcesses) {
   Store store(socket());
   for (const std::int64_t words : {100, 1 << 20, 16 << 20}) {
     const std::string name = "t" + std::to_string(words);
@@ -81,7 +81,7 @@ TEST_P(GpuStore, MemoryIsZeroAndSharedWithOtherProcesses) {
   }
 }
 
-TEST_P(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
+TEST_P(GpuStore, DeletedMemoryIsFreedAndNewMemoryIsZeroed) {
   Store store(socket());
   store.create("warm", {Dtype::u8, {1}, {}});
   const std::size_t before = free_bytes();
@@ -90,11 +90,11 @@ TEST_P(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
     EXPECT_LE(free_bytes(), before - 200 * kMi);
     EXPECT_GE(free_bytes(), before - 300 * kMi);
     store.remove("x");
-    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps it";
+    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps the memory";
     check(cudaMemset(made.data(), 0xEE, made.bytes()), "cudaMemset");
     made = {};
-    // An exported pool keeps what it once had: the driver gives none of it back (CUDA's programming guide, limitations
-    // of such pools). It uses it again, so that no round takes more than the first.
+    // An exported pool keeps all memory that it ever had; the driver frees none of it (CUDA's programming guide,
+    // limitations of such pools). The pool reuses this memory, so that no round takes more than the first.
     const std::size_t kept = GetParam() == "pool" ? 256 * kMi : 0;
     ASSERT_TRUE(await([&] { return free_bytes() + kept >= before; })) << "round " << round;
     Tensor small = store.create("y", {Dtype::u32, {1000}, {}});
@@ -105,7 +105,7 @@ TEST_P(GpuStore, WhatIsDeletedIsFreeAndNewMemoryIsZero) {
   }
 }
 
-TEST_P(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
+TEST_P(GpuStore, MappedMemorySurvivesTheDaemonsDeath) {
   Store store(socket());
   const Tensor held = store.create("x", {Dtype::u32, {8 << 20}, {}});
   const auto wanted = pattern(8 << 20);
@@ -115,17 +115,17 @@ TEST_P(GpuStore, ADaemonsDeathLeavesWhatIsMapped) {
   EXPECT_EQ(read(held), wanted);
 }
 
-TEST_P(GpuStore, ALeaseEndsAfterTheWorkOfTheGpu) {
+TEST_P(GpuStore, LeaseEndsAfterQueuedGpuWork) {
   Store store(socket());
   Tensor made = store.create("x", {Dtype::u32, {32 << 20}, {}});
   for (int i = 0; i < 200; ++i) check(cudaMemsetAsync(made.data(), i, made.bytes()), "cudaMemsetAsync");
   store.remove("x");
-  made = {};  // what is queued still writes there
+  made = {};  // queued work still writes to the memory
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
-TEST_P(GpuStore, WhatAFormerHolderQueuedDoesNotReachTheNext) {
-  // Small tensors lie side by side in a chunk, and the next of a size gets the gap that the last one left.
+TEST_P(GpuStore, WritesQueuedByAFormerHolderDoNotReachTheNext) {
+  // Small tensors lie side by side in a chunk, and the next tensor of the same size reuses the gap that one left.
   Store store(socket());
   const Tensor neighbour = store.create("neighbour", {Dtype::u32, {1000}, {}});
   const auto wanted = pattern(1000);
@@ -141,7 +141,7 @@ TEST_P(GpuStore, WhatAFormerHolderQueuedDoesNotReachTheNext) {
     store.remove("x");
     former = {};
     const Tensor next = store.create("x", {Dtype::u32, {1 << 18}, {}});
-    EXPECT_EQ(next.data(), place) << "else nothing is shown";
+    EXPECT_EQ(next.data(), place) << "otherwise the test proves nothing";
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     EXPECT_EQ(read(next), std::vector<std::uint32_t>(1 << 18, 0)) << "round " << round;
     store.remove("x");
@@ -150,7 +150,7 @@ TEST_P(GpuStore, WhatAFormerHolderQueuedDoesNotReachTheNext) {
   cudaFree(slow);
 }
 
-TEST_P(GpuStore, ASignalEndsItCleanlyBesideMappings) {
+TEST_P(GpuStore, SignalEndsTheDaemonCleanlyDespiteMappings) {
   Store store(socket());
   const Tensor large = store.create("large", {Dtype::u32, {8 << 20}, {}}),
                small = store.create("small", {Dtype::u32, {9}, {}});
@@ -163,8 +163,9 @@ TEST_P(GpuStore, ASignalEndsItCleanlyBesideMappings) {
   }
 }
 
-TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
-  // Two connections, as of two processes: one that waits for a version publishes later ones itself.
+TEST_P(GpuStore, StreamsWaitForVersionsPublishedByOtherStreams) {
+  // Two connections stand for two processes: after waiting for a version, a connection itself publishes only later
+  // ones.
   Store store(socket()), writers(socket());
   const Tensor of_reader = store.create("x", {Dtype::u32, {1 << 20}, {}});
   Tensor of_writer = writers.get("x");
@@ -176,7 +177,7 @@ TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
   check(cudaMallocHost(&seen, 4 * sizeof(std::uint32_t)), "cudaMallocHost");
   check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
   for (std::uint64_t version = 1; version <= 4; ++version) {
-    // The reader is queued first; its word is the last of what the writer writes, slowly.
+    // The reader is queued first. It reads the last word that the slow writer writes.
     of_reader.wait_on(reader, version);
     check(cudaMemcpyAsync(seen + version - 1, static_cast<std::uint32_t*>(of_reader.data()) + (1 << 20) - 1, 4,
                           cudaMemcpyDeviceToHost, reader),
@@ -189,7 +190,7 @@ TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
     EXPECT_EQ(seen[version - 1], 0x01010101u * version);
     EXPECT_EQ(of_reader.version(), version);
   }
-  // The host's own versions follow those of streams.
+  // Versions published by the host continue those of streams.
   of_writer.publish();
   EXPECT_TRUE(of_reader.wait_for(5, std::chrono::seconds(1)));
   of_reader.wait_on(reader, 5);
@@ -200,7 +201,7 @@ TEST_P(GpuStore, StreamsWaitForVersionsOfStreams) {
   cudaStreamDestroy(reader);
 }
 
-TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
+TEST_P(GpuStore, HalvesWrittenByAStreamAreNeverTorn) {
   constexpr std::int64_t kWords = 1 << 20;
   Store store(socket());
   Tensor of_writer = store.create("x", {Dtype::u32, {2, kWords}, {}});
@@ -213,7 +214,7 @@ TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
     const auto half = of_writer.begin_half_on(stream);
     check(cudaMemsetAsync(half.data(), static_cast<int>(version % 251), half.size(), stream), "cudaMemsetAsync");
     of_writer.publish_on(stream);
-    if (version % 8 != 0) continue;  // the stream is some versions ahead of its readers
+    if (version % 8 != 0) continue;  // the stream runs some versions ahead of its readers
     const std::uint64_t found = of_reader.read_half(std::as_writable_bytes(std::span(words)));
     const auto mark = static_cast<std::uint32_t>(0x01010101u * (found % 251));
     EXPECT_TRUE(std::ranges::all_of(words, [&](std::uint32_t word) { return word == mark; })) << "version " << found;
@@ -225,14 +226,14 @@ TEST_P(GpuStore, HalvesThatAStreamWritesAreNeverTorn) {
   cudaStreamDestroy(stream);
 }
 
-// Another process: the test below starts this executable again.
+// Runs in another process: the test below starts this executable again.
 TEST(SharedEventPeer, Waits) {
   const char* const handle = std::getenv("FEEDRATE_TEST_EVENT");
-  if (handle == nullptr) GTEST_SKIP() << "a part of SharedEvents.OrderStreamsOfTwoProcesses";
+  if (handle == nullptr) GTEST_SKIP() << "runs as part of SharedEvents.OrderStreamsOfTwoProcesses";
   Store store(from_environment("FEEDRATE_TEST_STORE", ""));
   const Tensor tensor = store.get("x");
   const SharedEvent event = SharedEvent::open(tensors::of_hex(handle), 0);
-  EXPECT_FALSE(event.done()) << "else nothing is shown";
+  EXPECT_FALSE(event.done()) << "otherwise the test proves nothing";
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   std::uint32_t* seen = nullptr;
@@ -259,7 +260,7 @@ TEST(SharedEvents, OrderStreamsOfTwoProcesses) {
   void* slow = nullptr;
   constexpr std::size_t kSlowBytes = std::size_t{4} << 30;
   check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
-  // Some seconds: the other process has a context to make meanwhile.
+  // This takes some seconds, in which the other process creates its context.
   for (int i = 0; i < 4000; ++i) check(cudaMemsetAsync(slow, i, kSlowBytes, stream), "cudaMemsetAsync");
   check(cudaMemsetAsync(tensor.data(), 0xEE, tensor.bytes(), stream), "cudaMemsetAsync");
   event.record(stream);
@@ -274,7 +275,7 @@ TEST(SharedEvents, OrderStreamsOfTwoProcesses) {
   cudaFree(slow);
 }
 
-TEST(GpuStoreWays, AutoTakesTheFastest) {
+TEST(GpuStoreWays, AutoChoosesTheFastest) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   Workplace place;
   const std::string socket = place / "s";
@@ -299,7 +300,7 @@ TEST(GpuStoreWays, AutoTakesTheFastest) {
   EXPECT_EQ(read_back(store.create("x", {Dtype::u32, {100}, {}})), 0u);
 }
 
-TEST(GpuStoreElsewhere, TakesNothingOfTheGpuThatItIsNotOf) {
+TEST(GpuStoreElsewhere, UsesNoMemoryOnOtherGpus) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) GTEST_SKIP() << "needs two GPUs";
   Workplace place;
@@ -315,10 +316,10 @@ TEST(GpuStoreElsewhere, TakesNothingOfTheGpuThatItIsNotOf) {
     EXPECT_EQ(made.cuda_index(), 1);
     int device = -1;
     check(cudaGetDevice(&device), "cudaGetDevice");
-    EXPECT_EQ(device, 0) << "the thread's own";
+    EXPECT_EQ(device, 0) << "the thread's current device must not change";
     check(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
   }
-  // A thread that has used no GPU yet is with the first one, also after it used a store of another.
+  // A thread that has not used a GPU yet has the first GPU as its device, even after using a store on another GPU.
   std::thread([&] {
     Store store(socket);
     store.create("y", {Dtype::u32, {1 << 20}, {}});
@@ -332,7 +333,7 @@ TEST(GpuStoreElsewhere, TakesNothingOfTheGpuThatItIsNotOf) {
     EXPECT_EQ(found.device, 0);
     cudaFree(own);
   }).join();
-  EXPECT_GE(after + 16 * kMi, before) << "a context alone takes hundreds of MiB";
+  EXPECT_GE(after + 16 * kMi, before) << "a context alone would take hundreds of MiB";
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, GpuStore, testing::Values("vmm", "pool", "legacy"),

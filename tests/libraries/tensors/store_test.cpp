@@ -1,5 +1,5 @@
-// A daemon, and clients that are threads and processes: memory is shared, leases end with their process, reads are
-// whole.
+// A daemon with clients in threads and processes: memory is shared, leases end with their process, and reads are never
+// torn.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// A folder for a socket.
+/// A temporary folder for a socket.
 class Folder : public test::TempDir {
  public:
   std::string socket() const { return *this / "s"; }
@@ -47,7 +47,7 @@ class RunningDaemon {
   std::jthread thread_{[this](const std::stop_token& stop) { daemon_.run(stop); }};
 };
 
-/// A child process that does something and then waits to be killed, or ends by itself. It must not use what the parent
+/// A child process that runs `work` and then exits, unless it is killed first. It must not use anything that the parent
 /// has open.
 class Child {
  public:
@@ -111,7 +111,7 @@ TEST_F(StoreTest, AnotherProcessSeesTheSameMemory) {
     Store store(folder_.socket());
     Tensor tensor = store.get("x");
     auto* const words = static_cast<std::uint32_t*>(tensor.data());
-    if (words[999] != 0x11111111) throw std::runtime_error("not what was written");
+    if (words[999] != 0x11111111) throw std::runtime_error("the parent's write is not visible");
     words[0] = 7;
     tensor.publish();
   });
@@ -120,7 +120,7 @@ TEST_F(StoreTest, AnotherProcessSeesTheSameMemory) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST_F(StoreTest, TensorsOutliveTheirMakers) {
+TEST_F(StoreTest, TensorsOutliveTheirCreators) {
   Child child([&] {
     Store store(folder_.socket());
     Tensor small = store.create("small", {Dtype::u8, {100}, {}});
@@ -133,7 +133,7 @@ TEST_F(StoreTest, TensorsOutliveTheirMakers) {
   EXPECT_EQ(static_cast<std::uint8_t*>(store_.get("large").data())[20 * kMi - 1], 2);
 }
 
-TEST_F(StoreTest, ReadersOfAReplacedNameAlwaysFindAWholeTensor) {
+TEST_F(StoreTest, ReadersOfAReplacedNameAlwaysFindACompleteTensor) {
   const Layout layout{Dtype::u32, {100'000}, {}};
   const auto put = [&](Store& store, std::uint32_t value) {
     Tensor next = store.stage("w", layout, {.replace = true});
@@ -147,7 +147,7 @@ TEST_F(StoreTest, ReadersOfAReplacedNameAlwaysFindAWholeTensor) {
   std::jthread reader([&] {
     Store store(folder_.socket());
     for (std::uint32_t last = 0; !done; ++reads) {
-      const Tensor found = store.get("w");  // NotFound would end the test
+      const Tensor found = store.get("w");  // NotFound would fail the test
       const std::span values(static_cast<const std::uint32_t*>(found.data()), 100'000);
       torn += found.version() != 1 || values.front() < last || values.front() != values.back() ? 1 : 0;
       last = values.front();
@@ -184,10 +184,10 @@ TEST_F(StoreTest, CommitFailsOnceItsDaemonIsGone) {
   other.reset();
   other.emplace(options(folder_ / "other"));
   EXPECT_THROW(staged.commit(), Unreachable);
-  EXPECT_THROW(store.get("w"), NotFound) << "the new daemon knows nothing of it";
+  EXPECT_THROW(store.get("w"), NotFound) << "the new daemon does not know the tensor";
 }
 
-TEST_F(StoreTest, AKilledProcesssLeasesEndWithinASecond) {
+TEST_F(StoreTest, LeasesOfAKilledProcessEndWithinASecond) {
   store_.create("x", {Dtype::u8, {8 * kMi}, {}});
   std::vector<Clock::duration> until_free;
   for (int round = 0; round < 5; ++round) {
@@ -204,11 +204,11 @@ TEST_F(StoreTest, AKilledProcesssLeasesEndWithinASecond) {
     ASSERT_TRUE(await([&] { return leases_of("x") == 0 && status().at("deleted") == 0; }));
     until_free.push_back(Clock::now() - killed);
   }
-  EXPECT_LT(*std::ranges::min_element(until_free), 1s) << "the others may have waited for a busy machine's cores";
-  EXPECT_EQ(status().at("chunk_bytes"), 8 * kMi) << "all that they held is free";
+  EXPECT_LT(*std::ranges::min_element(until_free), 1s) << "on a busy machine some rounds may take longer";
+  EXPECT_EQ(status().at("chunk_bytes"), 8 * kMi) << "all memory that they held is free";
 }
 
-TEST_F(StoreTest, AStoppedProcessKeepsItsLeases) {
+TEST_F(StoreTest, StoppedProcessKeepsItsLeases) {
   store_.create("x", {Dtype::u8, {10}, {}});
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -224,12 +224,12 @@ TEST_F(StoreTest, AStoppedProcessKeepsItsLeases) {
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   close(ready[0]);
   std::this_thread::sleep_for(700ms);
-  EXPECT_EQ(leases_of("x"), 1) << "it may go on";
+  EXPECT_EQ(leases_of("x"), 1) << "the process may continue";
   child.kill_and_wait();
   EXPECT_TRUE(await([&] { return leases_of("x") == 0; }));
 }
 
-TEST_F(StoreTest, AForksCopyHoldsNothingAndEndsNothing) {
+TEST_F(StoreTest, ForkedCopyNeitherHoldsNorEndsALease) {
   store_.create("x", {Dtype::u8, {10}, {}});
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -238,51 +238,51 @@ TEST_F(StoreTest, AForksCopyHoldsNothingAndEndsNothing) {
     std::optional<Tensor> held = store.get("x");
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // so that it does not outlive the test for ever
+      alarm(20);  // so that the copy does not outlive the test forever
       try {
         store.get("x");
         _exit(2);
       } catch (const Failure&) {
       }
-      held.reset();  // not its lease to end
+      held.reset();  // the copy must not end the parent's lease
       const pid_t own = getpid();
       if (write(ready[1], &own, sizeof own) != sizeof own) _exit(3);
-      pause();  // with the parent's socket open
+      pause();  // keeps the parent's socket open
     }
     pause();
   });
   close(ready[1]);
   pid_t copy = 0;
-  ASSERT_EQ(read(ready[0], &copy, sizeof copy), static_cast<ssize_t>(sizeof copy)) << "the copy got a lease";
+  ASSERT_EQ(read(ready[0], &copy, sizeof copy), static_cast<ssize_t>(sizeof copy)) << "the copy was given a lease";
   close(ready[0]);
   std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(leases_of("x"), 1) << "the copy's end is no end of the lease";
+  EXPECT_EQ(leases_of("x"), 1) << "the copy must not end the lease";
   parent.kill_and_wait();
-  EXPECT_TRUE(await([&] { return leases_of("x") == 0; })) << "though the socket is still open";
-  EXPECT_EQ(kill(copy, SIGKILL), 0) << "it still has it";
+  EXPECT_TRUE(await([&] { return leases_of("x") == 0; })) << "even though the copy keeps the socket open";
+  EXPECT_EQ(kill(copy, SIGKILL), 0) << "the copy was still running";
 }
 
-TEST_F(StoreTest, ASecondGetAsksNobody) {
+TEST_F(StoreTest, SecondGetReturnsTheSameLease) {
   const Tensor first = store_.create("x", {Dtype::f32, {10}, {}});
   const Tensor second = store_.get("x");
   EXPECT_EQ(second.data(), first.data());
   EXPECT_EQ(leases_of("x"), 1);
   store_.remove("x");
   EXPECT_TRUE(first.deleted());
-  EXPECT_THROW(store_.get("x"), NotFound) << "though this process still holds it";
+  EXPECT_THROW(store_.get("x"), NotFound) << "even though this process still holds it";
   const Tensor later = store_.create("x", {Dtype::f32, {10}, {}});
   EXPECT_NE(later.generation(), first.generation());
   EXPECT_EQ(store_.get("x").generation(), later.generation());
 }
 
-TEST_F(StoreTest, ATimeToLiveThatIsNoNumberOfSecondsIsRejected) {
+TEST_F(StoreTest, InvalidTimeToLiveIsRejected) {
   for (const double no_time : {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
     EXPECT_THROW(store_.create("x", {Dtype::u8, {10}, {}}, {.ttl_seconds = no_time}), BadInput) << no_time;
   }
   EXPECT_TRUE(store_.list().empty());
 }
 
-TEST_F(StoreTest, ALeaseLivesAsLongAsItsLastCopy) {
+TEST_F(StoreTest, LeaseLastsUntilItsLastCopyIsGone) {
   Tensor copy;
   {
     const Tensor first = store_.create("x", {Dtype::u8, {10 * kMi}, {}});
@@ -296,7 +296,7 @@ TEST_F(StoreTest, ALeaseLivesAsLongAsItsLastCopy) {
   EXPECT_EQ(status().at("chunk_bytes"), 0);
 }
 
-TEST_F(StoreTest, MemoryIsZeroWheneverItIsNew) {
+TEST_F(StoreTest, NewMemoryIsAlwaysZeroed) {
   for (int round = 0; round < 20; ++round) {
     Tensor tensor = store_.create("x", {Dtype::u8, {100'000}, {}});
     auto* const data = static_cast<char*>(tensor.data());
@@ -308,19 +308,19 @@ TEST_F(StoreTest, MemoryIsZeroWheneverItIsNew) {
   }
 }
 
-TEST_F(StoreTest, EveryShapeHasItsPlace) {
+TEST_F(StoreTest, EveryShapeCanBeStored) {
   const Tensor scalar = store_.create("scalar", {Dtype::f64, {}, {}}),
                none = store_.create("none", {Dtype::f64, {0, 3}, {}}),
                strided = store_.create("strided", {Dtype::e4m3, {2, 3}, {8, 1}});
   EXPECT_EQ(scalar.bytes(), 8u);
   EXPECT_EQ(none.data(), nullptr);
-  none.words().done = 5;  // words it has all the same
+  none.words().done = 5;  // an empty tensor still has its words
   EXPECT_EQ(store_.stat("strided").layout, strided.layout());
   EXPECT_THROW(store_.create("scalar", {Dtype::f64, {}, {}}), AlreadyExists);
   EXPECT_EQ(store_.list().size(), 3u);
 }
 
-TEST_F(StoreTest, WaitingEndsWithTheTensorOrTheTime) {
+TEST_F(StoreTest, WaitEndsWithTheTensorOrTheTimeout) {
   EXPECT_THROW(store_.wait("late", 50ms), TimedOut);
   std::jthread maker([&] {
     Store store(folder_.socket());
@@ -332,15 +332,15 @@ TEST_F(StoreTest, WaitingEndsWithTheTensorOrTheTime) {
   EXPECT_FALSE(tensor.wait_for(1, 20ms));
 }
 
-TEST_F(StoreTest, ReadsOfHalvesAreWhole) {
+TEST_F(StoreTest, HalvesAreNeverReadTorn) {
   constexpr std::size_t kWords = 3000;
   store_.create("x", {Dtype::u64, {2, kWords}, {}});
   Tensor enough = store_.create("enough", {Dtype::u8, {1}, {}});
   Child writer([&] {
     Store store(folder_.socket());
     Tensor tensor = store.get("x");
-    const Tensor told = store.get("enough");
-    for (std::uint64_t version = 1; told.version() == 0; ++version) {
+    const Tensor stop = store.get("enough");
+    for (std::uint64_t version = 1; stop.version() == 0; ++version) {
       auto* const words = reinterpret_cast<std::uint64_t*>(tensor.begin_half().data());
       std::fill(words, words + kWords, version);
       tensor.publish();
@@ -392,16 +392,16 @@ TEST_F(StoreTest, ThreadsShareAStore) {
   EXPECT_TRUE(await([&] { return status().at("leases") == 0; }));
 }
 
-TEST_F(StoreTest, SocketIsItsUsersAlone) {
+TEST_F(StoreTest, SocketIsPrivateToItsUser) {
   struct stat found {};
   ASSERT_EQ(::stat(folder_.socket().c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600u);
-  EXPECT_THROW(RunningDaemon{options(folder_.socket())}, BadInput) << "one daemon listens there";
+  EXPECT_THROW(RunningDaemon{options(folder_.socket())}, BadInput) << "another daemon already listens there";
 }
 
-TEST(StoreSocket, OfALivingProgramIsNotReplaced) {
+TEST(StoreSocket, OfARunningProgramIsNotReplaced) {
   const Folder folder;
-  const Descriptor other(socket(AF_UNIX, SOCK_STREAM, 0));  // as Redis has it
+  const Descriptor other(socket(AF_UNIX, SOCK_STREAM, 0));  // a stream socket, like that of Redis
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   folder.socket().copy(address.sun_path, sizeof address.sun_path - 1);
@@ -429,8 +429,8 @@ TEST(StoreSocket, ListensWhenItAppears) {
   }
 }
 
-TEST(StoreSocket, WhomThePathIsFromIsBelievedAlone) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+TEST(StoreSocket, IsTrustedOnlyFromThePathsOwner) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   constexpr uid_t kOther = 65534;
   const Folder folder;
   const std::string where = std::filesystem::path(folder.socket()).parent_path();
@@ -440,7 +440,7 @@ TEST(StoreSocket, WhomThePathIsFromIsBelievedAlone) {
     const Descriptor socket = listen_at(folder.socket(), {});
     while (true) pause();
   });
-  // Root may connect anywhere; whose process answers is what counts.
+  // Root may connect to any socket; the check depends only on the user of the process that answers.
   std::string said;
   ASSERT_TRUE(await([&] {
     try {
@@ -456,7 +456,7 @@ TEST(StoreSocket, WhomThePathIsFromIsBelievedAlone) {
   EXPECT_NO_THROW(connect_to(folder.socket()));
 }
 
-TEST_F(StoreTest, HostilePacketsHarmNobody) {
+TEST_F(StoreTest, HostilePacketsDoNoHarm) {
   const Descriptor socket = connect_to(folder_.socket());
   Packet packet;
   const auto ask = [&](const std::string& text, std::span<const int> descriptors = {}) {
@@ -470,7 +470,7 @@ TEST_F(StoreTest, HostilePacketsHarmNobody) {
   EXPECT_EQ(ask(R"({"op":"get","name":"../../etc/passwd"})").at("error"), "not_found");
   EXPECT_EQ(ask(R"({"op":"create","name":"x","dtype":"u8","shape":[4611686018427387904]})").at("error"),
             "out_of_memory");
-  // Descriptors that it sends are not kept: the other end of this pipe sees them closed.
+  // The daemon does not keep descriptors that a client sends: the other end of this pipe sees them closed.
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   EXPECT_TRUE(ask(R"({"op":"status"})", std::array{ends[1]}).at("ok"));
@@ -478,7 +478,7 @@ TEST_F(StoreTest, HostilePacketsHarmNobody) {
   char byte = 0;
   EXPECT_EQ(read(ends[0], &byte, 1), 0);
   close(ends[0]);
-  // Another's lease is not its own.
+  // A client cannot release another client's lease.
   const Tensor mine = store_.create("mine", {Dtype::u8, {1}, {}});
   EXPECT_EQ(send_packet(socket.get(), R"({"op":"release","lease":1})", {}, 1s), Sent::yes);
   EXPECT_TRUE(ask(R"({"op":"status"})").at("ok"));
@@ -494,12 +494,12 @@ TEST_F(StoreTest, ConnectionsAreLimited) {
   ASSERT_EQ(await_packet(one_more.get(), packet, 0, 20s), Received::packet);
   EXPECT_EQ(Json::parse(packet.text).at("error"), "limit");
   EXPECT_EQ(await_packet(one_more.get(), packet, 0, 20s), Received::gone);
-  EXPECT_THROW(Store{folder_.socket()}, LimitReached) << "a client is told why";
+  EXPECT_THROW(Store{folder_.socket()}, LimitReached) << "the client reports the reason";
   held.clear();
   EXPECT_TRUE(await([&] { return status().at("clients") == 1; }));
 }
 
-TEST_F(StoreTest, WhoTakesNoAnswersStopsNobodyElse) {
+TEST_F(StoreTest, SlowClientDoesNotBlockOthers) {
   const Descriptor socket = connect_to(folder_.socket());
   for (int i = 0; i < 2000; ++i) send_packet(socket.get(), R"({"op":"status"})", {});
   const auto begin = Clock::now();
@@ -507,7 +507,7 @@ TEST_F(StoreTest, WhoTakesNoAnswersStopsNobodyElse) {
   EXPECT_LT(Clock::now() - begin, 5s);
 }
 
-TEST(StoreLife, ADaemonsEndLeavesWhatIsMapped) {
+TEST(StoreLife, MappedMemorySurvivesTheDaemonsEnd) {
   Folder folder;
   std::optional<RunningDaemon> daemon;
   DaemonOptions how{.socket = folder.socket()};
@@ -522,13 +522,13 @@ TEST(StoreLife, ADaemonsEndLeavesWhatIsMapped) {
   held.publish();
   EXPECT_EQ(held.version(), 1u);
   daemon.emplace(how);
-  EXPECT_THROW(store.get("x"), NotFound) << "the new one has none of the old one's";
+  EXPECT_THROW(store.get("x"), NotFound) << "the new daemon has none of the old daemon's tensors";
   const Tensor again = store.create("x", {Dtype::u32, {100}, {}});
   EXPECT_EQ(static_cast<std::uint32_t*>(again.data())[0], 0u);
   EXPECT_EQ(static_cast<std::uint32_t*>(held.data())[0], 5u);
 }
 
-TEST(StoreLife, ADeadDaemonsSocketIsReplaced) {
+TEST(StoreLife, SocketOfADeadDaemonIsReplaced) {
   Folder folder;
   Child child([&] {
     const auto memory = memfd_memory();

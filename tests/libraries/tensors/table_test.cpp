@@ -1,4 +1,4 @@
-// A tensor's life, without any process: names, generations, leases, quotas, eviction, expiry.
+// The life cycle of a tensor, without other processes: names, generations, leases, quotas, eviction, expiry.
 #include "libraries/tensors/store/table.hpp"
 
 #include <gtest/gtest.h>
@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/libraries/tensors/sizes.hpp"
 #include "libraries/tensors/errors.hpp"
+#include "tests/libraries/tensors/sizes.hpp"
 
 namespace feedrate::tensors {
 namespace {
 
-/// What `call` throws an `Error` with; a failure where it does not.
+/// Returns the text of the `Error` that `call` throws; fails the test if it throws none.
 template <class Error, class Call>
 std::string error_of(const Call& call) {
   try {
@@ -46,7 +46,7 @@ class TableTest : public testing::Test {
   const ClientId a_ = table_.join("A"), b_ = table_.join("B");
 };
 
-TEST_F(TableTest, ANameLeadsToOneTensor) {
+TEST_F(TableTest, NameIdentifiesOneTensor) {
   const Description made = table_.create(a_, "weights", bytes(100), {});
   EXPECT_SAYS(error_of<AlreadyExists>([&] { table_.create(b_, "weights", bytes(1), {}); }),
               "'weights' exists (generation 1)");
@@ -56,7 +56,7 @@ TEST_F(TableTest, ANameLeadsToOneTensor) {
   EXPECT_SAYS(error_of<NotFound>([&] { table_.stat("weight"); }), "no tensor 'weight'");
 }
 
-TEST_F(TableTest, ADeletedTensorLivesAsLongAsItsLastLease) {
+TEST_F(TableTest, DeletedTensorLastsUntilItsLastLeaseEnds) {
   table_.create(a_, "x", bytes(5 * kMi), {});
   const Lease of_a = table_.lease(a_, "x"), of_b = table_.lease(b_, "x");
   table_.remove("x");
@@ -70,12 +70,12 @@ TEST_F(TableTest, ADeletedTensorLivesAsLongAsItsLastLease) {
   EXPECT_EQ(table_.deleted(), 0u);
 }
 
-TEST_F(TableTest, ALaterTensorOfTheNameIsAnother) {
+TEST_F(TableTest, LaterTensorOfTheSameNameIsDistinct) {
   table_.create(a_, "x", bytes(10), {});
   const Lease old = table_.lease(a_, "x");
   const TensorWords& words = const_cast<Board&>(table_.board()).words(old.tensor.slot);
   table_.remove("x");
-  EXPECT_EQ(words.generation, 0u) << "who holds it can see that";
+  EXPECT_EQ(words.generation, 0u) << "its holders can see that it was deleted";
   const Description later = table_.create(a_, "x", bytes(10), {});
   EXPECT_GT(later.generation, old.tensor.generation);
   EXPECT_NE(later.slot, old.tensor.slot);
@@ -85,7 +85,7 @@ TEST_F(TableTest, ALaterTensorOfTheNameIsAnother) {
   EXPECT_EQ(table_.lease(b_, "x", later.generation).tensor.generation, later.generation);
 }
 
-TEST_F(TableTest, AClientsLeasesEndWithIt) {
+TEST_F(TableTest, LeasesEndWithTheirClient) {
   table_.create(a_, "kept", bytes(10), {});
   table_.create(a_, "gone", bytes(10), {});
   table_.lease(a_, "kept");
@@ -93,13 +93,13 @@ TEST_F(TableTest, AClientsLeasesEndWithIt) {
   table_.lease(a_, "gone");
   table_.remove("gone");
   table_.leave(a_);
-  EXPECT_EQ(table_.stat("kept").leases, 0u) << "its maker is dead, it is not";
+  EXPECT_EQ(table_.stat("kept").leases, 0u) << "the tensor outlives its creator";
   EXPECT_EQ(table_.tensors(), 1u);
   EXPECT_EQ(table_.deleted(), 0u);
   EXPECT_EQ(table_.leases(), 0u);
 }
 
-TEST_F(TableTest, ALeaseIsItsOwnersToRelease) {
+TEST_F(TableTest, OnlyTheOwnerCanReleaseALease) {
   table_.create(a_, "x", bytes(10), {});
   const Lease lease = table_.lease(a_, "x");
   EXPECT_THROW(table_.release(b_, lease.id), NotFound);
@@ -107,11 +107,11 @@ TEST_F(TableTest, ALeaseIsItsOwnersToRelease) {
   EXPECT_THROW(table_.release(a_, lease.id), NotFound);
 }
 
-TEST_F(TableTest, EvictionTakesTheLeastRecentlyUsedThatNobodyNeeds) {
+TEST_F(TableTest, EvictionRemovesTheLeastRecentlyUsedUnleasedTensor) {
   for (const char* name : {"held", "pinned", "first", "second", "third"}) table_.create(a_, name, bytes(5 * kMi), {});
   table_.lease(a_, "held");
   table_.set_pinned("pinned", true);
-  table_.release(a_, table_.lease(a_, "first").id);  // used after the others
+  table_.release(a_, table_.lease(a_, "first").id);  // used more recently than the others
   EXPECT_EQ(table_.evict(1), 6 * kMi);
   EXPECT_EQ(names(), (std::vector<std::string>{"first", "held", "pinned", "third"}));
   EXPECT_EQ(table_.evict(100 * kMi), 12 * kMi);
@@ -119,7 +119,7 @@ TEST_F(TableTest, EvictionTakesTheLeastRecentlyUsedThatNobodyNeeds) {
   EXPECT_EQ(table_.evict(1), 0u);
 }
 
-TEST_F(TableTest, WhereThereIsNoRoomOthersAreEvictedOnRequestAlone) {
+TEST_F(TableTest, TensorsAreEvictedForANewOneOnlyOnRequest) {
   for (int i = 0; i < 4; ++i) table_.create(a_, "t" + std::to_string(i), bytes(15 * kMi), {});
   table_.lease(b_, "t0");
   const std::string said = error_of<OutOfMemory>([&] { table_.create(a_, "more", bytes(40 * kMi), {}); });
@@ -128,7 +128,8 @@ TEST_F(TableTest, WhereThereIsNoRoomOthersAreEvictedOnRequestAlone) {
   table_.create(a_, "more", bytes(40 * kMi), {.evict = true});
   EXPECT_EQ(names(), (std::vector<std::string>{"more", "t0"}));
   EXPECT_THROW(table_.create(a_, "much more", bytes(60 * kMi), {.evict = true}), OutOfMemory);
-  EXPECT_EQ(names(), (std::vector<std::string>{"more", "t0"})) << "in vain nothing is evicted";
+  EXPECT_EQ(names(), (std::vector<std::string>{"more", "t0"}))
+      << "nothing is evicted if that would not make enough room";
 }
 
 TEST_F(TableTest, NamesExpire) {
@@ -140,7 +141,7 @@ TEST_F(TableTest, NamesExpire) {
   now_ms_ += 1500;
   EXPECT_EQ(table_.expire(), 1'060'000u);
   EXPECT_EQ(names(), (std::vector<std::string>{"later", "never"}));
-  EXPECT_EQ(table_.deleted(), 1u) << "its holder keeps it";
+  EXPECT_EQ(table_.deleted(), 1u) << "its lease keeps the tensor";
   table_.remove("later");
   EXPECT_EQ(table_.expire(), std::nullopt);
   for (const double no_time : {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
@@ -148,22 +149,22 @@ TEST_F(TableTest, NamesExpire) {
   }
 }
 
-TEST_F(TableTest, AFailedCreateLeavesNothing) {
+TEST_F(TableTest, FailedCreateLeavesNothingBehind) {
   EXPECT_THROW(table_.create(a_, "x", bytes(100 * kMi), {}), OutOfMemory);
   EXPECT_THROW(table_.create(a_, "", bytes(1), {}), BadInput);
   EXPECT_THROW(table_.create(a_, "x", {Dtype::f32, {-1}, {}}, {}), BadInput);
   EXPECT_EQ(table_.tensors(), 0u);
-  EXPECT_EQ(table_.create(a_, "x", bytes(1), {}).slot, 0u) << "no slot was lost";
+  EXPECT_EQ(table_.create(a_, "x", bytes(1), {}).slot, 0u) << "the failed calls used no slot";
 }
 
-TEST_F(TableTest, ListsAreInPages) {
+TEST_F(TableTest, ListsArePaged) {
   for (const char* name : {"b", "a", "c\u00fc", "d"}) table_.create({}, name, bytes(1), {});
   EXPECT_EQ(table_.list("", 2).size(), 2u);
   EXPECT_EQ(table_.list("b", 2).front().name, "c\u00fc");
   EXPECT_TRUE(table_.list("d", 2).empty());
 }
 
-TEST_F(TableTest, ChangesAreToldInOrder) {
+TEST_F(TableTest, ChangesAreReportedInOrder) {
   table_.create(a_, "x", bytes(1), {});
   const Lease lease = table_.lease(a_, "x");
   table_.seal("x");
@@ -177,7 +178,7 @@ TEST_F(TableTest, ChangesAreToldInOrder) {
   EXPECT_TRUE(changes_[2].second.sealed);
 }
 
-TEST_F(TableTest, StagedTensorIsFoundByItsNameFromItsCommitOn) {
+TEST_F(TableTest, StagedTensorGetsItsNameAtTheCommit) {
   const Lease staged = table_.stage(a_, "x", bytes(10), {.ttl_seconds = 60});
   EXPECT_EQ(staged.tensor.leases, 1u);
   EXPECT_TRUE(names().empty());
@@ -196,12 +197,12 @@ TEST_F(TableTest, StagedTensorIsFoundByItsNameFromItsCommitOn) {
   EXPECT_SAYS(error_of<BadInput>([&] { table_.commit(a_, staged.id); }), "the lease of a staged tensor");
 }
 
-TEST_F(TableTest, StagedTensorWithoutCommitGoesWithItsClient) {
+TEST_F(TableTest, UncommittedTensorIsFreedWithItsClient) {
   table_.stage(a_, "x", bytes(10), {});
   table_.stage(a_, "x", bytes(5 * kMi), {});
   table_.release(b_, table_.stage(b_, "y", bytes(10), {}).id);
   EXPECT_EQ(table_.staged(), 2u);
-  EXPECT_EQ(table_.evict(100 * kMi), 0u) << "only its leases keep it, and they do";
+  EXPECT_EQ(table_.evict(100 * kMi), 0u) << "leases protect staged tensors from eviction";
   table_.leave(a_);
   EXPECT_EQ(table_.staged(), 0u);
   EXPECT_EQ(table_.arena().taken(), 0u);
@@ -217,19 +218,19 @@ TEST_F(TableTest, CommitReplacesInOneStep) {
   EXPECT_EQ(table_.stat("x").generation, old.generation);
   changes_.clear();
   table_.commit(a_, staged.id);
-  ASSERT_EQ(changes_.size(), 1u) << "an observer sees no moment without a tensor";
+  ASSERT_EQ(changes_.size(), 1u) << "observers never see the name without a tensor";
   EXPECT_EQ(changes_.front().first, Table::Change::created);
   EXPECT_EQ(table_.stat("x").generation, staged.tensor.generation);
   EXPECT_EQ(table_.deleted(), 1u) << "the reader keeps the old one";
   table_.release(b_, reader.id);
   EXPECT_EQ(table_.deleted(), 0u);
-  // Without `replace`, a name that was taken meanwhile is the other's.
+  // Without `replace`, a commit fails if the name has been taken in the meantime.
   const Lease late = table_.stage(a_, "y", bytes(10), {});
   table_.create({}, "y", bytes(10), {});
   EXPECT_THROW(table_.commit(a_, late.id), AlreadyExists);
 }
 
-TEST_F(TableTest, StagingEvictsOthersAndSparesTheOneItReplaces) {
+TEST_F(TableTest, StagingEvictsOthersButNotTheTensorItReplaces) {
   table_.create({}, "x", bytes(15 * kMi), {});
   table_.create({}, "other", bytes(15 * kMi), {});
   EXPECT_THROW(table_.stage(a_, "x", bytes(60 * kMi), {.evict = true, .replace = true}), OutOfMemory);
@@ -243,14 +244,15 @@ class LimitedTable : public TableTest {
   LimitedTable() : TableTest({.tensors = 3, .leases_of_client = 2, .bytes_of_client = 1000}) {}
 };
 
-TEST_F(LimitedTable, LimitsNameWhoHasWhat) {
+TEST_F(LimitedTable, LimitErrorsNameTheClientAndItsUsage) {
   table_.create(a_, "1", bytes(700), {});
   EXPECT_SAYS(error_of<OutOfMemory>([&] { table_.create(a_, "2", bytes(700), {}); }),
               "A has created tensors of 768 bytes");
   table_.create(b_, "2", bytes(700), {});
   const Lease held = table_.lease(a_, "1");
   table_.remove("1");
-  EXPECT_THROW(table_.create(a_, "1", bytes(700), {}), OutOfMemory) << "what it deleted is not free yet";
+  EXPECT_THROW(table_.create(a_, "1", bytes(700), {}), OutOfMemory)
+      << "the deleted tensor still counts while it is leased";
   table_.release(a_, held.id);
   table_.create(a_, "1", bytes(700), {});
   table_.create({}, "3", bytes(5000), {});
@@ -259,11 +261,11 @@ TEST_F(LimitedTable, LimitsNameWhoHasWhat) {
   table_.lease(a_, "1");
   EXPECT_SAYS(error_of<LimitReached>([&] { table_.lease(a_, "1"); }), "A has 2 leases");
   table_.remove("3");
-  EXPECT_THROW(table_.stage(a_, "3", bytes(1), {}), LimitReached) << "a staged tensor is nothing without a lease";
+  EXPECT_THROW(table_.stage(a_, "3", bytes(1), {}), LimitReached) << "a staged tensor needs a lease";
   EXPECT_EQ(table_.staged(), 0u);
 }
 
-// --- what can be asked for ---
+// --- layouts and names ---
 
 TEST(Layouts, BytesFollowFromShapeAndStrides) {
   EXPECT_EQ(bytes_of({Dtype::f32, {}, {}}), 4u) << "one element";
@@ -271,7 +273,7 @@ TEST(Layouts, BytesFollowFromShapeAndStrides) {
   EXPECT_EQ(bytes_of({Dtype::c128, {2, 3}, {}}), 96u);
   EXPECT_EQ(bytes_of({Dtype::boolean, {4, 4}, {1, 4}}), 16u);
   EXPECT_EQ(bytes_of({Dtype::i16, {4, 4}, {8, 1}}), 2 * (3 * 8 + 3 + 1u));
-  EXPECT_EQ(bytes_of({Dtype::u8, {1000}, {0}}), 1u) << "one element a thousand times";
+  EXPECT_EQ(bytes_of({Dtype::u8, {1000}, {0}}), 1u) << "one element, repeated a thousand times";
   constexpr std::int64_t kHuge = std::int64_t{1} << 40;
   EXPECT_THROW(bytes_of({Dtype::u8, {kHuge, kHuge}, {}}), BadInput);
   EXPECT_THROW(bytes_of({Dtype::u8, {kHuge, 2}, {INT64_MAX, 1}}), BadInput);

@@ -6,7 +6,8 @@
 namespace feedrate::test {
 namespace {
 
-/// Limits as one machine's GPU has them; on the CPU device, so that transfers which need the hardware do not compete.
+/// Limits as measured on one machine with a GPU. The tests use the CPU device, so that transfers that need the hardware
+/// do not compete.
 const Limits kLimits{{"launch_per_second", 350e3},
                      {"launch_sync_ns", 7400},
                      {"graph_launch_sync_ns", 5600},
@@ -37,28 +38,28 @@ class AutoTransfer : public testing::Test {
   std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
 };
 
-TEST_F(AutoTransfer, TakesTheOneThatTheLimitsMakeFastest) {
-  // Alone: a graph's launch takes less than a kernel's, and nothing is copied.
+TEST_F(AutoTransfer, ChoosesTheFastestTransferByTheLimits) {
+  // For a lone message, launching a graph takes less time than launching a kernel, and nothing is copied.
   const Choices alone = chosen(64, 1, 1);
   EXPECT_EQ(alone.at("transfer"), "graph");
   EXPECT_EQ(alone.at("chain"), "mapped");
   Limits limits = kLimits;
-  limits["graph_launch_sync_ns"] = 7600;  // where it takes more
+  limits["graph_launch_sync_ns"] = 7600;  // now slower than a kernel launch
   EXPECT_EQ(chosen(64, 1, 1, limits)["transfer"], "mapped");
   EXPECT_FALSE(chosen(64, 1, 1, limits).contains("chain"));
-  // In a row of batches the limits would put it first, but they do not know all that it costs.
+  // For consecutive batches the limits would rank the graph first, but they do not include its full cost.
   limits = kLimits;
   limits["copy_engine_both_bytes_per_second"] = 20e9;
   EXPECT_NE(chosen(64 << 10, 1, 64, limits)["transfer"], "graph");
-  // One behind the other, a call for each bounds small batches: whoever makes one call for several is ahead.
+  // For consecutive small batches, one call per batch is the bound, so transfers that make fewer calls are faster.
   const std::string small = chosen(64, 16, 1024)["transfer"];
   EXPECT_TRUE(small == "batched_copy" || small == "gather") << small;
-  // Of large ones the bus is the bound, and the copy engines are faster there than SMs.
+  // For large batches the bus is the bound, and copy engines use it faster than SMs do.
   const std::string large = chosen(1 << 20, 16, 256)["transfer"];
   EXPECT_TRUE(large == "pinned" || large == "batched_copy" || large == "graph") << large;
 }
 
-TEST_F(AutoTransfer, KnowsThatACallOfManyCopiesMakesEachByItself) {
+TEST_F(AutoTransfer, AccountsForEachCopyOfABatchedCall) {
   Limits limits = kLimits;
   limits["batched_copies_per_second"] = 1e6;
   EXPECT_EQ(chosen(64, 1, 1024, limits)["transfer"], "gather");
@@ -66,43 +67,43 @@ TEST_F(AutoTransfer, KnowsThatACallOfManyCopiesMakesEachByItself) {
   EXPECT_NE(chosen(1 << 20, 16, 256, limits)["transfer"], "gather");
 }
 
-TEST_F(AutoTransfer, PutsMoreSmallBatchesTogetherThanLargeOnes) {
-  const auto together = [this](const char* transfer, std::size_t payload, std::size_t batch) {
+TEST_F(AutoTransfer, CoalescesMoreSmallBatchesThanLargeOnes) {
+  const auto coalesced = [this](const char* transfer, std::size_t payload, std::size_t batch) {
     return chosen(payload, batch, 4096, kLimits, transfer)["coalesce"];
   };
-  EXPECT_EQ(together("gather", 64, 1), "64");
-  EXPECT_EQ(together("gather", 64, 256), "12");  // 20 KiB each
-  EXPECT_EQ(together("batched_copy", 64 << 10, 16), "8");
-  EXPECT_EQ(together("graph", 64, 1), "8");  // a chain without a batch is launched all the same
-  EXPECT_EQ(chosen(64, 1, 1, kLimits, "graph")["coalesce"], "1") << "a lone message has no company";
+  EXPECT_EQ(coalesced("gather", 64, 1), "64");
+  EXPECT_EQ(coalesced("gather", 64, 256), "12");  // 20 KiB each
+  EXPECT_EQ(coalesced("batched_copy", 64 << 10, 16), "8");
+  EXPECT_EQ(coalesced("graph", 64, 1), "8");  // chains without a batch are launched as well
+  EXPECT_EQ(chosen(64, 1, 1, kLimits, "graph")["coalesce"], "1") << "a lone message cannot be coalesced";
   EXPECT_EQ(chosen(64, 16, 4, kLimits, "gather")["coalesce"], "4");
 }
 
-TEST(TransferSearch, HasTheStandardValueOfEachAxis) {
+TEST(TransferSearch, IncludesTheDefaultValueOfEachAxis) {
   for (const auto& [name, entry] : Transfers::instance().entries()) {
     const Values standard = values_on(entry.axes, {});
     for (const AxisValues& each : entry.search) {
       const auto own = standard.find(each.axis);
-      if (own == standard.end()) continue;  // an axis that all share
+      if (own == standard.end()) continue;  // an axis shared by all transfers
       EXPECT_NE(std::ranges::find(each.values, text_of(own->second)), each.values.end()) << name << ": " << each.axis;
     }
   }
 }
 
-TEST_F(AutoTransfer, SaysWhy) {
+TEST_F(AutoTransfer, ReportsItsReason) {
   const std::string why = chosen(64, 1, 1)["transfer-why"];
   EXPECT_TRUE(why.starts_with("by the limits 6.90")) << why;
   for (const char* other : {"pinned", "graph 9", "mapped 8.70", "gather", "batched_copy"})
     EXPECT_NE(why.find(other), why.npos) << why;
 }
 
-TEST_F(AutoTransfer, OfACopyInAGraphKnowsThatItCopies) {
-  // A graph saves of a launch what an empty one does; the two copies are in it all the same.
+TEST_F(AutoTransfer, CountsTheCopiesInsideAGraph) {
+  // A graph saves as much of the launch time as an empty graph does, but it still contains the two copies.
   const std::string why = chosen(64, 1, 1)["transfer-why"];
   EXPECT_NE(why.find("graph 9.1"), why.npos) << why;
 }
 
-TEST_F(AutoTransfer, IsPinnedIfNoLimitIsKnown) {
+TEST_F(AutoTransfer, FallsBackToPinnedWithoutLimits) {
   EXPECT_EQ(chosen(64, 16, 1024, {})["transfer"], "pinned");
   EXPECT_EQ(chosen(64, 16, 1024, {})["transfer-why"], "no limits of a GPU were measured here");
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using Bytes = std::vector<std::byte>;
 
-constexpr auto kLong = 20s;  // for what must come
+constexpr auto kLong = 20s;  // timeout for results that must arrive
 
 std::unique_ptr<Workload> workload(const char* name) { return Workloads::instance().get("--workload", name).make({}); }
 
@@ -33,7 +33,7 @@ std::uint32_t word_of(const Bytes& bytes) {
   return word;
 }
 
-/// A lane's slots by counter, by flags and in the device's memory; results in order and not.
+/// The kinds of lanes: notified by counter or by flags, slots in device memory, results in order or as finished.
 struct RingKind {
   const char* name;
   RingConfig config;
@@ -52,7 +52,7 @@ class EveryRing : public testing::TestWithParam<RingKind> {
   std::unique_ptr<Workload> echo = workload("echo");
 };
 
-/// Until `lane` has results, or long enough.
+/// Polls until `lane` has results, for at most 20 seconds.
 ConstMessages poll_some(RingLane& lane, std::size_t n) {
   const std::uint64_t begin = now_ns();
   ConstMessages results;
@@ -69,7 +69,7 @@ void send(RingLane& lane, const Workload& work, std::uint64_t first, std::size_t
   lane.publish(n);
 }
 
-TEST_P(EveryRing, ServesItsLanesByReserveAndPoll) {
+TEST_P(EveryRing, ServesLanesByReserveAndPoll) {
   GpuRing ring(*device, *echo, config());
   ring.start();
   RingLane& lane = ring.lane(0);
@@ -119,13 +119,13 @@ TEST_P(EveryRing, AnswersSeveralThreads) {
   EXPECT_EQ(ring.stats().released, kThreads * kEach);
 }
 
-/// As the benchmark has it: a kernel that notes when it works on sampled messages.
+/// A ring as the benchmark uses it: the kernel records when it processes sampled messages.
 struct MarkedRing : GpuRing {
   MarkedRing(Device& device, const Kernel& work, const RingConfig& config, const StageMarks& marks)
       : GpuRing(device, work, config, marks) {}
 };
 
-TEST_P(EveryRing, CarriesMarksToItsKernel) {
+TEST_P(EveryRing, PassesStageMarksToItsKernel) {
   StageClock clock(*device, 1, 16, 4);
   MarkedRing ring(*device, *echo, config(), clock.lasting_marks());
   ring.start();
@@ -139,7 +139,7 @@ TEST_P(EveryRing, CarriesMarksToItsKernel) {
       EXPECT_GE(at(Stage::kernel_end), at(Stage::kernel_start));
       EXPECT_LE(at(Stage::kernel_end), now_ns());
       EXPECT_LE(at(Stage::claimed), at(Stage::kernel_start));
-      EXPECT_EQ(at(Stage::claimed) != 0, config().notify == Notify::counter) << "by flags the claim is not noted";
+      EXPECT_EQ(at(Stage::claimed) != 0, config().notify == Notify::counter) << "flags record no claim time";
     } else {
       EXPECT_EQ(times, StageTimes{});
     }
@@ -147,7 +147,7 @@ TEST_P(EveryRing, CarriesMarksToItsKernel) {
   }
 }
 
-TEST_P(EveryRing, AnswersInAnyOrderOfAsking) {
+TEST_P(EveryRing, ReturnsResultsInAnyWaitOrder) {
   GpuRing ring(*device, *echo, config());
   ring.start();
   std::vector<std::uint64_t> ids;
@@ -155,7 +155,7 @@ TEST_P(EveryRing, AnswersInAnyOrderOfAsking) {
   for (std::uint32_t i = 10; i-- != 0;) EXPECT_EQ(word_of(ring.wait(ids[i], kLong).payload), i + 1);
 }
 
-TEST_P(EveryRing, FullPushesBackAndHasRoomAgain) {
+TEST_P(EveryRing, FullRingHasRoomAgainAfterAWait) {
   GpuRing ring(*device, *echo, config(4));
   ring.start();
   std::vector<std::uint64_t> ids;
@@ -165,15 +165,15 @@ TEST_P(EveryRing, FullPushesBackAndHasRoomAgain) {
   EXPECT_TRUE(ring.try_submit(words({4})).has_value());
 }
 
-TEST_P(EveryRing, AWaitThatEndsTooEarlyCanBeRepeated) {
+TEST_P(EveryRing, TimedOutWaitCanBeRepeated) {
   GpuRing ring(*device, *echo, config());
-  const std::uint64_t id = ring.try_submit(words({7})).value();  // before anybody serves it
+  const std::uint64_t id = ring.try_submit(words({7})).value();  // before the ring is started
   EXPECT_EQ(ring.wait(id, 0ns).status, RingStatus::timeout);
   ring.start();
   EXPECT_EQ(word_of(ring.wait(id, kLong).payload), 8u);
 }
 
-TEST_P(EveryRing, RefusesWhatItCantSend) {
+TEST_P(EveryRing, RejectsInvalidMessagesAndIds) {
   GpuRing ring(*device, *echo, config());
   EXPECT_THROW(ring.try_submit(Bytes(65)), BadInput);
   EXPECT_NO_THROW(ring.try_submit(Bytes(64)));
@@ -181,7 +181,7 @@ TEST_P(EveryRing, RefusesWhatItCantSend) {
   EXPECT_THROW(ring.wait(message_id(9, 0), 0ns), BadInput);
 }
 
-TEST_P(EveryRing, ARefusedMessageFailsAmongItsNeighbours) {
+TEST_P(EveryRing, RejectedMessageDoesNotAffectItsNeighbours) {
   const auto vecadd = workload("vecadd");
   GpuRing ring(*device, *vecadd, config());
   ring.start();
@@ -195,7 +195,7 @@ TEST_P(EveryRing, ARefusedMessageFailsAmongItsNeighbours) {
   EXPECT_EQ(ring.wait(after, kLong).payload, Bytes(32));
 }
 
-TEST_P(EveryRing, AHeaderThatClaimsMoreThanItsSlotFails) {
+TEST_P(EveryRing, MessageWithOversizedHeaderFails) {
   GpuRing ring(*device, *echo, config());
   ring.start();
   RingLane& lane = ring.lane(0);
@@ -220,13 +220,13 @@ TEST_P(EveryRing, AHeaderThatClaimsMoreThanItsSlotFails) {
   EXPECT_EQ(right, 2u);
 }
 
-TEST_P(EveryRing, DrainServesAllThatWasPublished) {
+TEST_P(EveryRing, DrainServesAllPublishedMessages) {
   GpuRing ring(*device, *echo, config());
   ring.start();
   std::vector<std::uint64_t> ids;
   for (std::uint32_t i = 0; i < 16; ++i) ids.push_back(ring.try_submit(words({i})).value());
   EXPECT_TRUE(ring.stop(RingStop::drain).empty());
-  EXPECT_TRUE(ring.stop(RingStop::now).empty()) << "twice is harmless";
+  EXPECT_TRUE(ring.stop(RingStop::now).empty()) << "a second stop is harmless";
   for (std::uint32_t i = 0; i < 16; ++i) {
     const RingAnswer answer = ring.wait(ids[i], kLong);
     ASSERT_EQ(answer.status, RingStatus::ok) << i;
@@ -234,7 +234,7 @@ TEST_P(EveryRing, DrainServesAllThatWasPublished) {
   }
 }
 
-/// A workload that takes its time, so that a stop finds messages unserved.
+/// A slow workload, so that a stop finds unserved messages.
 class Slow : public LaunchedKernel {
  public:
   explicit Slow(const Kernel& work) : work_(work) {}
@@ -248,7 +248,7 @@ class Slow : public LaunchedKernel {
   const Kernel& work_;
 };
 
-TEST_P(EveryRing, StopNowNamesExactlyWhatHasNoResult) {
+TEST_P(EveryRing, StopNowNamesExactlyTheUnservedMessages) {
   const Slow slow(*echo);
   GpuRing ring(*device, slow, config());
   ring.start();
@@ -284,7 +284,7 @@ TEST_P(EveryRing, DrainsWhileResultsAreCollected) {
   EXPECT_TRUE(ring.stop(RingStop::drain).empty());
 }
 
-TEST_P(EveryRing, AfterAStopAWaitKnowsAtOnce) {
+TEST_P(EveryRing, WaitReturnsAtOnceAfterAStop) {
   const Slow slow(*echo);
   GpuRing ring(*device, slow, config());
   ring.start();
@@ -293,7 +293,7 @@ TEST_P(EveryRing, AfterAStopAWaitKnowsAtOnce) {
   for (const std::uint64_t id : ring.stop(RingStop::now)) EXPECT_EQ(ring.wait(id, 0ns).status, RingStatus::stopped);
 }
 
-TEST_P(EveryRing, AParkedLaneIsWokenByTheNextMessage) {
+TEST_P(EveryRing, NextMessageWakesAParkedLane) {
   RingConfig parks = config();
   parks.idle = RingIdle::park;
   parks.park_after = 2ms;
@@ -313,7 +313,7 @@ TEST_P(EveryRing, AParkedLaneIsWokenByTheNextMessage) {
   EXPECT_EQ(ring.wait(id, kLong).status, RingStatus::ok);
 }
 
-TEST_P(EveryRing, AProducerThatDiesBeforeItPublishesHarmsNobody) {
+TEST_P(EveryRing, UnpublishedMessagesOfADeadProducerAreIgnored) {
   GpuRing ring(*device, *echo, config());
   ring.start();
   RingLane& lane = ring.lane(0);
@@ -335,7 +335,7 @@ TEST_P(EveryRing, AProducerThatDiesBeforeItPublishesHarmsNobody) {
   EXPECT_TRUE(ring.stop(RingStop::drain).empty());
 }
 
-TEST_P(EveryRing, TwoRingsInOneProcess) {
+TEST_P(EveryRing, TwoRingsRunInOneProcess) {
   const auto vecadd = workload("vecadd");
   GpuRing first(*device, *echo, config()), second(*device, *vecadd, config());
   first.start();
@@ -347,7 +347,7 @@ TEST_P(EveryRing, TwoRingsInOneProcess) {
   }
   first.stop(RingStop::now);
   const std::uint64_t b = second.try_submit(Bytes(64)).value();
-  EXPECT_EQ(second.wait(b, kLong).payload, Bytes(32)) << "the other's stop is not its own";
+  EXPECT_EQ(second.wait(b, kLong).payload, Bytes(32)) << "stopping one ring does not stop the other";
 }
 
 RingConfig with(auto change) {
@@ -372,7 +372,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryRing,
                                          RingKind{"vram", with([](auto& c) { c.slots = Slots::vram; })}),
                          [](const auto& info) { return info.param.name; });
 
-TEST(GpuRing, StartsOnce) {
+TEST(GpuRing, StartsOnlyOnce) {
   const auto device = open_cpu_device();
   const auto echo = workload("echo");
   GpuRing ring(*device, *echo, {});
@@ -380,7 +380,7 @@ TEST(GpuRing, StartsOnce) {
   EXPECT_THROW(ring.start(), BadInput);
 }
 
-TEST(GpuRing, SaysWhyAConfigCantBe) {
+TEST(GpuRing, ExplainsWhyAConfigIsInvalid) {
   struct Wrong {
     const char* said;
     RingConfig config;
@@ -426,7 +426,7 @@ TEST(GpuRing, SaysWhyAConfigCantBe) {
   const auto device = open_cpu_device();
   const auto echo = workload("echo");
   for (const auto& [said, config] : wrong) {
-    EXPECT_NE(refuse(config).find(said), std::string::npos) << "said: " << refuse(config) << ", not: " << said;
+    EXPECT_NE(refuse(config).find(said), std::string::npos) << "expected '" << said << "' in: " << refuse(config);
     EXPECT_THROW(GpuRing(*device, *echo, config), BadInput) << said;
   }
   EXPECT_EQ(refuse({}), "");

@@ -6,14 +6,14 @@ namespace feedrate {
 namespace {
 
 std::uint64_t never() {
-  ADD_FAILURE() << "asked what time it is";
+  ADD_FAILURE() << "the clock was read";
   return 0;
 }
 auto at(std::uint64_t ns) {
   return [ns] { return ns; };
 }
 
-TEST(LaneTurn, EndsWithItsMessagesHoweverFewAtATime) {
+TEST(LaneTurn, EndsAfterItsMessagesEvenInSmallSteps) {
   LaneTurn turn(50);
   for (unsigned turns = 0; turns < 3; ++turns) {
     for (unsigned published = 4; published < 50; published += 4) EXPECT_FALSE(turn.ends(4, at(7)));
@@ -21,7 +21,7 @@ TEST(LaneTurn, EndsWithItsMessagesHoweverFewAtATime) {
   }
 }
 
-TEST(LaneTurn, OfAWholeBatchAsksNoClock) {
+TEST(LaneTurn, FullBatchDoesNotReadTheClock) {
   LaneTurn turn(50);
   EXPECT_TRUE(turn.ends(50, never));
   EXPECT_TRUE(turn.ends(60, never));
@@ -29,7 +29,7 @@ TEST(LaneTurn, OfAWholeBatchAsksNoClock) {
   EXPECT_TRUE(of_large_messages.ends(1, never));
 }
 
-TEST(LaneTurn, EndsAfterAWhileSinceTheLast) {
+TEST(LaneTurn, EndsAfterTheLongestTurnTime) {
   LaneTurn turn(50);
   std::uint64_t began = 5'000'000;
   EXPECT_TRUE(turn.ends(1, at(began)));
@@ -41,15 +41,15 @@ TEST(LaneTurn, EndsAfterAWhileSinceTheLast) {
   }
 }
 
-// Each then finds a lane whose teams have had the longest time for what came before.
-TEST(LaneTurn, OfALonelyMessageIsOverAtOnce) {
+// Each message then goes to the lane whose teams have had the most time for earlier messages.
+TEST(LaneTurn, LoneMessageEndsTheTurnAtOnce) {
   LaneTurn turn(50);
   for (std::uint64_t ns = LaneTurn::kLongestNs; ns < 1'000'000; ns += LaneTurn::kLongestNs) {
     EXPECT_TRUE(turn.ends(1, at(ns)));
   }
 }
 
-TEST(LaneTurn, BeginsAnewWhenTheLaneWasFull) {
+TEST(LaneTurn, RestartsIfTheLaneWasFull) {
   LaneTurn turn(50);
   EXPECT_FALSE(turn.ends(49, at(0)));
   turn.pass_over();

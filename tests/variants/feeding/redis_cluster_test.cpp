@@ -8,15 +8,15 @@
 namespace feedrate::redis {
 namespace {
 
-TEST(RedisCluster, SlotsAreThoseOfTheSpecification) {
+TEST(RedisCluster, SlotsMatchTheSpecification) {
   EXPECT_EQ(slot_of("123456789"), 0x31C3u) << "the specification's own example";
-  EXPECT_EQ(slot_of("foo"), 12182u) << "as CLUSTER KEYSLOT says";
+  EXPECT_EQ(slot_of("foo"), 12182u) << "the answer of CLUSTER KEYSLOT";
   EXPECT_EQ(slot_of("{user1000}.following"), slot_of("{user1000}.followers"));
   EXPECT_EQ(slot_of("foo{bar}{zap}"), slot_of("bar"));
-  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar")) << "an empty tag is none";
+  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar")) << "an empty tag does not count as a tag";
 }
 
-TEST(RedisCluster, AUrlNamesSeveralServers) {
+TEST(RedisCluster, UrlMayNameSeveralServers) {
   EXPECT_EQ(servers_of("redis://u:p@a:1,b,c:3/2"),
             (std::vector<std::string>{"redis://u:p@a:1/2", "redis://u:p@b/2", "redis://u:p@c:3/2"}));
   EXPECT_EQ(servers_of("redis://a"), std::vector<std::string>{"redis://a"});
@@ -25,14 +25,14 @@ TEST(RedisCluster, AUrlNamesSeveralServers) {
   EXPECT_EQ(with_server("redis://a:1", "", 7), "redis://a:7") << "a server that does not know its own name";
 }
 
-TEST(RedisPartitions, HaveATagEach) {
+TEST(RedisPartitions, EachPartitionHasItsOwnTag) {
   using redis_queue::prefix_of;
   EXPECT_EQ(prefix_of("jobs", 0, 1), "jobs");
   EXPECT_EQ(prefix_of("jobs", 2, 3), "jobs:{jobs.2}");
   EXPECT_EQ(prefix_of("feedrate:{bench-1}", 2, 3), "feedrate:{bench-1.2}");
 }
 
-TEST(RedisPartitions, EachHasAWorkerAndEachWorkerHasOne) {
+TEST(RedisPartitions, EveryPartitionHasAWorkerAndEveryWorkerAPartition) {
   for (unsigned workers = 1; workers < 9; ++workers) {
     for (unsigned partitions = 1; partitions < 9; ++partitions) {
       std::vector<unsigned> times(partitions);
@@ -46,7 +46,7 @@ TEST(RedisPartitions, EachHasAWorkerAndEachWorkerHasOne) {
   }
 }
 
-/// Gives numbered batches, and takes them back in their order only.
+/// Hands out numbered batches and expects them back in order.
 class Counting final : public redis_queue::PartBroker {
  public:
   explicit Counting(std::uint64_t batches) : batches_(batches) {}
@@ -65,7 +65,7 @@ class Counting final : public redis_queue::PartBroker {
   std::uint64_t batches_, given_ = 0, taken_ = 0;
 };
 
-TEST(RedisPartitions, ABrokerOfSeveralTakesTurnsAndKeepsTheirOrder) {
+TEST(RedisPartitions, BrokerAlternatesBetweenPartitionsAndKeepsTheirOrder) {
   std::vector<std::unique_ptr<redis_queue::PartBroker>> parts;
   for (const std::uint64_t batches : {5, 0, 2}) parts.push_back(std::make_unique<Counting>(batches));
   redis_queue::PartitionedBroker broker(std::move(parts));

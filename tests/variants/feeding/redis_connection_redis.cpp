@@ -1,4 +1,4 @@
-// A connection that the server closed while nothing was asked is made anew, whenever that is found.
+// A connection that the server closed while no request was pending is reestablished, whenever the close is detected.
 #include "common/redis/connection.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 class RedisConnection : public testing::Test {
  protected:
   void close_it() { other_.command({"CLIENT", "KILL", "ID", id_}); }
-  /// Until the server has read its BRPOP, and blocks it or not any more.
+  /// Waits until the server has read the BRPOP and blocks the client (`blocked`), or no longer blocks it.
   void await_pop(bool blocked) {
     const auto deadline = std::chrono::steady_clock::now() + 2min;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -25,30 +25,30 @@ class RedisConnection : public testing::Test {
       if (about.find("cmd=brpop") != about.npos && (about.find(" flags=b") != about.npos) == blocked) return;
       std::this_thread::sleep_for(1ms);
     }
-    FAIL() << "the server has not read it";
+    FAIL() << "the server has not read the BRPOP";
   }
   redis::PrivateServer server_;
   redis::Connection connection_{server_.url()}, other_{server_.url()};
   std::string id_ = std::to_string(connection_.command({"CLIENT", "ID"})->integer);
 };
 
-TEST_F(RedisConnection, IsMadeAnewBehindAnAnswerThatLayInTheSocket) {
+TEST_F(RedisConnection, IsReestablishedAfterABufferedReplyIsRead) {
   connection_.append({"BRPOP", "nothing", "0.01"});
   connection_.flush();
-  await_pop(false);  // it has its answer, which nobody has read
+  await_pop(false);  // the reply has arrived, but is unread
   close_it();
   EXPECT_EQ(connection_.read()->type, REDIS_REPLY_NIL);
   EXPECT_EQ(redis::text(*connection_.command({"PING"})), "PONG");
   EXPECT_EQ(connection_.times_made(), 2u);
 }
 
-TEST_F(RedisConnection, IsMadeAnewWhereNothingOfACommandWasSent) {
+TEST_F(RedisConnection, IsReestablishedIfNoPartOfACommandWasSent) {
   connection_.append({"ECHO", "text"});  // not sent yet
   close_it();
   EXPECT_EQ(redis::text(*connection_.read()), "text");
 }
 
-TEST_F(RedisConnection, ThatOwesAnAnswerIsAnError) {
+TEST_F(RedisConnection, ClosedWithAnOutstandingReplyIsAnError) {
   connection_.append({"BRPOP", "nothing", "0"});
   connection_.flush();
   await_pop(true);

@@ -1,4 +1,4 @@
-// The format of messages in Redis, and what a worker does with bytes that are none.
+// The format of messages in Redis, and how a worker handles bytes that are not messages.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -20,7 +20,7 @@ std::vector<std::uint8_t> bytes_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-TEST(ForeignTasks, NothingIsReadBeyondTheirEnd) {
+TEST(ForeignTasks, AreNeverReadBeyondTheirEnd) {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);
   std::mt19937 random(5);
@@ -29,7 +29,7 @@ TEST(ForeignTasks, NothingIsReadBeyondTheirEnd) {
     const auto bytes = bytes_of(entry.path());
     read_foreign_tasks(bytes.data(), bytes.size());
     ++files;
-    for (int i = 0; i < 200; ++i) {  // some bytes changed, or the end cut off
+    for (int i = 0; i < 200; ++i) {  // change some bytes, or cut off the end
       auto changed = bytes;
       for (unsigned n = random() % 4; n != 0; --n)
         changed[random() % changed.size()] = static_cast<std::uint8_t>(random());
@@ -41,7 +41,7 @@ TEST(ForeignTasks, NothingIsReadBeyondTheirEnd) {
   spdlog::set_level(level);
 }
 
-TEST(ForeignTasks, AreLaidOrRefusedEachByItself) {
+TEST(ForeignTasks, AreUnpackedOrRejectedOneByOne) {
   const auto task = [](std::uint64_t id, std::size_t bytes, TaskInfo info = {}, Extension extension = {}) {
     Header header{id, static_cast<std::uint32_t>(bytes), 0};
     set_info(header, info);
@@ -74,11 +74,11 @@ TEST(ForeignTasks, AreLaidOrRefusedEachByItself) {
     EXPECT_EQ(taken.refused[i].fault, faults[i]) << i;
     EXPECT_EQ(taken.refused[i].position, positions[i]) << i;
   }
-  EXPECT_EQ(taken.refused[0].bytes.size(), 116u) << "all of it is kept";
+  EXPECT_EQ(taken.refused[0].bytes.size(), 116u) << "the complete task is kept";
   EXPECT_EQ(taken.refused[3].bytes, "tail");
 }
 
-TEST(Verdicts, OnlyNotNowIsAskedAgain) {
+TEST(Verdicts, OnlyTemporaryFaultsAreRetried) {
   const auto result = [](Fault fault) { return Header{1, kFailed | static_cast<std::uint32_t>(fault), 0}; };
   EXPECT_EQ(verdict_of({1, 64, 0}, 1, 3), Verdict::done);
   EXPECT_EQ(verdict_of(result(Fault::refused), 1, 3), Verdict::failed);

@@ -1,4 +1,4 @@
-// Taking tasks by LMOVE: all that is there or nothing, and nothing without a lease.
+// Taking tasks with LMOVE: a worker gets all available tasks in one transaction, and none without a lease.
 #include <gtest/gtest.h>
 
 #include "common/redis/private_server.hpp"
@@ -18,7 +18,7 @@ class Moves : public testing::Test {
     for (std::size_t i = 0; i < reply->elements; ++i) all.emplace_back(redis::text(*reply->element[i]));
     return all;
   }
-  /// What EXEC answers to a take.
+  /// Takes elements and returns the reply to EXEC.
   redis::Reply take(std::size_t elements) {
     RedisSettings settings;
     settings.prefix = "q";
@@ -42,7 +42,7 @@ TEST_F(Moves, TakeTheOldestInOrder) {
   EXPECT_EQ(list("q:tasks"), (Words{"d"}));
 }
 
-TEST_F(Moves, AnswerNilForWhatIsNotThere) {
+TEST_F(Moves, ReturnNilForMissingElements) {
   connection_.command({"ZADD", "q:leases", "1", "w"});
   const redis::Reply taken = take(6);
   ASSERT_EQ(taken->elements, 7u);
@@ -50,7 +50,7 @@ TEST_F(Moves, AnswerNilForWhatIsNotThere) {
   EXPECT_EQ(taken->element[4]->type, REDIS_REPLY_NIL);
 }
 
-TEST_F(Moves, LeaveEverythingWhereItWasWithoutALease) {
+TEST_F(Moves, TakeNothingWithoutALease) {
   const redis::Reply taken = take(3);
   EXPECT_EQ(taken->element[3]->integer, 0);
   EXPECT_EQ(list("q:tasks"), (Words{"d", "c", "b", "a"}));

@@ -1,4 +1,4 @@
-// What many dead workers left behind is taken over without pauses, however much it is.
+// A worker takes over the tasks of many dead workers without pauses, regardless of their number.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Redelivery, TakesOverFromAllDeadWorkersWithoutPauses) {
-  constexpr int kDead = 2000;  // with pauses of a quarter of a second, at two dead workers a beat: four minutes
+  constexpr int kDead = 2000;  // with pauses of a quarter of a second, at two dead workers per beat: four minutes
   const redis::PrivateServer server;
   redis::Connection connection(server.url());
   const std::string message(16, '\0');
@@ -30,7 +30,7 @@ TEST(Redelivery, TakesOverFromAllDeadWorkersWithoutPauses) {
   const auto deadline = std::chrono::steady_clock::now() + 2min;
   while (suspects() < kDead && std::chrono::steady_clock::now() < deadline) worker.progress();
   EXPECT_EQ(suspects(), kDead);
-  EXPECT_EQ(connection.command({"ZCARD", "q:leases"})->integer, 1) << "its own";
+  EXPECT_EQ(connection.command({"ZCARD", "q:leases"})->integer, 1) << "only its own lease is left";
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class Sleep final : public LaunchedKernel {
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {}
 };
 
-/// Takes its time for each piece of work.
+/// Sleeps before each copy and launch.
 class SlowStream final : public StreamAround {
  public:
   explicit SlowStream(std::unique_ptr<Stream> stream) : StreamAround(std::move(stream)) {}
@@ -39,14 +39,14 @@ class SlowStream final : public StreamAround {
     StreamAround::launch(BatchLaunch(sleep_, nothing_, 0));
     StreamAround::launch(launchable);
   }
-  ~SlowStream() override { synchronize(); }  // before what sleeps goes
+  ~SlowStream() override { synchronize(); }  // before sleep_ is destroyed
 
  private:
   Sleep sleep_;
   const BatchView nothing_{};
 };
 
-/// Its n-th stream is slow.
+/// A device whose n-th stream is slow.
 class SlowDevice final : public DeviceAround {
  public:
   explicit SlowDevice(unsigned slow) : slow_(slow) {}
@@ -59,8 +59,8 @@ class SlowDevice final : public DeviceAround {
   unsigned slow_, made_ = 0;
 };
 
-/// Whichever of the three streams lags behind, a batch is what it should be: each wait is needed where the stream that
-/// is waited for is the slow one.
+/// Batches stay correct no matter which of the three streams is slow. Each wait is needed when the stream that it waits
+/// for is the slow one.
 class SlotsWithASlowStream : public testing::TestWithParam<unsigned> {};
 
 TEST_P(SlotsWithASlowStream, KeepBatchesApart) {

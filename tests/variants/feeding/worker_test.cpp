@@ -8,7 +8,7 @@
 namespace feedrate::test {
 namespace {
 
-/// Gives out numbered batches, and notes in which order they come back.
+/// Hands out numbered batches and records the order in which they are completed.
 struct Numbered final : Broker {
   Numbered(std::uint64_t batches, bool any_order) : batches(batches), any_order(any_order) {}
   std::optional<Batch> fetch() override {
@@ -24,7 +24,7 @@ struct Numbered final : Broker {
   std::vector<std::uint64_t> completed;
 };
 
-/// Finishes three batches at a time, the last first.
+/// Finishes batches in groups of three, the last batch of a group first.
 struct Backwards final : Transfer {
   bool submit(const Batch& batch) override {
     if (held.size() == 3) return false;
@@ -43,7 +43,7 @@ struct Backwards final : Transfer {
   bool finishing = false;
 };
 
-/// Lets batches go three at a time, or when it is told that no further one is at hand.
+/// Submits batches in groups of three, and a partial group on flush().
 struct Coalescing final : Transfer {
   bool submit(const Batch& batch) override {
     if (held.size() == 3) return false;
@@ -66,7 +66,7 @@ struct Coalescing final : Transfer {
   std::vector<std::size_t> groups;
 };
 
-TEST(Worker, HasWhatIsHeldBackGoWhenNoBatchIsAtHand) {
+TEST(Worker, FlushesPartialGroupWhenIdle) {
   Numbered broker(8, false);
   Coalescing transfer;
   Worker worker(broker, transfer);
@@ -88,11 +88,11 @@ std::vector<std::uint64_t> order_of(bool any_order) {
   return broker.completed;
 }
 
-TEST(Worker, GivesBatchesBackInTheOrderOfFetching) {
+TEST(Worker, CompletesBatchesInFetchOrder) {
   EXPECT_EQ(order_of(false), (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-TEST(Worker, OrAsTheyFinishWhereTheBrokerTakesThatOrder) {
+TEST(Worker, CompletesBatchesAsTheyFinishIfTheBrokerAllows) {
   EXPECT_EQ(order_of(true), (std::vector<std::uint64_t>{2, 1, 0, 5, 4, 3, 8, 7, 6}));
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kBytes = 5000;
 
-/// Both sides in one process, without Redis and without a store.
+/// Runs both sides of a way in one process, without Redis and without a store.
 class Way : public testing::TestWithParam<std::string> {
  protected:
   Way() { setting_.bytes = kBytes; }
@@ -34,7 +34,7 @@ class Way : public testing::TestWithParam<std::string> {
   const std::unique_ptr<Device> device_ = open_device("cpu");
 };
 
-TEST_P(Way, BringsWhatWasOfferedLast) {
+TEST_P(Way, DeliversTheLatestOffer) {
   const auto giver = entry().giver({setting_, *device_});
   const auto taker = entry().taker({setting_, *device_});
   std::byte* const first = giver->create(0);
@@ -50,7 +50,7 @@ TEST_P(Way, BringsWhatWasOfferedLast) {
   }
   taker->close(0);
   giver->destroy(0);
-  // A new tensor of that number is another one.
+  // A new tensor with the same number is a different tensor.
   const auto wanted = filled(giver->create(0), 77);
   open(*giver, *taker, 0);
   giver->offer(0);
@@ -58,7 +58,7 @@ TEST_P(Way, BringsWhatWasOfferedLast) {
   EXPECT_EQ(taken(*taker, 1), std::vector<std::byte>(kBytes, std::byte{103}));
 }
 
-TEST_P(Way, ThatMovesBytesHasTheOldOnesUntilTheOffer) {
+TEST_P(Way, KeepsTheOldBytesUntilTheOfferIfItCopies) {
   const auto giver = entry().giver({setting_, *device_});
   const auto taker = entry().taker({setting_, *device_});
   std::byte* const place = giver->create(0);

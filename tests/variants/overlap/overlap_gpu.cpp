@@ -5,7 +5,7 @@
 namespace feedrate::test {
 namespace {
 
-/// The GPU, and a second one where there is one; the first in its place otherwise.
+/// The first GPU and, if there is one, a second GPU; otherwise the first GPU takes its place.
 class Gpus : public testing::Test {
  protected:
   void SetUp() override {
@@ -19,7 +19,7 @@ class Gpus : public testing::Test {
     device->use_in_this_thread();
   }
   void needs_two_for(const std::string& strategy) const {
-    if (one && Strategies::instance().get("--strategy", strategy).devices > 1) GTEST_SKIP() << "one GPU";
+    if (one && Strategies::instance().get("--strategy", strategy).devices > 1) GTEST_SKIP() << "only one GPU";
   }
   Device& second() { return one ? *device : *other; }
   std::unique_ptr<Device> device, other;
@@ -28,21 +28,21 @@ class Gpus : public testing::Test {
 
 class GpuStrategy : public Gpus, public testing::WithParamInterface<StrategyCase> {};
 
-TEST_P(GpuStrategy, BringsEveryItemThroughEveryStageOnce) {
+TEST_P(GpuStrategy, PassesEveryItemThroughEveryStageOnce) {
   needs_two_for(GetParam().strategy);
   if (!IsSkipped()) expect_right(GetParam(), *device, second());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuStrategy, testing::ValuesIn(strategy_cases()), strategy_case_name);
 
-class GpuStrategyWithout : public Gpus, public testing::WithParamInterface<std::string> {};
+class GpuStrategyWithoutAWait : public Gpus, public testing::WithParamInterface<std::string> {};
 
-TEST_P(GpuStrategyWithout, AnyOfItsWaitsIsCorrupted) {
+TEST_P(GpuStrategyWithoutAWait, CorruptsItems) {
   needs_two_for(GetParam());
   if (!IsSkipped()) expect_corrupted_without_waits(GetParam(), *device, second());
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, GpuStrategyWithout, testing::ValuesIn(strategies_with_waits()),
+INSTANTIATE_TEST_SUITE_P(Each, GpuStrategyWithoutAWait, testing::ValuesIn(strategies_with_waits()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

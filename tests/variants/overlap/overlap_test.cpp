@@ -10,25 +10,25 @@ class CpuStrategy : public testing::TestWithParam<StrategyCase> {
   std::unique_ptr<Device> device = open_cpu_device(), other = open_cpu_device();
 };
 
-TEST_P(CpuStrategy, BringsEveryItemThroughEveryStageOnce) { expect_right(GetParam(), *device, *other); }
+TEST_P(CpuStrategy, PassesEveryItemThroughEveryStageOnce) { expect_right(GetParam(), *device, *other); }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuStrategy, testing::ValuesIn(strategy_cases()), strategy_case_name);
 
-class CpuStrategyWithout : public testing::TestWithParam<std::string> {};
+class CpuStrategyWithoutAWait : public testing::TestWithParam<std::string> {};
 
-// Each wait is needed: without it, something else comes out. Under ThreadSanitizer that is the race that it looks for.
-TEST_P(CpuStrategyWithout, AnyOfItsWaitsIsCorrupted) {
+// Each wait is needed: without it, results are wrong. Under ThreadSanitizer a missing wait is reported as a data race.
+TEST_P(CpuStrategyWithoutAWait, CorruptsItems) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "a planted race is a race";
+  GTEST_SKIP() << "ThreadSanitizer reports the planted race";
 #endif
   const auto device = open_cpu_device(), other = open_cpu_device();
   expect_corrupted_without_waits(GetParam(), *device, *other);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, CpuStrategyWithout, testing::ValuesIn(strategies_with_waits()),
+INSTANTIATE_TEST_SUITE_P(Each, CpuStrategyWithoutAWait, testing::ValuesIn(strategies_with_waits()),
                          [](const auto& info) { return info.param; });
 
-TEST(ItemSums, AreThoseOfTheWordsOneByOne) {
+TEST(ItemSums, MatchSumsComputedWordByWord) {
   const std::vector<std::uint32_t> rounds{3, 1, 1000};
   Affine map;
   for (unsigned s = 0; s < rounds.size(); ++s) map = map.then(stage_map(s, rounds[s]));
@@ -46,7 +46,7 @@ TEST(ItemSums, AreThoseOfTheWordsOneByOne) {
   }
 }
 
-TEST(Pipeline, FindsAWordThatIsNotItsOwn) {
+TEST(Pipeline, DetectsSwappedWordsAndStaleResults) {
   const auto device = open_cpu_device();
   Pipeline pipeline({Pipelines::instance().get("--pipeline", "copy_process_copy").stages({}), {1, 1, 1}, 64, 1, 3},
                     *device);
@@ -60,7 +60,7 @@ TEST(Pipeline, FindsAWordThatIsNotItsOwn) {
   EXPECT_EQ(verdict.wrong, 1u);
   EXPECT_TRUE(verdict.first.starts_with("item 1 has id 1 and checksum")) << verdict.first;
   std::swap(words[5], words[6]);
-  // A result of the run before is none of this one.
+  // A result of the previous run does not count for this run.
   pipeline.begin(3);
   EXPECT_EQ(pipeline.verify().wrong, 3u);
 }
