@@ -1,6 +1,6 @@
 """Breaks the measuring code, one line at a time, and checks that the tests fail.
 
-    python tests/trials/mutations.py [--build build/tests] [NAME…]
+    python tests/trials/mutations.py [--build BUILD-FOLDER] [NAME…]
 
 Each mutation replaces a piece of source code; the tests selected by its filter must pass before the change and fail
 after it. If a mutation survives, no test detects wrong measurements at that place, and the exit code is 1. The trial
@@ -23,7 +23,9 @@ class Mutation:
     line: str  # a piece of the source that occurs exactly once
     mutated: str
     tests: str  # a Google Test filter
-    program: str = "test_cpu"
+
+
+PROGRAMS = [f"test_{folder}" for folder in ("common", "kernels", "variants", "harness", "experiments")]
 
 
 MUTATIONS = [
@@ -161,13 +163,13 @@ def run(command: list[str]) -> subprocess.CompletedProcess:
 
 
 def tests_pass(build: Path, mutation: Mutation) -> bool:
-    ninja = run(["ninja", "-C", str(build), f"bin/{mutation.program}"])
+    ninja = run(["ninja", "-C", str(build), *(f"bin/{program}" for program in PROGRAMS)])
     if ninja.returncode != 0:
         raise SystemExit(f"{mutation.name}: does not build\n{ninja.stdout[-2000:]}")
-    done = run([str(build / "bin" / mutation.program), f"--gtest_filter={mutation.tests}"])
-    if "Running 0 tests" in done.stdout:
+    runs = [run([str(build / "bin" / program), f"--gtest_filter={mutation.tests}"]) for program in PROGRAMS]
+    if all("Running 0 tests" in done.stdout for done in runs):
         raise SystemExit(f"{mutation.name}: no test matches {mutation.tests}")
-    return done.returncode == 0
+    return all(done.returncode == 0 for done in runs)
 
 
 def survives(build: Path, mutation: Mutation) -> bool:
@@ -187,7 +189,7 @@ def survives(build: Path, mutation: Mutation) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help="a configured build folder")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "tests", help="a configured build folder")
     parser.add_argument("names", nargs="*", metavar="NAME", help="names of mutations; default: all")
     options = parser.parse_args()
     known = {mutation.name: mutation for mutation in MUTATIONS}
