@@ -1,4 +1,4 @@
-// Two sides measured in interleaved pairs, each into a results folder of its own.
+// `feedrate ab`: two sides are measured in interleaved pairs, each into its own results folder.
 #include <map>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -21,7 +21,7 @@ class Ab : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Ab, PairsAreMeasuredNextToEachOtherInTheOrderAbba) {
+TEST_F(Ab, PairsAreMeasuredInTheOrderAbba) {
   const Outcome outcome = ab({"--b-axis", "window=128"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::map<std::string, std::vector<std::pair<int, int>>> order;
@@ -35,12 +35,12 @@ TEST_F(Ab, PairsAreMeasuredNextToEachOtherInTheOrderAbba) {
     }
   }
   ASSERT_EQ(order["a"].size(), 2u * 4);
-  EXPECT_EQ(order["a"], order["b"]) << "each side is asked for the same cells in the same order";
-  EXPECT_EQ(order["a"][0].first, order["a"][1].first) << "two pairs of a point in a row";
+  EXPECT_EQ(order["a"], order["b"]) << "both sides measure the same cells in the same order";
+  EXPECT_EQ(order["a"][0].first, order["a"][1].first) << "a visit to a point measures two pairs";
   EXPECT_NE(outcome.err.find("python -m analysis ab out"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Ab, BothSidesStartAnewAndTheirRowsSayWhen) {
+TEST_F(Ab, BothSidesRestartAndRowsRecordTheStart) {
   const Outcome outcome = ab({"--b-axis", "window=128", "--restart-after", "2"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* name : {"a", "b"}) {
@@ -54,11 +54,11 @@ TEST_F(Ab, BothSidesStartAnewAndTheirRowsSayWhen) {
     for (const Json& row : rows_of(read_text(place_ / "out" / name / "rows.jsonl"))) {
       if (row.at("kind") == "run") processes.insert(row.at("id"));
     }
-    EXPECT_EQ(processes.size(), 2u) << "a run for each start";
+    EXPECT_EQ(processes.size(), 2u) << "one run per start";
   }
 }
 
-TEST_F(Ab, AnotherExecutableIsTheSideA) {
+TEST_F(Ab, OtherExecutableIsSideA) {
   const Outcome outcome = ab({"--other", executable(), "--axis", "queue=host_polled"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(side("a").size(), 4u);
@@ -71,13 +71,13 @@ TEST_F(Ab, AnotherExecutableIsTheSideA) {
   EXPECT_EQ(ids("a"), ids("b"));
 }
 
-TEST_F(Ab, ASideThatEndsIsToldByWhatItSaid) {
+TEST_F(Ab, SideThatExitsIsReported) {
   const Outcome outcome = ab({"--other", "/bin/false"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("side A ended"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Ab, NothingToCompareIsRefused) {
+TEST_F(Ab, InvalidComparisonsAreRejected) {
   const Outcome same = ab({});
   EXPECT_EQ(same.code, 2);
   EXPECT_NE(same.err.find("--a-axis and --b-axis that differ"), std::string::npos) << same.err;

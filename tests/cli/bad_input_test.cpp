@@ -1,4 +1,5 @@
-// Wrong input names the option, the value and what is allowed, and ends with code 2 before anything runs or is made.
+// For invalid input the message names the option, the value and the allowed values, and feedrate exits with code 2
+// before it runs or creates anything.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -7,9 +8,9 @@ namespace {
 struct BadInput {
   std::string name;
   Words arguments;
-  Words said;               ///< all of them on stderr
-  std::string spec = "";    ///< becomes ./s.json
-  std::string config = "";  ///< becomes ./c.json
+  Words said;               ///< texts that stderr must contain
+  std::string spec = "";    ///< content of ./s.json
+  std::string config = "";  ///< content of ./c.json
   Environment environment = {};
 };
 std::ostream& operator<<(std::ostream& out, const BadInput& row) { return out << row.name; }
@@ -31,7 +32,7 @@ const std::string kRedisSpec = R"({"axes": {"queue": "redis_list", "payload": "6
 
 const std::vector<BadInput>& command_lines() {
   static const std::vector<BadInput> rows{
-      {"Nothing", {}, {"subcommand", "run", "sweep", "store"}},
+      {"NoArguments", {}, {"subcommand", "run", "sweep", "store"}},
       {"UnknownSubcommand", {"frobnicate"}, {"frobnicate"}},
       {"UnknownOption", run({"--frob", "1"}), {"--frob"}},
       {"UnknownOptionNearAnother",
@@ -39,10 +40,10 @@ const std::vector<BadInput>& command_lines() {
        {"--payloda: `feedrate run` has no such option; the nearest is --payload"}},
       {"UnknownOptionOfAStore", {"store", "serve", "--memroy=1Gi"}, {"--memroy: `feedrate store serve`", "--memory"}},
       {"StrayWord", run({"stray"}), {"'stray'", "feedrate run"}},
-      {"RedisWithoutUse",
+      {"RedisUnused",
        run({"--queue", "null", "--redis", "redis://localhost"}),
        {"--redis", "redis://localhost", "null"}},
-      {"SearchWithoutTime",
+      {"SearchTimeZero",
        {"tune", "quick", "--device", "cpu", "--seconds-each", "0"},
        {"--seconds-each", "'0'", "0.1 to 3600"}},
       {"UnknownQueue", run({"--queue", "kafka"}), {"--queue", "kafka", "gpu_ring", "redis_list", "redis_stream"}},
@@ -74,11 +75,11 @@ const std::vector<BadInput>& command_lines() {
       {"CapacityResume", {"capacity", "--device", "cpu", "--resume", "none"}, {"--resume", "none", "spec.json"}},
       {"CapacitySeconds", {"capacity", "--device", "cpu", "--seconds", "0"}, {"--seconds", "'0'", "more than 0"}},
       {"CapacitySpec", {"capacity", "nothing", "--device", "cpu"}, {"nothing", "capacity", "quick"}},
-      {"BlockNoWarps", run({"--block", "33"}), {"--block", "33", "multiple of 32"}},
+      {"BlockNotWholeWarps", run({"--block", "33"}), {"--block", "33", "multiple of 32"}},
       {"BlockTooLarge", run({"--block", "2048"}), {"--block", "2048", "32 to 1Ki"}},
       {"BatchZero", run({"--batch", "0"}), {"--batch", "'0'", "1 to 1Mi"}},
       {"ProducersTooMany", run({"--producers", "1025"}), {"--producers", "'1025'", "0 to 1Ki"}},
-      {"TransferOfTheRing",
+      {"TransferWithRing",
        run({"--queue", "gpu_ring", "--transfer", "pinned"}),
        {"--transfer", "pinned", "none", "gpu_ring"}},
       {"HostPolledWithoutTransfer", run({"--queue", "host_polled", "--transfer", "none"}), {"host_polled", "transfer"}},
@@ -86,35 +87,35 @@ const std::vector<BadInput>& command_lines() {
       {"VecaddHalfWordsInAMix",
        run({"--arrivals", "poisson", "--rate", "9", "--workload", "vecadd", "--payload-mix", "64:0.5,20:0.5"}),
        {"--payload-mix", "'20'", "vecadd", "32 bytes"}},
-      {"NoFlops",
+      {"FlopsZero",
        run({"--workload", "fma_chain", "--flops-per-byte", "0"}),
        {"--flops-per-byte", "'0'", "0.5 to 65536"}},
       {"LanesUneven", run({"--lanes", "3", "--producers", "2"}), {"3 lanes", "2 producers"}},
-      {"PackOverBatch", run({"--queue", "redis_list", "--pack", "8", "--batch", "4"}), {"pack 8", "batch"}},
+      {"PackAboveBatch", run({"--queue", "redis_list", "--pack", "8", "--batch", "4"}), {"pack 8", "batch"}},
       {"SecondsZero",
        {"run", "--queue", "null", "--device", "cpu", "--seconds", "0"},
        {"--seconds", "'0'", "--messages"}},
       {"SecondsNegative", run({"--warmup", "-1"}), {"--warmup", "-1", "0 to 3600"}},
       {"RepetitionsZero", run({"--repetitions", "0"}), {"--repetitions", "'0'", "1 to 1000"}},
       {"GpuText", {"run", "--gpu", "first"}, {"--gpu", "first"}},
-      {"ValidateNothing", {"validate"}, {"FILE"}},
+      {"ValidateWithoutFile", {"validate"}, {"FILE"}},
       {"ValidateMissingFile", {"validate", "nowhere.jsonl"}, {"FILE", "nowhere.jsonl", "readable"}},
       {"ValidateFolder", {"validate", "."}, {"FILE", "'.'", "readable"}},
       {"RunOutUnwritable", run({"--queue", "null", "--out", "/dev/null/rows"}), {"/dev/null/rows"}},
       {"RunTraceUnwritable", run({"--queue", "null", "--trace", "/dev/null/trace"}), {"--trace", "/dev/null/trace"}},
       {"WorkerWithoutRedis", {"worker", "--queue", "redis_list", "--device", "cpu"}, {"--redis", "redis://"}},
-      {"WorkerOfTheRing",
+      {"WorkerWithRing",
        {"worker", "--queue", "gpu_ring", "--redis", "redis://localhost", "--device", "cpu"},
        {"--queue", "gpu_ring", "redis_list", "redis_stream"}},
-      {"TtlNoNumber", {"store", "put", "x", "x.npy", "--ttl", "nan"}, {"--ttl", "'nan'", "a number"}},
-      {"TtlWithoutEnd", {"store", "put", "x", "x.npy", "--ttl", "inf"}, {"--ttl", "'inf'", "a number"}},
+      {"TtlNotANumber", {"store", "put", "x", "x.npy", "--ttl", "nan"}, {"--ttl", "'nan'", "a number"}},
+      {"TtlInfinite", {"store", "put", "x", "x.npy", "--ttl", "inf"}, {"--ttl", "'inf'", "a number"}},
       {"TtlNegative", {"store", "put", "x", "x.npy", "--ttl", "-1"}, {"--ttl", "'-1'", "0 to 1000000000 seconds"}},
-      {"LeaseNoNumber", {"worker", "--lease", "nan"}, {"--lease", "'nan'", "a number"}},
-      {"RetryAfterNoNumber", {"worker", "--retry-after", "nan"}, {"--retry-after", "'nan'", "a number"}},
-      {"ResultsExpireNoNumber", {"worker", "--results-expire", "nan"}, {"--results-expire", "'nan'", "a number"}},
-      {"ReconnectNoNumber", {"worker", "--reconnect", "nan"}, {"--reconnect", "'nan'", "a number"}},
-      {"SecondsEachNoNumber", {"capacity", "--seconds-each", "nan"}, {"--seconds-each", "'nan'", "a number"}},
-      {"ExternalWorkerOfTheRing",
+      {"LeaseNotANumber", {"worker", "--lease", "nan"}, {"--lease", "'nan'", "a number"}},
+      {"RetryAfterNotANumber", {"worker", "--retry-after", "nan"}, {"--retry-after", "'nan'", "a number"}},
+      {"ResultsExpireNotANumber", {"worker", "--results-expire", "nan"}, {"--results-expire", "'nan'", "a number"}},
+      {"ReconnectNotANumber", {"worker", "--reconnect", "nan"}, {"--reconnect", "'nan'", "a number"}},
+      {"SecondsEachNotANumber", {"capacity", "--seconds-each", "nan"}, {"--seconds-each", "'nan'", "a number"}},
+      {"ExternalWorkerWithRing",
        run({"--queue", "gpu_ring", "--external-worker"}),
        {"--external-worker", "gpu_ring", "redis_list"}},
       {"ExternalWorkerWithoutRedis",
@@ -128,8 +129,8 @@ const std::vector<BadInput>& specs() {
   static const std::vector<BadInput> rows{
       {"SpecUnknown", {"sweep", "no-such-spec"}, {"no-such-spec", "SPEC", "allowed"}},
       {"ResumeMissing", {"sweep", "--resume", "nowhere"}, {"--resume", "nowhere", "spec.json"}},
-      {"NoJson", sweep({}), {"s.json", "JSON"}, R"({"axes": )"},
-      {"NoObject", sweep({}), {"s.json", "object"}, "[1]"},
+      {"NotJson", sweep({}), {"s.json", "JSON"}, R"({"axes": )"},
+      {"NotAnObject", sweep({}), {"s.json", "object"}, "[1]"},
       {"NoAxes", sweep({}), {"s.json", "axes", "parts"}, "{}"},
       {"EmptyAxes", sweep({}), {"s.json", "axes"}, R"({"axes": {}})"},
       {"EmptyValues", sweep({}), {"payload"}, R"({"axes": {"payload": []}})"},
@@ -142,8 +143,11 @@ const std::vector<BadInput>& specs() {
        sweep({}),
        {"run.watchdog", "long", "number"},
        R"({"run": {"watchdog": "long"}, "axes": {"payload": 64}})"},
-      {"RunNoRepetitions", sweep({}), {"repetitions", "0"}, R"({"run": {"repetitions": 0}, "axes": {"payload": 64}})"},
-      {"NameNoText", sweep({}), {"s.json", "name"}, R"({"name": 5, "axes": {"payload": 64}})"},
+      {"RunRepetitionsZero",
+       sweep({}),
+       {"repetitions", "0"},
+       R"({"run": {"repetitions": 0}, "axes": {"payload": 64}})"},
+      {"NameNotAString", sweep({}), {"s.json", "name"}, R"({"name": 5, "axes": {"payload": 64}})"},
       {"UnknownAxis", sweep({}), {"'paylod'", "payload", "window"}, R"({"axes": {"paylod": 64}})"},
       {"AxisValue", sweep({}), {"queue", "kafka", "redis_list"}, R"({"axes": {"queue": "null,kafka"}})"},
       {"AxisObject", sweep({}), {"payload", "numbers or strings"}, R"({"axes": {"payload": {"a": 1}}})"},
@@ -155,7 +159,7 @@ const std::vector<BadInput>& specs() {
        sweep({}),
        {"s.json", "zip", "'window'"},
        R"({"axes": {"batch": "1,2"}, "zip": [["batch", "window"]]})"},
-      {"ZipNoText", sweep({}), {"s.json", "zip"}, R"({"axes": {"batch": "1,2"}, "zip": [[7]]})"},
+      {"ZipNotAString", sweep({}), {"s.json", "zip"}, R"({"axes": {"batch": "1,2"}, "zip": [[7]]})"},
       {"ConstraintWithoutThen",
        sweep({}),
        {"s.json", "constraint", "then"},
@@ -173,7 +177,7 @@ const std::vector<BadInput>& specs() {
       {"AxisStepZero", sweep({"--axis", "payload=1..8:0"}), {"--axis", "payload", "1..8:0", "step >= 1"}, kSpec},
       {"AxisHugeExponent", sweep({"--axis", "payload=pow2:6..99"}), {"--axis", "payload", "6..99", "40"}, kSpec},
       {"AxisBadValue", sweep({"--axis", "window=0"}), {"--axis window: '0'", "1 to 16Mi"}, kSpec},
-      {"AxisOfAZip",
+      {"AxisInZip",
        sweep({"--axis", "payload=64"}),
        {"--axis payload=64", "together with window", "--axis window="},
        R"({"axes": {"payload": [64, 128], "window": [1, 2]}, "zip": [["payload", "window"]]})"},
@@ -203,7 +207,7 @@ const std::vector<BadInput>& specs() {
   return rows;
 }
 
-/// `what` for each command that would use the server.
+/// Adds a row for each command that uses a Redis server.
 void add_redis_rows(std::vector<BadInput>& rows, const std::string& name, const std::string& url, Words said) {
   said.insert(said.begin(), "--redis");
   rows.push_back({"Run" + name, run({"--queue", "redis_stream", "--redis", url}), said});
@@ -251,8 +255,8 @@ std::vector<BadInput> situations() {
     arguments.insert(arguments.begin(), {"--config", "c.json"});
     rows.push_back({name, arguments, std::move(said), "", config});
   };
-  with_config("ConfigNoJson", R"({"run": )", {"--config", "JSON"});
-  with_config("ConfigNoObject", "[1]", {"--config", "object"});
+  with_config("ConfigNotJson", R"({"run": )", {"--config", "JSON"});
+  with_config("ConfigNotAnObject", "[1]", {"--config", "object"});
   with_config("ConfigUnknownOption", R"({"run": {"frob": 1}})", {"frob"});
   with_config("ConfigUnknownSubcommand", R"({"rum": {"payload": 1}})", {"rum"});
   with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"c.json: run.payload: 'abc'", "whole number"});
@@ -284,9 +288,9 @@ bool have_gpu() {
 
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 
-TEST_P(BadInputTest, IsNamedAndNothingRuns) {
+TEST_P(BadInputTest, InvalidInputIsReportedBeforeAnythingRuns) {
   const BadInput& row = GetParam();
-  if (row.name == "CudaWithoutGpu" && have_gpu()) GTEST_SKIP() << "a GPU is here";
+  if (row.name == "CudaWithoutGpu" && have_gpu()) GTEST_SKIP() << "this machine has a GPU";
   Workplace place;
   if (!row.spec.empty()) place.write("s.json", row.spec);
   if (!row.config.empty()) place.write("c.json", row.config);
@@ -295,7 +299,7 @@ TEST_P(BadInputTest, IsNamedAndNothingRuns) {
   EXPECT_EQ(outcome.code, 2);
   for (const std::string& said : row.said) EXPECT_NE(outcome.err.find(said), std::string::npos) << said;
   EXPECT_TRUE(outcome.out.empty()) << "something ran: " << outcome.out.substr(0, 60);
-  EXPECT_EQ(place.contents(), before) << "something was made";
+  EXPECT_EQ(place.contents(), before) << "something was created";
   EXPECT_TRUE(place.temporary_empty());
   if (HasFailure()) std::cerr << "stderr was: " << outcome.err;
 }
@@ -305,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(CommandLine, BadInputTest, testing::ValuesIn(command_li
 INSTANTIATE_TEST_SUITE_P(Spec, BadInputTest, testing::ValuesIn(specs()), kName);
 INSTANTIATE_TEST_SUITE_P(Situation, BadInputTest, testing::ValuesIn(situations()), kName);
 
-TEST(BadInputTest, OutWithRowsIsLeftAlone) {
+TEST(BadInputTest, OutFolderWithRowsIsNotModified) {
   Workplace place;
   place.write("s.json", kSpec);
   fs::create_directories(place / "out");
@@ -317,7 +321,7 @@ TEST(BadInputTest, OutWithRowsIsLeftAlone) {
   EXPECT_EQ(read_text(place / "out" / "rows.jsonl"), "{\"kind\":\"cell\"}\n");
 }
 
-TEST(BadInputTest, ResumeOfBrokenRowsIsLeftAlone) {
+TEST(BadInputTest, ResumeDoesNotModifyBrokenRows) {
   Workplace place;
   fs::create_directories(place / "out");
   write_text(place / "out" / "spec.json", kSpec);
@@ -328,8 +332,8 @@ TEST(BadInputTest, ResumeOfBrokenRowsIsLeftAlone) {
   EXPECT_EQ(read_text(place / "out" / "rows.jsonl"), "{\"kind\":\n{}\n");
 }
 
-// Bytes that are no UTF-8: escaped in rows, or rejected before anything is made.
-TEST(ForeignBytes, InAPathAreEscapedInRows) {
+// Bytes that are not UTF-8 are escaped in rows, or rejected before anything is created.
+TEST(ForeignBytes, NonUtf8PathIsEscapedInRows) {
   Workplace place;
   place.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
   for (const Words& end : {Words{"sweep", "s.json"}, Words{"sweep", "--resume", "caf\xe9"}}) {
@@ -348,7 +352,7 @@ TEST(ForeignBytes, InAPathAreEscapedInRows) {
   EXPECT_NE(shown.out.find(R"(\\xff.jsonl)"), std::string::npos) << shown.out;
 }
 
-TEST(ForeignBytes, InWhatNamesAPointAreRejected) {
+TEST(ForeignBytes, NonUtf8OptionsOfAPointAreRejected) {
   Workplace place;
   const Words words{"run", "--queue", "null", "--device", "cpu", "--arrivals", "trace", "--trace-file", "caf\xe9.csv"};
   const Outcome outcome = place.run(words);

@@ -1,4 +1,4 @@
-// The search for a capacity: its answers and every probe are rows, and it goes on where it was ended.
+// `feedrate capacity`: its answers and probes are rows, and an interrupted search resumes.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -23,7 +23,7 @@ class Capacity : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
+TEST_F(Capacity, AnswersAreIntervalsWithTheirProbes) {
   const Outcome outcome =
       place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1s", "--slo", "p50:1us", "--resolution", "50%",
                   "--out", "out", "--keep-disturbed", "--axis", "queue=host_polled"});
@@ -39,7 +39,7 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
     if (row.at("slo").at("text") == "p50:1s") {
       EXPECT_GT(capacity.at("low"), 0);
     }
-    // Every probe is a row that was measured at that rate.
+    // Every probe has a row that was measured at its rate.
     for (const Json& probe : capacity.at("probes")) {
       const auto cells = cells_of(place_ / "out" / "rows.jsonl");
       const auto cell =
@@ -48,21 +48,21 @@ TEST_F(Capacity, AnswersAreIntervalsWithTheirEvidence) {
       EXPECT_EQ(cell->at("params").at("rate"), probe.at("rate"));
       EXPECT_EQ(cell->at("params").at("queue"), row.at("params").at("queue"));
     }
-    // Every open row of this point and bound stands in the answer.
+    // The two rates at the ends of the interval have the matching verdicts.
     for (const Json& one : capacity.at("rates")) {
       if (one.at("rate") != capacity.at("low") && one.at("rate") != capacity.at("high")) continue;
-      if (one.at("verdict") == "open") continue;  // tried on the way, and judged in the other part
+      if (one.at("verdict") == "open") continue;  // tried in one part of the search, judged in the other
       EXPECT_EQ(one.at("verdict"), one.at("rate") == capacity.at("low") ? "sustained" : "not sustained");
     }
   }
   EXPECT_NE(outcome.out.find("host_polled"), std::string::npos);
 }
 
-TEST_F(Capacity, GoesOnWhereItWasKilled) {
+TEST_F(Capacity, SearchResumesAfterKill) {
   const auto process = place_.start({"capacity", "s.json", "--out", "out", "--device", "cpu", "--slo", "p50:10s",
                                      "--resolution", "50%", "--keep-disturbed"});
   const auto rows = place_ / "out" / "rows.jsonl";
-  const auto measured = [&] {  // whole lines
+  const auto measured = [&] {  // complete lines only
     const std::string text = fs::exists(rows) ? read_text(rows) : "";
     std::size_t cells = 0;
     for (const Json& row : rows_of(text.substr(0, text.rfind('\n') + 1))) cells += row.at("kind") == "cell" ? 1 : 0;
@@ -71,10 +71,10 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   ASSERT_TRUE(await([&] { return measured() > 2; })) << process->err();
   process->signal(SIGKILL);
   process->wait();
-  EXPECT_TRUE(answers().empty()) << "all boundaries are still to be tried again";
+  EXPECT_TRUE(answers().empty()) << "no boundary has been confirmed yet";
   const auto before = cells_of(place_ / "out" / "rows.jsonl");
   ASSERT_GT(before.size(), 2u);
-  // It knows the bound and the resolution.
+  // The folder records the bound and the resolution.
   const Outcome outcome = place_.run({"capacity", "--resume", "out", "--device", "cpu"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
@@ -86,7 +86,7 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   std::size_t closed = 0, used = 0;
   for (const Json& answer : after) {
     for (const Json& probe : answer.at("capacity").at("probes")) {
-      EXPECT_TRUE(tried.insert(probe.at("id")).second) << "counted twice";
+      EXPECT_TRUE(tried.insert(probe.at("id")).second) << "a probe is counted twice";
     }
   }
   for (const Json& cell : cells) {
@@ -95,11 +95,11 @@ TEST_F(Capacity, GoesOnWhereItWasKilled) {
   }
   for (const Json& cell : before) used += tried.contains(cell.at("id")) ? 1 : 0;
   EXPECT_EQ(closed, 2u) << "a point's full window is measured once";
-  EXPECT_GT(used, 0u) << "what was tried before the kill counts";
+  EXPECT_GT(used, 0u) << "probes from before the kill count";
   EXPECT_TRUE(std::includes(ids.begin(), ids.end(), tried.begin(), tried.end()));
 }
 
-TEST_F(Capacity, DryRunSaysWhatIsSearchedAndHowLongThatTakes) {
+TEST_F(Capacity, DryRunPrintsPointsAndEstimatedTime) {
   const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--dry-run", "--slo", "p99:2ms"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* said : {"p99:2ms", "2 points", "about ", " s", "gpu_ring", "host_polled"})
@@ -107,7 +107,7 @@ TEST_F(Capacity, DryRunSaysWhatIsSearchedAndHowLongThatTakes) {
   EXPECT_EQ(place_.contents(), std::vector<std::string>{"s.json"});
 }
 
-TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
+TEST_F(Capacity, SearchGivesPartialAnswerAtTimeLimit) {
   const Outcome outcome =
       place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p99:1ms", "--resolution", "1%", "--out", "out",
                   "--axis", "queue=host_polled", "--seconds-each", "1.5", "--seconds", "0.2"});
@@ -119,16 +119,16 @@ TEST_F(Capacity, EndsWithWhatItKnowsWhenItsTimeIsOver) {
   EXPECT_NE(capacity.at("limit").get<std::string>().find("its time was over"), std::string::npos) << capacity;
   const std::size_t tried = capacity.at("probes").size();
   EXPECT_GT(tried, 0u);
-  EXPECT_LE(tried, 8u) << "each takes 0.2 s of 1.5 s";
-  // Gone on with, it ends where it had ended: the time of what was measured counts again.
+  EXPECT_LE(tried, 8u) << "each probe takes 0.2 s of the 1.5 s";
+  // The resumed search ends without a new probe, because the time of earlier probes counts.
   const std::size_t rows = cells_of(place_ / "out" / "rows.jsonl").size();
   const Outcome again = place_.run({"capacity", "--resume", "out", "--device", "cpu"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(cells_of(place_ / "out" / "rows.jsonl").size(), rows);
 }
 
-TEST_F(Capacity, SaysThatItsTimeWasOverAlthoughNothingCouldBeConfirmed) {
-  // The full window alone takes longer; then nothing is left to confirm, and the answer must say why.
+TEST_F(Capacity, TimeLimitIsReportedIfNothingIsConfirmed) {
+  // The full window alone exceeds the time limit. Then nothing can be confirmed, and the answer must state the reason.
   const Outcome outcome =
       place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution", "1%", "--out", "out",
                   "--axis", "queue=host_polled", "--seconds", "0.5", "--seconds-each", "0.01"});
@@ -140,7 +140,7 @@ TEST_F(Capacity, SaysThatItsTimeWasOverAlthoughNothingCouldBeConfirmed) {
   EXPECT_NE(outcome.err.find("undecided: the time was over"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
+TEST_F(Capacity, FinalTableQuotesTheRateInEachReason) {
   const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1us", "--resolution",
                                       "50%", "--out", "out", "--axis", "queue=host_polled"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -149,7 +149,7 @@ TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
   EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;
   const auto table = outcome.err.find("Highest rates that keep the bound");
   ASSERT_NE(table, std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no answer below its point";
+  EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no answer follows its point";
   std::istringstream lines(outcome.err.substr(table, outcome.err.find("results in", table) - table));
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }), 80) << line;
@@ -157,7 +157,7 @@ TEST_F(Capacity, EndsWithATableWhoseReasonsQuoteTheirRate) {
   EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
 }
 
-TEST(OpenLoadRun, SaysWhereTheTimeWent) {
+TEST(OpenLoadRun, TableBreaksDownTheResponseTime) {
   Workplace place;
   const Outcome outcome = place.run(
       {"run", "--device", "cpu", "--queue", "gpu_ring", "--arrivals", "poisson", "--rate", "5k", "--seconds", "0.2"});

@@ -1,10 +1,10 @@
-// Redis Clusters: real servers that know each other.
+// Tests against a Redis Cluster of real servers.
 #include "tests/cli/task_format.hpp"
 
 namespace feedrate::cli_test {
 namespace {
 
-/// Three masters, each with a third of the slots, and as many replicas as asked for, one a master.
+/// Three masters, each with a third of the slots, and `replicas` replicas, one per master.
 class Cluster {
  public:
   explicit Cluster(unsigned replicas = 0) {
@@ -24,7 +24,8 @@ class Cluster {
       const Reply bus = server(i).command({"CONFIG", "GET", "cluster-port"});
       server(0).command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports_[i]), bus->element[1]->str});
     }
-    EXPECT_TRUE(await([&] { return all([&](RedisServer& each) { return knows_all(each); }); })) << "no cluster came";
+    EXPECT_TRUE(await([&] { return all([&](RedisServer& each) { return knows_all(each); }); }))
+        << "the servers did not form a cluster";
     for (unsigned i = kMasters; i < servers_.size(); ++i) {
       const Reply id = server(i - kMasters).command({"CLUSTER", "MYID"});
       server(i).command({"CLUSTER", "REPLICATE", id->str});
@@ -37,18 +38,18 @@ class Cluster {
     }
   }
   RedisServer& server(unsigned i) { return *servers_[i]; }
-  /// Of every master, as users of a cluster write it.
+  /// URL that lists all servers, as users of a cluster write it.
   std::string url() const {
     std::string url = "redis://";
     for (const int port : ports_) url += (url.ends_with('/') ? "" : ",") + ("127.0.0.1:" + std::to_string(port));
     return url;
   }
-  /// Which master has the key.
+  /// Index of the master that holds the key.
   unsigned master_of(const std::string& key) {
     const long long slot = server(0).integer({"CLUSTER", "KEYSLOT", key});
     return static_cast<unsigned>(((slot + 1) * kMasters - 1) / 16384);
   }
-  /// Sent to whichever server takes it.
+  /// Sends the command to one server after another until one accepts it.
   Reply command(const Words& words) {
     for (const auto& each : servers_) {
       if (each->process().ended()) continue;
@@ -97,7 +98,7 @@ class ClusterTest : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(ClusterTest, ABenchmarkUsesAllMastersAndLeavesNothing) {
+TEST_F(ClusterTest, BenchmarkUsesAllMastersAndLeavesNoKeys) {
   Cluster cluster;
   for (const char* queue : {"redis_list", "redis_pubsub", "redis_reliable", "redis_priority", "redis_stream"}) {
     const Outcome outcome =
@@ -110,12 +111,12 @@ TEST_F(ClusterTest, ABenchmarkUsesAllMastersAndLeavesNothing) {
     }
   }
   for (unsigned i = 0; i < Cluster::kMasters; ++i) {
-    EXPECT_GT(cluster.server(i).calls_of("lpush"), 0) << "master " << i << " had no work";
+    EXPECT_GT(cluster.server(i).calls_of("lpush"), 0) << "master " << i << " received no tasks";
     EXPECT_EQ(cluster.server(i).integer({"DBSIZE"}), 0) << "master " << i;
   }
 }
 
-TEST_F(ClusterTest, AWorkerServesEveryPartition) {
+TEST_F(ClusterTest, WorkerServesEveryPartition) {
   Cluster cluster;
   const auto worker = start(cluster.url());
   std::set<unsigned> masters;
@@ -131,7 +132,7 @@ TEST_F(ClusterTest, AWorkerServesEveryPartition) {
   EXPECT_EQ(worker->wait(), 0) << worker->err();
 }
 
-TEST_F(ClusterTest, DeadLettersArePartitions) {
+TEST_F(ClusterTest, DeadLettersStayInTheirPartition) {
   Cluster cluster;
   const auto worker = start(cluster.url());
   cluster.command({"LPUSH", partition(4) + ":tasks", "garbage"});
@@ -141,7 +142,7 @@ TEST_F(ClusterTest, DeadLettersArePartitions) {
   EXPECT_EQ(rows_of(outcome.out).size(), 1u);
 }
 
-TEST_F(ClusterTest, APrefixWithoutAHashTagIsRefused) {
+TEST_F(ClusterTest, PrefixWithoutHashTagIsRejected) {
   Cluster cluster;
   const Outcome outcome = place_.run({"worker", "--device", "cpu", "--redis", cluster.url(), "--prefix", "jobs"});
   EXPECT_EQ(outcome.code, 2);
@@ -149,13 +150,13 @@ TEST_F(ClusterTest, APrefixWithoutAHashTagIsRefused) {
   EXPECT_NE(outcome.err.find("hash tag"), std::string::npos) << outcome.err;
 }
 
-TEST_F(ClusterTest, WhenAMasterDiesItsReplicaIsServed) {
+TEST_F(ClusterTest, WorkerServesReplicaAfterMasterDies) {
   Cluster cluster(3);
   const auto worker = start(cluster.url());
   const unsigned victim = cluster.master_of(partition(0));
   for (std::uint64_t n = 0; n < 20; ++n) cluster.command({"LPUSH", partition(0) + ":tasks", encode(n, {1})});
   ASSERT_TRUE(await([&] { return cluster.integer({"LLEN", partition(0) + ":results:0"}) == 20; })) << worker->err();
-  // What a replica has is safe; replication is asynchronous, so a client that must not lose a task waits for it.
+  // Replicated tasks are safe. Replication is asynchronous, so a client that must not lose a task waits for it.
   EXPECT_EQ(cluster.server(victim).integer({"WAIT", "1", "5000"}), 1);
   cluster.server(victim).process().signal(SIGKILL);
   cluster.server(victim).process().wait();
@@ -175,7 +176,7 @@ TEST_F(ClusterTest, WhenAMasterDiesItsReplicaIsServed) {
   EXPECT_FALSE(worker->ended()) << worker->err();
 }
 
-TEST_F(ClusterTest, SeveralServersThatAreNoClusterAreRefused) {
+TEST_F(ClusterTest, SeveralServersWithoutClusterAreRejected) {
   const int port = free_port();
   RedisServer server({"--port", std::to_string(port)});
   const std::string one = "127.0.0.1:" + std::to_string(port);
@@ -185,7 +186,7 @@ TEST_F(ClusterTest, SeveralServersThatAreNoClusterAreRefused) {
   EXPECT_EQ(place_.run({"worker", "--device", "cpu", "--redis", "redis://" + one + ",b:70x0"}).code, 2);
 }
 
-/// A poisoned message of one partition must not take those of another with it.
+/// A poisoned message in one partition must not affect messages in another.
 TEST_F(ClusterTest, SuspectsOfEveryPartitionAreServedAlone) {
   RedisServer server;
   for (std::uint64_t id = 0; id < 5; ++id) server.command({"LPUSH", "jobs:{jobs.1}:tasks", encode(id, {1, 2, 3, 4})});
@@ -197,7 +198,8 @@ TEST_F(ClusterTest, SuspectsOfEveryPartitionAreServedAlone) {
            server.integer({"LLEN", "jobs:{jobs.1}:results:0"}) >= 5;
   })) << worker->err();
   EXPECT_EQ(server.integer({"XLEN", "jobs:{jobs.0}:dead"}), 1);
-  EXPECT_EQ(server.integer({"XLEN", "jobs:{jobs.1}:dead"}), 0) << "an innocent message was blamed";
+  EXPECT_EQ(server.integer({"XLEN", "jobs:{jobs.1}:dead"}), 0)
+      << "a message of the other partition became a dead letter";
 }
 
 }  // namespace

@@ -8,12 +8,13 @@
 
 namespace feedrate::cli_test {
 
-inline constexpr double kLease = 0.6;  // seconds; the default is longer, and a test would wait for it
+inline constexpr double kLease = 0.6;  // seconds; shorter than the default, so that tests wait less
 inline constexpr double kPerSecond = 8000;
 
-/// A user's server and workers of one queue, given by the parameter. With FEEDRATE_FAULTS=FILE each fault adds a line
-/// of JSON to that file, from which the table of guarantees is made, and which names what made it. FEEDRATE_TEST_DEVICE
-/// names the workers' device: with `cuda` a poisoned message breaks a real context.
+/// A user's Redis server and workers for the queue that the test parameter names. With FEEDRATE_FAULTS=FILE each fault
+/// appends a line of JSON to that file; the line also records the host, the GPU and the version. The table of
+/// guarantees is made from these lines. FEEDRATE_TEST_DEVICE names the workers' device: with `cuda` a poisoned message
+/// breaks a real context.
 class DeliveryTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -43,7 +44,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
     return process;
   }
-  /// What a case found, into the table, which is of workers with the standard options.
+  /// Adds the result of a test to the table, which covers only workers with default options.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
     if (const char* file = std::getenv("FEEDRATE_FAULTS"); file != nullptr && options_.empty()) {
       Json line{{"queue", GetParam()},    {"fault", fault},
@@ -54,22 +55,22 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
       std::ofstream(file, std::ios::app) << line.dump() << "\n";
     }
   }
-  /// The same, and what the guarantee says of it.
+  /// Records the result and checks it against the queue's guarantee.
   void judge(const char* fault, const Ledger::Tally& tally, double recovery_seconds = 0) {
     record(fault, tally, recovery_seconds);
     RecordProperty("lost", static_cast<int>(tally.lost));
     RecordProperty("duplicated", static_cast<int>(tally.duplicated));
     EXPECT_GT(tally.sent, 100u);
-    EXPECT_GT(tally.answered, tally.sent / 2) << "hardly anything was served";
+    EXPECT_GT(tally.answered, tally.sent / 2) << "fewer than half of the tasks were served";
     EXPECT_LE(tally.failed, given_up());
-    EXPECT_LT(tally.duplicated, tally.sent / 4) << "far more than workers hold";
+    EXPECT_LT(tally.duplicated, tally.sent / 4) << "more duplicates than workers can hold";
     if (at_least_once()) {
       EXPECT_EQ(tally.lost, 0u) << "of " << tally.sent;
     } else {
-      EXPECT_EQ(tally.duplicated, 0u) << "at most once";
+      EXPECT_EQ(tally.duplicated, 0u) << "the queue delivers at most once";
     }
   }
-  /// Closes the connections that have waited for no answer for so many seconds; returns how many.
+  /// Closes connections that have been idle for at least `seconds` without awaiting a reply; returns their number.
   int close_idle_connections(int seconds) {
     const Reply list = server_->command({"CLIENT", "LIST"});
     const long long own = server_->integer({"CLIENT", "ID"});
@@ -86,7 +87,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     }
     return closed;
   }
-  // Faults that more than one class tries.
+  // Faults that several test classes inject.
   void kill_workers_at_random() {
     std::mt19937 random(23);
     const int kills = test::long_tests() ? 100 : 6;
@@ -118,10 +119,10 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     const double recovery = ledger.settle();
     judge("worker stopped beyond its lease", ledger.tally(), recovery);
     EXPECT_FALSE(zombie->ended()) << zombie->err();
-    // It serves on.
+    // The resumed worker continues to serve.
     other->signal(SIGTERM);
     EXPECT_EQ(other->wait(), 0) << other->err();
-    push(encode(id_of(1, 0), {1}));  // the ledger does not look into list 1
+    push(encode(id_of(1, 0), {1}));  // the ledger does not read list 1
     EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << zombie->err();
   }
   void fill_the_server_for_a_second() {
@@ -129,7 +130,8 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
     std::this_thread::sleep_for(Seconds(0.3));
-    server_->command({"CONFIG", "SET", "maxmemory", "1mb"});  // less than it uses: every write is refused
+    // This is less than the server uses, so that it rejects every write.
+    server_->command({"CONFIG", "SET", "maxmemory", "1mb"});
     std::this_thread::sleep_for(Seconds(1));
     server_->command({"CONFIG", "SET", "maxmemory", "0"});
     std::this_thread::sleep_for(Seconds(0.5));
@@ -149,7 +151,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     }
   }
   void push(const std::string& task) { add_task(*server_, GetParam(), task); }
-  /// The results for list 0 so far, by id; those of an id that came twice are both there.
+  /// Results in list 0 so far, by id, including duplicates.
   std::multimap<std::uint64_t, Message> results() {
     const bool stream = GetParam() == "redis_stream";
     const Reply reply = stream ? server_->command({"XRANGE", "t:results:0", "-", "+"})
@@ -167,8 +169,8 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return rows_of(outcome.out);
   }
-  /// Tasks that took the blame: alone with a worker that was killed, after as many deliveries as are allowed. Where
-  /// workers are killed at random, or wait long for a busy machine's cores, that may be a task like any other.
+  /// Number of tasks that became dead letters after the maximum number of deliveries because each was alone with a
+  /// worker that was killed. If workers are killed at random, or wait long for CPU time, this can happen to any task.
   std::size_t given_up() {
     const std::vector<Json> dead = letters();
     return static_cast<std::size_t>(std::ranges::count_if(dead, [](const Json& one) { return one["attempts"] >= 3; }));
@@ -179,8 +181,8 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     all.insert(all.end(), {"--redis", server_->url(), "--prefix", "t"});
     return place_.run(all);
   }
-  std::size_t words_ = 16;  // of 4 bytes, in a task of the ledger's
-  Words options_;           // of every worker
+  std::size_t words_ = 16;  // 4-byte words per task of the ledger
+  Words options_;           // passed to every worker
   const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   std::optional<RedisServer> server_;
   Workplace place_;

@@ -1,4 +1,4 @@
-// What each queue promises when something dies: real servers, real workers, a ledger of every id.
+// Delivery guarantees of each queue under faults, with real servers, real workers and a ledger of every id.
 #include <sys/resource.h>
 
 #include "tests/cli/delivery.hpp"
@@ -12,20 +12,20 @@ class AtLeastOnceTest : public DeliveryTest {};
 
 class PubsubTest : public DeliveryTest {};
 
-/// With tasks so large that redis_reliable takes them by LMOVE.
+/// Uses tasks so large that redis_reliable claims them with LMOVE.
 class LargeTasksTest : public DeliveryTest {
  protected:
   LargeTasksTest() {
-    words_ = 252;  // the ledger pads none
+    words_ = 252;  // 1024 bytes with the header, because the ledger does not pad
     options_ = {"--payload", "1Ki"};
   }
 };
 
-TEST_P(DeliveryTest, WorkersAreKilledAtRandom) { kill_workers_at_random(); }
+TEST_P(DeliveryTest, KilledWorkersKeepTheGuarantee) { kill_workers_at_random(); }
 
-TEST_P(DeliveryTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its_lease(); }
+TEST_P(DeliveryTest, WorkerStoppedBeyondItsLeaseKeepsTheGuarantee) { stop_a_worker_beyond_its_lease(); }
 
-TEST_P(DeliveryTest, ConnectionsAreCut) {
+TEST_P(DeliveryTest, CutConnectionsKeepTheGuarantee) {
   const auto one = start(), two = start();
   Ledger ledger(server_->socket(), GetParam());
   ledger.start_sending(kPerSecond);
@@ -40,7 +40,7 @@ TEST_P(DeliveryTest, ConnectionsAreCut) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
-TEST_P(DeliveryTest, ProducersAndCollectorsAreKilled) {
+TEST_P(DeliveryTest, KilledRunsDoNotDisturbLaterRuns) {
   const auto worker = start();
   const Words load{"run",    "--external-worker", "--queue",      GetParam(),    "--device",
                    "cpu",    "--redis",           server_->url(), "--prefix",    "t",
@@ -55,10 +55,10 @@ TEST_P(DeliveryTest, ProducersAndCollectorsAreKilled) {
     ASSERT_FALSE(run->ended()) << run->err();
     run->signal(SIGKILL);
     run->wait();
-    // The worker answers what they had sent. Nobody collects that: it expires, and until then no other run takes it for
-    // its own.
+    // The worker answers the tasks already sent. Their results are never collected: they expire, and until then no
+    // other run counts them as its own.
     EXPECT_TRUE(await([&] { return stream || server_->integer({count, "t:tasks"}) == 0; }));
-    push(encode(id_of(7, 0), {1}));  // behind all of that, so its answer comes last
+    push(encode(id_of(7, 0), {1}));  // after all of these tasks, so that its result arrives last
     EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:7"}) == 1; })) << worker->err();
     server_->command({"DEL", "t:results:7"});
     for (const std::string list : {"t:results:0", "t:results:1"}) {
@@ -77,7 +77,7 @@ TEST_P(DeliveryTest, ProducersAndCollectorsAreKilled) {
   EXPECT_FALSE(worker->ended()) << worker->err();
 }
 
-TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
+TEST_P(DeliveryTest, SlowStalledAndCutNetworkKeepsTheGuarantee) {
   Proxy network(server_->socket());
   const auto through = start_at(network.url()), beside = start();
   Ledger ledger(server_->socket(), GetParam());
@@ -87,14 +87,14 @@ TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   network.delay(0);
   network.cut();
   std::this_thread::sleep_for(Seconds(0.3));
-  network.stall();  // half open: nobody says that the connection is gone
+  network.stall();  // half open: neither end is notified that the connection is gone
   std::this_thread::sleep_for(Seconds(0.3));
   ledger.stop_sending();
   const double recovery = ledger.settle();
   judge("network slow, cut, half open", ledger.tally(), recovery);
   EXPECT_TRUE(await([&] { return through->err().find("no answer within 5 s") != std::string::npos; }))
-      << "it still waits: " << through->err();
-  // And it serves again, alone.
+      << "the worker still waits: " << through->err();
+  // Then it serves again, as the only worker.
   beside->signal(SIGTERM);
   EXPECT_EQ(beside->wait(), 0);
   push(encode(id_of(1, 0), {1}));
@@ -102,20 +102,20 @@ TEST_P(DeliveryTest, TheNetworkIsSlowStalledAndCut) {
   EXPECT_FALSE(through->ended()) << through->err();
 }
 
-// As a server's `timeout`, a proxy or a firewall does: only those where nobody waits for an answer.
-TEST_P(DeliveryTest, IdleConnectionsThatAreClosedLoseNothing) {
+// The test closes only connections that await no reply, as a server's `timeout`, a proxy or a firewall does.
+TEST_P(DeliveryTest, ClosedIdleConnectionsLoseNothing) {
   const auto worker = start();
   for (std::uint64_t n = 0; n < 3; ++n) {
     push(encode(id_of(0, n), {1, 2}));
     EXPECT_TRUE(await([&] { return results().size() == n + 1; })) << n << worker->err();
     std::this_thread::sleep_for(Seconds(0.2));
-    EXPECT_GE(close_idle_connections(0), 1) << "else this shows nothing";
+    EXPECT_GE(close_idle_connections(0), 1) << "without a closed connection this test shows nothing";
   }
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0) << worker->err();
 }
 
-TEST_P(PubsubTest, ClosedSubscriptionsAreMadeAnewWithoutAWarning) {
+TEST_P(PubsubTest, ClosedSubscriptionsAreRenewedWithoutAWarning) {
   const auto worker = start();
   for (std::uint64_t n = 0; n < 3; ++n) {
     EXPECT_TRUE(await([&] { return server_->integer({"CLIENT", "KILL", "TYPE", "pubsub"}) >= 1; })) << n;
@@ -125,7 +125,7 @@ TEST_P(PubsubTest, ClosedSubscriptionsAreMadeAnewWithoutAWarning) {
   EXPECT_EQ(worker->err().find("again in"), std::string::npos) << worker->err();
 }
 
-TEST_P(DeliveryTest, BenchmarkWithPausesOutlivesItsIdleConnections) {
+TEST_P(DeliveryTest, BenchmarkWithPausesSurvivesClosedIdleConnections) {
   const auto run = place_.start(
       {"run",    "--queue",  GetParam(), "--device",       "cpu",    "--redis",    server_->url(), "--arrivals",
        "bursts", "--rate",   "300",      "--burst-us",     "200000", "--pause-us", "3000000",      "--seconds",
@@ -136,36 +136,37 @@ TEST_P(DeliveryTest, BenchmarkWithPausesOutlivesItsIdleConnections) {
     closed += close_idle_connections(2);
   }
   EXPECT_EQ(run->wait(), 0) << run->err();
-  EXPECT_GE(closed, 1) << "else this shows nothing";
+  EXPECT_GE(closed, 1) << "without a closed connection this test shows nothing";
   const Json row = rows_of(run->out()).back();
   EXPECT_NE(row.at("status"), "failed") << row.at("reason");
   EXPECT_EQ(row.at("details").at("counts").at("lost"), 0);
 }
 
-TEST_P(DeliveryTest, AServerThatHasNoMoreConnectionsIsQuoted) {
+TEST_P(DeliveryTest, ServersConnectionLimitIsQuoted) {
   server_->command({"CONFIG", "SET", "maxclients", "1"});
   const Outcome outcome = place_.run({"worker", "--queue", GetParam(), "--device", "cpu", "--redis", server_->url()});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("max number of clients"), std::string::npos) << outcome.err;
 }
 
-TEST_P(DeliveryTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
+TEST_P(DeliveryTest, WorkersWaitForAFullServer) { fill_the_server_for_a_second(); }
 
-TEST_P(LargeTasksTest, WorkersAreKilledAtRandom) {
+TEST_P(LargeTasksTest, KilledWorkersKeepTheGuarantee) {
   kill_workers_at_random();
   const Reply calls = server_->command({"INFO", "commandstats"});
-  EXPECT_NE(std::string(calls->str, calls->len).find("cmdstat_lmove:"), std::string::npos) << "else this shows nothing";
+  EXPECT_NE(std::string(calls->str, calls->len).find("cmdstat_lmove:"), std::string::npos)
+      << "without LMOVE this test shows nothing";
 }
-TEST_P(LargeTasksTest, AZombieThatWakesSpoilsNothing) { stop_a_worker_beyond_its_lease(); }
-TEST_P(LargeTasksTest, AFullServerIsWaitedFor) { fill_the_server_for_a_second(); }
+TEST_P(LargeTasksTest, WorkerStoppedBeyondItsLeaseKeepsTheGuarantee) { stop_a_worker_beyond_its_lease(); }
+TEST_P(LargeTasksTest, WorkersWaitForAFullServer) { fill_the_server_for_a_second(); }
 
-TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
+TEST_P(AtLeastOnceTest, TasksOfAKilledWorkerAreServedAfterItsLease) {
   constexpr std::uint64_t kTasks = 16;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki", "--batch", "8"};
   const auto push_from = [&](std::uint64_t first) {
     for (std::uint64_t i = 0; i < kTasks; ++i) push(encode(first + i, std::vector<std::uint32_t>(1024, 0)));
   };
-  // Seconds until so many different tasks have an answer.
+  // Seconds until this many different tasks have a result.
   const auto answered = [&](std::size_t tasks) {
     const auto begin = std::chrono::steady_clock::now();
     std::set<std::uint64_t> seen;
@@ -182,18 +183,18 @@ TEST_P(AtLeastOnceTest, WhatAKilledWorkerHeldIsServedAfterItsLease) {
   held->signal(SIGKILL);
   held->wait();
   const double seconds = answered(kTasks);
-  // How long the work takes depends on the machine, of which others may have had a part: the worker that is left does
-  // as much again, with nothing to wait for.
+  // The duration of the work depends on the machine and its other load. Therefore the remaining worker does the same
+  // amount of work again, without having to wait for a lease.
   push_from(kTasks);
   const double work = answered(2 * kTasks);
-  // What was held comes within the lease and a second, and the rest besides.
+  // The held tasks are served within the lease plus one second, plus the time for the work itself.
   EXPECT_LT(seconds, kLease + 1 + 2 * work);
   RecordProperty("seconds", std::to_string(seconds));
   RecordProperty("work", std::to_string(work));
 }
 
-// With `appendfsync everysec` a server may lose what it acknowledged in its last seconds, so that nothing is promised.
-TEST_P(AtLeastOnceTest, TheServerIsKilledAndComesBack) {
+// With `appendfsync everysec` a server may lose what it acknowledged in its last seconds, so there is no guarantee.
+TEST_P(AtLeastOnceTest, KilledServerWithSyncedLogLosesNothing) {
   server_.emplace(Words{"--appendonly", "yes", "--appendfsync", "always"});
   const auto one = start(), two = start();
   Ledger ledger(server_->socket(), GetParam());
@@ -210,8 +211,8 @@ TEST_P(AtLeastOnceTest, TheServerIsKilledAndComesBack) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
-TEST_P(AtLeastOnceTest, AServerWhoseDiskIsFullIsWaitedFor) {
-  ::signal(SIGXFSZ, SIG_IGN);  // which the server inherits: a write beyond the limit fails, as on a full disk
+TEST_P(AtLeastOnceTest, WorkersWaitForAServerWithAFullDisk) {
+  ::signal(SIGXFSZ, SIG_IGN);  // inherited by the server: a write beyond the limit fails as on a full disk
   server_.emplace(Words{"--appendonly", "yes", "--appendfsync", "everysec"});
   ::signal(SIGXFSZ, SIG_DFL);
   const auto one = start(), two = start();
@@ -222,12 +223,12 @@ TEST_P(AtLeastOnceTest, AServerWhoseDiskIsFullIsWaitedFor) {
     const rlimit limit{bytes, RLIM_INFINITY};
     ASSERT_EQ(prlimit(server_->process().id(), RLIMIT_FSIZE, &limit, nullptr), 0);
   };
-  limit_files(64 << 10);  // less than the append-only file has by now
+  limit_files(64 << 10);  // below the current size of the append-only file
   const auto refuses = [&] {
     const Reply reply = server_->command({"SET", "probe", "1"});
     return reply && reply->type == REDIS_REPLY_ERROR && std::string(reply->str).starts_with("MISCONF");
   };
-  EXPECT_TRUE(await(refuses)) << "the disk is not full";
+  EXPECT_TRUE(await(refuses)) << "the server still accepts writes";
   std::this_thread::sleep_for(Seconds(0.5));
   limit_files(RLIM_INFINITY);
   EXPECT_TRUE(await([&] { return !refuses(); }));
@@ -239,11 +240,11 @@ TEST_P(AtLeastOnceTest, AServerWhoseDiskIsFullIsWaitedFor) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
-TEST_P(AtLeastOnceTest, RightsThatComeBackMakeNoDeadLetters) {
+TEST_P(AtLeastOnceTest, RestoredRightsLeaveNoDeadLetters) {
   constexpr std::uint64_t kTasks = 8;
   const std::string command = GetParam() == "redis_stream" ? "xadd" : "lpush";
   for (std::uint64_t n = 0; n < kTasks; ++n) push(encode(id_of(0, n), {1, 2}));
-  // It may take tasks, and not answer them.
+  // The worker may claim tasks but not answer them.
   server_->command({"ACL", "SETUSER", "default", "-" + command});
   const auto worker = start({"--batch", "2", "--attempts", "2"});
   EXPECT_TRUE(await([&] {
@@ -257,7 +258,7 @@ TEST_P(AtLeastOnceTest, RightsThatComeBackMakeNoDeadLetters) {
   EXPECT_EQ(letters().size(), 0u);
 }
 
-TEST_P(AtLeastOnceTest, NothingIsLeftOfWorkersThatEnded) {
+TEST_P(AtLeastOnceTest, ExitedWorkersLeaveNoKeys) {
   for (int i = 0; i < 3; ++i) {
     const auto worker = start();
     push(encode(static_cast<std::uint64_t>(i), {1}));
@@ -270,7 +271,7 @@ TEST_P(AtLeastOnceTest, NothingIsLeftOfWorkersThatEnded) {
     const Reply reply = server_->command({"XINFO", "CONSUMERS", "t:tasks", "feedrate"});
     return GetParam() == "redis_stream" && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
   };
-  // One that was only started has not read yet, and is no consumer so far.
+  // A worker that has only just started has not read yet and is therefore not a consumer.
   const auto cards = [&](const char* key) { return server_->integer({"ZCARD", key}); };
   EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:graves") == 0 && consumers() <= 1; }))
       << cards("t:leases") << " leases, " << cards("t:graves") << " graves, " << consumers() << " consumers";
@@ -279,7 +280,7 @@ TEST_P(AtLeastOnceTest, NothingIsLeftOfWorkersThatEnded) {
   }
 }
 
-TEST_P(AtLeastOnceTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
+TEST_P(AtLeastOnceTest, PoisonedMessagesFailAloneAndTheirBatchSucceeds) {
   constexpr std::uint32_t kCrash = 0xFA17'0003;
   const std::set<std::uint64_t> poisoned{77, 130, 131};
   for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {poisoned.contains(i) ? kCrash : 5u, 6, 7, 8}));
@@ -302,7 +303,8 @@ TEST_P(AtLeastOnceTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
   const auto dead = letters();
   EXPECT_EQ(dead.size(), poisoned.size());
   for (const Json& letter : dead) EXPECT_EQ(letter["attempts"], 3) << letter;
-  const char* end = device_ == "cpu" ? "by signal 11" : "with exit code 1";  // a GPU's context breaks, not the process
+  // On a GPU only the context breaks, and the process exits.
+  const char* end = device_ == "cpu" ? "by signal 11" : "with exit code 1";
   EXPECT_NE((one->err() + two->err()).find(end), std::string::npos) << one->err() << two->err();
   for (const auto& worker : {one.get(), two.get()}) {
     worker->signal(SIGTERM);
@@ -310,7 +312,7 @@ TEST_P(AtLeastOnceTest, PoisonedMessagesDieAloneAndTheirMatesSucceed) {
   }
 }
 
-TEST_P(AtLeastOnceTest, AnOrderlyEndBlamesNoMessage) {
+TEST_P(AtLeastOnceTest, OrderlyExitBlamesNoMessage) {
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "2048", "--payload", "4Ki",
                    "--batch",    "64",        "--attempts",       "2",    "--name",    "w"};
   for (std::uint64_t i = 0; i < 120; ++i) push(encode(i, std::vector<std::uint32_t>(1024, 0)));
@@ -318,7 +320,7 @@ TEST_P(AtLeastOnceTest, AnOrderlyEndBlamesNoMessage) {
   ASSERT_TRUE(await([&] { return !results().empty(); }));
   worker->signal(SIGKILL);
   worker->wait();
-  // What it held was delivered once; a second delivery that ends badly would be the last.
+  // The tasks that it held were delivered once; a second failed delivery would be the last.
   const auto answered = [&] {
     std::set<std::uint64_t> ids;
     for (const auto& [id, message] : results()) ids.insert(id);
@@ -335,7 +337,7 @@ TEST_P(AtLeastOnceTest, AnOrderlyEndBlamesNoMessage) {
   EXPECT_EQ(letters().size(), 0u);
 }
 
-TEST_P(AtLeastOnceTest, AResultThatIsRefusedHoldsUpNobodyElse) {
+TEST_P(AtLeastOnceTest, RejectedResultDoesNotBlockOthers) {
   server_->command({"SET", "t:results:9", "a key of another kind"});
   for (std::uint64_t i = 0; i < 20; ++i) push(encode(id_of(i == 7 ? 9 : 0, i), {1}));
   const auto worker = start({"--attempts", "2", "--batch", "8"});

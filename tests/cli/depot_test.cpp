@@ -7,11 +7,11 @@
 
 #include "tests/cli/feedrate_process.hpp"
 
-/// The broker of tests/example/depot_broker.cpp, which nothing else names: what a file of its own brings.
+/// The broker in tests/example/depot_broker.cpp, to which no other file refers: everything that one file can add.
 namespace feedrate::cli_test {
 namespace {
 
-/// Whether a server has made its socket and listens.
+/// Whether a server listens on the socket.
 bool listens(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -44,7 +44,7 @@ struct DepotTest : ::testing::Test {
   std::string socket_ = place_ / "depot.sock";
 };
 
-TEST_F(DepotTest, APrivateServerBringsItsLimitsAndIsInTheRow) {
+TEST_F(DepotTest, PrivateServerAddsItsLimitsAndIsRecordedInTheRow) {
   const Outcome run = place_.run({"run", "--queue", "depot", "--device", "cpu", "--depot-take", "8", "--messages",
                                   "2000", "--seconds", "0", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
@@ -56,11 +56,11 @@ TEST_F(DepotTest, APrivateServerBringsItsLimitsAndIsInTheRow) {
   EXPECT_EQ(row["params"]["depot_take"], 8);
   EXPECT_EQ(row["cost"]["delivery"], "at least once");
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
-  EXPECT_TRUE(place_.temporary_empty()) << "the server's socket is left";
+  EXPECT_TRUE(place_.temporary_empty()) << "the server left its socket";
   EXPECT_TRUE(processes_naming(place_.temporary()).empty()) << "the server still runs";
 }
 
-TEST_F(DepotTest, AWorkerServesIt) {
+TEST_F(DepotTest, WorkerServesTheDepot) {
   const auto server = serve();
   const auto worker = work();
   const Outcome run = place_.run(load("3000"));
@@ -71,7 +71,7 @@ TEST_F(DepotTest, AWorkerServesIt) {
   EXPECT_NE(worker->err().find("3000 messages served"), std::string::npos) << worker->err();
 }
 
-TEST_F(DepotTest, WhatALostClientHadTakenComesAgain) {
+TEST_F(DepotTest, TasksOfADisconnectedClientAreRedelivered) {
   const auto server = serve();
   const auto run = place_.start(load("1000"));
   sockaddr_un address{};
@@ -92,7 +92,7 @@ TEST_F(DepotTest, WhatALostClientHadTakenComesAgain) {
   EXPECT_EQ(rows_of(run->out()).back()["details"]["counts"]["lost"], 0);
 }
 
-TEST_F(DepotTest, AWorkerWaitsForAServerThatIsAwayForAWhile) {
+TEST_F(DepotTest, WorkerWaitsForServerToRestart) {
   auto server = serve();
   const auto worker = work();
   server->signal(SIGKILL);
@@ -104,7 +104,7 @@ TEST_F(DepotTest, AWorkerWaitsForAServerThatIsAwayForAWhile) {
   EXPECT_EQ(run.code, 0) << run.err;
 }
 
-TEST_F(DepotTest, ItsOptionIsOfPointsThatUseIt) {
+TEST_F(DepotTest, OptionIsRejectedIfUnusedOrWithoutServer) {
   const Outcome run = place_.run({"run", "--queue", "null", "--device", "cpu", "--depot", socket_});
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("--depot"), std::string::npos) << run.err;

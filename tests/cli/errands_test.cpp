@@ -1,6 +1,6 @@
 #include "tests/cli/feedrate_process.hpp"
 
-/// The experiment of tests/example/errand_experiment.cpp: load that carries no message.
+/// The experiment in tests/example/errand_experiment.cpp: load without messages.
 namespace feedrate::cli_test {
 namespace {
 
@@ -15,7 +15,7 @@ struct ErrandsTest : ::testing::Test {
   Workplace place_{with_additions()};
 };
 
-TEST_F(ErrandsTest, AnOpenLoadCountsFromWhenAnErrandWasDue) {
+TEST_F(ErrandsTest, OpenLoadIsTimedFromWhenAnErrandWasDue) {
   const Json row = run({"--errand-us", "2000", "--arrivals", "poisson", "--rate", "100"});
   EXPECT_NE(row["status"], "failed") << row["reason"];
   const Json& figures = row["figures"];
@@ -25,25 +25,25 @@ TEST_F(ErrandsTest, AnOpenLoadCountsFromWhenAnErrandWasDue) {
   EXPECT_EQ(row["details"]["load"]["unsent"], 0);
 }
 
-TEST_F(ErrandsTest, MoreThanTheClerkCanDoIsUnsustainable) {
+TEST_F(ErrandsTest, LoadAboveTheClerksRateIsUnsustainable) {
   const Json row = run({"--errand-us", "2000", "--arrivals", "constant", "--rate", "2000"});
   EXPECT_EQ(row["status"], "unsustainable") << row;
 }
 
-TEST_F(ErrandsTest, AClosedLoadReachesWhatTheClerkCanDo) {
+TEST_F(ErrandsTest, ClosedLoadDoesNotExceedTheClerksRate) {
   const Json row = run({"--errand-us", "2000", "--window", "4"});
   const double rate = row["figures"]["errands_per_second"];
   EXPECT_LE(rate, 520);
   EXPECT_GT(rate, 0);
 }
 
-TEST_F(ErrandsTest, ALoadThatLacksAnOptionIsNamed) {
+TEST_F(ErrandsTest, LoadWithoutARequiredOptionIsRejected) {
   const Outcome outcome = place_.run({"run", "--experiment", "errands", "--device", "cpu", "--arrivals", "poisson"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--arrivals poisson needs --rate"), std::string::npos) << outcome.err;
 }
 
-TEST_F(ErrandsTest, ACapacityIsFound) {
+TEST_F(ErrandsTest, CapacityIsFound) {
   place_.write("s.json",
                R"({"experiment": "errands", "axes": {"errand-us": 2000}, "run": {"seconds": 0.2, "warmup": 0}})");
   const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p50:1s", "--resolution", "50%",

@@ -1,4 +1,4 @@
-// Experiments besides the first, axes with owners, and compressed rows.
+// Experiments other than feeding, axes that belong to one component, and compressed rows.
 #include <lzma.h>
 #include <zlib.h>
 
@@ -17,7 +17,7 @@ class Experiments : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Experiments, LaunchIsMeasuredAndItsRowsAreValid) {
+TEST_F(Experiments, LaunchProducesValidRows) {
   const Outcome outcome = run({"--experiment", "launch", "--kernels", "4", "--threads", "2", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json row = measured_in(outcome.out).at(0);
@@ -31,7 +31,7 @@ TEST_F(Experiments, LaunchIsMeasuredAndItsRowsAreValid) {
   EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
 }
 
-TEST_F(Experiments, LaunchShowsItsFiguresInATable) {
+TEST_F(Experiments, LaunchPrintsItsFiguresInATable) {
   const Outcome outcome = run({"--experiment", "launch", "--repetitions", "2"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* said : {"kernels_per_second", "round_trip_ns", "kernels/s", "of 2 repetitions, 2 ok"}) {
@@ -39,14 +39,14 @@ TEST_F(Experiments, LaunchShowsItsFiguresInATable) {
   }
 }
 
-TEST_F(Experiments, ASweepOfLaunchAnswersAndResumes) {
+TEST_F(Experiments, LaunchSweepCompletesAndResumes) {
   place_.write("s.json", R"({"experiment": "launch", "axes": {"form": ["plain", "graph"], "kernels": [1, 8]},
                              "run": {"messages": 200, "warmup": 0, "repetitions": 2}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("NOT GPU results"), std::string::npos) << outcome.err;
   const auto cells = cells_of(place_ / "out" / "rows.jsonl");
-  EXPECT_EQ(cells.size(), 2u * 2 + 2) << "a graph needs a GPU: skipped once each";
+  EXPECT_EQ(cells.size(), 2u * 2 + 2) << "each graph point is skipped once, because it needs a GPU";
   for (const Json& cell : cells) {
     EXPECT_EQ(cell.at("experiment"), "launch");
     EXPECT_EQ(cell.at("status"), cell.at("params").at("form") == "graph" ? "skipped" : "ok");
@@ -58,7 +58,7 @@ TEST_F(Experiments, ASweepOfLaunchAnswersAndResumes) {
   EXPECT_EQ(cells_of(place_ / "out" / "rows.jsonl").size(), cells.size());
 }
 
-TEST_F(Experiments, AnUnknownOneIsRefusedByName) {
+TEST_F(Experiments, UnknownExperimentIsRejectedByName) {
   for (const Words& words : {Words{"run", "--experiment", "lunch"}, {"list", "--markdown", "lunch"}}) {
     const Outcome outcome = place_.run(words);
     EXPECT_EQ(outcome.code, 2);
@@ -71,14 +71,14 @@ TEST_F(Experiments, AnUnknownOneIsRefusedByName) {
   EXPECT_NE(outcome.err.find("experiment: 'lunch'"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Experiments, WithoutOfferedLoadThereIsNoCapacity) {
+TEST_F(Experiments, CapacityIsRejectedWithoutOfferedLoad) {
   place_.write("s.json", R"({"experiment": "launch", "axes": {"form": "plain"}})");
   const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("launch has none"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Experiments, ASpecOfCapacitiesIsNoSweep) {
+TEST_F(Experiments, SweepRejectsCapacitySpec) {
   const Outcome outcome = place_.run({"sweep", (source_dir() / "experiments/specs/capacity.json").string()});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("feedrate capacity capacity"), std::string::npos) << outcome.err;
@@ -90,7 +90,7 @@ struct Misplaced {
 };
 class MisplacedOption : public testing::TestWithParam<Misplaced> {};
 
-TEST_P(MisplacedOption, IsRefusedByName) {
+TEST_P(MisplacedOption, OptionIsRejectedByName) {
   Workplace place;
   Words words{"run", "--device", "cpu", "--seconds", "0.05"};
   words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
@@ -118,7 +118,7 @@ TEST_F(Experiments, HelpGroupsAxesByOwner) {
   EXPECT_LT(help.find("--payload"), own);
 }
 
-TEST_F(Experiments, ThePageHasTheAxesOfTheCatalogue) {
+TEST_F(Experiments, PageListsTheAxesOfTheCatalogue) {
   const std::string page = read_text(source_dir() / "experiments/README.md"), begin = "<!-- axes:begin -->\n";
   const auto from = page.find(begin), to = page.find("<!-- axes:end -->");
   ASSERT_NE(from, std::string::npos);
@@ -126,7 +126,7 @@ TEST_F(Experiments, ThePageHasTheAxesOfTheCatalogue) {
             place_.run({"list", "--markdown", "feeding"}).out);
 }
 
-/// Compressed as rows in git are, or by gzip.
+/// Compresses text with xz, as for rows in git, or with gzip.
 void compress(const std::string& text, const fs::path& file) {
   if (file.extension() == ".xz") {
     std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
@@ -142,7 +142,7 @@ void compress(const std::string& text, const fs::path& file) {
   gzclose(to);
 }
 
-TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
+TEST_F(Experiments, CompressedRowsAreValidatedButNotExtended) {
   place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
   const std::string rows = read_text(place_ / "out/rows.jsonl");
@@ -166,7 +166,7 @@ TEST_F(Experiments, CompressedRowsAreValidatedAndNotAddedTo) {
   }
 }
 
-TEST_F(Experiments, RowsOfAnOlderSchemaAreNotAddedTo) {
+TEST_F(Experiments, RowsOfOlderSchemaAreNotExtended) {
   place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 200, "warmup": 0}})");
   ASSERT_EQ(place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"}).code, 0);
   write_text(place_ / "out/rows.jsonl", "{\"schema\":1,\"kind\":\"cell\"}\n");

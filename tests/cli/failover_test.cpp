@@ -1,5 +1,5 @@
-// What a failover loses: replication is asynchronous, so the tasks that the master had for itself alone. WAIT tells a
-// client which these are.
+// Replication is asynchronous, so a failover loses the tasks that only the master had. With WAIT a client can find out
+// which tasks these are.
 #include "tests/cli/delivery.hpp"
 
 namespace feedrate::cli_test {
@@ -16,27 +16,27 @@ class FailoverTest : public DeliveryTest {
     ASSERT_TRUE(await([&] { return replication().find("master_link_status:up") != std::string::npos; }));
   }
   std::string replication() {
-    const Reply told = server_->command({"INFO", "replication"});
-    return {told->str, told->len};
+    const Reply reply = server_->command({"INFO", "replication"});
+    return {reply->str, reply->len};
   }
   void send(std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t n = first; n < first + count; ++n) {
       const Reply reply = add_task(*master_, GetParam(), encode(id_of(0, n), {1}));
-      ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR) << "the master did not take task " << n;
+      ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR) << "the master did not accept task " << n;
     }
   }
   std::optional<RedisServer> master_;  // server_ is its replica
 };
 
-TEST_P(FailoverTest, LosesWhatWasNotReplicatedAndWaitTellsWhich) {
+TEST_P(FailoverTest, FailoverLosesOnlyTasksThatWaitDidNotConfirm) {
   constexpr std::uint64_t kSafe = 1000, kAlone = 500;
   send(0, kSafe);
-  EXPECT_EQ(master_->integer({"WAIT", "1", "5000"}), 1) << "the replica has these";
-  // Cut off from the master, which takes tasks as before.
+  EXPECT_EQ(master_->integer({"WAIT", "1", "5000"}), 1) << "the replica has these tasks";
+  // Cut the replica off from the master, which still accepts tasks.
   server_->command({"REPLICAOF", "127.0.0.1", std::to_string(free_port())});
   ASSERT_TRUE(await([&] { return replication().find("master_link_status:down") != std::string::npos; }));
   send(kSafe, kAlone);
-  EXPECT_EQ(master_->integer({"WAIT", "1", "100"}), 0) << "nobody else has these";
+  EXPECT_EQ(master_->integer({"WAIT", "1", "100"}), 0) << "only the master has these tasks";
   master_->process().signal(SIGKILL);
   master_->process().wait();
   server_->command({"REPLICAOF", "NO", "ONE"});
@@ -49,22 +49,22 @@ TEST_P(FailoverTest, LosesWhatWasNotReplicatedAndWaitTellsWhich) {
     return found.size() >= kSafe;
   })) << worker->err();
   const double recovery = Seconds(std::chrono::steady_clock::now() - promoted).count();
-  push(encode(id_of(1, 0), {1}));  // behind all others
+  push(encode(id_of(1, 0), {1}));  // after all other tasks
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "t:results:1"}) == 1; })) << worker->err();
   found = results();
   std::set<std::uint64_t> safe, alone;
   for (const auto& [id, message] : found) (id < id_of(0, kSafe) ? safe : alone).insert(id);
   const auto tally = [&](std::uint64_t sent, const std::set<std::uint64_t>& ids) {
-    const auto came = std::ranges::count_if(found, [&](const auto& result) { return ids.contains(result.first); });
+    const auto received = std::ranges::count_if(found, [&](const auto& result) { return ids.contains(result.first); });
     return Ledger::Tally{.sent = sent,
                          .answered = ids.size(),
                          .lost = sent - ids.size(),
-                         .duplicated = static_cast<std::uint64_t>(came) - ids.size()};
+                         .duplicated = static_cast<std::uint64_t>(received) - ids.size()};
   };
   record("failover, tasks that WAIT confirmed", tally(kSafe, safe), recovery);
   record("failover, tasks that only the master had", tally(kAlone, alone));
   EXPECT_EQ(safe.size(), kSafe);
-  EXPECT_EQ(alone.size(), 0u) << "what only the master had has come back";
+  EXPECT_EQ(alone.size(), 0u) << "a task that only the master had was served";
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, FailoverTest, kQueuesThatKeep, kQueueNames);

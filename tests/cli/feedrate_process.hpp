@@ -27,8 +27,8 @@
 #include "experiments/harness/json.hpp"
 #include "tests/support/temp_dir.hpp"
 
-/// What the tests of the executable share: it is started as users start it, in a folder of its own and with an
-/// environment without settings, and whatever a test starts ends with the test.
+/// Helpers shared by the tests of the executable. They start it as users do, in a separate folder and with an
+/// environment without settings; every process that a test starts ends with the test.
 namespace feedrate::cli_test {
 
 using Words = std::vector<std::string>;
@@ -41,7 +41,7 @@ inline std::string from_environment(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 inline std::string executable() { return from_environment("FEEDRATE_EXECUTABLE", FEEDRATE_EXECUTABLE); }
-/// The program with the files of tests/example: a broker, an experiment, workloads that fail.
+/// The program built with the files of tests/example: a broker, experiments, and workloads that fail.
 inline std::string with_additions() { return executable() + "_with_additions"; }
 inline fs::path source_dir() { return from_environment("FEEDRATE_SOURCE_DIR", FEEDRATE_SOURCE_DIR); }
 
@@ -52,8 +52,8 @@ inline std::string read_text(const fs::path& file) {
 }
 inline void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-/// True as soon as `condition` is, false when it isn't within two minutes: a busy machine may take that long for
-/// anything.
+/// Returns true as soon as `condition` holds, and false if it does not hold within two minutes. A busy machine may need
+/// that long.
 inline bool await(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + Seconds(120);
   while (!condition()) {
@@ -63,7 +63,7 @@ inline bool await(const std::function<bool()>& condition) {
   return true;
 }
 
-/// Ids of living processes with `text` in their command line.
+/// Ids of running processes with `text` in their command line.
 inline std::vector<pid_t> processes_naming(const std::string& text) {
   std::vector<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -76,7 +76,7 @@ inline std::vector<pid_t> processes_naming(const std::string& text) {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// A child process with its output in files; killed if it still runs when this is destroyed.
+/// A child process with its output in files. The destructor kills it if it is still running.
 class Process {
  public:
   Process(Words command, const fs::path& folder, const fs::path& output, const Environment& environment = {})
@@ -88,7 +88,7 @@ class Process {
     pid_ = fork();
     if (pid_ < 0) throw std::runtime_error("fork failed");
     if (pid_ == 0) {
-      setpgid(0, 0);  // as a shell's job
+      setpgid(0, 0);  // its own process group, like a job of a shell
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       const int to_out = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       const int to_err = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -104,7 +104,7 @@ class Process {
   Process(const Process&) = delete;
   ~Process() {
     if (ended()) return;
-#ifdef FEEDRATE_COVERAGE  // a process writes what it counted when it ends in order
+#ifdef FEEDRATE_COVERAGE  // a process writes its coverage counters only when it exits normally
     signal(SIGTERM);
     if (ends_within(Seconds(10)) != -1) return;
 #endif
@@ -116,7 +116,7 @@ class Process {
   void signal(int number) const {
     if (!reaped_) ::kill(pid_, number);
   }
-  /// As Ctrl-C does: to the process and what it started in its group.
+  /// Signals the process and its children in the same group, as Ctrl-C does.
   void signal_group(int number) const {
     if (!reaped_) ::kill(-pid_, number);
   }
@@ -128,11 +128,11 @@ class Process {
     }
     return reaped_;
   }
-  /// Its exit code, 128 + n after signal n, or -1 if it still runs after two minutes.
+  /// Waits for the process. Returns its exit code, 128 + n after signal n, or -1 if it still runs after two minutes.
   int wait() {
     return await([this] { return ended(); }) ? code_ : -1;
   }
-  /// Its exit code, or -1 if it does not end within this time, however busy the machine is.
+  /// Returns the exit code, or -1 if the process does not end within `limit`, however busy the machine is.
   int ends_within(Seconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     while (!ended() && std::chrono::steady_clock::now() < deadline) {
@@ -155,15 +155,15 @@ struct Outcome {
   std::string out, err;
 };
 
-/// A folder to run `feedrate` in. Its temporary files go to a folder in there, so that what it leaves is seen.
+/// A folder to run `feedrate` in. Temporary files go to a subfolder, so that tests can detect leftovers.
 class Workplace {
  public:
-  /// `program`: another executable than feedrate, of the same commands.
+  /// `program`: an executable other than feedrate that has the same commands.
   explicit Workplace(std::string program = executable()) : program_(std::move(program)) {
     fs::create_directories(temporary());
   }
 
-  /// What is started from here on is this program.
+  /// Sets the program for all later starts.
   void use(std::string program) { program_ = std::move(program); }
 
   fs::path path() const { return folder_.path() / "w"; }
@@ -173,7 +173,7 @@ class Workplace {
     write_text(path() / name, text);
     return path() / name;
   }
-  /// Names in the working folder, but for the temporary one.
+  /// Names in the working folder except the temporary folder.
   std::vector<std::string> contents() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(path())) {
@@ -183,9 +183,9 @@ class Workplace {
     return names;
   }
   bool temporary_empty() const { return fs::is_empty(temporary()); }
-  /// Private servers that `feedrate` started here and that live.
+  /// Running private servers that `feedrate` started here.
   std::vector<pid_t> private_servers() const { return processes_naming((temporary() / "feedrate-").string()); }
-  /// Where one of them listens; empty when there is none.
+  /// Socket of a private server; empty if there is no private server.
   std::string private_socket() const {
     for (const auto& entry : fs::directory_iterator(temporary())) {
       if (fs::exists(entry.path() / "redis.sock")) return entry.path() / "redis.sock";
@@ -193,16 +193,16 @@ class Workplace {
     return "";
   }
 
-  /// What is started from here on reads each floor once.
+  /// Makes all later starts read each limit once.
   void read_limits() { floor_rounds_ = "1"; }
 
   std::unique_ptr<Process> start(const Words& arguments, Environment environment = {}) {
     environment.emplace_back("FEEDRATE_KEEP_DISTURBED", "true");  // tests run on shared machines
-    // Reading the limits takes both cores a second. Tests of what becomes of them ask for that.
+    // Reading the limits occupies two cores for a second. Tests that need the limits call read_limits().
     if (std::find(arguments.begin(), arguments.end(), "--floor-rounds") == arguments.end()) {
       environment.emplace_back("FEEDRATE_FLOOR_ROUNDS", floor_rounds_);
     }
-    // What the caller's own environment sets must not reach the tests, but for where redis-server is.
+    // Settings in the caller's environment must not reach the tests, except the path of redis-server.
     Words command{"env", "TMPDIR=" + temporary().string()};
     for (char** variable = environ; *variable != nullptr; ++variable) {
       const std::string name(*variable, std::string(*variable).find('='));
@@ -227,20 +227,20 @@ class Workplace {
   const char* floor_rounds_ = "0";
 };
 
-/// Rows of a JSONL file or of `--json` output. Throws if a line, whole or cut off, is no JSON.
+/// Rows of a JSONL file or of `--json` output. Throws if a line is not valid JSON, for example because it is cut off.
 inline std::vector<Json> rows_of(const std::string& text) {
   std::vector<Json> rows;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
   return rows;
 }
-/// The same without the rows of runs.
+/// The same rows without those that describe a run.
 inline std::vector<Json> measured_in(const std::string& text) {
   std::vector<Json> rows = rows_of(text);
   std::erase_if(rows, [](const Json& row) { return row.at("kind") == "run"; });
   return rows;
 }
-/// Of the last of these rows that is a run's.
+/// The last of these rows that describes a run.
 inline Json run_in(const std::vector<Json>& rows) {
   const auto run = std::find_if(rows.rbegin(), rows.rend(), [](const Json& row) { return row.at("kind") == "run"; });
   return run == rows.rend() ? Json::object() : *run;
@@ -253,7 +253,7 @@ inline std::vector<Json> cells_of(const fs::path& file) {
   return cells;
 }
 
-/// One message more or less, and the row would not be clean.
+/// Checks that every message was received exactly once and none was corrupted.
 inline void expect_clean(const Json& row) {
   const Json& counts = row.at("details").at("counts");
   EXPECT_GT(counts.at("sent"), 0) << row.at("params");
@@ -262,7 +262,7 @@ inline void expect_clean(const Json& row) {
     EXPECT_EQ(counts.at(wrong), 0) << wrong << row.at("params");
 }
 
-/// A port of this machine that nobody uses just now.
+/// A TCP port of this machine that is currently free.
 inline int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -282,17 +282,17 @@ inline bool have_redis() {
   return Process({redis_program(), "--version"}, folder.path(), folder / "version").wait() == 0;
 }
 #define FEEDRATE_NEEDS_REDIS() \
-  if (!feedrate::cli_test::have_redis()) GTEST_SKIP() << "no redis-server here"
+  if (!feedrate::cli_test::have_redis()) GTEST_SKIP() << "redis-server is not available"
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
 };
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
-/// A raw client of the redis-server behind a Unix socket.
+/// A raw client of a redis-server on a Unix socket.
 class RedisClient {
  public:
-  /// Connects, and says whether the server answers.
+  /// Connects, and returns whether the server answers.
   bool connect(const std::string& socket, const std::string& password = "") {
     context_.reset(redisConnectUnix(socket.c_str()));
     if (!context_ || context_->err != 0) return false;
@@ -314,7 +314,7 @@ class RedisClient {
     const Reply reply = command(words);
     return reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
   }
-  /// How often clients have sent `command` (in lower case).
+  /// Number of times that clients have sent `command` (in lower case).
   long long calls_of(const std::string& command) {
     const Reply reply = this->command({"INFO", "commandstats"});
     const std::string text(reply ? reply->str : "", reply ? reply->len : 0), key = "cmdstat_" + command + ":calls=";
@@ -329,7 +329,8 @@ class RedisClient {
   std::unique_ptr<redisContext, FreeContext> context_;
 };
 
-/// A user's server: a redis-server on a Unix socket, killed and removed with this. Also its raw client.
+/// A user's server: a redis-server on a Unix socket, which the destructor kills and removes. It is also a raw client of
+/// this server.
 class RedisServer : public RedisClient {
  public:
   explicit RedisServer(Words settings = {}, std::string password = "") : password_(std::move(password)) {
@@ -338,7 +339,7 @@ class RedisServer : public RedisClient {
     command_.insert(command_.end(), settings.begin(), settings.end());
     start();
   }
-  /// Kills it and starts it again, on what it wrote.
+  /// Kills the server and starts it again with the data that it has written.
   void kill_and_start() {
     process_->signal(SIGKILL);
     process_->wait();

@@ -7,7 +7,7 @@
 
 namespace feedrate::cli_test {
 
-/// What nvidia-smi answers, without header and units; empty where there is none.
+/// Output of nvidia-smi without header and units; empty if nvidia-smi is missing.
 inline std::string nvidia_smi(const std::string& query) {
   const std::unique_ptr<FILE, int (*)(FILE*)> answer(
       popen(("nvidia-smi --query-" + query + " --format=csv,noheader,nounits").c_str(), "r"), pclose);
@@ -17,7 +17,7 @@ inline std::string nvidia_smi(const std::string& query) {
   return text;
 }
 
-/// Of the first GPU by all its users, in MiB; -1 where nobody can say.
+/// Memory in use on the first GPU by all processes, in MiB; -1 if unknown.
 inline long gpu_memory_used() {
   std::istringstream answer(nvidia_smi("gpu=memory.used"));
   long used = -1;
@@ -25,7 +25,7 @@ inline long gpu_memory_used() {
   return answer ? used : -1;
 }
 
-/// By one process, in MiB; -1 where nobody can say.
+/// GPU memory in use by one process, in MiB; -1 if unknown.
 inline long gpu_memory_used_by(int process) {
   std::istringstream answer(nvidia_smi("compute-apps=pid,used_memory"));
   int id = 0;

@@ -1,4 +1,4 @@
-// The experiment handoff: readers are processes that the executable starts of itself.
+// The experiment handoff: the executable starts its readers as separate processes.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -23,7 +23,7 @@ class HandoffCommand : public testing::Test {
     ADD_FAILURE() << outcome.out;
     return {};
   }
-  /// Of this process alone: other tests run beside this one.
+  /// Readers of this parent process only, because other tests may run at the same time.
   static std::vector<pid_t> readers_of(pid_t parent) {
     std::vector<pid_t> found = processes_naming(std::string("helper\0handoff", 14));
     std::erase_if(found, [parent](pid_t reader) {
@@ -36,7 +36,7 @@ class HandoffCommand : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(HandoffCommand, EveryWayIsVerifiedAndLeavesNothing) {
+TEST_F(HandoffCommand, EveryWayIsVerifiedAndLeavesNoFiles) {
   for (const std::string way : {"ipc_memfd", "shm_copy", "shm_pinned", "store"}) {
     for (const std::string use : {"cached", "first"}) {
       const Json found = row(way, {"--use", use, "--tensors", "3", "--readers", "2"});
@@ -52,16 +52,16 @@ TEST_F(HandoffCommand, EveryWayIsVerifiedAndLeavesNothing) {
       EXPECT_EQ(found.at("cost").at("host_bytes"), 3 * 16384 * (moves ? 1 : 0)) << way;
     }
   }
-  EXPECT_TRUE(place_.temporary_empty()) << "the store's folder";
+  EXPECT_TRUE(place_.temporary_empty()) << "the store left its folder";
 }
 
-TEST_F(HandoffCommand, AsManyTensorsAtOnceAsThereMayBe) {
+TEST_F(HandoffCommand, MaximumNumberOfTensorsIsVerified) {
   const Json found = row("ipc_memfd", {"--use", "first", "--tensors", "32", "--bytes", "4Ki"});
   ASSERT_EQ(found.at("status"), "ok") << found;
   EXPECT_GE(found.at("details").at("verified").at("tensors"), 32);
 }
 
-TEST_F(HandoffCommand, AByteWayThroughRedisIsVerified) {
+TEST_F(HandoffCommand, WayThroughRedisIsVerified) {
   FEEDRATE_NEEDS_REDIS();
   for (const std::string use : {"cached", "first"}) {
     const Json found = row("redis_value", {"--use", use, "--readers", "2"});
@@ -70,7 +70,7 @@ TEST_F(HandoffCommand, AByteWayThroughRedisIsVerified) {
   }
 }
 
-TEST_F(HandoffCommand, SaysWhatCanNotBe) {
+TEST_F(HandoffCommand, ImpossiblePointsStateTheReason) {
   const auto why = [&](const std::string& way, Words more) {
     const Outcome outcome = place_.run(words(way, std::move(more)));
     return std::to_string(outcome.code) + " " + outcome.out + outcome.err;
@@ -84,7 +84,7 @@ TEST_F(HandoffCommand, SaysWhatCanNotBe) {
   EXPECT_EQ(why("store", {"--readers", "17"}).substr(0, 2), "2 ");
 }
 
-TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
+TEST_F(HandoffCommand, DeadReaderFailsItsCellAndIsReplaced) {
   const auto run = place_.start(words("ipc_memfd", {"--seconds", "1.5", "--repetitions", "2"}));
   std::vector<pid_t> found;
   ASSERT_TRUE(await([&] { return !(found = readers_of(run->id())).empty(); }));
@@ -102,7 +102,7 @@ TEST_F(HandoffCommand, AReaderThatDiesFailsItsCellAndTheNextHasAnother) {
   EXPECT_EQ(statuses.back(), "ok") << reasons.back();
 }
 
-TEST_F(HandoffCommand, AKilledRunLeavesNoProcess) {
+TEST_F(HandoffCommand, KilledRunLeavesNoProcess) {
   const auto run = place_.start(words("store", {"--seconds", "60"}));
   const std::string parent = "--parent" + std::string(1, '\0') + std::to_string(run->id());
   const auto others = [&] {
@@ -120,7 +120,7 @@ TEST_F(HandoffCommand, AKilledRunLeavesNoProcess) {
   }
 }
 
-TEST_F(HandoffCommand, AReaderOutOfPlaceSaysSo) {
+TEST_F(HandoffCommand, ReaderStartedByHandIsRejected) {
   const Outcome outcome = place_.run({"helper", "handoff"});
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.err.find("this one is the experiment handoff's own"), std::string::npos) << outcome.err;

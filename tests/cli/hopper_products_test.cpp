@@ -1,6 +1,6 @@
 #include "tests/cli/feedrate_process.hpp"
 
-/// The experiment of tests/example/hopper_products: a kernel for compute capability 9.0, in one folder.
+/// The experiment in tests/example/hopper_products: a kernel for compute capability 9.0 in a single folder.
 namespace feedrate::cli_test {
 namespace {
 
@@ -24,7 +24,7 @@ TEST_F(HopperProductsTest, EveryProductIsVerified) {
   }
 }
 
-TEST_F(HopperProductsTest, AnOptionOutOfRangeIsNamed) {
+TEST_F(HopperProductsTest, OptionOutOfRangeIsNamed) {
   const Outcome outcome = place_.run({"run", "--experiment", "hopper-products", "--products", "0"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--products"), std::string::npos) << outcome.err;

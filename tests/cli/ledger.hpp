@@ -8,8 +8,8 @@
 
 namespace feedrate::cli_test {
 
-/// A client of workers that keeps a ledger of every id: sends tasks steadily from one thread, collects results in
-/// another, and reconnects when its connections are cut. A task counts as sent when the server has said that it has it.
+/// A client of workers that keeps a ledger of every id: one thread sends tasks steadily, another collects results, and
+/// both reconnect when their connections are cut. A task counts as sent once the server has acknowledged it.
 class Ledger {
  public:
   Ledger(std::string socket, std::string queue, std::string prefix = "t")
@@ -22,7 +22,7 @@ class Ledger {
   }
   ~Ledger() { stop_sending(); }
 
-  /// Sends `per_second` tasks of so many words of 4 bytes until stopped.
+  /// Sends `per_second` tasks per second, each with `words` 4-byte words, until stopped.
   void start_sending(double per_second, std::size_t words = 16) {
     words_ = words;
     sending_ = std::jthread([this, per_second](const std::stop_token& stop) { send(stop, per_second); });
@@ -50,8 +50,9 @@ class Ledger {
     }
     return tally;
   }
-  /// Waits until every sent task has a result, or none came for long: a minute of a queue that may lose nothing, since
-  /// a busy machine is slow; of one that may, nothing comes late. Returns the seconds until the last result.
+  /// Waits until every sent task has a result or no result has arrived for a while: one minute for a queue that may not
+  /// lose tasks, since a busy machine is slow; 1.5 s for a queue that may, since its results are never that late.
+  /// Returns the seconds until the last result.
   double settle() {
     const Seconds patience = keeps_ ? Seconds(60) : Seconds(1.5);
     std::size_t answered = tally().answered;
@@ -64,10 +65,10 @@ class Ledger {
         last = std::chrono::steady_clock::now();
       }
     }
-    std::this_thread::sleep_for(Seconds(0.3));  // for what comes twice
+    std::this_thread::sleep_for(Seconds(0.3));  // time for duplicates to arrive
     return Seconds(last - begin).count();
   }
-  /// Its connections, as CLIENT LIST numbers them.
+  /// Ids of the ledger's connections in CLIENT LIST.
   std::set<long long> connections() const { return {sender_.load(), collector_.load()}; }
 
  private:
@@ -88,8 +89,8 @@ class Ledger {
     id = reply->integer;
     return context;
   }
-  /// Writing to a connection that was cut must be an error, not the end; of this thread alone, as children inherit
-  /// more.
+  /// Turns a write to a cut connection into an error instead of SIGPIPE. It blocks the signal in this thread only,
+  /// because child processes would inherit a process-wide setting.
   static void ignore_broken_pipes() {
     sigset_t broken;
     sigemptyset(&broken);
@@ -117,7 +118,7 @@ class Ledger {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         continue;
       }
-      std::vector<std::vector<std::uint64_t>> asked;  // ids of each element; none of what is no message
+      std::vector<std::vector<std::uint64_t>> asked;  // ids in each element; empty for an element that is not a message
       const auto due = static_cast<std::uint64_t>(Seconds(Clock::now() - begin).count() * per_second);
       while (next < due && asked.size() < 200) {
         std::vector<std::uint64_t> ids;
@@ -128,7 +129,7 @@ class Ledger {
         }
         append(*context, element, next);
         asked.push_back(std::move(ids));
-        if (next % 64 == 0) {  // what a stranger might send
+        if (next % 64 == 0) {  // as an unrelated client might send
           append(*context, "no message " + std::to_string(next), next);
           asked.emplace_back();
         }
@@ -136,7 +137,7 @@ class Ledger {
       for (const auto& ids : asked) {
         void* raw = nullptr;
         if (redisGetReply(context.get(), &raw) != REDIS_OK) {
-          context.reset();  // nobody knows whether the rest arrived
+          context.reset();  // whether the rest arrived is unknown
           break;
         }
         const Reply reply(static_cast<redisReply*>(raw));
@@ -151,7 +152,7 @@ class Ledger {
     ignore_broken_pipes();
     Context context;
     std::string last = "0";
-    std::vector<std::string> untrimmed;  // the tail of the list as it was read, if it may still be there
+    std::vector<std::string> untrimmed;  // elements already read that may still be in the list
     while (!stop.stop_requested()) {
       if (!context && !(context = connect(collector_))) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -171,7 +172,7 @@ class Ledger {
       }
       const redisReply& list = stream_ ? *reply->element[0]->element[1] : *reply;
       std::size_t fresh = list.elements;
-      if (ends_with(list, untrimmed)) fresh -= untrimmed.size();  // it was read before its removal failed
+      if (ends_with(list, untrimmed)) fresh -= untrimmed.size();  // already read, but their removal failed
       for (std::size_t i = 0; i < fresh; ++i) {
         const redisReply& element = stream_ ? *list.element[i]->element[1]->element[1] : *list.element[i];
         if (stream_) last = list.element[i]->element[0]->str;
@@ -194,8 +195,8 @@ class Ledger {
     }
     return true;
   }
-  /// Taken away only when it is here: a cut connection loses nothing. A server that refuses writes is asked until it
-  /// does. False where the connection ended: the elements may still be there.
+  /// Removes elements only after they have been received, so that a cut connection loses nothing. Retries while the
+  /// server rejects writes. Returns false if the connection broke, in which case the elements may still be in the list.
   bool remove(Context& context, std::size_t elements, const std::stop_token& stop) const {
     while (!stop.stop_requested()) {
       const Reply trimmed(static_cast<redisReply*>(

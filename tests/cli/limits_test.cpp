@@ -1,6 +1,6 @@
 #include "tests/cli/feedrate_process.hpp"
 
-/// `feedrate limits`, with the limit of tests/example/clock_limit.cpp, which no other file knows.
+/// `feedrate limits` with the limit in tests/example/clock_limit.cpp, to which no other file refers.
 namespace feedrate::cli_test {
 namespace {
 
@@ -9,7 +9,7 @@ struct LimitsTest : ::testing::Test {
   Workplace place_{with_additions()};
 };
 
-TEST_F(LimitsTest, ALimitOfOneFileIsMeasuredAndTold) {
+TEST_F(LimitsTest, LimitDefinedInOneFileIsMeasuredAndReported) {
   const Outcome outcome = place_.run({"limits", "--device", "cpu", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::map<std::string, Json> limits;
@@ -28,7 +28,7 @@ TEST_F(LimitsTest, ALimitOfOneFileIsMeasuredAndTold) {
   EXPECT_EQ(limits["redis_round_trip_ns"]["scope"], Json({{"of", "service"}, {"which", "redis"}}));
 }
 
-TEST_F(LimitsTest, TheCatalogueNamesItAndMeasuresNothing) {
+TEST_F(LimitsTest, CatalogueListsTheLimitWithoutMeasuring) {
   const Outcome outcome = place_.run({"list", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json limits = Json::parse(outcome.out)["limits"];
@@ -38,7 +38,7 @@ TEST_F(LimitsTest, TheCatalogueNamesItAndMeasuresNothing) {
   EXPECT_EQ((*named)["method"], "readings of the clock by one thread");
 }
 
-TEST_F(LimitsTest, TheEarlierNameOfTheCommandWorks) {
+TEST_F(LimitsTest, FormerNameOfTheCommandWorks) {
   const Outcome outcome = place_.run({"floors", "--device", "cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("thread_round_trip_ns"), std::string::npos) << outcome.out;

@@ -1,4 +1,4 @@
-// What the executable says about itself.
+// Output of `feedrate list`, --help and --version.
 #include <set>
 
 #include "tests/cli/feedrate_process.hpp"
@@ -11,7 +11,7 @@ std::set<std::string> names(const Json& entries) {
   for (const Json& entry : entries) {
     EXPECT_FALSE(entry.at("description").get<std::string>().empty()) << entry;
     const std::string name = entry.at("name");
-    // Two experiments may have an axis of one name.
+    // Two experiments may have axes with the same name.
     EXPECT_TRUE(seen.insert(entry.value("experiment", "") + " " + name).second) << entry;
     all.insert(name);
   }
@@ -41,7 +41,7 @@ TEST(List, JsonNamesEveryMember) {
   }
 }
 
-TEST(List, SaysWhyRedisQueuesAreUnavailable) {
+TEST(List, UnavailableRedisQueuesStateTheReason) {
   Workplace place;
   const Environment no_server{{"PATH", "/nowhere"}, {"FEEDRATE_REDIS_SERVER", ""}};
   for (const Json& queue : Json::parse(place.run({"list", "--json"}, no_server).out).at("queues")) {
@@ -51,8 +51,9 @@ TEST(List, SaysWhyRedisQueuesAreUnavailable) {
   EXPECT_NE(place.run({"list"}, no_server).out.find("no redis-server"), std::string::npos);
 }
 
-// What a pod has beside a Service named feedrate and one named feedrate-redis with a named port, and Docker's links.
-TEST(List, VariablesOfOtherProgramsServicesAreNoOptions) {
+// Environment variables of a pod with the Services feedrate and feedrate-redis, each with a named port, and of Docker
+// links.
+TEST(List, VariablesOfServicesAndLinksAreNotOptions) {
   Workplace place;
   Environment links{{"FEEDRATE_NAME", "/web/feedrate"}, {"FEEDRATE_ENV_HOME", "/root"}};
   for (const std::string service : {"FEEDRATE", "FEEDRATE_REDIS"}) {
@@ -74,7 +75,7 @@ TEST(List, VariablesOfOtherProgramsServicesAreNoOptions) {
   }
 }
 
-TEST(List, TextHasTheSameNames) {
+TEST(List, TextContainsTheSameNames) {
   Workplace place;
   const Outcome json = place.run({"list", "--json"}), text = place.run({"list"});
   EXPECT_EQ(text.code, 0);
@@ -85,7 +86,7 @@ TEST(List, TextHasTheSameNames) {
   }
 }
 
-TEST(Help, VersionNamesItsMakers) {
+TEST(Help, VersionNamesRevisionAndCuda) {
   Workplace place;
   const Outcome outcome = place.run({"--version"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -93,7 +94,7 @@ TEST(Help, VersionNamesItsMakers) {
     EXPECT_NE(outcome.out.find(said), std::string::npos) << outcome.out;
 }
 
-TEST(Help, EverySubcommandHasIt) {
+TEST(Help, EverySubcommandHasHelp) {
   Workplace place;
   const Outcome top = place.run({"--help"});
   EXPECT_EQ(top.code, 0);
@@ -105,7 +106,7 @@ TEST(Help, EverySubcommandHasIt) {
   }
 }
 
-TEST(Help, ListsEveryWordThatAnAxisTakes) {
+TEST(Help, RunHelpListsTheWordsThatAxesAccept) {
   Workplace place;
   const std::string text = place.run({"run", "--help"}).out;
   for (const char* word :
@@ -113,7 +114,7 @@ TEST(Help, ListsEveryWordThatAnAxisTakes) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
 }
 
-TEST(Help, WorkerShowsItsOwnDefaults) {
+TEST(Help, WorkerHelpShowsItsOwnDefaults) {
   Workplace place;
   const std::string text = place.run({"worker", "--help"}).out;
   const auto at = text.find("--queue");
@@ -121,7 +122,7 @@ TEST(Help, WorkerShowsItsOwnDefaults) {
   EXPECT_NE(text.substr(at, 60).find("redis_list"), std::string::npos) << text.substr(at, 60);
 }
 
-TEST(Help, RunHasEveryAxisWithItsVariable) {
+TEST(Help, RunHelpListsEveryAxisAndItsVariable) {
   Workplace place;
   const Json all_axes = Json::parse(place.run({"list", "--json"}).out).at("axes");
   for (const Json& entry : all_axes) {

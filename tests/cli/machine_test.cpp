@@ -1,4 +1,4 @@
-// What the monitor writes is what the schema takes, and `validate` looks at it.
+// The machine monitor's output conforms to the schema that `validate` checks.
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 class MachineRow : public testing::Test {
  protected:
-  /// A row of a run, with this as its `machine`.
+  /// Validates a row of a run whose `machine` is replaced by this one.
   Outcome validate(const Json& machine) {
     const Outcome run =
         place_.run({"run", "--device", "cpu", "--queue", "null", "--messages", "100", "--warmup", "0", "--json"});
@@ -19,7 +19,7 @@ class MachineRow : public testing::Test {
   Workplace place_;
 };
 
-/// A GPU that tells everything.
+/// A GPU that reports every value.
 std::optional<GpuSample> whole_sample(bool) {
   GpuSample sample;
   for (auto value : {&GpuSample::energy_j, &GpuSample::pcie_rx_bytes_per_second, &GpuSample::pcie_tx_bytes_per_second,
@@ -32,14 +32,14 @@ std::optional<GpuSample> whole_sample(bool) {
   return sample;
 }
 
-TEST_F(MachineRow, OfThisMachineIsValid) {
+TEST_F(MachineRow, RowOfThisMachineIsValid) {
   MachineMonitor monitor;
   std::this_thread::sleep_for(Seconds(0.2));
   const Outcome outcome = validate(to_json(monitor.stop()));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(MachineRow, OfAWholeGpuForLongIsValid) {
+TEST_F(MachineRow, RowOfLongPhaseWithAllGpuValuesIsValid) {
   MachineMonitor monitor(whole_sample, 0.01);
   std::this_thread::sleep_for(Seconds(2));
   const MachineState state = monitor.stop();
@@ -49,13 +49,13 @@ TEST_F(MachineRow, OfAWholeGpuForLongIsValid) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(MachineRow, OfAnUnknownMachineIsValid) {
+TEST_F(MachineRow, RowOfUnknownMachineIsValid) {
   MachineMonitor monitor([](bool) { return std::optional(GpuSample{}); }, 1, "/nowhere");
   const Outcome outcome = validate(to_json(monitor.stop()));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(MachineRow, OfNonsenseIsRefused) {
+TEST_F(MachineRow, RowWithWrongTypeIsRejected) {
   Json machine = to_json(MachineState{});
   machine["host"]["own_cores"] = "many";
   const Outcome outcome = validate(machine);
@@ -63,7 +63,7 @@ TEST_F(MachineRow, OfNonsenseIsRefused) {
   EXPECT_NE(outcome.err.find("own_cores"), std::string::npos) << outcome.err;
 }
 
-/// A control group with a tenth of a core's time, of v1 or v2; only root may make one.
+/// A control group (v1 or v2) limited to a tenth of a core; only root may create one.
 class TenthOfACore {
  public:
   TenthOfACore() {
@@ -81,7 +81,7 @@ class TenthOfACore {
   }
   TenthOfACore(const TenthOfACore&) = delete;
   ~TenthOfACore() {
-    if (there_) await([this] { return rmdir(folder_.c_str()) == 0; });  // when its processes are gone
+    if (there_) await([this] { return rmdir(folder_.c_str()) == 0; });  // possible once its processes are gone
   }
   bool there() const { return there_; }
   fs::path processes() const { return folder_ / "cgroup.procs"; }
@@ -91,15 +91,15 @@ class TenthOfACore {
   bool there_ = false;
 };
 
-TEST_F(MachineRow, TellsOfACpuQuotaThatWasUsedUp) {
+TEST_F(MachineRow, RowReportsAnExhaustedCpuQuota) {
   const TenthOfACore group;
-  if (!group.there()) GTEST_SKIP() << "this process may make no control group for CPU time";
+  if (!group.there()) GTEST_SKIP() << "this process may not create a control group for CPU time";
   Process process({"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", group.processes(), executable(), "run",
                    "--device", "cpu", "--queue", "host_polled", "--seconds", "0.5", "--floor-rounds", "0", "--json"},
                   place_.path(), place_ / "quota");
   EXPECT_EQ(process.wait(), 0) << process.err();
   const auto rows = rows_of(process.out());
-  EXPECT_EQ(rows.at(0).at("environment").at("cores"), 1) << "of a tenth of a core one is left";
+  EXPECT_EQ(rows.at(0).at("environment").at("cores"), 1) << "a tenth of a core counts as one core";
   const Json& row = rows.at(1);
   EXPECT_EQ(row.at("machine").at("host").at("quota").at("cores"), 0.1);
   EXPECT_GT(row.at("machine").at("host").at("quota").at("throttled"), 0);

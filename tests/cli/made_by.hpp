@@ -8,8 +8,8 @@
 
 namespace feedrate::cli_test {
 
-/// Where and of what a test's figures are: the host, its first GPU where `device` is one, and the executable's version,
-/// which has the revision.
+/// Origin of a test's figures: the host, its first GPU if `device` is a GPU, and the executable's version, which
+/// includes the revision.
 inline Json made_by(Workplace& place, const std::string& device) {
   const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   std::array<char, 256> host{};

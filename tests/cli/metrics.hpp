@@ -7,7 +7,7 @@
 
 namespace feedrate::cli_test {
 
-/// The answer to GET, head and body; empty when nobody answers.
+/// Response to a GET request, headers and body; empty if nothing listens on the port.
 inline std::string get(int port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -26,7 +26,7 @@ inline std::string get(int port, const std::string& path) {
   return answer;
 }
 
-/// The value of a metric, whatever its labels; -1 when there is none.
+/// Value of a metric with any labels; -1 if the metric is missing.
 inline double value_of(const std::string& metrics, const std::string& name) {
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
@@ -35,7 +35,7 @@ inline double value_of(const std::string& metrics, const std::string& name) {
   return -1;
 }
 
-/// Whether this build can serve metrics at all.
+/// Whether this build can serve metrics.
 inline bool serves_metrics() { return fs::exists(fs::path(executable()).parent_path() / "feedrate_metrics.so"); }
 
 }  // namespace feedrate::cli_test

@@ -1,4 +1,4 @@
-// The server that feedrate starts for itself leaves no process and no folder behind, however feedrate ends.
+// The private server that feedrate starts leaves no process and no folder behind, however feedrate ends.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -8,7 +8,7 @@ class PrivateRedis : public testing::Test {
  protected:
   void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
 
-  /// Starts a long run, and returns once its cell (or, `early`, at least its server) runs.
+  /// Starts a long run and returns once its second cell runs or, if `early`, once its server runs.
   std::unique_ptr<Process> start(bool early) {
     Words words{"sweep", "s.json", "--out", "out", "--device", "cpu", "--seconds", early ? "60" : "0.05"};
     place_.write("s.json", R"({"axes": {"queue": "redis_list", "payload": "pow2:4..12"}, "run": {"repetitions": 90}})");
@@ -20,19 +20,19 @@ class PrivateRedis : public testing::Test {
     return process;
   }
   void expect_nothing_left() {
-    EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server lives on";
-    EXPECT_TRUE(place_.temporary_empty()) << "a folder is left";
+    EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server is still running";
+    EXPECT_TRUE(place_.temporary_empty()) << "a folder is left behind";
   }
   Workplace place_;
 };
 
-TEST_F(PrivateRedis, EndsWithARun) {
+TEST_F(PrivateRedis, ServerEndsWithARun) {
   const Outcome outcome = place_.run({"run", "--queue", "redis_stream", "--device", "cpu", "--messages", "100"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   expect_nothing_left();
 }
 
-TEST_F(PrivateRedis, TemporaryFolderThatCannotHoldASocketIsNamed) {
+TEST_F(PrivateRedis, TemporaryFolderThatCannotHoldASocketIsReported) {
   const std::string missing = place_ / "missing", longer = place_ / std::string(100, 'd');
   fs::create_directory(longer);
   const Words words{"run", "--queue", "redis_stream", "--device", "cpu", "--messages", "100"};
@@ -45,7 +45,7 @@ TEST_F(PrivateRedis, TemporaryFolderThatCannotHoldASocketIsNamed) {
   EXPECT_NE(outcome.err.find("a path of at most"), std::string::npos) << outcome.err;
 }
 
-TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
+TEST_F(PrivateRedis, ServerEndsAfterInterruptOfTheProcessGroup) {
   for (const bool early : {true, false}) {
     const auto process = start(early);
     process->signal_group(SIGINT);
@@ -55,7 +55,7 @@ TEST_F(PrivateRedis, EndsAfterInterruptOfTheWholeGroup) {
   }
 }
 
-TEST_F(PrivateRedis, EndsAfterTerminate) {
+TEST_F(PrivateRedis, ServerEndsAfterSigterm) {
   const auto process = start(false);
   process->signal(SIGTERM);
   const int code = process->wait();
@@ -63,11 +63,11 @@ TEST_F(PrivateRedis, EndsAfterTerminate) {
   expect_nothing_left();
 }
 
-TEST_F(PrivateRedis, DiesWithAKilledProcess) {
+TEST_F(PrivateRedis, ServerDiesWithAKilledProcess) {
   const auto process = start(false);
   process->signal(SIGKILL);
   EXPECT_EQ(process->wait(), 128 + SIGKILL);
-  EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server lives on";
+  EXPECT_TRUE(await([&] { return place_.private_servers().empty(); })) << "a server is still running";
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace feedrate::cli_test {
 
-/// A network between a server's socket and a socket of its own: passes bytes on, late, or not at all.
+/// A network between a server's socket and the proxy's own socket: it forwards data promptly, late or not at all.
 class Proxy {
  public:
   explicit Proxy(std::string server) : server_(std::move(server)) {
@@ -17,7 +17,7 @@ class Proxy {
     const sockaddr_un address = address_of(path());
     if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
         listen(listener_, 64) != 0) {
-      throw std::runtime_error("no socket for a proxy: " + path());
+      throw std::runtime_error("the proxy cannot listen on " + path());
     }
     accepting_ = std::jthread([this](const std::stop_token& stop) { accept_all(stop); });
   }
@@ -32,11 +32,11 @@ class Proxy {
   std::string path() const { return folder_ / "p"; }
   std::string url() const { return "unix://" + path(); }
 
-  /// From now on every piece of bytes waits so long.
+  /// Delays every further chunk of data by `seconds`.
   void delay(double seconds) { delay_ = seconds; }
-  /// Connections that are there stay open, and nothing passes on them any more; new ones are as usual.
+  /// Keeps current connections open but forwards nothing more on them; new connections work normally.
   void stall() { ++stalled_; }
-  /// Cuts the connections that are there.
+  /// Cuts the current connections.
   void cut() { ++cut_; }
 
  private:

@@ -1,4 +1,4 @@
-// What becomes of messages that fail, are late, come twice or are less important.
+// Messages that fail, expire, arrive twice or have a low priority.
 #include "tests/cli/delivery.hpp"
 
 namespace feedrate::cli_test {
@@ -9,12 +9,12 @@ class OnceTest : public DeliveryTest {};
 class PriorityTest : public DeliveryTest {};
 class StreamTest : public DeliveryTest {};
 
-TEST_P(RedeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
+TEST_P(RedeliveryTest, MessageDeferredByTheWorkloadIsRedelivered) {
   place_.use(with_additions());
   const auto worker = start({"--workload", "faulty", "--attempts", "3"});
   constexpr std::uint32_t kAgainDrill = 0xFA17'0002;
   push(encode(1, {kAgainDrill, 2, 0, 0}));  // succeeds at its third delivery
-  push(encode(2, {kAgainDrill, 9, 0, 0}));  // never within three
+  push(encode(2, {kAgainDrill, 9, 0, 0}));  // does not succeed within three deliveries
   push(encode(3, {7, 7, 7, 7}));
   ASSERT_TRUE(await([&] { return results().size() == 3; })) << worker->err();
   auto found = results();
@@ -26,25 +26,28 @@ TEST_P(RedeliveryTest, AWorkloadThatSaysNotNowIsAskedAgain) {
   EXPECT_EQ(dead[0]["id"], "0000000000000002");
   EXPECT_EQ(dead[0]["attempts"], 3);
   const std::string history = dead[0]["history"];
-  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "three lines: " << history;
-  EXPECT_TRUE(await([&] { return server_->integer({"HLEN", "t:history"}) == 0; })) << "of what is over";
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "the history has three lines: " << history;
+  EXPECT_TRUE(await([&] {
+    return server_->integer({"HLEN", "t:history"}) == 0;
+  })) << "the history of finished messages remains";
 }
 
-TEST_P(RedeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
+TEST_P(RedeliveryTest, DeadLettersAreShownRequeuedAndPurged) {
   auto worker = start({"--payload", "64"});
   push("garbage");
-  push(encode(5, std::vector<std::uint32_t>(100, 1)));  // too long
+  push(encode(5, std::vector<std::uint32_t>(100, 1)));  // longer than the payload
   ASSERT_TRUE(await([&] { return letters().size() == 2; })) << worker->err();
   auto dead = letters();
-  if (dead[0].contains("id")) std::swap(dead[0], dead[1]);  // a sorted set gives them back in another order
+  if (dead[0].contains("id")) std::swap(dead[0], dead[1]);  // a sorted set delivers them in another order
   EXPECT_EQ(dead[0]["task_hex"], "67617262616765");
   EXPECT_FALSE(dead[0].contains("id"));
   EXPECT_EQ(dead[1]["id"], "0000000000000005");
-  EXPECT_EQ(dead[1]["payload_hex"].get<std::string>().size(), 800u) << "all of it, not what fits a slot";
+  EXPECT_EQ(dead[1]["payload_hex"].get<std::string>().size(), 800u)
+      << "the full payload, not only the part that fits a slot";
   const std::string garbage = dead[0]["letter"], letter = dead[1]["letter"];
   const Outcome shown = dlq({"show", letter});
   EXPECT_NE(shown.out.find("400 bytes of payload"), std::string::npos) << shown.out;
-  EXPECT_EQ(dlq({"requeue", garbage}).code, 1) << "there is no message to give back";
+  EXPECT_EQ(dlq({"requeue", garbage}).code, 1) << "the letter has no message to requeue";
   EXPECT_EQ(dlq({"show", "1-1"}).code, 2);
   EXPECT_EQ(dlq({"requeue"}).code, 2);
   worker->signal(SIGTERM);
@@ -53,13 +56,13 @@ TEST_P(RedeliveryTest, DeadLettersAreShownGivenBackAndRemoved) {
   EXPECT_EQ(dlq({"requeue", letter}).out, "requeued 1 dead letter\n");
   EXPECT_TRUE(await([&] {
     const auto found = results();
-    return found.count(5) == 2;  // the failure, and now the result
+    return found.count(5) == 2;  // the failure and the new result
   })) << worker->err();
   EXPECT_EQ(dlq({"purge", "--all"}).out, "purged 1 dead letter\n");
   EXPECT_EQ(letters().size(), 0u);
 }
 
-TEST_P(RedeliveryTest, DeadLettersOfForeignBytesAreListed) {
+TEST_P(RedeliveryTest, DeadLettersWithNonUtf8BytesAreListed) {
   server_->command({"XADD", "t:dead", "*", "m", "\xff\xfe", "error", "caf\xe9", "attempts", "1", "worker", "w\xfc",
                     "history", "1 w\xfc: \xff"});
   const Outcome listed = dlq({"list", "--json"});
@@ -70,11 +73,11 @@ TEST_P(RedeliveryTest, DeadLettersOfForeignBytesAreListed) {
   EXPECT_EQ(dlq({"show", letter.at("letter"), "--json"}).code, 0);
 }
 
-TEST_P(RedeliveryTest, AnExpiredTaskIsNotServed) {
+TEST_P(RedeliveryTest, ExpiredTaskIsNotServed) {
   const auto worker = start();
   const auto with_deadline = [](std::uint64_t id, std::uint64_t deadline_ms) {
     std::string task = encode(id, {41});
-    task[12] = 1;  // version 1: sixteen bytes more of header
+    task[12] = 1;  // version 1 has sixteen more bytes of header
     std::string extension(16, '\0');
     std::memcpy(extension.data(), &deadline_ms, 8);
     return task.insert(16, extension);
@@ -91,10 +94,10 @@ TEST_P(RedeliveryTest, AnExpiredTaskIsNotServed) {
   const auto found = results();
   EXPECT_EQ(found.find(1)->second.length, kFailed | kExpired);
   EXPECT_EQ(found.find(2)->second.words, std::vector<std::uint32_t>{42});
-  EXPECT_EQ(found.find(3)->second.length, kFailed | 7) << "a version that this worker does not know";
+  EXPECT_EQ(found.find(3)->second.length, kFailed | 7) << "the worker does not know this version";
 }
 
-TEST_P(RedeliveryTest, ResultsThatNobodyCollectsExpire) {
+TEST_P(RedeliveryTest, UncollectedResultsExpire) {
   const auto worker = start({"--results-expire", "0.3"});
   push(encode(1, {1}));
   ASSERT_TRUE(await([&] { return results().size() == 1; }));
@@ -102,7 +105,7 @@ TEST_P(RedeliveryTest, ResultsThatNobodyCollectsExpire) {
 }
 
 /// The key of a stream in use does not expire.
-TEST_P(StreamTest, ResultsThatWereReadDoNotPileUp) {
+TEST_P(StreamTest, OldResultsDoNotAccumulate) {
   const auto worker = start({"--results-expire", "0.5"});
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t sent = 0;
@@ -112,21 +115,21 @@ TEST_P(StreamTest, ResultsThatWereReadDoNotPileUp) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     most = std::max(most, server_->integer({"XLEN", "t:results:0"}));
   }
-  EXPECT_GT(most, 100) << "fresh ones stay";
+  EXPECT_GT(most, 100) << "recent results are kept";
   EXPECT_LT(most, static_cast<long long>(sent) / 2) << "of " << sent;
 }
 
-TEST_P(OnceTest, AnIdIsAnsweredOnceWithinItsWindow) {
+TEST_P(OnceTest, IdIsAnsweredOnceWithinTheWindow) {
   const auto worker = start({"--once", "60"});
   for (const std::uint64_t id : {1, 2, 1, 1, 3}) {
-    push(padded(encode(id, {7})) + encode(id, {8}));  // unequal elements: a sorted set holds equal ones once
+    push(padded(encode(id, {7})) + encode(id, {8}));  // different elements, because a sorted set stores equal ones once
     push(encode(id, {9}));
   }
   ASSERT_TRUE(await([&] { return results().size() >= 3 && server_->integer({"EXISTS", "t:tasks"}) == 0; }));
   std::this_thread::sleep_for(Seconds(0.2));
   const auto found = results();
-  EXPECT_EQ(found.size(), 3u) << "one result for each id";
-  // And while workers die.
+  EXPECT_EQ(found.size(), 3u) << "one result per id";
+  // The same holds while workers are killed.
   Ledger ledger(server_->socket(), GetParam());
   auto other = start({"--once", "60"});
   ledger.start_sending(kPerSecond);
@@ -139,25 +142,25 @@ TEST_P(OnceTest, AnIdIsAnsweredOnceWithinItsWindow) {
   ledger.stop_sending();
   ledger.settle();
   EXPECT_EQ(ledger.tally().duplicated, 0u);
-  EXPECT_LE(ledger.tally().lost, 4u) << "of ids 1 to 3, answered above";
+  EXPECT_LE(ledger.tally().lost, 4u) << "only ids 1 to 3, which were answered above";
 }
 
-TEST_P(OnceTest, AnotherWindowForgetsAndRotatesOn) {
+TEST_P(OnceTest, ShorterWindowForgetsIdsAndRotates) {
   auto worker = start({"--once", "60"});
   push(encode(1, {1}));
   ASSERT_TRUE(await([&] { return results().size() == 1; }));
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0);
   worker = start({"--once", "0.5"});
-  for (std::uint32_t again = 2; again < 6; ++again) {  // each in a window of its own
+  for (std::uint32_t again = 2; again < 6; ++again) {  // each in a separate window
     push(encode(1, {again}));
     EXPECT_TRUE(await([&] { return results().size() == again; })) << again;
     std::this_thread::sleep_for(Seconds(1.1));
   }
 }
 
-TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
-  // A worker that is always behind: what is important keeps coming with a score of its own time less a second.
+TEST_P(PriorityTest, LowPriorityTaskIsOvertakenOnlyByEarlierScores) {
+  // The worker always lags behind: important tasks keep arriving, each with its time minus one second as its score.
   const auto now_us = [] {
     return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
         .count();
@@ -170,7 +173,7 @@ TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
   for (std::uint64_t id = 100; id < 200; ++id) add(id, now_us() - 1'000'000);
   const auto unimportant = now_us();
   add(1, unimportant);
-  std::uint64_t next = 1000, first_behind = 0;  // from that on, what is important has waited a second less
+  std::uint64_t next = 1000, first_behind = 0;  // first important id with a later score than the unimportant task
   EXPECT_TRUE(await([&] {
     while (server_->integer({"ZCARD", "t:tasks"}) < 100) {
       const auto score = now_us() - 1'000'000;
@@ -178,11 +181,12 @@ TEST_P(PriorityTest, TheLessImportantWaitNoLongerThanOvertakingAllows) {
       add(next++, score);
     }
     return results().count(1) != 0;
-  })) << "but not for ever";
-  ASSERT_NE(first_behind, 0u) << "what was important went first";
-  EXPECT_GT(next, 1000u) << "it was never behind";
+  })) << "the unimportant task was never served";
+  ASSERT_NE(first_behind, 0u) << "no important task had a later score than the unimportant one";
+  EXPECT_GT(next, 1000u) << "the worker never lagged behind";
   const auto found = results();
-  EXPECT_LE(std::distance(found.lower_bound(first_behind), found.end()), 3) << "what the worker had in hand";
+  EXPECT_LE(std::distance(found.lower_bound(first_behind), found.end()), 3)
+      << "at most the tasks that the worker already held";
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, RedeliveryTest, kAllQueues, kQueueNames);

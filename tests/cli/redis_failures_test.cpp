@@ -1,10 +1,11 @@
-// A user's Redis that refuses, dies, fills up or hangs: the cell fails with Redis's own words, and the rest goes on.
+// A user's Redis server that rejects passwords, dies, fills up or hangs: the cell fails with the server's message, and
+// the other cells continue.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
 namespace {
 
-constexpr int kCrash = 128;  // exit codes from here on are signals
+constexpr int kCrash = 128;  // exit codes starting at this one stand for signals
 
 Words run_list(const RedisServer& server, Words more = {}) {
   Words words{"run",       "--queue", "redis_list", "--device", "cpu",     "--json",
@@ -12,12 +13,12 @@ Words run_list(const RedisServer& server, Words more = {}) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
-/// Workers wait by BRPOP, and nothing before the cell does.
+/// Waits until workers call BRPOP or XREADGROUP, which nothing does before the cell.
 bool await_cell(RedisServer& server) {
   return await([&] { return server.calls_of("brpop") > 0 || server.calls_of("xreadgroup") > 0; });
 }
 
-/// The one row that `run --json` printed.
+/// The only row that `run --json` printed.
 Json row_of(const Process& process) {
   const auto rows = measured_in(process.out());
   EXPECT_EQ(rows.size(), 1u) << process.err();
@@ -35,8 +36,8 @@ class RedisFailures : public testing::Test {
   void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
 };
 
-TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
-  // With a window of 1 the producer mostly waits for room and says nothing to the server.
+TEST_F(RedisFailures, ServerKilledMidRunFailsTheRow) {
+  // With a window of 1 the producer mostly waits for a free slot and sends nothing to the server.
   for (const auto& [queue, window] : {std::pair{"redis_list", "256"}, {"redis_stream", "256"}, {"redis_list", "1"}}) {
     RedisServer server;
     Workplace place;
@@ -49,7 +50,7 @@ TEST_F(RedisFailures, KilledMidRunFailsTheRow) {
   }
 }
 
-TEST_F(RedisFailures, KilledDuringLimitsIsNoCrash) {
+TEST_F(RedisFailures, ServerKilledDuringLimitsIsReported) {
   RedisServer server;
   Workplace place;
   const auto process = place.start(run_list(server));
@@ -60,7 +61,7 @@ TEST_F(RedisFailures, KilledDuringLimitsIsNoCrash) {
       << process->err() << process->out();
 }
 
-TEST_F(RedisFailures, KilledMidSweepSparesOtherCells) {
+TEST_F(RedisFailures, ServerKilledMidSweepDoesNotFailOtherCells) {
   RedisServer server;
   Workplace place;
   place.write("s.json", R"({"axes": {"queue": "null,host_polled,redis_list,redis_stream", "payload": "64,128"},
@@ -96,7 +97,8 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   ASSERT_TRUE(await([&] { return process->err().find("[1/3]") != std::string::npos; })) << process->err();
   const auto servers = place.private_servers();
   ASSERT_EQ(servers.size(), 1u);
-  // A server that dies between two cells is replaced before the second begins. No cell has failed then.
+  // A server that dies between two cells is replaced before the second cell begins, and no cell fails. So wait until
+  // a cell is running.
   RedisClient client;
   ASSERT_TRUE(client.connect(place.private_socket()));
   const long long before = client.calls_of("brpop");
@@ -107,11 +109,11 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   ASSERT_EQ(cells.size(), 3u);
   expect_clean(cells[0]);
-  expect_failed(cells[1], {"redis.sock"});  // broken off in its midst
+  expect_failed(cells[1], {"redis.sock"});  // interrupted by the kill
   expect_clean(cells[2]);
 }
 
-TEST_F(RedisFailures, FullMidRunSaysOom) {
+TEST_F(RedisFailures, ServerFullMidRunIsReportedAsOom) {
   RedisServer server;
   Workplace place;
   const auto process = place.start(run_list(server));
@@ -122,11 +124,11 @@ TEST_F(RedisFailures, FullMidRunSaysOom) {
   expect_failed(row_of(*process), {"Redis", "OOM command not allowed"});
 }
 
-TEST_F(RedisFailures, ProducersThatWatchItsMemoryDoNotFillAServer) {
+TEST_F(RedisFailures, ProducersWithAMemoryLimitDoNotFillTheServer) {
   for (const char* queue : {"redis_list", "redis_stream"}) {
     RedisServer server({"--maxmemory", "48mb"});
     Workplace place;
-    // 512 MiB would be on their way at once.
+    // Without a memory limit, 512 MiB would be in flight.
     Words words{"run",       "--queue", queue,        "--device", "cpu",         "--json", "--redis",   server.url(),
                 "--payload", "64Ki",    "--window",   "2048",     "--producers", "4",      "--workers", "1",
                 "--batch",   "16",      "--messages", "6000",     "--warmup",    "0",      "--pack",    "1"};
@@ -142,7 +144,7 @@ TEST_F(RedisFailures, ProducersThatWatchItsMemoryDoNotFillAServer) {
   }
 }
 
-TEST_F(RedisFailures, FullFromTheStartSaysOom) {
+TEST_F(RedisFailures, ServerFullFromTheStartIsReportedAsOom) {
   RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
   Workplace place;
   const auto process = place.start(run_list(server, {"--payload", "64Ki"}));
@@ -152,7 +154,7 @@ TEST_F(RedisFailures, FullFromTheStartSaysOom) {
   EXPECT_NE((process->err() + process->out()).find("OOM command not allowed"), std::string::npos) << process->err();
 }
 
-TEST_F(RedisFailures, FullServerSparesOtherCells) {
+TEST_F(RedisFailures, FullServerDoesNotFailOtherCells) {
   RedisServer server({"--maxmemory", "2mb", "--maxmemory-policy", "noeviction"});
   Workplace place;
   place.write("s.json", R"({"axes": {"queue": "host_polled,redis_stream", "payload": "64Ki"},
@@ -170,7 +172,7 @@ TEST_F(RedisFailures, FullServerSparesOtherCells) {
   }
 }
 
-TEST_F(RedisFailures, HangingMidRunIsStoppedByTheWatchdog) {
+TEST_F(RedisFailures, WatchdogStopsARunWhoseServerHangs) {
   RedisServer server;
   Workplace place;
   const auto process = place.start(run_list(server, {"--watchdog", "1"}));
@@ -180,7 +182,7 @@ TEST_F(RedisFailures, HangingMidRunIsStoppedByTheWatchdog) {
   expect_failed(row_of(*process), {"watchdog: no result for 1 s", "missing"});
 }
 
-TEST_F(RedisFailures, HangingFromTheStartIsUnreachable) {
+TEST_F(RedisFailures, ServerHangingFromTheStartIsUnreachable) {
   RedisServer server;
   server.process().signal(SIGSTOP);
   Workplace place;
@@ -202,13 +204,13 @@ TEST_F(RedisFailures, PasswordsAreCheckedBeforeAnythingRuns) {
       EXPECT_EQ(outcome.code, 2) << words[0];
       EXPECT_NE(outcome.err.find(said), std::string::npos) << words[0] << ": " << outcome.err;
       EXPECT_NE(outcome.err.find("--redis"), std::string::npos) << words[0] << ": " << outcome.err;
-      EXPECT_EQ(outcome.err.find("simsim"), std::string::npos) << "shows the password";
+      EXPECT_EQ(outcome.err.find("simsim"), std::string::npos) << "the output contains the password";
       EXPECT_EQ(place.contents(), Words{"s.json"}) << words[0];
     }
   }
 }
 
-TEST_F(RedisFailures, TheRightPasswordServesAndIsNotShown) {
+TEST_F(RedisFailures, CorrectPasswordWorksAndIsNotShown) {
   RedisServer server({}, "sesame");
   Workplace place;
   const Outcome outcome = place.run({"run", "--queue", "redis_list", "--device", "cpu", "--json", "--messages", "1000",
@@ -216,7 +218,7 @@ TEST_F(RedisFailures, TheRightPasswordServesAndIsNotShown) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   expect_clean(measured_in(outcome.out).at(0));
   EXPECT_EQ((outcome.out + outcome.err + read_text(place / "rows.jsonl")).find("sesame"), std::string::npos)
-      << "shows the password";
+      << "the output contains the password";
 }
 
 }  // namespace

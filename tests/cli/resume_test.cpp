@@ -1,4 +1,4 @@
-// However a sweep ends, whole rows are in its file, and --resume brings the missing ones: none lost, none doubled.
+// However a sweep ends, its file has complete rows, and --resume adds the missing ones without loss or duplication.
 #include <map>
 #include <random>
 #include <set>
@@ -38,7 +38,7 @@ class Resume : public testing::Test {
     for (std::string number, id, rest; text >> number >> id && std::getline(text, rest);) ids.insert(id);
     return ids;
   }
-  /// All rows are valid; each planned cell has exactly one.
+  /// Checks that all rows are valid and that each planned cell has exactly one row.
   void expect_complete(const std::set<std::string>& plan) {
     EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
     std::map<std::string, int> cells, limits;
@@ -51,18 +51,19 @@ class Resume : public testing::Test {
       }
     }
     for (const auto& [id, times] : cells) {
-      EXPECT_EQ(times, 1) << "doubled: " << id;
+      EXPECT_EQ(times, 1) << "duplicated: " << id;
       EXPECT_TRUE(plan.contains(id)) << "not planned: " << id;
     }
     for (const auto& id : plan) EXPECT_TRUE(cells.contains(id)) << "lost: " << id;
-    for (const auto& [name, times] : limits) EXPECT_LE(times, 2) << name << ": at the beginning, and at the end";
+    for (const auto& [name, times] : limits)
+      EXPECT_LE(times, 2) << name << ": read at most twice, at the start and at the end";
     EXPECT_TRUE(limits.contains("thread_round_trip_ns"));
     EXPECT_TRUE(limits.contains("host_copy_bytes_per_second"));
   }
   Workplace place_;
 };
 
-TEST_F(Resume, InterruptLeavesWholeRowsAndExits130) {
+TEST_F(Resume, InterruptLeavesCompleteRowsAndExits130) {
   const auto process = begin();
   await_cells(*process, 4);
   process->signal(SIGINT);
@@ -78,7 +79,7 @@ TEST_F(Resume, InterruptLeavesWholeRowsAndExits130) {
   expect_complete(planned());
 }
 
-TEST_F(Resume, KilledAtAnyMomentLosesAndDoublesNothing) {
+TEST_F(Resume, KillsAtRandomTimesLoseAndDuplicateNoCells) {
   std::mt19937 random(20);
   const Words longer{"--repetitions", "6"};
   const auto plan = planned(longer);
@@ -102,7 +103,7 @@ TEST_F(Resume, KilledAtAnyMomentLosesAndDoublesNothing) {
   EXPECT_EQ(read_text(rows()), done) << "nothing was left to do";
 }
 
-TEST_F(Resume, HalfALineIsCutOff) {
+TEST_F(Resume, IncompleteLineIsRemoved) {
   ASSERT_EQ(begin()->wait(), 0);
   const std::string text = read_text(rows());
   const auto last = text.rfind('\n', text.size() - 2) + 1;
@@ -113,7 +114,7 @@ TEST_F(Resume, HalfALineIsCutOff) {
   }
 }
 
-TEST_F(Resume, LimitsCutShortAreCompleted) {
+TEST_F(Resume, InterruptedLimitsAreCompleted) {
   ASSERT_EQ(begin()->wait(), 0);
   const std::string text = read_text(rows());
   const auto run_end = text.find('\n') + 1, limit_end = text.find('\n', run_end) + 1;
@@ -123,7 +124,7 @@ TEST_F(Resume, LimitsCutShortAreCompleted) {
   expect_complete(planned());
 }
 
-TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
+TEST_F(Resume, CommandLineSettingsAreKept) {
   const Words settings{"--repetitions", "2", "--seconds", "0.04", "--axis", "payload=128,512"};
   const auto plan = planned(settings);
   EXPECT_EQ(plan.size(), 12u);
@@ -140,7 +141,7 @@ TEST_F(Resume, SettingsOfTheCommandLineAreKept) {
   }
 }
 
-/// A finished folder that is resumed with something else.
+/// Resumes a finished folder with different settings.
 class OtherResume : public Resume {
  protected:
   void SetUp() override {
@@ -148,8 +149,9 @@ class OtherResume : public Resume {
     ASSERT_EQ(begin()->wait(), 0);
     before_ = read_text(rows());
   }
-  /// Refused, with all of `said` named, and not a byte changed; `--resume-anyway` takes it.
-  void expect_refused(const Words& arguments, const Words& said) {
+  /// Checks that the resume is rejected, that the message has all of `said`, that the rows are unchanged, and that
+  /// `--resume-anyway` accepts it.
+  void expect_rejected(const Words& arguments, const Words& said) {
     const Outcome outcome = place_.run(arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     for (const std::string& each : said) EXPECT_NE(outcome.err.find(each), std::string::npos) << outcome.err;
@@ -158,7 +160,7 @@ class OtherResume : public Resume {
     anyway.emplace_back("--resume-anyway");
     EXPECT_EQ(place_.run(anyway).code, 0);
   }
-  /// As if every row were of another machine.
+  /// Changes every row, as if it came from another machine or build.
   void doctor(const std::string& from, const std::string& to) {
     for (std::size_t at = 0; (at = before_.find(from, at)) != before_.npos; at += to.size())
       before_.replace(at, from.size(), to);
@@ -169,53 +171,54 @@ class OtherResume : public Resume {
   std::string before_;
 };
 
-TEST_F(OtherResume, AnotherSpecIsRefused) {
+TEST_F(OtherResume, DifferentSpecIsRejected) {
   place_.write("other.json", R"({"name": "s", "axes": {"queue": "null", "payload": "64,512"},
                                  "run": {"repetitions": 1, "seconds": 0.02, "warmup": 0}})");
-  expect_refused({"sweep", "other.json", "--resume", "out", "--device", "cpu"}, {"payload", "64,256", "64,512"});
+  expect_rejected({"sweep", "other.json", "--resume", "out", "--device", "cpu"}, {"payload", "64,256", "64,512"});
 }
 
-TEST_F(OtherResume, OtherSettingsAreRefused) {
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu", "--seconds", "0.03"},
-                 {"spec.run.seconds", "0.02 there", "0.03 here"});
+TEST_F(OtherResume, DifferentSettingsAreRejected) {
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu", "--seconds", "0.03"},
+                  {"spec.run.seconds", "0.02 there", "0.03 here"});
 }
 
-TEST_F(OtherResume, AnotherAxisIsRefused) {
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu", "--axis", "payload=128"}, {"payload", "128"});
+TEST_F(OtherResume, DifferentAxisIsRejected) {
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu", "--axis", "payload=128"}, {"payload", "128"});
 }
 
-TEST_F(OtherResume, AnotherDeviceIsRefused) {
+TEST_F(OtherResume, DifferentDeviceIsRejected) {
   doctor(R"("device":"cpu")", R"("device":"cuda")");
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" there", "\"cpu\" here"});
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" there", "\"cpu\" here"});
 }
 
-TEST_F(OtherResume, AnotherMachineIsRefused) {
+TEST_F(OtherResume, DifferentMachineIsRejected) {
   const std::string cpu = run_in(rows_of(before_)).at("environment").at("cpu").dump();
   doctor("\"cpu\":" + cpu, R"("cpu":"Z80")");
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"cpu", "Z80", cpu});
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"cpu", "Z80", cpu});
 }
 
-TEST_F(OtherResume, AnotherBuildIsRefused) {
+TEST_F(OtherResume, DifferentBuildIsRejected) {
   const std::string revision = run_in(rows_of(before_)).at("environment").at("revision").dump();
   doctor("\"revision\":" + revision, R"("revision":"0123456789ab")");
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
 }
 
-TEST_F(OtherResume, AnEditedSpecOfTheFolderIsRefused) {
+TEST_F(OtherResume, EditedSpecInTheFolderIsRejected) {
   std::string spec = read_text(place_ / "out" / "spec.json");
   spec.replace(spec.find("64,256"), 6, "64,512");
   write_text(place_ / "out" / "spec.json", spec);
-  expect_refused({"sweep", "--resume", "out", "--device", "cpu"}, {"spec.json", "edited"});
-  EXPECT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0) << "it was taken on purpose";
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"spec.json", "edited"});
+  EXPECT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0)
+      << "--resume-anyway has accepted the edited spec";
 }
 
-TEST_F(OtherResume, ResumeAnywayIsForResuming) {
+TEST_F(OtherResume, ResumeAnywayRequiresResume) {
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "new", "--device", "cpu", "--resume-anyway"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("--resume-anyway"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Resume, AFolderInUseIsRefused) {
+TEST_F(Resume, FolderInUseIsRejected) {
   const auto process = begin({"--repetitions", "20"});
   await_cells(*process, 3);
   const Outcome second = place_.run({"sweep", "s.json", "--resume", "out", "--device", "cpu", "--repetitions", "20"});
@@ -236,9 +239,9 @@ double cpu_seconds_of(const Process& process) {
   return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// A message of the long payload takes seconds, and nothing stops a batch that is being worked on. The time that the
-/// process sleeps counts, too.
-TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
+/// A message with the long payload takes many seconds, and a batch in progress cannot be stopped. The time during which
+/// the process is stopped counts as well.
+TEST_F(Resume, SweepRestartsAfterACellThatCannotBeStopped) {
   place_.write("hang.json", R"({"axes": {"queue": "host_polled", "workload": "fma_chain", "flops-per-byte": 65536,
                                          "payload": "4,256Ki", "window": 1, "batch": 1},
                                 "run": {"seconds": 0.02, "warmup": 0, "watchdog": 0.5}})");
@@ -251,7 +254,7 @@ TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
   EXPECT_EQ(process->wait(), 1) << process->err();
   EXPECT_NE(process->err().find("starting again behind it"), std::string::npos) << process->err();
   const auto cells = cells_of(rows());
-  ASSERT_EQ(cells.size(), 2u) << "both have a row, and the hanging one was not tried again";
+  ASSERT_EQ(cells.size(), 2u) << "both cells have a row, and the hanging cell was not tried again";
   for (const Json& cell : cells) {
     if (cell.at("params").at("payload_bytes") == 4) {
       expect_clean(cell);
@@ -264,7 +267,7 @@ TEST_F(Resume, ACellThatCannotBeStoppedIsLeftBehind) {
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
 }
 
-TEST_F(Resume, TheEndSaysHowToGoOnAndTheBeginWhatIsLeft) {
+TEST_F(Resume, InterruptedSweepPrintsResumeCommandAndRemainingCells) {
   const auto process = begin();
   await_cells(*process, 5);
   process->signal(SIGINT);

@@ -1,4 +1,4 @@
-// One point: its row, where the row goes, and where its settings come from.
+// `feedrate run`: the row of one point, the destination of the row, and the sources of the settings.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -46,12 +46,12 @@ TEST_F(Run, EveryMessageOfAllProducersIsCounted) {
   }
 }
 
-TEST_F(Run, OutAppendsTheSameRow) {
+TEST_F(Run, OutOptionAppendsTheSameRow) {
   const auto first = run({"--out", "rows.jsonl"}), second = run({"--out", "rows.jsonl", "--payload", "128"});
   EXPECT_EQ(read_text(place_ / "rows.jsonl"), first.out + second.out);
 }
 
-TEST_F(Run, TraceShowsEverySampledMessagesStages) {
+TEST_F(Run, TraceShowsTheStagesOfEverySampledMessage) {
   const auto row = measured_in(run({"--queue", "host_polled", "--window", "1", "--trace", "trace.json"}).out).at(0);
   expect_clean(row);
   const Json trace = Json::parse(read_text(place_ / "trace.json"));
@@ -67,11 +67,12 @@ TEST_F(Run, TraceShowsEverySampledMessagesStages) {
   }
   const Json& latency = row.at("figures").at("latency_ns");
   const double whole_us = latency.at("mean").get<double>() * latency.at("samples").get<double>() / 1e3;
-  EXPECT_NEAR(total_us, whole_us, 0.05 * whole_us);  // stages of different messages overlap, those of one don't
+  // Stages of different messages overlap, those of one message do not.
+  EXPECT_NEAR(total_us, whole_us, 0.05 * whole_us);
   EXPECT_EQ(trace.at("otherData").at("params"), row.at("params"));
 }
 
-TEST_F(Run, TableSaysWhatWasMeasured) {
+TEST_F(Run, TableShowsThePointAndItsFigures) {
   const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--messages", "1000"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* said : {"queue=host_polled", "throughput", "latency", "p99.9", "0 lost"}) {
@@ -79,7 +80,7 @@ TEST_F(Run, TableSaysWhatWasMeasured) {
   }
 }
 
-TEST_F(Run, SeveralRepetitionsEndWithTheirMedianAndRange) {
+TEST_F(Run, OutputOfRepetitionsEndsWithTheirMedianAndRange) {
   const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--seconds", "0",
                                       "--messages", "3000", "--repetitions", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -88,7 +89,7 @@ TEST_F(Run, SeveralRepetitionsEndWithTheirMedianAndRange) {
   EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Run, InterruptEndsItWithItsRow) {
+TEST_F(Run, InterruptedRunWritesItsRow) {
   FEEDRATE_NEEDS_REDIS();
   RedisServer server;
   const auto process = place_.start({"run", "--queue", "redis_list", "--device", "cpu", "--json", "--seconds", "60",
@@ -104,7 +105,7 @@ TEST_F(Run, InterruptEndsItWithItsRow) {
   EXPECT_EQ(place_.run({"validate", "rows.jsonl"}).err, "");
 }
 
-TEST_F(Run, FlagWinsOverEnvironmentOverConfig) {
+TEST_F(Run, FlagOverridesEnvironmentWhichOverridesConfig) {
   place_.write("c.json", R"({"run": {"payload": 128, "batch": "16", "window": "1Ki"}, "sweep": {"seconds": 9}})");
   before_ = {"--config", "c.json"};
   const Json config = params({});
@@ -113,8 +114,8 @@ TEST_F(Run, FlagWinsOverEnvironmentOverConfig) {
   EXPECT_EQ(config.at("window"), 1024);
   const Environment environment{{"FEEDRATE_PAYLOAD", "256"}, {"FEEDRATE_BATCH", "8"}};
   const Json both = params({}, environment);
-  EXPECT_EQ(both.at("payload_bytes"), 256) << "the environment wins over the config file";
-  EXPECT_EQ(both.at("batch"), 8) << "the environment wins over the config file";
+  EXPECT_EQ(both.at("payload_bytes"), 256) << "the environment overrides the config file";
+  EXPECT_EQ(both.at("batch"), 8) << "the environment overrides the config file";
   EXPECT_EQ(both.at("window"), 1024);
   const Json all = params({"--payload", "512"}, environment);
   EXPECT_EQ(all.at("payload_bytes"), 512);
@@ -122,20 +123,20 @@ TEST_F(Run, FlagWinsOverEnvironmentOverConfig) {
   EXPECT_EQ(all.at("window"), 1024);
 }
 
-TEST_F(Run, EnvironmentAloneAndConfigByEnvironment) {
+TEST_F(Run, EnvironmentSetsOptionsAndTheConfigFile) {
   EXPECT_EQ(params({}, {{"FEEDRATE_PAYLOAD", "2Ki"}}).at("payload_bytes"), 2048);
   const std::string config = place_.write("c.json", R"({"run": {"payload": 192}})");
   EXPECT_EQ(params({}, {{"FEEDRATE_CONFIG", config}}).at("payload_bytes"), 192);
 }
 
-TEST_F(Run, SweepsSettingsComeFromTheEnvironmentToo) {
+TEST_F(Run, EnvironmentSetsOptionsOfASweep) {
   place_.write("s.json", R"({"axes": {"queue": "null"}, "run": {"messages": 1000, "seed": 1, "warmup": 0}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "o", "--device", "cpu"}, {{"FEEDRATE_SEED", "5"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(run_in(rows_of(read_text(place_ / "o" / "rows.jsonl"))).at("settings").at("seed"), 5);
 }
 
-TEST_F(Run, ValidateNamesTheWrongLine) {
+TEST_F(Run, ValidateNamesTheInvalidLines) {
   Json row = measured_in(run({}).out).at(0);
   const std::string good = row.dump() + "\n";
   row["status"] = "splendid";

@@ -27,12 +27,12 @@ class ServiceTest : public testing::Test {
   Workplace place_{with_additions()};
 };
 
-TEST_F(ServiceTest, MetricsCountWhatHappened) {
+TEST_F(ServiceTest, MetricsCountServedFailedAndRetriedTasks) {
   const int port = free_port();
   const auto worker = start({"--metrics", "127.0.0.1:" + std::to_string(port), "--retry-after", "0.01", "--name", "w"});
   for (std::uint64_t id = 0; id < 10; ++id) push(id, {1, 2, 3, 4});
-  push(10, {0xFA17'0001, 0, 0, 0});  // refused
-  push(11, {0xFA17'0002, 1, 0, 0});  // "not now", once
+  push(10, {0xFA17'0001, 0, 0, 0});  // rejected by the workload
+  push(11, {0xFA17'0002, 1, 0, 0});  // deferred by the workload once
   ASSERT_TRUE(await([&] { return server_->integer({"LLEN", "t:results:0"}) == 12; })) << worker->err();
   const std::string metrics = get(port, "/metrics");
   EXPECT_TRUE(metrics.starts_with("HTTP/1.1 200")) << metrics;
@@ -50,7 +50,7 @@ TEST_F(ServiceTest, MetricsCountWhatHappened) {
   EXPECT_NE(get(port, "/nothing").find(" 404 "), std::string::npos);
 }
 
-TEST_F(ServiceTest, HealthEndsWithTheServerAndComesBackWithIt) {
+TEST_F(ServiceTest, HealthFollowsTheStateOfTheServer) {
   const int port = free_port();
   const auto worker = start({"--metrics", "127.0.0.1:" + std::to_string(port)});
   const auto healthy = [&] { return get(port, "/healthz").starts_with("HTTP/1.1 200"); };
@@ -63,7 +63,7 @@ TEST_F(ServiceTest, HealthEndsWithTheServerAndComesBackWithIt) {
   EXPECT_GE(value_of(get(port, "/metrics"), "feedrate_reconnects_total"), 1);
 }
 
-TEST_F(ServiceTest, AnAddressThatIsTakenIsRefused) {
+TEST_F(ServiceTest, AddressInUseIsRejected) {
   const int port = free_port();
   const auto worker = start({"--metrics", std::to_string(port)});
   const Outcome outcome =
@@ -72,7 +72,7 @@ TEST_F(ServiceTest, AnAddressThatIsTakenIsRefused) {
   EXPECT_NE(outcome.err.find("--metrics"), std::string::npos) << outcome.err;
 }
 
-TEST_F(ServiceTest, TheLogIsJsonWhereThatIsAskedFor) {
+TEST_F(ServiceTest, LogIsJsonIfRequested) {
   const auto worker = start({"--log", "json", "--name", "a \"name\""});
   server_->command({"LPUSH", "t:tasks", "no message"});
   ASSERT_TRUE(await([&] { return worker->err().find("dropped") != std::string::npos; })) << worker->err();
@@ -87,12 +87,12 @@ TEST_F(ServiceTest, TheLogIsJsonWhereThatIsAskedFor) {
   EXPECT_EQ(lines[1]["level"], "warning");
 }
 
-TEST_F(ServiceTest, NobodySeesAPassword) {
+TEST_F(ServiceTest, PasswordIsNotVisible) {
   server_.emplace(Words{}, "s3cret-word");
   for (const bool supervised : {false, true}) {
     const auto worker = start(supervised ? Words{"--supervise"} : Words{});
     EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; })) << worker->err();
-    // The process itself and its child; the test's server has the word in its arguments, too.
+    // Only the worker and its child are checked, because the test's server has the password in its arguments as well.
     for (const pid_t id : processes_naming("s3cret-word")) {
       EXPECT_EQ(read_text(fs::path("/proc") / std::to_string(id) / "cmdline").find("worker"), std::string::npos) << id;
     }
@@ -103,7 +103,7 @@ TEST_F(ServiceTest, NobodySeesAPassword) {
   }
 }
 
-TEST_F(ServiceTest, ASupervisedWorkerEndsWithItsSupervisor) {
+TEST_F(ServiceTest, SupervisedWorkerEndsWithItsSupervisor) {
   const auto worker = start({"--supervise", "--name", "s"});
   EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == 1; }));
   push(1, {0xFA17'0003, 0, 0, 0});
@@ -111,11 +111,12 @@ TEST_F(ServiceTest, ASupervisedWorkerEndsWithItsSupervisor) {
   EXPECT_EQ(server_->integer({"XLEN", "t:dead"}), 1);
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0) << worker->err();
-  EXPECT_TRUE(await([&] { return processes_naming(server_->socket()).size() <= 1; })) << "a child lives on";
+  EXPECT_TRUE(await([&] { return processes_naming(server_->socket()).size() <= 1; }))
+      << "a child process is still running";
 }
 
-/// As bundles start it on a host whose C library is too old.
-TEST_F(ServiceTest, ASupervisedWorkerThatTheLoaderStartedIsStartedAgain) {
+/// Bundles start the worker this way on a host whose C library is too old.
+TEST_F(ServiceTest, SupervisedWorkerStartedByTheLoaderIsRestarted) {
   const std::string maps = read_text("/proc/self/maps"), name = "/ld-linux";
   const std::size_t at = maps.find(name);
   ASSERT_NE(at, maps.npos);

@@ -1,4 +1,4 @@
-// A user's own server: a benchmark touches no key but those of its own run, and leaves none behind.
+// A user's own server: a benchmark touches only the keys of its own run and leaves none of them behind.
 #include <cstring>
 #include <map>
 #include <set>
@@ -20,7 +20,7 @@ class SharedServer : public testing::Test {
     for (std::size_t i = 0; reply && i < reply->elements; ++i) all.emplace(reply->element[i]->str);
     return all;
   }
-  /// What stands under each key, in Redis's own serialisation.
+  /// Value of each key in Redis's own serialisation.
   std::map<std::string, std::string> contents() {
     std::map<std::string, std::string> all;
     for (const std::string& key : keys()) {
@@ -34,23 +34,23 @@ class SharedServer : public testing::Test {
     server_->command({"SET", "feedrate:results:0", "somebody's text"});
     server_->command({"SET", "feedrate", "another"});
   }
-  /// Until there are keys of a run that are `wanted`; these.
+  /// Waits until a run has keys that satisfy `wanted`, and returns them.
   std::set<std::string> await_keys(const Process& process, const std::function<bool(const std::string&)>& wanted) {
     std::set<std::string> found;
-    const bool came = await([&] {
+    const bool appeared = await([&] {
       found.clear();
       for (const std::string& key : keys()) {
         if (key.starts_with("feedrate:{bench-") && wanted(key)) found.insert(key);
       }
       return !found.empty();
     });
-    EXPECT_TRUE(came) << process.err();
+    EXPECT_TRUE(appeared) << process.err();
     return found;
   }
   std::set<std::string> await_keys_of_a_run(const Process& process) {
     return await_keys(process, [](const std::string& key) { return key.find(":limit:") == key.npos; });
   }
-  /// Of keys but `others`: all are about to expire.
+  /// Checks that all keys except `others` will expire.
   void expect_expiring(const std::map<std::string, std::string>& others = {}) {
     for (const std::string& key : keys()) {
       if (others.contains(key)) continue;
@@ -72,7 +72,7 @@ class SharedRedis : public SharedServer, public testing::WithParamInterface<std:
   }
 };
 
-TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
+TEST_P(SharedRedis, RunRemovesItsOwnKeysOnly) {
   plant();
   const auto before = contents();
   const Outcome outcome = place_.run(run({"--messages", "3000", "--producers", "2", "--json"}));
@@ -81,7 +81,7 @@ TEST_P(SharedRedis, OthersKeysStayAndOursGo) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_F(SharedServer, LimitsLeaveNothing) {
+TEST_F(SharedServer, LimitsLeaveNoKeys) {
   plant();
   const auto before = contents();
   const Outcome outcome = place_.run({"limits", "--device", "cpu", "--redis", server_->url()});
@@ -89,7 +89,7 @@ TEST_F(SharedServer, LimitsLeaveNothing) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_P(SharedRedis, KeysOfARunHaveItsNameInOneSlotAndSayWhose) {
+TEST_P(SharedRedis, KeysOfARunShareOneSlotAndNameTheirOwner) {
   const auto process = place_.start(run({"--seconds", "60"}));
   const auto found = await_keys_of_a_run(*process);
   ASSERT_FALSE(found.empty());
@@ -103,7 +103,7 @@ TEST_P(SharedRedis, KeysOfARunHaveItsNameInOneSlotAndSayWhose) {
   EXPECT_TRUE(keys().empty());
 }
 
-TEST_P(SharedRedis, WhatAKilledRunLeavesExpires) {
+TEST_P(SharedRedis, KeysOfAKilledRunExpire) {
   plant();
   const auto others = contents();
   const auto process = place_.start(run({"--seconds", "60", "--window", "64"}));
@@ -112,11 +112,11 @@ TEST_P(SharedRedis, WhatAKilledRunLeavesExpires) {
   process->wait();
   expect_expiring(others);
   for (const auto& [key, value] : others) EXPECT_EQ(server_->integer({"PTTL", key}), -1) << key;
-  // A run after it has keys of its own.
+  // A later run uses its own keys.
   EXPECT_EQ(place_.run(run({"--messages", "500"})).code, 0);
 }
 
-TEST_F(SharedServer, WhatKilledLimitsLeaveExpires) {
+TEST_F(SharedServer, KeysOfKilledLimitsExpire) {
   for (int wait_ms = 0; wait_ms < 150; wait_ms += 50) {
     const auto process = place_.start({"limits", "--device", "cpu", "--redis", server_->url()});
     await_keys(*process, [](const std::string& key) { return key.find(":limit:") != key.npos; });
@@ -127,15 +127,15 @@ TEST_F(SharedServer, WhatKilledLimitsLeaveExpires) {
   }
 }
 
-TEST_P(SharedRedis, AFailedRunLeavesNothing) {
+TEST_P(SharedRedis, FailedRunLeavesNoKeys) {
   const auto process = place_.start(run({"--seconds", "60", "--window", "4096"}));
   await_keys_of_a_run(*process);
-  server_->command({"CONFIG", "SET", "maxmemory", "1"});  // from now on pushes are refused
+  server_->command({"CONFIG", "SET", "maxmemory", "1"});  // the server now rejects pushes
   EXPECT_EQ(process->wait(), 1) << process->out();
   EXPECT_TRUE(keys().empty()) << *keys().begin();
 }
 
-TEST_P(SharedRedis, AReplyListOfOthersIsRefused) {
+TEST_P(SharedRedis, ReplyListOfAnotherProgramIsRejected) {
   server_->command({"SET", "feedrate:results:1", "somebody's result"});
   const Outcome outcome = place_.run(run({"--messages", "100", "--producers", "2", "--external-worker", "--json"}));
   EXPECT_EQ(outcome.code, 1);
@@ -145,7 +145,7 @@ TEST_P(SharedRedis, AReplyListOfOthersIsRefused) {
   EXPECT_EQ(server_->integer({"EXISTS", "feedrate:results:1"}), 1);
 }
 
-TEST_P(SharedRedis, TasksThatNoWorkerTookAreTakenBack) {
+TEST_P(SharedRedis, UnclaimedTasksAreRemoved) {
   std::string foreign(32, '\0');
   foreign[6] = 9;  // reply list 9
   if (stream()) {

@@ -1,5 +1,5 @@
-// Workers under a steady load for a while: 8 s, a minute in a long run, or FEEDRATE_SOAK_SECONDS. Nothing may grow.
-// With FEEDRATE_TEST_DEVICE=cuda they work on a GPU, and its memory is watched as well.
+// Workers under steady load for 8 s, a minute in long runs, or FEEDRATE_SOAK_SECONDS. Memory and latency must not grow.
+// With FEEDRATE_TEST_DEVICE=cuda they run on a GPU, and its memory is monitored as well.
 #include <fmt/format.h>
 
 #include "tests/cli/delivery.hpp"
@@ -15,7 +15,7 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-/// What is sampled again and again; the first quarter of the samples is warm-up.
+/// Samples over time; the first quarter of them is warm-up.
 class Series {
  public:
   void add(double value) { values_.push_back(value); }
@@ -69,9 +69,9 @@ class Line {
     EXPECT_FALSE(worker_->ended()) << queue_ << worker_->err();
     constexpr double kMiB = 1 << 20;
     EXPECT_LT(resident.late(), 1.03 * resident.early() + kMiB) << queue_ << ": the worker's memory grows";
-    EXPECT_LT(latency.late(), 2 * latency.early() + 0.1) << queue_ << ": messages take longer and longer";
+    EXPECT_LT(latency.late(), 2 * latency.early() + 0.1) << queue_ << ": the latency grows";
     if (on_gpu_) {
-      EXPECT_GT(gpu_memory.early(), 0) << queue_ << ": nvidia-smi says nothing of this process";
+      EXPECT_GT(gpu_memory.early(), 0) << queue_ << ": nvidia-smi does not list this process";
       EXPECT_LE(gpu_memory.late(), gpu_memory.early()) << queue_ << ": the worker's GPU memory grows";
     }
     fmt::print("{}: {} sent, worker {:.1f} → {:.1f} MiB, lone message {:.2f} → {:.2f} ms", queue_, tally.sent,
@@ -82,7 +82,7 @@ class Line {
   Series resident, latency, gpu_memory;
 
  private:
-  /// From sending a message until its result is there.
+  /// Seconds from sending a message until its result arrives.
   double lone_seconds() {
     const std::string tasks = queue_ + ":tasks", results = queue_ + ":results:1";
     const std::string element = encode(id_of(1, sent_++), {1, 2, 3, 4});

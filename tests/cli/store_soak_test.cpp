@@ -1,7 +1,7 @@
-// A store under load from processes that are killed, as the daemon and the Redis server are: no read is torn or of
-// another tensor, references go with their process within a second, no memory is lost.
+// A store under load while clients, the daemon and the Redis server are killed: no read is torn or returns another
+// tensor, the references of a dead process are dropped within a second, and no memory is lost.
 //   FEEDRATE_STORE_KILLS=200 FEEDRATE_STORE_SECONDS=600 FEEDRATE_STORE_CLIENTS=8 test_cli --gtest_filter='StoreSoak*'
-// FEEDRATE_TEST_DEVICE=cuda (and FEEDRATE_STORE_SHARE=vmm, pool, legacy): in a GPU's memory.
+// With FEEDRATE_TEST_DEVICE=cuda (and FEEDRATE_STORE_SHARE=vmm, pool or legacy) the store uses GPU memory.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,10 +10,10 @@
 #include <random>
 
 #include "feedrate/tensors.hpp"
+#include "libraries/tensors/protocol.hpp"
 #include "tests/cli/feedrate_process.hpp"
 #include "tests/cli/gpu_memory.hpp"
 #include "tests/cli/made_by.hpp"
-#include "libraries/tensors/protocol.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -26,12 +26,12 @@ unsigned setting(const char* name, unsigned otherwise) {
   return static_cast<unsigned>(std::stoul(from_environment(name, std::to_string(otherwise).c_str())));
 }
 
-/// What all processes count together.
+/// Counters shared by all processes.
 struct Counts {
   std::atomic<std::uint64_t> made{0}, read{0}, deleted{0}, full{0}, wrong{0};
 };
 
-/// A tensor's words say which tensor they belong to, and are written once.
+/// Value of every word of a tensor: it identifies the tensor and is written only once.
 std::uint64_t mark_of(std::uint64_t generation) { return generation * 0x9E37'79B9'7F4A'7C15ull | 1; }
 
 bool holds(const Tensor& tensor, std::uint64_t word) {
@@ -64,20 +64,20 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
       held.push_back(store.get(name));
   }
   for (const Tensor& tensor : held) {
-    if (tensor.version() == 0) continue;  // its maker has not written it, or was killed meanwhile
+    if (tensor.version() == 0) continue;  // its creator has not written it yet or was killed
     if (!holds(tensor, mark_of(tensor.generation()))) ++counts.wrong;
     ++counts.read;
   }
   if (held.size() > 4) held.erase(held.begin(), held.begin() + 1 + static_cast<std::ptrdiff_t>(random() % held.size()));
 }
 
-/// Memory for Counts, by a descriptor that children have, too.
+/// Maps the counters from a descriptor that child processes inherit.
 Counts* map_counts(int descriptor) {
   void* const data = mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   return data == MAP_FAILED ? nullptr : static_cast<Counts*>(data);
 }
 
-/// Until it is killed. A daemon that is gone comes back.
+/// Works until the process is killed, and reconnects after a restart of the daemon.
 [[noreturn]] void work(const std::string& socket, unsigned seed, Counts& counts) {
   std::mt19937 random(seed);
   std::vector<Tensor> held;
@@ -91,7 +91,7 @@ Counts* map_counts(int descriptor) {
     } catch (const tensors::OutOfMemory&) {
       ++counts.full;
       held.clear();
-    } catch (const tensors::StoreError&) {  // another had the name, or it is gone
+    } catch (const tensors::StoreError&) {  // another client had created the name, or the tensor is gone
     } catch (const std::exception& error) {
       std::fprintf(stderr, "client: %s\n", error.what());
       ++counts.wrong;
@@ -104,7 +104,7 @@ class StoreSoak : public testing::Test {
  protected:
   StoreSoak() {
     if (!on_gpu()) return;
-    // This process's own context is there before anything is counted.
+    // Creates this process's own context before memory use is read.
     start_daemon();
     Store store(socket());
     daemon_->signal(SIGTERM);
@@ -115,10 +115,10 @@ class StoreSoak : public testing::Test {
     for (const pid_t child : clients_) end(child);
     daemon_.reset();
     if (on_gpu()) {
-      // As NVML has it. What the driver keeps for itself moves by some MiB.
-      EXPECT_GE(used_before_, 0) << "nvidia-smi says nothing";
+      // Memory use according to NVML. The driver's own share varies by a few MiB.
+      EXPECT_GE(used_before_, 0) << "nvidia-smi reports no memory use";
       EXPECT_TRUE(await([&] { return gpu_memory_used() <= used_before_ + 8; }))
-          << gpu_memory_used() << " MiB of the GPU are used, " << used_before_ << " were";
+          << gpu_memory_used() << " MiB of GPU memory are in use, " << used_before_ << " MiB were in use before";
     }
     munmap(counts_, sizeof(Counts));
     close(descriptor_);
@@ -131,7 +131,7 @@ class StoreSoak : public testing::Test {
     daemon_ = place_.start(words);
     ASSERT_TRUE(await([&] { return daemon_->err().find(" at " + socket()) != std::string::npos; })) << daemon_->err();
   }
-  /// Each is this executable started anew: a GPU can't be used on by a process that was forked from a user of it.
+  /// Each client is a new instance of this executable, because a process forked from a CUDA process cannot use the GPU.
   void start_clients() {
     while (clients_.size() < setting("FEEDRATE_STORE_CLIENTS", 4)) {
       const std::string client = socket() + " " + std::to_string(seed_++) + " " + std::to_string(descriptor_);
@@ -145,7 +145,7 @@ class StoreSoak : public testing::Test {
       clients_.push_back(child);
     }
   }
-  /// Kills it. One that had ended by itself had a fault.
+  /// Kills a client. A client that has already exited has failed.
   static void end(pid_t child) {
     int status = 0;
     ::kill(child, SIGKILL);
@@ -177,15 +177,15 @@ class StoreSoak : public testing::Test {
   unsigned seed_ = 1;
   const std::string device_ = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   static constexpr std::size_t memory_ = std::size_t{48} << 20;
-  // Shared with the clients, who have the descriptor.
+  // Shared with the clients, which inherit the descriptor.
   const int descriptor_ = memfd_create("counts", 0);
   const int sized_ = ftruncate(descriptor_, sizeof(Counts));
-  Counts* const counts_ = map_counts(descriptor_);  // zeros
+  Counts* const counts_ = map_counts(descriptor_);  // starts with zeros
 };
 
-TEST(StoreSoakClient, Works) {
+TEST(StoreSoakClient, ClientWorksUntilItIsKilled) {
   const char* const given = std::getenv("FEEDRATE_SOAK_CLIENT");
-  if (given == nullptr) GTEST_SKIP() << "a part of StoreSoak";
+  if (given == nullptr) GTEST_SKIP() << "a helper process of StoreSoak";
   std::istringstream words(given);
   std::string socket;
   unsigned seed = 0;
@@ -196,14 +196,14 @@ TEST(StoreSoakClient, Works) {
   work(socket, seed, *counts);
 }
 
-TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
+TEST_F(StoreSoak, KilledClientsLeaveNoLeasesOrMemory) {
   start_daemon();
   start_clients();
   Store store(socket());
   std::mt19937 random(7);
   const unsigned kills = setting("FEEDRATE_STORE_KILLS", 20);
   std::vector<double> until_known;
-  // A client that has not connected yet can't be counted.
+  // The store counts a client only once it has connected.
   const auto all_there = [&] { return status(store).at("clients") == clients_.size() + 1; };
   ASSERT_TRUE(await(all_there));
   for (unsigned i = 0; i < kills; ++i) {
@@ -220,13 +220,14 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   }
   tell_killed(kills, "clients");
   std::ranges::sort(until_known);
-  EXPECT_LT(until_known[until_known.size() * 9 / 10], 1) << "of ten at most one may wait for a busy machine's cores";
-  // Then for a while undisturbed: memory is flat.
+  EXPECT_LT(until_known[until_known.size() * 9 / 10], 1)
+      << "at most one client in ten may wait for a core of a busy machine";
+  // Then a phase without kills, in which memory use stays flat.
   const auto begin = std::chrono::steady_clock::now();
   const Seconds all(setting("FEEDRATE_STORE_SECONDS", 1));
   Seconds told(60);
   for (Seconds past(0); past < all; past = std::chrono::steady_clock::now() - begin) {
-    if (past > told) {  // a run that is cut off has said what it knows
+    if (past > told) {  // progress, in case the run is cut off
       std::printf("after %.0f s: ", told.count());
       tell();
       told += Seconds(60);
@@ -250,7 +251,7 @@ TEST_F(StoreSoak, ClientsAreKilledAtAnyTime) {
   tell();
 }
 
-TEST_F(StoreSoak, TheDaemonIsKilledAtAnyTime) {
+TEST_F(StoreSoak, ClientsContinueAfterDaemonIsKilled) {
   std::mt19937 random(9);
   const unsigned kills = setting("FEEDRATE_STORE_KILLS", 20) / 10 + 1;
   start_daemon();
@@ -261,14 +262,14 @@ TEST_F(StoreSoak, TheDaemonIsKilledAtAnyTime) {
     daemon_->wait();
     const std::uint64_t made = counts_->made;
     start_daemon();
-    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients go on with the new one";
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients continue with the new daemon";
   }
   tell_killed(kills, "daemons");
   end_clients();
   EXPECT_EQ(counts_->wrong, 0u);
 }
 
-TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
+TEST_F(StoreSoak, StoreContinuesWhileRedisIsKilled) {
   FEEDRATE_NEEDS_REDIS();
   RedisServer server;
   start_daemon({"--redis", server.url(), "--prefix", "p"});
@@ -280,7 +281,7 @@ TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
     const std::uint64_t made = counts_->made;
     server.process().signal(SIGKILL);
     server.process().wait();
-    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "nobody waits for it";
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients do not wait for the Redis server";
     server.kill_and_start();
   }
   tell_killed(kills, "Redis servers");
@@ -296,7 +297,7 @@ TEST_F(StoreSoak, TheRedisServerIsKilledAtAnyTime) {
              found->element[1]->str == std::to_string(about.leases);
     });
   };
-  EXPECT_TRUE(await(same)) << "the mirror is the table's again";
+  EXPECT_TRUE(await(same)) << "the mirror matches the table again";
   EXPECT_EQ(counts_->wrong, 0u);
 }
 

@@ -1,4 +1,4 @@
-// `feedrate store`: files in and out, the mirror in Redis, requests by its list, and what is left when somebody is
+// `feedrate store`: files in and out, the mirror in Redis, requests through its list, and the state after a process is
 // killed.
 #include <cstring>
 #include <map>
@@ -6,8 +6,8 @@
 
 #include "common/device/device.hpp"
 #include "feedrate/tensors.hpp"
-#include "tests/cli/metrics.hpp"
 #include "libraries/tensors/memory.hpp"
+#include "tests/cli/metrics.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -36,7 +36,7 @@ class StoreCommand : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(StoreCommand, FilesGoInAndOut) {
+TEST_F(StoreCommand, StoreReadsAndWritesNpyFiles) {
   const auto daemon = serve();
   const std::string header =
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }                                                   "
@@ -58,7 +58,7 @@ TEST_F(StoreCommand, FilesGoInAndOut) {
   const std::string out = read_text(place_ / "out.npy");
   EXPECT_EQ(out.substr(out.size() - 24), file.substr(file.size() - 24));
   EXPECT_NE(out.find("'shape': (2, 3), }"), out.npos);
-  EXPECT_EQ(out.find('\n') % 64, 63u) << "elements begin at a multiple of 64, as NumPy has it";
+  EXPECT_EQ(out.find('\n') % 64, 63u) << "elements start at a multiple of 64 bytes, as in NumPy's files";
 
   outcome = store("put", {"weights", in});
   EXPECT_EQ(outcome.code, 2);
@@ -73,7 +73,7 @@ TEST_F(StoreCommand, FilesGoInAndOut) {
   EXPECT_NE(outcome.err.find("no tensor 'weights'"), outcome.err.npos) << outcome.err;
 }
 
-TEST_F(StoreCommand, FailedReplacementLeavesTheOldTensorAndTheOldFile) {
+TEST_F(StoreCommand, FailedReplacementKeepsTheOldTensorAndTheOldFile) {
   const auto daemon = serve();
   const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (";
   const auto npy = [&](const std::string& name, std::size_t bytes) {
@@ -102,7 +102,7 @@ TEST_F(StoreCommand, FailedReplacementLeavesTheOldTensorAndTheOldFile) {
   }
 }
 
-TEST_F(StoreCommand, PipesAreFilesToo) {
+TEST_F(StoreCommand, PipesWorkLikeFiles) {
   const auto daemon = serve();
   std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }\n";
   text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text;
@@ -118,10 +118,10 @@ TEST_F(StoreCommand, PipesAreFilesToo) {
               place_.path(), place_ / "cut");
   EXPECT_EQ(cut.wait(), 1);
   EXPECT_NE(cut.err().find("can't be read to its end"), std::string::npos) << cut.err();
-  EXPECT_EQ(store("stat", {"cut"}).code, 2) << "no half tensor is left";
+  EXPECT_EQ(store("stat", {"cut"}).code, 2) << "no partial tensor is left";
 }
 
-TEST_F(StoreCommand, FilesThatAreNoneAreRefused) {
+TEST_F(StoreCommand, InvalidFilesAreRejected) {
   const auto daemon = serve();
   const auto file = [&](const std::string& header, const std::string& data = std::string(64, 'x')) {
     return place_.write("in.npy", std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size() & 0xFF) +
@@ -144,10 +144,10 @@ TEST_F(StoreCommand, FilesThatAreNoneAreRefused) {
   const Outcome outcome =
       store("put", {"x", file("{'descr': '|V2', 'fortran_order': True, 'shape': (2, 3), }"), "--dtype", "bf16"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Json::parse(store("stat", {"x"}).out).at("strides"), Json({1, 2})) << "Fortran's order";
+  EXPECT_EQ(Json::parse(store("stat", {"x"}).out).at("strides"), Json({1, 2})) << "Fortran order";
 }
 
-TEST_F(StoreCommand, SaysWhatIsWrong) {
+TEST_F(StoreCommand, InvalidOptionsAreReported) {
   Outcome outcome = store("list");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("no store answers at " + socket()), outcome.err.npos) << outcome.err;
@@ -174,14 +174,14 @@ TEST_F(StoreCommand, SaysWhatIsWrong) {
   EXPECT_NE(outcome.err.find("a group of this machine"), outcome.err.npos) << outcome.err;
   outcome = place_.run({"store", "serve", "--socket", place_.write("file", "x")});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(read_text(place_ / "file"), "x") << "a file is no dead daemon's socket";
+  EXPECT_EQ(read_text(place_ / "file"), "x") << "a regular file must not be replaced as a stale socket";
   const auto daemon = serve();
   outcome = place_.run({"store", "serve", "--socket", socket()});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("no other daemon listens"), outcome.err.npos) << outcome.err;
 }
 
-TEST_F(StoreCommand, EndsWithItsParentAloneAndNotWithASupervisor) {
+TEST_F(StoreCommand, ParentOptionIsRejectedForOtherProcessesAndWithSupervise) {
   for (const Words& more :
        {Words{"--parent", std::to_string(getppid())}, Words{"--parent", std::to_string(getpid()), "--supervise"}}) {
     Words words{"store", "serve", "--socket", socket()};
@@ -192,7 +192,7 @@ TEST_F(StoreCommand, EndsWithItsParentAloneAndNotWithASupervisor) {
   }
 }
 
-TEST_F(StoreCommand, ASignalEndsItCleanly) {
+TEST_F(StoreCommand, SignalEndsTheStoreCleanly) {
   const auto daemon = serve({"--log", "json"});
   Store store(socket());
   const Tensor held = store.create("x", {Dtype::u8, {100}, {}});
@@ -203,7 +203,7 @@ TEST_F(StoreCommand, ASignalEndsItCleanly) {
   for (const Json& line : rows_of(daemon->err())) EXPECT_EQ(line.at("level"), "info") << line;
 }
 
-TEST_F(StoreCommand, KilledItHarmsNobodyAndSupervisedComesBack) {
+TEST_F(StoreCommand, KilledStoreHarmsNoClientAndSupervisedStoreRestarts) {
   const auto daemon = serve({"--supervise"});
   for (int round = 0; round < 3; ++round) {
     Store store(socket());
@@ -220,7 +220,7 @@ TEST_F(StoreCommand, KilledItHarmsNobodyAndSupervisedComesBack) {
         store.get("x");
         return false;
       } catch (const tensors::NotFound&) {
-        return true;  // the new daemon, which has none
+        return true;  // the new daemon has no tensors
       } catch (const tensors::Unreachable&) {
         return false;
       }
@@ -262,7 +262,7 @@ class StoreWithRedis : public StoreCommand {
   std::optional<RedisServer> server_;
 };
 
-TEST_F(StoreWithRedis, TheMirrorFollowsTheTable) {
+TEST_F(StoreWithRedis, MirrorFollowsTheTable) {
   const auto daemon = serve_mirrored();
   Store store(socket());
   Tensor held = store.create("w", {Dtype::f16, {4, 5}, {}});
@@ -285,10 +285,10 @@ TEST_F(StoreWithRedis, TheMirrorFollowsTheTable) {
   EXPECT_EQ(server_->integer({"SCARD", "p:tensors"}), 0);
   daemon->signal(SIGTERM);
   EXPECT_EQ(daemon->wait(), 0);
-  EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that ends leaves nothing";
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that exits leaves no keys";
 }
 
-TEST_F(StoreWithRedis, APrefixIsOneStoresAlone) {
+TEST_F(StoreWithRedis, PrefixBelongsToOneStore) {
   const auto first = serve_mirrored();
   Store store(socket());
   store.create("w", {Dtype::u8, {1}, {}});
@@ -300,7 +300,7 @@ TEST_F(StoreWithRedis, APrefixIsOneStoresAlone) {
   EXPECT_NE(refused.err.find("--prefix: 'p'"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find(socket()), std::string::npos) << refused.err;
   EXPECT_EQ(server_->integer({"EXISTS", "p:tensor:w"}), 1);
-  // What a dead one left there is anybody's.
+  // Any store may take over the keys of a dead store.
   first->signal(SIGKILL);
   first->wait();
   const auto heir = place_.start(second);
@@ -308,7 +308,7 @@ TEST_F(StoreWithRedis, APrefixIsOneStoresAlone) {
   EXPECT_FALSE(heir->ended()) << heir->err();
 }
 
-TEST_F(StoreWithRedis, OfStoresThatStartAtOnceOneGetsThePrefix) {
+TEST_F(StoreWithRedis, OneOfSeveralStoresStartedAtOnceGetsThePrefix) {
   for (int round = 0; round < 5; ++round) {
     std::vector<std::unique_ptr<Process>> stores;
     for (const char* name : {"a", "b", "c"}) {
@@ -329,7 +329,7 @@ TEST_F(StoreWithRedis, OfStoresThatStartAtOnceOneGetsThePrefix) {
   }
 }
 
-TEST_F(StoreWithRedis, PrefixOfAnotherHostsStoreIsFreeOnceItsClaimLapses) {
+TEST_F(StoreWithRedis, PrefixOfAStoreOnAnotherHostIsFreeAfterItsClaimExpires) {
   server_->command({"HSET", "p:daemon", "instance", "1", "socket", socket(), "node", "elsewhere"});
   server_->command({"PEXPIRE", "p:daemon", "3000"});
   const Words words{"store", "serve",   "--socket",     socket(),   "--memory",
@@ -340,10 +340,10 @@ TEST_F(StoreWithRedis, PrefixOfAnotherHostsStoreIsFreeOnceItsClaimLapses) {
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 0; }));
   const auto heir = place_.start(words);
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 1; })) << heir->err();
-  EXPECT_GT(server_->integer({"PTTL", "p:daemon"}), 0) << "the claim lapses if its store dies";
+  EXPECT_GT(server_->integer({"PTTL", "p:daemon"}), 0) << "the claim expires if its store dies";
 }
 
-TEST_F(StoreWithRedis, ARestartedStoreDropsWhatIsGone) {
+TEST_F(StoreWithRedis, RestartedStoreRemovesKeysOfFormerTensors) {
   const auto killed = serve_mirrored();
   {
     Store store(socket());
@@ -361,7 +361,7 @@ TEST_F(StoreWithRedis, ARestartedStoreDropsWhatIsGone) {
   EXPECT_EQ(server_->integer({"EXISTS", "p:other"}), 1);
 }
 
-TEST_F(StoreWithRedis, AServerThatWasAwayIsGivenAllAgain) {
+TEST_F(StoreWithRedis, MirrorIsRewrittenAfterRedisRestarts) {
   const auto daemon = serve_mirrored();
   Store store(socket());
   store.create("before", {Dtype::u8, {1}, {}});
@@ -370,21 +370,21 @@ TEST_F(StoreWithRedis, AServerThatWasAwayIsGivenAllAgain) {
     server_->process().signal(SIGKILL);
     server_->process().wait();
     store.create("meanwhile" + std::to_string(round), {Dtype::u8, {1}, {}});
-    EXPECT_EQ(store.stat("before").bytes, 1u) << "nobody waits for the server";
-    server_->kill_and_start();  // empty: it keeps nothing
+    EXPECT_EQ(store.stat("before").bytes, 1u) << "clients do not wait for the server";
+    server_->kill_and_start();  // empty, because it saves nothing
     ASSERT_TRUE(await([&] { return server_->integer({"SCARD", "p:tensors"}) == 2 + round; })) << daemon->err();
     EXPECT_EQ(hash_of("meanwhile" + std::to_string(round))["bytes"], "1");
   }
 }
 
-TEST_F(StoreWithRedis, MirrorIsWrittenAgainAfterAnEmptiedOrOldServer) {
+TEST_F(StoreWithRedis, MirrorIsRewrittenAfterRedisLosesOrRestoresData) {
   const auto daemon = serve_mirrored();
   Store store(socket());
   store.create("old", {Dtype::u8, {1}, {}});
   ASSERT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; }));
   server_->command({"FLUSHALL"});
   EXPECT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; })) << daemon->err();
-  // A server that comes back at once with what it saved: only the connection tells.
+  // A server that restarts at once with saved data: only the lost connection reveals the restart.
   server_->command({"SAVE"});
   store.remove("old");
   store.create("new", {Dtype::u8, {1}, {}});
@@ -396,7 +396,7 @@ TEST_F(StoreWithRedis, MirrorIsWrittenAgainAfterAnEmptiedOrOldServer) {
   })) << daemon->err();
 }
 
-TEST_F(StoreWithRedis, RequestsComeByTheList) {
+TEST_F(StoreWithRedis, RequestsArriveThroughTheList) {
   const auto daemon = serve_mirrored();
   const Json made = ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {8}}, {"pid", 1}});
   ASSERT_TRUE(made.at("ok")) << made;
@@ -406,7 +406,7 @@ TEST_F(StoreWithRedis, RequestsComeByTheList) {
   EXPECT_EQ(ask({{"op", "list"}}).at("tensors").size(), 1u);
   EXPECT_TRUE(ask({{"op", "delete"}, {"name", "w"}}).at("ok"));
   EXPECT_EQ(ask({{"op", "stat"}, {"name", "w"}}).at("error"), "not_found");
-  // What is wrong is answered where an answer can go, and does no harm where none can.
+  // An invalid request gets an error reply if it names a valid reply list; otherwise it does no harm.
   EXPECT_EQ(ask({{"op", "explode"}}).at("error"), "bad_request");
   server_->command({"RPUSH", "tensor_lifecycle", "no JSON", "", R"({"op":"status"})", std::string(100'000, '{')});
   server_->command({"SET", "precious", "x"});
@@ -416,12 +416,12 @@ TEST_F(StoreWithRedis, RequestsComeByTheList) {
   EXPECT_TRUE(ask({{"op", "status"}}).at("ok"));
   const Reply kept = server_->command({"GET", "precious"});
   EXPECT_STREQ(kept->str, "x");
-  // An answer that nobody takes goes by itself.
+  // A reply that no client reads expires.
   server_->command({"RPUSH", "tensor_lifecycle", R"({"op":"status","reply_to":"tensor_lifecycle:nobody"})"});
   ASSERT_TRUE(await([&] { return server_->integer({"PTTL", "tensor_lifecycle:nobody"}) > 0; }));
 }
 
-TEST_F(StoreCommand, MetricsTellWhatItHas) {
+TEST_F(StoreCommand, MetricsReportTensorsAndLeases) {
   if (!serves_metrics()) GTEST_SKIP() << "built without prometheus-cpp";
   const int port = free_port();
   const auto daemon = serve({"--metrics", "127.0.0.1:" + std::to_string(port)});

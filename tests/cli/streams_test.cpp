@@ -1,4 +1,4 @@
-// Standard streams that are closed or full, or whose reader is gone: what was asked for is done all the same.
+// Standard streams that are closed or full, or whose reader has exited: the command still does its work.
 #include <map>
 
 #include "feedrate/tensors.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 class Streams : public testing::Test {
  protected:
-  /// The executable with its streams redirected as a shell does: "2>/dev/full".
+  /// Starts the executable with shell redirections of its streams, such as "2>/dev/full".
   std::unique_ptr<Process> start(Words words, const std::string& redirections) {
     words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\" " + redirections, executable()});
     return std::make_unique<Process>(words, place_.path(), place_ / ("streams" + std::to_string(started_++)));
@@ -21,18 +21,18 @@ class Streams : public testing::Test {
   int started_ = 0;
 };
 
-TEST_F(Streams, ThatAreClosedGetNoFilesNumber) {
+TEST_F(Streams, ClosedStreamsAreNotReusedForFiles) {
   place_.write("s.json", R"({"axes": {"queue": "null,host_polled"}, "run": {"messages": 200, "warmup": 0}})");
   for (const char* closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
     fs::remove_all(place_ / "out");
     EXPECT_EQ(run({"sweep", "s.json", "--device", "cpu", "--floor-rounds", "0", "--out", "out"}, closed), 0) << closed;
-    const auto rows = rows_of(read_text(place_ / "out" / "rows.jsonl"));  // throws where a log line is among them
+    const auto rows = rows_of(read_text(place_ / "out" / "rows.jsonl"));  // throws if a log line is among the rows
     EXPECT_EQ(rows.size(), 3u) << closed;
   }
   EXPECT_EQ(run({"run", "--no-such-option"}, "<&- >&- 2>&-"), 2);
 }
 
-TEST_F(Streams, ThatTakeNothingKeepTheExitCode) {
+TEST_F(Streams, UnwritableStderrKeepsTheExitCode) {
   for (const char* nowhere : {"2>/dev/full", "2>&-"}) {
     EXPECT_EQ(run({"run", "--no-such-option"}, nowhere), 2) << nowhere;
   }
@@ -43,11 +43,11 @@ TEST_F(Streams, ThatTakeNothingKeepTheExitCode) {
       0);
 }
 
-TEST_F(Streams, ThatLoseOutputAreAnError) {
+TEST_F(Streams, LostOutputIsAnError) {
   const auto full = start({"list"}, ">/dev/full");
   EXPECT_EQ(full->wait(), 1);
   EXPECT_NE(full->err().find("No space left on device"), std::string::npos) << full->err();
-  // A reader that wants no more is told nothing.
+  // No error is printed if the reader has closed the pipe.
   Process gone(
       {"/bin/bash", "-c", "{ sleep 0.1; exec \"$0\" list --json; } | true; exit ${PIPESTATUS[0]}", executable()},
       place_.path(), place_ / "gone");
@@ -55,8 +55,8 @@ TEST_F(Streams, ThatLoseOutputAreAnError) {
   EXPECT_EQ(gone.err(), "");
 }
 
-TEST_F(Streams, AndFilesAtTheirLimitEndNothing) {
-  // A limit of a file's size holds for memfds.
+TEST_F(Streams, FileSizeLimitCausesErrorsNotCrashes) {
+  // The limit on file sizes also applies to memfds.
   Process store({"/bin/sh", "-c", "ulimit -f 16384; exec \"$0\" store serve --device cpu --memory 512Mi --socket s",
                  executable()},
                 place_.path(), place_ / "limited");
@@ -75,7 +75,7 @@ TEST_F(Streams, AndFilesAtTheirLimitEndNothing) {
   EXPECT_NE(run.err().find("writing a row: File too large"), std::string::npos) << run.err();
 }
 
-TEST_F(Streams, TakeRows) {
+TEST_F(Streams, StdoutAcceptsRows) {
   Process run({"/bin/sh", "-c",
                "\"$0\" run --queue null --device cpu --messages 100 --warmup 0 --floor-rounds 0 "
                "--out /dev/stdout | cat",
@@ -85,7 +85,7 @@ TEST_F(Streams, TakeRows) {
   EXPECT_NE(run.out().find("\"kind\":\"cell\""), std::string::npos) << run.err();
 }
 
-/// The log of a service: full from the beginning, or with a reader that ends after the first line.
+/// The log of a service: full from the start, or a pipe whose reader exits after the first line.
 class Logs : public Streams, public testing::WithParamInterface<std::string> {
  protected:
   std::unique_ptr<Process> serve(const Words& words) {
@@ -98,7 +98,7 @@ class Logs : public Streams, public testing::WithParamInterface<std::string> {
   }
 };
 
-TEST_P(Logs, ThatAreLostEndNoStore) {
+TEST_P(Logs, StoreSurvivesLostLog) {
   const std::string socket = place_ / "s";
   const auto store = serve({"store", "serve", "--socket", socket, "--memory", "16Mi", "--device", "cpu"});
   ASSERT_TRUE(await([&] { return fs::exists(socket); }));
@@ -106,7 +106,7 @@ TEST_P(Logs, ThatAreLostEndNoStore) {
   if (client == 0) {
     tensors::Store connected(socket);
     const auto tensor = connected.create("weights", {tensors::Dtype::f32, {4}});
-    _exit(0);  // its lease ends with it, and the store logs a line
+    _exit(0);  // its lease ends, and the store logs a line
   }
   waitpid(client, nullptr, 0);
   tensors::Store connected(socket);
@@ -116,12 +116,12 @@ TEST_P(Logs, ThatAreLostEndNoStore) {
   EXPECT_EQ(store->wait(), 0);
 }
 
-TEST_P(Logs, ThatAreLostEndNoWorker) {
+TEST_P(Logs, WorkerSurvivesLostLog) {
   FEEDRATE_NEEDS_REDIS();
   RedisServer server;
   const auto worker =
       serve({"worker", "--queue", "redis_reliable", "--device", "cpu", "--redis", server.url(), "--prefix", "t"});
-  server.command({"LPUSH", "t:tasks", "no message"});  // it warns
+  server.command({"LPUSH", "t:tasks", "no message"});  // the worker logs a warning
   server.command({"LPUSH", "t:tasks", encode(1, {1, 2})});
   EXPECT_TRUE(await([&] { return server.integer({"LLEN", "t:results:0"}) == 1; }));
   worker->signal(SIGTERM);

@@ -1,4 +1,4 @@
-// What a sweep measures, in which order, and what it writes.
+// Cells of a sweep, their order, and the files that a sweep writes.
 #include <pty.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class Sweep : public testing::Test {
 constexpr auto kInProcess = R"({"axes": {"queue": "null,host_polled,gpu_ring", "payload": "64,1Ki"},
                                 "run": {"repetitions": 2, "messages": 200, "warmup": 0.01}})";
 
-TEST_F(Sweep, DryRunCountsAndMeasuresNothing) {
+TEST_F(Sweep, DryRunCountsCellsWithoutMeasuring) {
   const auto lines = plan(kInProcess);
   EXPECT_EQ(lines.size(), 12u);
   const auto all = ids(lines);
@@ -73,16 +73,17 @@ TEST_F(Sweep, DryRunCountsAndMeasuresNothing) {
   EXPECT_EQ(place_.contents(), Words{"s.json"});
 }
 
-TEST_F(Sweep, SeedFixesOrderAndIds) {
+TEST_F(Sweep, SeedDeterminesTheOrderButNotTheIds) {
   const auto lines = plan(kInProcess, {"--seed", "7"}), other = plan(kInProcess, {"--seed", "8"});
   EXPECT_EQ(lines, plan(kInProcess, {"--seed", "7"}));
   EXPECT_NE(lines, other);
   const auto one = ids(lines), two = ids(other);
-  EXPECT_EQ(std::set(one.begin(), one.end()), std::set(two.begin(), two.end())) << "the seed orders, ids stay";
-  EXPECT_EQ(ids(measured(kInProcess, {"--seed", "7"})), one) << "measured in the order of the plan";
+  EXPECT_EQ(std::set(one.begin(), one.end()), std::set(two.begin(), two.end()))
+      << "the seed changes the order, not the ids";
+  EXPECT_EQ(ids(measured(kInProcess, {"--seed", "7"})), one) << "cells are measured in the planned order";
 }
 
-TEST_F(Sweep, AllQueuesAreCleanAndValid) {
+TEST_F(Sweep, AllQueuesProduceCleanValidRows) {
   FEEDRATE_NEEDS_REDIS();
   const auto cells = measured(R"({"axes": {"queue": "null,host_polled,redis_list,redis_stream,gpu_ring",
                                            "payload": "64,1Ki", "transfer": "pageable,mapped"},
@@ -90,9 +91,9 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
                               {"--floor-rounds", "5", "--keep-disturbed"});
   std::set<std::string> seen, queues;
   for (const Json& cell : cells) {
-    EXPECT_TRUE(seen.insert(cell.at("id")).second) << "twice: " << cell.at("params");
-    // On two cores the driver may be the limit; its own figure, read in the same run, says whether it was.
-    const bool alone = cell.at("params").at("queue") == "null";  // that is the driver
+    EXPECT_TRUE(seen.insert(cell.at("id")).second) << "measured twice: " << cell.at("params");
+    // On two cores the load generator may be the limit; its own figure from the same run shows whether it was.
+    const bool alone = cell.at("params").at("queue") == "null";  // this queue measures the load generator
     const bool driver_bound = !alone && cell.at("details").at("driver").at("ratio") > 0.9;
     EXPECT_EQ(cell.at("cause"), driver_bound ? "driver_bound" : "") << cell.at("reason");
     EXPECT_EQ(cell.at("status"), driver_bound ? "invalid" : "ok") << cell.at("reason");
@@ -110,7 +111,7 @@ TEST_F(Sweep, AllQueuesAreCleanAndValid) {
     limits[row.at("limit").at("name")].push_back(row.at("limit"));
   }
   for (const auto& [name, rows] : limits) {
-    EXPECT_LE(rows.size(), 2u) << name << ": at the beginning, and at the end";
+    EXPECT_LE(rows.size(), 2u) << name << ": read at most twice, at the start and at the end";
     EXPECT_GE(rows[0].at("readings").size(), 5u) << name;
     EXPECT_LE(rows[0].at("least"), rows[0].at("value")) << name;
     EXPECT_LE(rows[0].at("value"), rows[0].at("greatest")) << name;
@@ -125,7 +126,7 @@ TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {
   ASSERT_EQ(cells.size(), 2u);
   for (const Json& cell : cells) {
     const bool possible = cell.at("params").at("payload_bytes") == 64;
-    // A busy machine may hold up so short a measurement, which is then "invalid".
+    // A busy machine may disturb such a short measurement, which is then "invalid".
     EXPECT_EQ(cell.at("status") == "skipped", !possible) << cell.at("status") << ": " << cell.at("reason");
     EXPECT_EQ(cell.contains("figures"), possible);
     const bool said = cell.at("reason").get<std::string>().find("32 bytes") != std::string::npos;
@@ -133,7 +134,7 @@ TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {
   }
 }
 
-TEST_F(Sweep, AxisOptionReplacesAndAdds) {
+TEST_F(Sweep, AxisOptionReplacesAndAddsAxes) {
   const auto lines =
       plan(kInProcess, {"--axis", "queue=null", "--axis", "payload=pow2:4..8:2", "--axis", "window=1..3"});
   EXPECT_EQ(lines.size(), 2u * 3 * 3);
@@ -152,7 +153,7 @@ TEST_F(Sweep, ZippedAxesStepTogether) {
     EXPECT_EQ(count(lines, pair), 2) << pair;
 }
 
-TEST_F(Sweep, ConstraintsLeavePointsOut) {
+TEST_F(Sweep, ConstraintsExcludePoints) {
   const std::string axes =
       R"({"axes": {"queue": "host_polled", "batch": 1, "window": "8,16,32", "payload": "64,1Ki"},)";
   auto lines = plan(axes + R"("constraints": [{"if": {"payload": "1024"}, "then": {"window": {"max": 16}}}]})");
@@ -163,13 +164,13 @@ TEST_F(Sweep, ConstraintsLeavePointsOut) {
   EXPECT_EQ(count(lines, "payload=1Ki"), 1);
 }
 
-TEST_F(Sweep, PartsAddUpWithoutDoubles) {
+TEST_F(Sweep, PartsAddUpWithoutDuplicates) {
   const auto lines = plan(R"({"parts": [{"axes": {"queue": "null", "payload": "64,128"}},
                                         {"axes": {"queue": "null,host_polled", "payload": "128"}}]})");
   EXPECT_EQ(lines.size(), 3u) << "null with 128 bytes is in both parts";
 }
 
-TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
+TEST_F(Sweep, SearchMeasuresItsWinnerAgain) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 3}, "parts": [
       {"axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1},
        "search": {"goal": "messages_per_second", "seconds": 0.4, "axes": {"window": [1, 64, 256], "batch": [1, 64]}}},
@@ -183,7 +184,7 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
     const std::string queue = row.at("params").at("queue");
     if (row.contains("search")) {
       EXPECT_EQ(row["search"]["goal"], "messages_per_second");
-      EXPECT_EQ(row["params"]["producers"], 1) << "fixed by the part";
+      EXPECT_EQ(row["params"]["producers"], 1) << "the part fixes the producers";
       ++tried[row.at("params").dump()];
       spent[queue] += row.at("time").at("duration_seconds").get<double>();
     } else {
@@ -197,13 +198,14 @@ TEST_F(Sweep, ASearchEndsInItsWinnerMeasuredAfresh) {
     winners += tried.contains(params) ? 1 : 0;
   }
   EXPECT_GE(winners, 2) << "the winners are points that were tried";
-  // That it ends then: tests/experiments/harness/sweep/halving_test.cpp, where time is made.
-  for (const char* queue : {"host_polled", "gpu_ring"}) EXPECT_GE(spent[queue], 0.4) << "the whole budget";
+  // halving_test.cpp in tests/experiments/harness/sweep checks with simulated time that the search then ends.
+  for (const char* queue : {"host_polled", "gpu_ring"})
+    EXPECT_GE(spent[queue], 0.4) << "the search uses its full budget";
   for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
 }
 
-TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
+TEST_F(Sweep, InterruptedSearchResumesWithItsTries) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "host_polled", "payload": 64},
        "search": {"seconds": 3, "axes": {"window": [1, 4, 16, 64, 256], "batch": [1, 4, 16, 64]}}}]})");
@@ -224,7 +226,7 @@ TEST_F(Sweep, AnInterruptedSearchGoesOnWithItsTries) {
   for (const auto& [id, times] : ids) EXPECT_EQ(times, 1) << id << " was tried twice";
 }
 
-TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
+TEST_F(Sweep, SearchBeginsAtTheStartInTheSpec) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "null", "payload": 64},
        "search": {"seconds": 0.05, "axes": {"window": [4, 64, 1024], "batch": [1, 4, 16]}, "start": {"window": 1024}}}]})");
@@ -236,16 +238,16 @@ TEST_F(Sweep, ASearchBeginsWhereTheSpecSays) {
   EXPECT_EQ((*first)["params"]["window"], 1024);
 }
 
-TEST_F(Sweep, ASearchLeavesItsStartOnlyWhereAConstraintRefusesIt) {
+TEST_F(Sweep, SearchLeavesItsStartOnlyIfAConstraintForbidsIt) {
   place_.write("s.json", R"({"parts": [{"axes": {"queue": "host_polled", "transfer": "pinned", "payload": "1Mi"},
       "constraints": [{"product": ["payload", "window"], "max": "16Mi"}],
       "search": {"axes": {"window": [4, 64], "streams": [1, 2, 4], "workers": [2, 1]}, "start": {"window": 64}}}]})");
   const std::string planned = place_.run({"sweep", "s.json", "--dry-run", "--device", "cpu"}).out;
-  EXPECT_NE(planned.find(" window=4"), planned.npos) << "the first one allowed: " << planned;
-  EXPECT_EQ(planned.find(" streams="), planned.npos) << "the standard: " << planned;
+  EXPECT_NE(planned.find(" window=4"), planned.npos) << "the first allowed value: " << planned;
+  EXPECT_EQ(planned.find(" streams="), planned.npos) << "streams keep their default: " << planned;
 }
 
-TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
+TEST_F(Sweep, ConstraintCountsTheProducersThatZeroStandsFor) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "null", "payload": 64},
        "constraints": [{"product": ["window", "producers"], "max": 16}],
@@ -257,7 +259,7 @@ TEST_F(Sweep, AConstraintCountsTheProducersThatAZeroStandsFor) {
   }
 }
 
-TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
+TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 2},
       "constraints": [{"product": ["payload", "window"], "max": "64Ki"}],
       "axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": [64, "1Ki"], "window": [4, 64],
@@ -271,11 +273,11 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   int searches = 0;
   for (std::string line; std::getline(lines, line); ++searches) {
     EXPECT_NE(line.find(" window"), line.npos) << line;
-    EXPECT_NE(line.find(" producers"), line.npos) << "the experiment's own: " << line;
-    EXPECT_EQ(line.substr(line.find(" over ")).find(" batch"), line.npos) << "the part fixes it: " << line;
+    EXPECT_NE(line.find(" producers"), line.npos) << "an axis of the experiment: " << line;
+    EXPECT_EQ(line.substr(line.find(" over ")).find(" batch"), line.npos) << "the part fixes the batch: " << line;
     EXPECT_EQ(line.find(" lanes") != line.npos, line.find("gpu_ring") != line.npos) << line;
   }
-  EXPECT_EQ(searches, 4) << planned << "\nfor each queue and payload one";
+  EXPECT_EQ(searches, 4) << planned << "\none search for each queue and payload";
 
   Words wet = tune;
   wet.insert(wet.end(), {"--out", "out"});
@@ -297,7 +299,7 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   for (const auto& [search, seconds] : spent) EXPECT_GE(seconds, 0.3) << search;
   EXPECT_EQ(found.size(), 4u);
 
-  // What was found is a spec: it measures the same points again.
+  // The result is a spec that measures the same points again.
   const Outcome again = place_.run({"sweep", "out/found.json", "--out", "again", "--device", "cpu"});
   ASSERT_EQ(again.code, 0) << again.err;
   std::map<std::string, int> measured;
@@ -305,7 +307,7 @@ TEST_F(Sweep, TuneSearchesWhatTheSpecLeavesOpenWithEqualBudgets) {
   EXPECT_EQ(measured, found);
 }
 
-TEST_F(Sweep, TuneRefusesWhatItCannotTune) {
+TEST_F(Sweep, TuneRejectsSpecsItCannotTune) {
   const auto refused = [&](const std::string& spec, const Words& more = {}) {
     place_.write("s.json", spec);
     Words words{"tune", "s.json", "--device", "cpu", "--dry-run"};
@@ -323,7 +325,7 @@ TEST_F(Sweep, TuneRefusesWhatItCannotTune) {
   EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);
 }
 
-/// What the executable shows on a terminal of 80 columns, its lines of progress as they stood.
+/// Lines that the executable prints on an 80-column terminal, including every state of the progress line.
 std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder) {
   words.insert(words.begin(), executable());
   std::vector<char*> raw;
@@ -355,7 +357,7 @@ std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder
   return lines;
 }
 
-TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
+TEST_F(Sweep, ProgressFitsATerminalAndIsUncutInAFile) {
   place_.write("s.json", R"({"run": {"messages": 100, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
       "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
   int shown = 0, cut = 0;
@@ -368,14 +370,14 @@ TEST_F(Sweep, ProgressFitsATerminalAndIsWholeInAFile) {
     EXPECT_LE(columns, 80) << line;
   }
   EXPECT_GE(shown, 10);
-  EXPECT_GE(cut, 1) << "else this shows nothing";
+  EXPECT_GE(cut, 1) << "without a cut line this test shows nothing";
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("window=256"), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("…"), std::string::npos) << outcome.err;
 }
 
-TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
+TEST_F(Sweep, SearchWithNothingToMeasureIsReported) {
   place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 1}, "parts": [
       {"axes": {"queue": "host_polled", "transfer": "bulk_async,pinned", "payload": 64},
        "search": {"seconds": 0.1, "axes": {"window": [64, 256]}}}]})");
@@ -392,14 +394,14 @@ TEST_F(Sweep, ASearchThatMeasuresNothingSaysSo) {
   EXPECT_EQ(some, 1) << outcome.err;
 }
 
-TEST_F(Sweep, SpecsOfTheRepositoryArePlanned) {
+TEST_F(Sweep, SpecsOfTheRepositoryCanBePlanned) {
   const fs::path specs = source_dir() / "experiments" / "specs";
   if (!fs::is_directory(specs) || fs::is_empty(specs)) GTEST_SKIP() << "no specs in " << specs;
   for (const auto& entry : fs::directory_iterator(specs)) {
     const bool capacity = Json::parse(read_text(entry.path())).contains("capacity");
     const Outcome outcome = place_.run({capacity ? "capacity" : "sweep", entry.path(), "--dry-run", "--device", "cpu"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    // A sweep prints its cells or searches, a capacity search what it will do.
+    // A sweep prints its cells or searches; a capacity search prints its plan.
     const std::string& said = capacity ? outcome.err : outcome.out;
     const bool feeding = Json::parse(read_text(entry.path())).value("experiment", "feeding") == "feeding";
     EXPECT_NE(said.find(capacity  ? "bound"

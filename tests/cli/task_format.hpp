@@ -6,10 +6,10 @@
 
 #include "tests/cli/feedrate_process.hpp"
 
-/// The documented message format (common/redis/README.md), written apart from the code that is tested.
+/// The documented message format (common/redis/README.md), implemented independently of the code under test.
 namespace feedrate::cli_test {
 
-/// A message or result as it travels: u64 id, u32 length, u32 checksum, little-endian; then the payload.
+/// A message or result on the wire: u64 id, u32 length, u32 checksum, little-endian; then the payload.
 struct Message {
   std::uint64_t id = 0;
   std::uint32_t length = 0, checksum = 0;
@@ -42,7 +42,7 @@ inline Message decode(const std::string& bytes) {
   return message;
 }
 
-/// Sends a task as the documentation tells a client to.
+/// Sends a task as documented for clients.
 inline Reply add_task(RedisServer& server, const std::string& queue, const std::string& element) {
   if (queue == "redis_stream") return server.command({"XADD", "t:tasks", "*", "m", element});
   if (queue == "redis_priority") return server.command({"ZADD", "t:tasks", "1", element});

@@ -1,4 +1,5 @@
-// `feedrate worker` alone: loaded by another feedrate, and by a client that knows nothing but the documented format.
+// `feedrate worker` in its own process, under load from another feedrate process and from a client that knows only the
+// documented format.
 #include <cstring>
 #include <map>
 #include <optional>
@@ -33,7 +34,7 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     const Reply reply = add_task(*server_, GetParam(), element);
     ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR);
   }
-  /// The results that wait for `list`, oldest first, as raw elements.
+  /// Raw elements in the reply list `list`, oldest first.
   std::vector<std::string> results(unsigned list) {
     const std::string key = "t:results:" + std::to_string(list);
     std::vector<std::string> elements;
@@ -51,7 +52,7 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(await([&] { return results(list).size() >= n; })) << "results: " << results(list).size();
     return results(list);
   }
-  /// Elements that workers hold.
+  /// Number of elements that workers hold.
   long long pending() {
     if (!stream()) {
       long long all = 0;
@@ -69,7 +70,7 @@ class WorkerTest : public testing::TestWithParam<std::string> {
   Workplace place_;
 };
 
-TEST_P(WorkerTest, ServesAnotherProcess) {
+TEST_P(WorkerTest, WorkerServesAnotherProcess) {
   const auto worker = start();
   const Outcome outcome = load({"--messages", "20000", "--producers", "2"});
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
@@ -81,14 +82,14 @@ TEST_P(WorkerTest, ServesAnotherProcess) {
   EXPECT_NE(worker->err().find("20000 messages served"), std::string::npos) << worker->err();
 }
 
-TEST_P(WorkerTest, TwoShareTheLoad) {
+TEST_P(WorkerTest, TwoWorkersShareTheLoad) {
   const auto one = start({"--name", "one"}), two = start({"--name", "two"});
   const Outcome outcome = load({"--messages", "20000", "--pack", "4", "--window", "512"});
   EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   expect_clean(measured_in(outcome.out).at(0));
 }
 
-TEST_P(WorkerTest, NobodyServingEndsByTheWatchdog) {
+TEST_P(WorkerTest, WatchdogEndsARunWithoutWorkers) {
   const Outcome outcome = load({"--watchdog", "0.5"});
   EXPECT_EQ(outcome.code, 1);
   const Json row = measured_in(outcome.out).at(0);
@@ -96,7 +97,7 @@ TEST_P(WorkerTest, NobodyServingEndsByTheWatchdog) {
   EXPECT_NE(std::string(row.at("reason")).find("watchdog"), std::string::npos) << row.at("reason");
 }
 
-TEST_P(WorkerTest, AnswersARawClient) {
+TEST_P(WorkerTest, WorkerAnswersARawClient) {
   const auto worker = start();
   push(encode(id_of(3, 7), {1, 2, 0xFFFF'FFFF, 4, 5}));
   const auto elements = await_results(3, 1);
@@ -109,7 +110,7 @@ TEST_P(WorkerTest, AnswersARawClient) {
   EXPECT_EQ(result.checksum, 16u);
 }
 
-TEST_P(WorkerTest, AnswersEachMessageOfAnElement) {
+TEST_P(WorkerTest, WorkerAnswersEachMessageOfAnElement) {
   const auto worker = start();
   push(padded(encode(id_of(0, 1), {10})) + padded(encode(id_of(1, 2), {20, 21})) + encode(id_of(0, 3), {30}));
   const auto zero = await_results(0, 2), one = await_results(1, 1);
@@ -119,7 +120,7 @@ TEST_P(WorkerTest, AnswersEachMessageOfAnElement) {
   EXPECT_EQ(decode(one.at(0)).words, (std::vector<std::uint32_t>{21, 22}));
 }
 
-TEST_P(WorkerTest, PacksShortResultsBackToBack) {
+TEST_P(WorkerTest, WorkerPacksShortResultsBackToBack) {
   const auto worker = start({"--pack", "2", "--payload", "64"});
   push(padded(encode(id_of(0, 1), {10})) + padded(encode(id_of(0, 2), {20, 21, 22, 23, 24})));
   std::string bytes;
@@ -135,7 +136,7 @@ TEST_P(WorkerTest, PacksShortResultsBackToBack) {
   EXPECT_EQ(found, wanted);
 }
 
-TEST_P(WorkerTest, SaysWhatIsTooLong) {
+TEST_P(WorkerTest, OversizedMessageFailsAsTooLong) {
   const auto worker = start({"--payload", "64"});
   push(encode(id_of(0, 1), std::vector<std::uint32_t>(1000, 5)));
   push(encode(id_of(0, 2), {1}));
@@ -146,7 +147,7 @@ TEST_P(WorkerTest, SaysWhatIsTooLong) {
   EXPECT_EQ(decode(elements[1]).words, std::vector<std::uint32_t>{2});
 }
 
-TEST_P(WorkerTest, DropsGarbageAndLivesOn) {
+TEST_P(WorkerTest, WorkerDropsGarbageAndContinues) {
   const auto worker = start();
   const auto warnings = [&] {
     const std::string text = worker->err();
@@ -166,14 +167,14 @@ TEST_P(WorkerTest, DropsGarbageAndLivesOn) {
   EXPECT_FALSE(worker->ended());
   EXPECT_EQ(warnings(), 3) << worker->err();
   if (stream()) {
-    EXPECT_TRUE(await([&] { return pending() == 0; })) << "dropped entries stay pending: " << pending();
+    EXPECT_TRUE(await([&] { return pending() == 0; })) << "dropped entries are still pending: " << pending();
     server_->command({"XADD", "t:tasks", "*", "other", "field"});
-    EXPECT_TRUE(await([&] { return warnings() == 4; })) << "an entry without the field m";
-    EXPECT_TRUE(await([&] { return pending() == 0; })) << "without m, it stays pending";
+    EXPECT_TRUE(await([&] { return warnings() == 4; })) << "the entry without the field m is not dropped";
+    EXPECT_TRUE(await([&] { return pending() == 0; })) << "the entry without m is still pending";
   }
 }
 
-TEST_P(WorkerTest, TerminateDrains) {
+TEST_P(WorkerTest, TerminatedWorkerAnswersWhatItHolds) {
   constexpr std::uint64_t kAll = 3000;
   const auto worker = start();
   for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), {static_cast<std::uint32_t>(i)}));
@@ -182,29 +183,29 @@ TEST_P(WorkerTest, TerminateDrains) {
   std::set<std::uint64_t> answered;
   for (const auto& element : results(0)) {
     const Message result = decode(element);
-    EXPECT_TRUE(answered.insert(result.id).second) << "twice: " << result.id;
+    EXPECT_TRUE(answered.insert(result.id).second) << "answered twice: " << result.id;
     EXPECT_EQ(result.words, std::vector<std::uint32_t>{static_cast<std::uint32_t>(result.id) + 1});
   }
   if (stream()) {
-    EXPECT_EQ(pending(), 0) << "taken, but not answered";
+    EXPECT_EQ(pending(), 0) << "tasks were claimed but not answered";
   } else {
     EXPECT_EQ(answered.size() + server_->integer({GetParam() == "redis_priority" ? "ZCARD" : "LLEN", "t:tasks"}), kAll)
-        << "taken, but not answered";
+        << "tasks were claimed but not answered";
   }
   const auto again = start();
   await_results(0, kAll);
 }
 
-TEST_P(WorkerTest, EndsWithItsServer) {
+TEST_P(WorkerTest, WorkerExitsAfterItsServerDies) {
   const auto worker = start({"--reconnect", "1"});
   push(encode(1, {1}));
-  await_results(0, 1);  // it is connected
+  await_results(0, 1);  // the worker is connected
   server_->process().signal(SIGKILL);
   EXPECT_EQ(worker->wait(), 1);
   EXPECT_NE(worker->err().find(server_->url()), std::string::npos) << worker->err();
 }
 
-TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
+TEST_P(WorkerTest, RestartedWorkerServesPendingTasks) {
   if (!at_least_once(GetParam())) GTEST_SKIP() << "delivers at most once";
   constexpr std::uint64_t kAll = 30;
   const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki",
@@ -214,7 +215,7 @@ TEST_P(WorkerTest, KilledAndRestartedServesWhatWasPending) {
   ASSERT_TRUE(await([&] { return pending() > 0; })) << worker->err();
   worker->signal(SIGKILL);
   worker->wait();
-  EXPECT_GT(pending(), 0) << "nothing was in its hands";
+  EXPECT_GT(pending(), 0) << "the worker held no tasks";
   EXPECT_LT(results(0).size(), kAll);
   worker = start(slow);
   std::set<std::uint64_t> answered;

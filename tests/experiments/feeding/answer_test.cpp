@@ -33,7 +33,7 @@ Json row_of(const Cell& cell) {
             {"latency_ns", {{"p50", cell.p50}}}}}};
 }
 
-/// Three repetitions, one of them a percent less and one a percent more.
+/// Adds three repetitions: the cell itself, one percent less and one percent more.
 void add(Answer& answer, Cell cell) {
   const double messages = cell.messages, p50 = cell.p50;
   for (const double factor : {0.99, 1.0, 1.01}) {
@@ -43,7 +43,7 @@ void add(Answer& answer, Cell cell) {
   }
 }
 
-TEST(Answer, IsTheBestOfEachVariantAndTheRunnerUp) {
+TEST(Answer, AnswerIsTheBestOfEachVariantAndTheRunnerUp) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 3e6});
   add(answer, {.queue = "gpu_ring", .window = 512, .messages = 4e6});
@@ -57,17 +57,18 @@ TEST(Answer, IsTheBestOfEachVariantAndTheRunnerUp) {
   EXPECT_NEAR(*categories[0].places[0].value.reach, 4.303 * 0.01 / std::sqrt(3.0) * std::sqrt(1.346), 1e-5);
   EXPECT_EQ(categories[0].places[1].variant, "host_polled + pinned");
   EXPECT_NE(answer.text().find("then, 2 x "), std::string::npos) << answer.text();
-  EXPECT_NE(answer.text().find("with window=512"), std::string::npos) << "the settings of the best:\n" << answer.text();
+  EXPECT_NE(answer.text().find("with window=512"), std::string::npos) << "the settings of the best variant:\n"
+                                                                      << answer.text();
   EXPECT_NE(answer.text().find("NOT GPU results"), std::string::npos) << answer.text();
 }
 
-TEST(Answer, OneSizeAloneIsWhatItIs) {
+TEST(Answer, SingleLargePayloadIsLabelledLarge) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .payload = 65536, .messages = 1e3});
   EXPECT_EQ(answer.categories().at(0).name, "large");
 }
 
-TEST(Answer, AnOutlierMovesNoMedianAndNoIntervalReachesZero) {
+TEST(Answer, OutlierMovesNoMedianAndNoIntervalReachesZero) {
   Answer answer;
   for (const double p50 : {5000.0, 4900.0, 25'000.0})
     answer.add(row_of({.queue = "gpu_ring", .window = 1, .p50 = p50}));
@@ -76,7 +77,7 @@ TEST(Answer, AnOutlierMovesNoMedianAndNoIntervalReachesZero) {
   EXPECT_NE(answer.text().find(" within "), std::string::npos) << answer.text();
 }
 
-TEST(Answer, LargeGoesByBytesAndLoneByLatency) {
+TEST(Answer, LargeIsRankedByBytesAndLoneByLatency) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .payload = 65536, .messages = 1e3});
   add(answer, {.queue = "redis_list", .payload = 65536, .messages = 5e3});
@@ -91,7 +92,7 @@ TEST(Answer, LargeGoesByBytesAndLoneByLatency) {
   EXPECT_DOUBLE_EQ(categories[2].places[0].value.median, 800);
 }
 
-TEST(Answer, LeavesOutWhatIsNoAnswer) {
+TEST(Answer, TriesInvalidRowsAndTheNullQueueAreExcluded) {
   Answer answer;
   Json try_row = row_of({.queue = "gpu_ring", .messages = 9e9});
   try_row["search"] = Json::object();
@@ -103,7 +104,7 @@ TEST(Answer, LeavesOutWhatIsNoAnswer) {
   EXPECT_NE(answer.text().find("at least 5 M msg/s"), std::string::npos) << answer.text();
 }
 
-TEST(Answer, ShowsWhatWasDisturbedOnlyWhereAPointHasNothingElse) {
+TEST(Answer, DisturbedRowsAreShownOnlyIfAPointHasNoOthers) {
   const Json ring = row_of({.queue = "gpu_ring", .messages = 9e6, .status = "invalid", .cause = "disturbed"});
   Answer answer;
   answer.add(ring);
@@ -115,14 +116,14 @@ TEST(Answer, ShowsWhatWasDisturbedOnlyWhereAPointHasNothingElse) {
   EXPECT_EQ(answer.text().find("disturbed"), std::string::npos) << answer.text();
 }
 
-TEST(Answer, OverlappingIntervalsAreNoDifference) {
+TEST(Answer, OverlappingIntervalsAreUnclear) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 1.00e6});
   add(answer, {.queue = "redis_list", .messages = 0.98e6});
   EXPECT_NE(answer.text().find("then, unclear "), std::string::npos) << answer.text();
 }
 
-TEST(Answer, ARunnerUpThatTheGeneratorLimitedMayBeBetter) {
+TEST(Answer, RunnerUpLimitedByTheGeneratorIsUnclear) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 9e6});
   add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .cause = "driver_bound"});
@@ -130,7 +131,7 @@ TEST(Answer, ARunnerUpThatTheGeneratorLimitedMayBeBetter) {
   EXPECT_NE(answer.text().find("then, unclear "), std::string::npos) << answer.text();
 }
 
-TEST(Answer, IsUnstableByItsOwnMetricAlone) {
+TEST(Answer, OnlyInstabilityOfTheShownMetricIsReported) {
   const auto text_of = [](const char* metric) {
     Answer answer;
     Json row = row_of({.queue = "gpu_ring"});
@@ -139,10 +140,10 @@ TEST(Answer, IsUnstableByItsOwnMetricAlone) {
     return answer.text();
   };
   EXPECT_NE(text_of("messages_per_second").find("unstable"), std::string::npos);
-  EXPECT_EQ(text_of("latency_ns.p99").find("unstable"), std::string::npos) << "a rate is shown, no p99";
+  EXPECT_EQ(text_of("latency_ns.p99").find("unstable"), std::string::npos) << "the answer shows a rate, not a p99";
 }
 
-TEST(Answer, FitsATerminal) {
+TEST(Answer, TextFitsATerminal) {
   Answer answer;
   for (const char* queue : {"redis_stream", "host_polled"}) {
     for (const std::size_t payload : {64, 65536}) {
@@ -154,20 +155,20 @@ TEST(Answer, FitsATerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(shortened(line, 80), line);
 }
 
-TEST(ProgressLine, IsCutAtWholeCharacters) {
+TEST(ProgressLine, LineIsCutBetweenCharacters) {
   EXPECT_EQ(shortened("12345", 5), "12345");
   EXPECT_EQ(shortened("123456", 5), "1234…");
   EXPECT_EQ(shortened("µµµµµ", 5), "µµµµµ");
   EXPECT_EQ(shortened("µµµµµµ", 5), "µµµµ…");
 }
 
-TEST(ProgressLine, WrapsAtSpaces) {
+TEST(ProgressLine, LineWrapsAtSpaces) {
   EXPECT_EQ(wrapped("one two three four", 2, 9), "one two\n  three\n  four");
   EXPECT_EQ(wrapped("µµµ µµµµ", 2, 8), "µµµ µµµµ");
   EXPECT_EQ(wrapped("muchtoolong for it", 1, 5), "muchtoolong\n for\n it");
 }
 
-TEST(ProgressLine, NamesWhatVaries) {
+TEST(ProgressLine, LabelsNameTheAxesThatVary) {
   Point one, two;
   one.queue = two.queue = "null";
   two.payload = 4096;
@@ -178,7 +179,7 @@ TEST(ProgressLine, NamesWhatVaries) {
   EXPECT_EQ(labels.of(values_of(two)), "null + pinned 4KiB window=1");
 }
 
-TEST(Crowding, IsSaidOnceAndOnlyWhereItIs) {
+TEST(Crowding, CrowdingIsReportedOnceAndOnlyIfItOccurs) {
   Point fits, crowded;
   fits.producers = 1;
   fits.workers = 0;

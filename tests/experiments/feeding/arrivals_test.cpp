@@ -21,7 +21,7 @@ Point point_of(const std::string& arrivals, std::uint64_t rate) {
   return point;
 }
 
-/// Kolmogorov's D times sqrt(n) of the gaps against exponential ones of mean 1 / rate.
+/// Kolmogorov's D times sqrt(n) of the gaps against an exponential distribution with mean 1 / rate.
 double distance_from_exponential(const Schedule& schedule, double rate) {
   std::vector<double> gaps;
   for (std::size_t i = 1; i < schedule.size(); ++i) {
@@ -36,14 +36,14 @@ double distance_from_exponential(const Schedule& schedule, double rate) {
   }
   return most * std::sqrt(n);
 }
-constexpr double kRarely = 1.95;  // Kolmogorov's distribution: passed by one true sample in a thousand
+constexpr double kRarely = 1.95;  // Kolmogorov's distribution: exceeded by one valid sample in a thousand
 
 TEST(Schedule, PoissonArrivalsPassAKolmogorovSmirnovTest) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const Schedule schedule = make_schedule(point_of("poisson", 20'000), 2, seed);
     EXPECT_NEAR(static_cast<double>(schedule.size()), 40'000, 4 * std::sqrt(40'000.0));
     EXPECT_LT(distance_from_exponential(schedule, 20'000), kRarely);
-    const Schedule long_one = make_schedule(point_of("poisson", 200'000), 2, seed);  // made in several slices
+    const Schedule long_one = make_schedule(point_of("poisson", 200'000), 2, seed);  // generated in several slices
     EXPECT_NEAR(static_cast<double>(long_one.size()), 400'000, 4 * std::sqrt(400'000.0));
     EXPECT_TRUE(std::is_sorted(long_one.due_ns.begin(), long_one.due_ns.end()));
     EXPECT_LT(distance_from_exponential(long_one, 200'000), kRarely);
@@ -52,7 +52,7 @@ TEST(Schedule, PoissonArrivalsPassAKolmogorovSmirnovTest) {
   EXPECT_GT(distance_from_exponential(make_schedule(point_of("poisson", 20'000), 2, 1), 21'000), kRarely);
 }
 
-TEST(Schedule, IsTheSameForTheSameSeedAlone) {
+TEST(Schedule, ScheduleDependsOnTheSeedButNotOnTheQueue) {
   const Point point = point_of("poisson", 10'000);
   EXPECT_EQ(make_schedule(point, 0.1, 7).due_ns, make_schedule(point, 0.1, 7).due_ns);
   EXPECT_NE(make_schedule(point, 0.1, 7).due_ns, make_schedule(point, 0.1, 8).due_ns);
@@ -94,7 +94,7 @@ TEST(Schedule, SizesAndPrioritiesHaveTheirShares) {
   EXPECT_NEAR(schedule.mean_payload(1), 0.75 * 64 + 0.25 * 4096, 20);
 }
 
-TEST(Schedule, LognormalSizesHaveTheirMedianAndAreCutOff) {
+TEST(Schedule, LognormalSizesHaveTheirMedianAndAreCapped) {
   Point point = point_of("constant", 100'000);
   point.payload = 8192;
   point.payload_mix = "lognormal:1Ki:1";
@@ -115,7 +115,7 @@ class TraceFile : public testing::Test {
   std::string file_ = testing::TempDir() + "feedrate_trace_" + std::to_string(getpid());
 };
 
-TEST_F(TraceFile, ReadsCsvAndJsonLines) {
+TEST_F(TraceFile, CsvAndJsonLinesAreRead) {
   const Schedule csv = read_trace(write("time,payload,priority\n10.5,64,0\n10.5001,128,1\n10.6,0,0\n")).schedule;
   EXPECT_EQ(csv.due_ns, (std::vector<std::uint64_t>{0, 100'000, 100'000'000}));
   EXPECT_EQ(csv.payloads, (std::vector<std::uint32_t>{64, 128, 0}));
@@ -125,14 +125,13 @@ TEST_F(TraceFile, ReadsCsvAndJsonLines) {
   EXPECT_EQ(read_trace(write(lines)).workload, "echo");
 }
 
-TEST_F(TraceFile, ReadsCsvAsPeopleSaveIt) {
+TEST_F(TraceFile, CommonVariantsOfCsvAreRead) {
   for (const char* text :
        {"\xEF\xBB\xBFtime,payload\r\n0,64\r\n0.001,128\r\n",                    // "CSV UTF-8" of a spreadsheet
-        "time,timer,user,payload\n0,1,bob,64\n0.001,1,eve,128\n",               // columns that no run reads
+        "time,timer,user,payload\n0,1,bob,64\n0.001,1,eve,128\n",               // columns that feedrate ignores
         "time,user,payload\n0,bob,64\n0.001,\"a,b\",128",                       // a comma in quotes
         "\"time\" , \"payload\"\n\n0 , 64\n\t0.001,\"128\"\n\n",                // spaces, quotes, blank lines
-        "time,said,payload\n0,\"two\nlines\",64\n0.001,\"a \"\"b\"\"\",128\n",  // a value of two lines, quotes in
-                                                                                // quotes
+        "time,said,payload\n0,\"two\nlines\",64\n0.001,\"a \"\"b\"\"\",128\n",  // line break and quotes in a value
         "time,payload\r0,64\r0.001,128\r"}) {
     const Schedule schedule = read_trace(write(text)).schedule;
     EXPECT_EQ(schedule.due_ns, (std::vector<std::uint64_t>{0, 1'000'000})) << text;
@@ -141,8 +140,8 @@ TEST_F(TraceFile, ReadsCsvAsPeopleSaveIt) {
   EXPECT_EQ(read_trace(write("\xEF\xBB\xBF{\"time\": 1}\r\n{\"time\": 2}\r\n")).schedule.size(), 2u);
 }
 
-TEST_F(TraceFile, RefusalsNameTheLine) {
-  const auto refusal = [&](const std::string& text) {
+TEST_F(TraceFile, ErrorsNameTheLine) {
+  const auto error_of = [&](const std::string& text) {
     try {
       read_trace(write(text));
     } catch (const BadInput& error) {
@@ -174,21 +173,21 @@ TEST_F(TraceFile, RefusalsNameTheLine) {
            {"{\"time\": 0, \"Payload\": 64}\n", "line 1: unknown column 'Payload'"},
            {"\x1F\x8B\x08", "line 1: a compressed file"},
            {"{broken\n", "line 1: not a JSON object"}}) {
-    EXPECT_NE(refusal(text).find(part), std::string::npos) << text << ": " << refusal(text);
+    EXPECT_NE(error_of(text).find(part), std::string::npos) << text << ": " << error_of(text);
   }
 }
 
-TEST_F(TraceFile, IsReplayedAsRecordedOrAtAnotherRate) {
+TEST_F(TraceFile, TraceIsReplayedAsRecordedOrAtAnotherRate) {
   Point point = point_of("trace", 0);
   point.trace_file = write("time\n0\n0.1\n0.4\n1\n");
   EXPECT_EQ(make_schedule(point, 10, 1).due_ns.back(), 1'000'000'000);
-  EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 4.0 / 3) << "with the last one's gap";
-  EXPECT_EQ(make_schedule(point, 0.4, 1).size(), 3) << "cut off by the seconds";
+  EXPECT_DOUBLE_EQ(make_schedule(point, 10, 1).seconds, 4.0 / 3) << "includes the gap after the last arrival";
+  EXPECT_EQ(make_schedule(point, 0.4, 1).size(), 3) << "cut off at the given seconds";
   point.rate = 8;  // four in half a second
   EXPECT_EQ(make_schedule(point, 10, 1).due_ns, (std::vector<std::uint64_t>{0, 50'000'000, 200'000'000, 500'000'000}));
 }
 
-TEST_F(TraceFile, RaisesThePayloadAndMustBeOfTheWorkload) {
+TEST_F(TraceFile, TraceRaisesThePayloadAndMustMatchTheWorkload) {
   const auto device = open_device("cpu", 0);
   Point point = point_of("trace", 0);
   point.payload = 16;
@@ -199,20 +198,20 @@ TEST_F(TraceFile, RaisesThePayloadAndMustBeOfTheWorkload) {
   EXPECT_NE(resolve(point, *device).impossible.find("the trace is of workload echo"), std::string::npos);
 }
 
-TEST(Load, WhatDoesNotFitTogetherIsRefused) {
+TEST(Load, IncompatibleLoadOptionsAreRejected) {
   const auto device = open_device("cpu", 0);
   const auto why = [&](const std::string& arrivals, std::uint64_t rate) {
     return resolve(point_of(arrivals, rate), *device).impossible;
   };
   EXPECT_EQ(why("closed", 0), "");
   EXPECT_EQ(why("poisson", 10), "");
-  EXPECT_EQ(why("closed", 10), "") << "a sweep may cross both";
+  EXPECT_EQ(why("closed", 10), "") << "a sweep may combine both";
   EXPECT_NE(why("poisson", 0).find("needs --rate"), std::string::npos);
   EXPECT_NE(why("bursts", 10).find("--burst-us"), std::string::npos);
   EXPECT_NE(why("trace", 0).find("--trace-file"), std::string::npos);
 }
 
-TEST(Load, AxesThatDoNotApplyDoNotTellPointsApart) {
+TEST(Load, AxesThatDoNotApplyDoNotDistinguishPoints) {
   const auto device = open_device("cpu", 0);
   Point closed, other;
   other.payload_mix = "64:1,128:1";
@@ -221,7 +220,7 @@ TEST(Load, AxesThatDoNotApplyDoNotTellPointsApart) {
   EXPECT_EQ(resolve(closed, *device).point, resolve(other, *device).point);
 }
 
-TEST(Schedule, TooManyArrivalsAreRefused) {
+TEST(Schedule, TooManyArrivalsAreRejected) {
   EXPECT_THROW(make_schedule(point_of("poisson", 1'000'000'000), 86400, 1), BadInput);
   Point rare = point_of("bursts", 1'000'000);
   rare.burst_us = 1000;
@@ -229,7 +228,7 @@ TEST(Schedule, TooManyArrivalsAreRefused) {
   EXPECT_NEAR(static_cast<double>(make_schedule(rare, 1, 1).size()), 1e6, 5000);
 }
 
-TEST(PayloadMix, RefusesWhatIsNoMix) {
+TEST(PayloadMix, InvalidMixesAreRejected) {
   for (const char* text :
        {"", "64", "64:", "64:0", "64:-1", "x:1", "lognormal:1Ki", "lognormal:0:1", "lognormal:1Ki:0"}) {
     EXPECT_THROW(parse_payload_mix(text, 4096), BadInput) << text;

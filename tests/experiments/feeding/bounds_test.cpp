@@ -9,7 +9,7 @@
 namespace feedrate::test {
 namespace {
 
-/// The tightest bound of a figure that was measured so.
+/// The tightest bound of a figure with this measured value.
 BoundRatio bound_of(const char* figure, double measured, const Point& point, const Limits& limits,
                     std::size_t cache_bytes = 0) {
   Measurement cell;
@@ -34,28 +34,28 @@ BoundRatio latency_bound(const Limits& limits) {
   return bound_of("latency_ns", 2400, point, limits);
 }
 
-TEST(Bounds, TheRingsLatencyIsSetAgainstTheFasterProbe) {
+TEST(Bounds, RingLatencyIsBoundByTheFasterProbe) {
   EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}, {"lone_message_ns", 1900}}).expression.text(),
             "lone_message_ns");
   EXPECT_EQ(latency_bound({{"word_round_trip_ns", 1800}, {"lone_message_ns", 1900}}).expression.text(),
             "word_round_trip_ns");
   EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}}).expression.text(), "word_round_trip_ns");
   EXPECT_DOUBLE_EQ(latency_bound({{"lone_message_ns", 1200}}).value, 1200);
-  EXPECT_NEAR(latency_bound({{"lone_message_ns", 1200}}).ratio, 2.0, 0.05) << "a histogram has buckets";
+  EXPECT_NEAR(latency_bound({{"lone_message_ns", 1200}}).ratio, 2.0, 0.05) << "the histogram rounds to buckets";
   EXPECT_EQ(latency_bound({}).value, 0) << "without a limit there is no bound";
 }
 
-// To the byte: a bound that is off by any factor shows.
-TEST(Bounds, ThroughputIsSetAgainstBytesOverTheFloor) {
+// The check is exact to the byte, so a bound that is off by any factor fails.
+TEST(Bounds, ThroughputIsBoundByTheCopyRate) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   const auto bound = bound_of("messages_per_second", 2e7, point, {{"host_copy_bytes_per_second", 8e9}});
   EXPECT_EQ(bound.expression.text(), "host_copy_bytes_per_second / bytes");
-  EXPECT_DOUBLE_EQ(bound.value, 8e9 / 80) << "64 bytes behind a header of 16";
+  EXPECT_DOUBLE_EQ(bound.value, 8e9 / 80) << "64 bytes after a header of 16 bytes";
   EXPECT_DOUBLE_EQ(bound.ratio, 0.2);
 }
 
-TEST(Bounds, ThroughputIsSetAgainstTheWindowWhereThatBinds) {
+TEST(Bounds, ThroughputIsBoundByTheWindow) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   point.window = 10, point.producers = 2;
@@ -65,7 +65,7 @@ TEST(Bounds, ThroughputIsSetAgainstTheWindowWhereThatBinds) {
   EXPECT_DOUBLE_EQ(bound.ratio, 0.5);
 }
 
-TEST(Bounds, HostMemoryBindsByWhereTheSlotsLieAndByTheThreads) {
+TEST(Bounds, HostMemoryBoundDependsOnSlotsAndThreads) {
   const Limits limits{{"host_cache_write_bytes_per_second", 100e9}, {"host_cache_read_bytes_per_second", 110e9},
                       {"host_cache_both_bytes_per_second", 190e9},  {"host_thread_write_bytes_per_second", 10e9},
                       {"host_thread_read_bytes_per_second", 12e9},  {"host_memory_write_bytes_per_second", 25e9},
@@ -83,12 +83,12 @@ TEST(Bounds, HostMemoryBindsByWhereTheSlotsLieAndByTheThreads) {
   EXPECT_EQ(bound(1 << 10).expression.text(), "host_memory_both_bytes_per_second / bytes");
   EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 2048);
   EXPECT_EQ(bound(0).expression.text(), "host_cache_both_bytes_per_second / bytes")
-      << "what is not known binds nothing";
+      << "an unknown cache size sets no memory bound";
   point.touch = "stamp";
-  EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 160) << "of each, a header and a stamp";
+  EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 160) << "a header and a stamp in each direction";
 }
 
-TEST(Bounds, BytesAreBoundAsMessagesAre) {
+TEST(Bounds, BytesAreBoundLikeMessages) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   const Limits limits{{"host_copy_bytes_per_second", 8e9}};
@@ -98,7 +98,7 @@ TEST(Bounds, BytesAreBoundAsMessagesAre) {
   EXPECT_DOUBLE_EQ(bytes.ratio, messages.ratio);
 }
 
-TEST(Bounds, ARateThatWasAskedForHasNone) {
+TEST(Bounds, OfferedRateHasNoBound) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   for (const auto& [figure, expression] : bounds_of(point, {}, {}, 0, true)) EXPECT_EQ(figure, "latency_ns");

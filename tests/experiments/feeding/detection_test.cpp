@@ -4,11 +4,12 @@
 #include "tests/support/echo_like.hpp"
 #include "variants/feeding/queues/ring_memory.hpp"
 
-/// Queues and a workload that do wrong on purpose: the driver must find each out, and the row must have no throughput.
+/// Queues and a workload with deliberate faults: the load generator must detect each fault, and the row must have no
+/// throughput.
 namespace feedrate::test {
 namespace {
 
-/// Echoes, but for one message in a thousand, of which it changes one bit.
+/// Echoes messages, but changes one bit in one of a thousand messages.
 struct WrongEcho : EchoLike<WrongEcho> {
   static constexpr auto kName = "wrong_echo";
   static constexpr auto kDescription = "test: rarely wrong";
@@ -18,10 +19,10 @@ struct WrongEcho : EchoLike<WrongEcho> {
 };
 const WorkloadRegistration<WrongEcho> wrong_echo;
 
-/// What a faulty queue does to the 100th message.
+/// Fault that a queue applies to the 100th message.
 enum class Fault100 { lose, duplicate, swap, foreign_id };
 
-/// Works on messages in the producer's own thread, and commits its fault.
+/// Processes messages in the producer's own thread and applies its fault.
 class FaultyQueue final : public Queue {
  public:
   FaultyQueue(const QueueConfig& config, Fault100 fault)
@@ -95,7 +96,7 @@ Json run_faulty(const std::string& queue) {
   return run_cell(session, point);
 }
 
-TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
+TEST(Detection, WrongKernelIsReportedAsCorruptedWithoutThroughput) {
   for (const char* queue : {"gpu_ring", "host_polled"}) {
     Session session("feeding", "cpu", 0, {}, "test", brief(5000));
     Point point;
@@ -108,7 +109,7 @@ TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
     EXPECT_FALSE(row.contains("figures"));
     const std::string reason = row["reason"];
     EXPECT_NE(reason.find("5 corrupted"), std::string::npos) << reason;
-    // The first wrong one, and what was expected and found: one bit of its second word.
+    // The reason names the first wrong message and the expected and found words, which differ in one bit.
     const auto at = reason.find("message 999 of producer 0: in the word at byte 4 expected 0x");
     ASSERT_NE(at, std::string::npos) << reason;
     const auto word = [&](const std::string& before) {
@@ -118,7 +119,7 @@ TEST(Detection, AWrongKernelShowsAsCorruptedAndHasNoThroughput) {
   }
 }
 
-TEST(Detection, ALostMessageIsCountedAndEndsByTheWatchdog) {
+TEST(Detection, LostMessageIsCountedAndTriggersTheWatchdog) {
   const Json row = run_faulty("loses");
   EXPECT_EQ(row["status"], "failed");
   EXPECT_EQ(row["details"]["counts"]["lost"], 1);
@@ -126,7 +127,7 @@ TEST(Detection, ALostMessageIsCountedAndEndsByTheWatchdog) {
   EXPECT_FALSE(row.contains("figures"));
 }
 
-TEST(Detection, ADuplicatedMessageIsCounted) {
+TEST(Detection, DuplicatedMessageIsCounted) {
   const Json row = run_faulty("duplicates");
   EXPECT_EQ(row["status"], "failed");
   EXPECT_EQ(row["details"]["counts"]["duplicated"], 1);
@@ -134,14 +135,14 @@ TEST(Detection, ADuplicatedMessageIsCounted) {
   EXPECT_FALSE(row.contains("figures"));
 }
 
-TEST(Detection, AReorderedMessageIsCountedAndNotWrong) {
+TEST(Detection, ReorderedMessageIsCountedButNotAnError) {
   const Json row = run_faulty("swaps");
   EXPECT_EQ(row["details"]["counts"]["reordered"], 1);
   EXPECT_EQ(row["details"]["counts"]["corrupted"], 0);
   EXPECT_TRUE(row.contains("figures"));
 }
 
-TEST(Detection, AnIdThatNobodySentIsCorruptAndItsMessageLost) {
+TEST(Detection, UnknownIdIsCorruptedAndItsMessageLost) {
   const Json row = run_faulty("foreign");
   EXPECT_EQ(row["details"]["counts"]["corrupted"], 1);
   EXPECT_EQ(row["details"]["counts"]["lost"], 1);

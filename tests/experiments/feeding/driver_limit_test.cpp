@@ -10,11 +10,11 @@
 namespace feedrate::test {
 namespace {
 
-/// A workload of which each message takes five milliseconds to make, while this is set.
+/// While set, each message of the workload `paced` takes five milliseconds to generate.
 std::atomic<bool> slow{false};
 struct Paced : EchoLike<Paced> {
   static constexpr auto kName = "paced";
-  static constexpr auto kDescription = "test: slow to make, now and then";
+  static constexpr auto kDescription = "test: sometimes slow to generate";
   static void shape(std::byte*, std::size_t) {
     if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -25,7 +25,8 @@ struct Paced : EchoLike<Paced> {
 };
 const WorkloadRegistration<Paced> paced;
 
-/// While it lives, making messages is slow or not; then it is the other way round, and so is it for the yardstick.
+/// While the queue exists, `now` says whether messages are slow to generate. Afterwards, and thus for the yardstick,
+/// the opposite holds.
 class Pacing final : public PromptQueue {
  public:
   Pacing(const QueueConfig& config, bool now) : PromptQueue(config), now_(now) { slow = now_; }
@@ -49,7 +50,7 @@ Point paced_point(const std::string& queue) {
   return point;
 }
 
-TEST(DriverLimit, ARowAboveWhatTheDriverReachesIsDriverBound) {
+TEST(DriverLimit, RowAboveTheGeneratorsRateIsDriverBound) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Json row = run_cell(session, paced_point("faster_than_driver"));
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
@@ -57,28 +58,28 @@ TEST(DriverLimit, ARowAboveWhatTheDriverReachesIsDriverBound) {
   EXPECT_GT(row["details"]["driver"]["ratio"], 2);
 }
 
-TEST(DriverLimit, ARowFarBelowItIsNot) {
+TEST(DriverLimit, RowFarBelowTheGeneratorsRateIsNotDriverBound) {
   Session session("feeding", "cpu", 0, {}, "test", brief(200));
   const Json row = run_cell(session, paced_point("slower_than_driver"));
   EXPECT_EQ(row["status"], "ok") << row.dump(1);
   EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
 }
 
-TEST(DriverLimit, NineTenthsOfTheMedianIsTheLine) {
+TEST(DriverLimit, ThresholdIsNineTenthsOfTheMedian) {
   const DriverLimit limit{.median = 100, .least = 10, .greatest = 1000};
   EXPECT_FALSE(driver_bound(89, limit));
   EXPECT_TRUE(driver_bound(91, limit));
 }
 
-TEST(DriverLimit, IsTheMedianOfItsRunsNotTheBest) {
+TEST(DriverLimit, LimitIsTheMedianOfItsRunsNotTheBest) {
   const DriverLimit limit = driver_limit_of({5, 900, 4, 1, 6});
   EXPECT_EQ(limit.median, 5);
   EXPECT_EQ(limit.least, 1);
   EXPECT_EQ(limit.greatest, 900);
 }
 
-// Else rates near it would have another limit than rates far from it.
-TEST(DriverLimit, IsMeasuredOnceForAFootprintWhateverTheRowsSay) {
+// Otherwise rates near the limit would be judged by another limit than rates far from it.
+TEST(DriverLimit, LimitIsMeasuredOncePerFootprint) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Point point = paced_point("faster_than_driver");
   const Json first = run_cell(session, point)["details"]["driver"],
@@ -86,17 +87,17 @@ TEST(DriverLimit, IsMeasuredOnceForAFootprintWhateverTheRowsSay) {
   EXPECT_EQ(first["runs"], kDriverRuns);
   EXPECT_LE(first["least"], first["messages_per_second"]);
   EXPECT_LE(first["messages_per_second"], first["greatest"]);
-  EXPECT_GT(again["ratio"], 2) << "at which it would have been looked at again";
+  EXPECT_GT(again["ratio"], 2) << "the limit is not measured again, even at this ratio";
   for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
 }
 
-TEST(DriverLimit, PointsOfOneFootprintShareAYardstick) {
+TEST(DriverLimit, PointsWithTheSameFootprintShareAYardstick) {
   const auto device = open_device("cpu");
   Point point;
   const Point yardstick = yardstick_of(point, *device);
   EXPECT_EQ(yardstick.queue, "null");
   EXPECT_EQ(yardstick.payload, point.payload);
-  EXPECT_EQ(yardstick.capacity, point.window) << "as many slots";
+  EXPECT_EQ(yardstick.capacity, point.window) << "the number of slots is the same";
   const auto with = [&](auto&& change) {
     Point changed = point;
     change(changed);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPayload = 64, kResults = 256, kStride = stride_of(kPayload);
 
-/// A pass's results, as lanes bring them: runs of `run` ids, those of four lanes by turns.
+/// Results of a pass in the order of lanes: runs of `run` ids, which four lanes get in turn.
 class Collecting : public testing::TestWithParam<std::size_t> {
  protected:
   Collecting() {
@@ -19,14 +19,15 @@ class Collecting : public testing::TestWithParam<std::size_t> {
     const std::size_t run = GetParam(), lanes = 4, lane = place / (kResults / lanes), at = place % (kResults / lanes);
     return message_id(0, (at / run * lanes + lane) * run + at % run);
   }
-  /// The result of message `id`.
+  /// Stores the result of message `id` at this place.
   void make(std::size_t place, std::uint64_t id) {
     std::vector<std::byte> message(kStride);
     workload->fill(1, id, kPayload, {message.data(), kStride, 1});
     workload->run_on_cpu({message.data(), memory.data() + place * kStride, kStride, kStride, 1});
   }
   Header& header(std::size_t place) { return *reinterpret_cast<Header*>(memory.data() + place * kStride); }
-  /// Whoever says that `lost` come back no more would wait for ever for them.
+  /// `lost`: number of messages that never return. They do not count as sent, since the collector would wait for them
+  /// forever.
   Counts collected(std::uint64_t lost = 0, std::size_t most = 256) {
     Point point;
     point.payload = kPayload, point.batch = 256, point.window = window;
@@ -48,7 +49,7 @@ class Collecting : public testing::TestWithParam<std::size_t> {
   std::vector<std::byte> memory = std::vector<std::byte>(kResults * kStride);
 };
 
-TEST_P(Collecting, TakesRightResultsHoweverManyAtATime) {
+TEST_P(Collecting, CorrectResultsAreAcceptedInAnyBatchSize) {
   for (const std::size_t most : {1, 5, 8, 100, 256}) {
     const Counts counts = collected(0, most);
     EXPECT_EQ(counts.received, kResults);
@@ -56,7 +57,7 @@ TEST_P(Collecting, TakesRightResultsHoweverManyAtATime) {
   }
 }
 
-TEST_P(Collecting, CountsWrongResultsAmongRightOnes) {
+TEST_P(Collecting, WrongResultsAmongCorrectOnesAreCounted) {
   for (const std::size_t place : {0u, 1u, 77u, 255u}) {
     memory[place * kStride + sizeof(Header) + 5] ^= std::byte{1};
     const Counts counts = collected();
@@ -69,15 +70,15 @@ TEST_P(Collecting, CountsWrongResultsAmongRightOnes) {
   EXPECT_EQ(collected().corrupted, 2u);
 }
 
-TEST_P(Collecting, CountsAResultThatComesTwice) {
-  make(100, id_of(50));  // in place of its own
+TEST_P(Collecting, DuplicatedResultIsCounted) {
+  make(100, id_of(50));  // replaces its own result
   const Counts counts = collected(1);
   EXPECT_EQ(counts.received, kResults - 1);
   EXPECT_EQ(counts.duplicated, 1u);
   EXPECT_EQ(counts.corrupted, 0u);
 }
 
-TEST_P(Collecting, CountsIdsThatNobodySent) {
+TEST_P(Collecting, IdsThatWereNeverSentAreCounted) {
   for (const std::uint64_t id : {message_id(1, 3), message_id(0, 1'000'000), ~std::uint64_t{0}}) {
     make(100, id);
     const Counts counts = collected(1);
@@ -87,7 +88,7 @@ TEST_P(Collecting, CountsIdsThatNobodySent) {
   }
 }
 
-TEST_P(Collecting, LeavesOutTheTimesOfTheWindowThatFillsThePipe) {
+TEST_P(Collecting, FirstWindowIsNotTimed) {
   pass = {.seconds = 1};
   window = untimed = 100;
   EXPECT_EQ(collected().received, kResults);

@@ -3,8 +3,8 @@
 #include <random>
 
 #include "common/clock.hpp"
-#include "tests/support/cells.hpp"
 #include "libraries/ring/lane_memory.hpp"
+#include "tests/support/cells.hpp"
 #include "tests/support/points.hpp"
 
 namespace feedrate::test {
@@ -17,10 +17,10 @@ class RingOnGpu : public testing::Test {
   }
 };
 
-/// Units arrive one by one, in any order and with pauses, among units of earlier laps: the pollers must not take the
-/// message before its last one.
+/// Units arrive one by one, in any order and with pauses, among units of earlier laps. The pollers must not claim the
+/// message before its last unit has arrived.
 class RingOfUnits : public RingOnGpu, public testing::WithParamInterface<unsigned> {};
-TEST_P(RingOfUnits, AMessageIsTakenWhenItsLastUnitIsThere) {
+TEST_P(RingOfUnits, MessageIsClaimedOnlyAfterItsLastUnitArrives) {
   constexpr std::size_t kPayload = 200, kMessages = 2000;
   const auto device = open_device("cuda");
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
@@ -42,7 +42,7 @@ TEST_P(RingOfUnits, AMessageIsTakenWhenItsLastUnitIsThere) {
   const std::uint32_t units = units_of(sizeof(Header) + kPayload);
   for (std::uint64_t number = 0; number < kMessages; ++number) {
     echo->fill(1, number, kPayload, {message.data(), stride_of(kPayload), 1});
-    // Both mirrors' units, shuffled; the last of either to be completed is what may be taken.
+    // Units of both mirrors in random order. The message may be claimed once either mirror is complete.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
     for (std::uint32_t mirror = 0; mirror < config.mirrors; ++mirror) {
       for (std::uint32_t i = 0; i < units; ++i) order.emplace_back(mirror, i);
@@ -53,7 +53,7 @@ TEST_P(RingOfUnits, AMessageIsTakenWhenItsLastUnitIsThere) {
       if (missing[0] != 0 && missing[1] != 0 && random() % 8 == 0) {
         for (const auto until = now_ns() + 4000; now_ns() < until;) {
         }
-        ASSERT_TRUE(lane->poll(1).empty()) << "torn: message " << number;
+        ASSERT_TRUE(lane->poll(1).empty()) << "torn message " << number;
       }
       Unit unit;
       std::memcpy(unit.data, message.data() + i * kUnitData, kUnitData);
@@ -70,9 +70,9 @@ TEST_P(RingOfUnits, AMessageIsTakenWhenItsLastUnitIsThere) {
   lane->request_stop(kStopNow);
 }
 
-INSTANTIATE_TEST_SUITE_P(AtALook, RingOfUnits, testing::Values(1u, 4u));
+INSTANTIATE_TEST_SUITE_P(FlaggedAtOnce, RingOfUnits, testing::Values(1u, 4u));
 
-TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
+TEST_F(RingOnGpu, FlaggedBatchesStayCorrectOverManyLaps) {
   for (const char* mix : {"none", "0:0.2,64:0.5,200:0.3"}) {
     Session session("feeding", "cuda", 0, {}, "test", brief(mix == std::string("none") ? 20'000'000 : 200'000));
     Point point;
@@ -90,14 +90,14 @@ TEST_F(RingOnGpu, FlaggedBatchesManyLaps) {
       point.rate = 1'000'000;
     }
     Json row = run_cell(session, point);
-    // A generator that lost its core says nothing of the ring: another repetition does.
+    // A row is useless for this test if the generator lost its core, so the cell is then repeated.
     const auto late = [&] { return row["reason"].get<std::string>().starts_with("generator"); };
     for (unsigned repetition = 1; repetition < 5 && late(); ++repetition) row = run_cell(session, point, repetition);
     expect_clean(row);
   }
 }
 
-TEST_F(RingOnGpu, ABillionMessagesManyLaps) {
+TEST_F(RingOnGpu, BillionMessagesStayCorrectOverManyLaps) {
   Session session("feeding", "cuda", 0, {}, "test", brief(1'000'000'000));
   Point point;
   point.producers = 4;
@@ -110,14 +110,14 @@ TEST_F(RingOnGpu, ABillionMessagesManyLaps) {
   EXPECT_EQ(row["details"]["counts"]["received"], 1'000'000'000);
 }
 
-TEST_F(RingOnGpu, AThousandLapsOfLoneMessagesAndOfCopies) {
+TEST_F(RingOnGpu, OneLaneKeepsTheOrderOverAThousandLaps) {
   for (const char* slots : {"pinned", "vram"}) {
     for (const unsigned pollers : {1u, 4u}) {
       Session session("feeding", "cuda", 0, {}, "test", brief(200'000));
       Point point;
       point.window = 64;
       point.batch = pollers == 1 ? 64 : 7;
-      test::set(point, "lanes", 1);  // among several there is no order
+      test::set(point, "lanes", 1);  // there is no order among several lanes
       point.capacity = 128;
       test::set(point, "pollers", pollers);
       test::set(point, "slots", slots);
@@ -129,7 +129,7 @@ TEST_F(RingOnGpu, AThousandLapsOfLoneMessagesAndOfCopies) {
   }
 }
 
-TEST_F(RingOnGpu, ParkedLanesLeaveTheGpuAndComeBack) {
+TEST_F(RingOnGpu, ParkedLanesLeaveTheGpuAndReturn) {
   const auto device = open_device("cuda");
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
   RingConfig config;
@@ -149,7 +149,7 @@ TEST_F(RingOnGpu, ParkedLanesLeaveTheGpuAndComeBack) {
   EXPECT_GE(ring.stats().restarts, 19u);
 }
 
-TEST_F(RingOnGpu, StopNamesWhatHasNoResult) {
+TEST_F(RingOnGpu, StopReturnsTheIdsWithoutAResult) {
   const auto device = open_device("cuda");
   const auto work = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", 65536.0}});
   RingConfig config;

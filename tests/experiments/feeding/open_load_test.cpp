@@ -9,11 +9,11 @@
 #include "tests/support/echo_like.hpp"
 #include "variants/feeding/queues/ring_memory.hpp"
 
-/// Open load on queues that do what they must not: what the row says must be what happened.
+/// Open load on queues that misbehave: the row must describe what happened.
 namespace feedrate::test {
 namespace {
 
-/// Serves a ring by a thread that once freezes, or takes its time for every batch.
+/// Serves a ring with a thread that freezes once or is slow with every batch.
 class ReluctantQueue final : public Queue {
  public:
   struct Manner {
@@ -75,10 +75,10 @@ const QueueRegistration freezing("test_freezing", reluctant({milliseconds(500), 
 const QueueRegistration sluggish("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
 const QueueRegistration prompt("test_prompt", reluctant({}));
 
-/// An echo whose messages take long to make: the generator's fault, not the queue's.
+/// An echo whose messages take long to generate, which is the generator's fault, not the queue's.
 struct SlowToMake : EchoLike<SlowToMake> {
   static constexpr auto kName = "test_slow_to_make";
-  static constexpr auto kDescription = "test: messages take 300 us to make";
+  static constexpr auto kDescription = "test: messages take 300 us to generate";
   static void shape(std::byte*, std::size_t) {
     const std::uint64_t end = now_ns() + 300'000;
     while (now_ns() < end) {
@@ -91,10 +91,10 @@ struct SlowToMake : EchoLike<SlowToMake> {
 };
 const WorkloadRegistration<SlowToMake> slow_to_make;
 
-/// An echo whose message number 200 takes 200 ms to make.
+/// An echo whose message number 200 takes 200 ms to generate.
 struct OnceSlowToMake : EchoLike<OnceSlowToMake> {
   static constexpr auto kName = "test_once_slow_to_make";
-  static constexpr auto kDescription = "test: one message takes 200 ms to make";
+  static constexpr auto kDescription = "test: one message takes 200 ms to generate";
   static void shape(std::byte*, std::size_t) {
     static std::atomic<int> made{0};
     if (++made != 200) return;
@@ -127,7 +127,7 @@ Json run_open(const Point& point, double seconds, double warmup = 0) {
   return run_cell(session, point);
 }
 
-/// The share of a row's histogram above `ns`.
+/// Share of a row's histogram above `ns`.
 double share_above(const Json& latency, double ns) {
   double above = 0, all = 0;
   const Json& histogram = latency["histogram"];
@@ -139,15 +139,16 @@ double share_above(const Json& latency, double ns) {
   return above / all;
 }
 
-// A freeze of 1 s within 2.5 s: half of the messages due meanwhile waited for half of it or longer. Other work on the
-// machine makes more messages late, and never fewer.
-TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
+// The server freezes for 1 s of 2.5 s: half of the messages due during the freeze wait for at least half of it. Other
+// work on the machine makes more messages late, never fewer.
+TEST(OpenLoad, ServerFreezeDelaysAllMessagesDueDuringIt) {
   Point point = open_point("test_freezing", 1'000);
-  point.window = 64;  // the rest waits outside, where a clock that starts at sending does not see it
+  point.window = 64;  // the rest waits outside the queue, where a clock that starts at sending does not count it
   const Json row = run_open(point, 2.5);
   ASSERT_TRUE(row.contains("figures")) << row.dump(1);
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
-  EXPECT_GT(row["details"]["counts"]["received"], 2'000) << "of 2500; a crowded machine may not catch up in time";
+  EXPECT_GT(row["details"]["counts"]["received"], 2'000)
+      << "of 2500 messages; a crowded machine may not catch up in time";
   const Json& figures = row["figures"];
   EXPECT_GT(share_above(figures["latency_ns"], 500e6), 0.75 * 0.2);
   EXPECT_GT(share_above(figures["send_lag_ns"], 500e6), 0.75 * 0.2);
@@ -155,12 +156,12 @@ TEST(OpenLoad, AFreezeOfTheServerIsSeenByAllWhoWereDueMeanwhile) {
   EXPECT_LT(share_above(figures["service_ns"], 500e6), 0.5 * 0.2) << "only the window was in flight";
 }
 
-TEST(OpenLoad, AQueueThatCannotKeepUpIsUnsustainable) {
-  const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // it serves 5000 a second at most
-  // On a crowded machine the driver itself may be slower than the queue.
+TEST(OpenLoad, QueueThatCannotKeepUpIsUnsustainable) {
+  const Json row = run_open(open_point("test_slow", 20'000), 0.5);  // the queue serves at most 5000 per second
+  // On a crowded machine the load generator itself may be slower than the queue.
   EXPECT_TRUE(row["status"] == "unsustainable" || row["cause"] == "driver_bound") << row.dump(1);
   EXPECT_NE(row["reason"].get<std::string>().find("never sent"), std::string::npos);
-  EXPECT_GT(row["details"]["load"]["backlog"]["per_second"], 2'000) << "15'000, of a generator that is never stopped";
+  EXPECT_GT(row["details"]["load"]["backlog"]["per_second"], 2'000) << "15'000 if the generator is never interrupted";
   EXPECT_GT(row["details"]["load"]["blocked_share"], 0.5);
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
   EXPECT_EQ(row["details"]["load"]["due"], 10'000);
@@ -172,7 +173,7 @@ bool has_flag(const Json& row, const char* flag) {
   return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
-TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
+TEST(OpenLoad, GeneratorThatFallsBehindIsFlagged) {
   Point point = open_point("test_prompt", 2000);
   point.workload = "test_slow_to_make";
   point.arrivals = "bursts";
@@ -183,15 +184,16 @@ TEST(OpenLoad, AGeneratorThatFallsBehindIsBlamedItself) {
   EXPECT_LT(row["details"]["load"]["blocked_share"], 0.1);
 }
 
-TEST(OpenLoad, AGeneratorThatIsAlwaysTooSlowIsBlamedItself) {
+TEST(OpenLoad, GeneratorThatIsAlwaysTooSlowInvalidatesTheRow) {
   Point point = open_point("test_prompt", 20'000);
-  point.workload = "test_slow_to_make";  // 3300 a second at most
+  point.workload = "test_slow_to_make";  // at most 3300 per second
   const Json row = run_open(point, 0.3);
   EXPECT_EQ(row["status"], "invalid") << row["reason"];
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
 }
 
-/// So many messages of 10'000, of 5 us otherwise, were sent late by the generator's fault, and taken long by the queue.
+/// `count` of 10'000 messages, which otherwise take 5 us: the generator sends them `late_ns` late, and the queue takes
+/// `slow_ns` longer.
 struct Some {
   int count;
   std::uint64_t late_ns, slow_ns;
@@ -215,50 +217,50 @@ Json judged(const std::vector<Some>& some, double pause_ns = 0) {
   Measurement measured;
   const Point point = open_point("test_prompt", 10'000);
   describe_open_load(pass, {point.batch, point.producers, 1, pause_ns}, measured);
-  EXPECT_EQ(measured.status, Status::ok) << "its response times were measured all the same";
+  EXPECT_EQ(measured.status, Status::ok) << "the response times are valid even so";
   const bool late = measured.flags.contains(Flag::late_generator);
   EXPECT_EQ(measured.details["load"].contains("late"), late);
   return {{"late", late}, {"details", measured.details}};
 }
 
-TEST(OpenLoad, TheGeneratorIsBlamedForWhatItAddsOnly) {
+TEST(OpenLoad, GeneratorIsFlaggedOnlyForLagThatMovesThePercentile) {
   const Json row = judged({{200, 80'000, 40'000}});
   EXPECT_EQ(row["late"], true);
   const std::string late = row["details"]["load"]["late"];
   EXPECT_NE(late.find("without its own lag 44.9"), std::string::npos) << late;
   EXPECT_NEAR(row["details"]["load"]["without_own_lag_ns"]["p99"], 45'000, 500);
-  // It was late for other messages than those that make the percentile.
+  // The generator was late for messages that do not determine the percentile.
   EXPECT_EQ(judged({{90, 80'000, 0}, {310, 0, 40'000}})["late"], false);
 }
 
-TEST(OpenLoad, TheGeneratorIsNotBlamedForTheHostsPauses) {
+TEST(OpenLoad, GeneratorIsNotFlaggedForPausesOfTheHost) {
   EXPECT_EQ(judged({{200, 8'000, 0}})["late"], true);
-  EXPECT_EQ(judged({{200, 8'000, 0}}, 4'500)["late"], false);   // no thread of this host would be in time
-  EXPECT_EQ(judged({{200, 80'000, 0}}, 45'000)["late"], true);  // on such a host nobody can tell
-  EXPECT_EQ(judged({{5'200, 8'000, 0}}, 4'500)["late"], true);  // pauses don't make half of them late
+  EXPECT_EQ(judged({{200, 8'000, 0}}, 4'500)["late"], false);   // no thread of this host would be on time
+  EXPECT_EQ(judged({{200, 80'000, 0}}, 45'000)["late"], true);  // on such a host the cause is unknown
+  EXPECT_EQ(judged({{5'200, 8'000, 0}}, 4'500)["late"], true);  // pauses do not make half of the messages late
 }
 
-TEST(OpenLoad, WhatAStallOfTheGeneratorMakesLateIsItsOwn) {
+TEST(OpenLoad, GeneratorStallCountsAsItsOwnLag) {
   Point point = open_point("test_prompt", 2'000);
   point.workload = "test_once_slow_to_make";
   const Json row = run_open(point, 0.5);
   EXPECT_TRUE(has_flag(row, "late_generator")) << row.dump(1);
   const double lag = row["figures"]["send_lag_ns"]["p99"];
   EXPECT_GT(lag, 150e6);  // two fifths of the messages waited, up to 200 ms
-  // The rest is the wait for room, when all that is late goes out at once.
+  // The rest is the wait for free slots, since all late messages are sent at once.
   EXPECT_GT(row["details"]["load"]["own_lag_ns"]["p99"].get<double>(), 0.5 * lag);
 }
 
-TEST(OpenLoad, ALowRateIsTimedWhole) {
+TEST(OpenLoad, EveryMessageOfALowRateIsTimed) {
   Point point = open_point("gpu_ring", 20);
   point.arrivals = "poisson";
-  const Json row = run_open(point, 1, 0.01);  // hardly anything is due in the warm-up
+  const Json row = run_open(point, 1, 0.01);  // almost no message is due in the warm-up
   EXPECT_EQ(row["figures"]["latency_ns"]["sampled_every"], 1);
   EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["details"]["load"]["due"]);
-  EXPECT_LT(row["details"]["counts"]["sent"], 60) << "no closed load before";
+  EXPECT_LT(row["details"]["counts"]["sent"], 60) << "no closed load precedes the open load";
 }
 
-TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
+TEST(OpenLoad, ArrivalsDifferByRepetitionButNotByQueue) {
   RunSettings settings = brief();
   settings.messages = 0;
   settings.seconds = 0.1;
@@ -273,18 +275,18 @@ TEST(OpenLoad, RepetitionsHaveOtherArrivalsQueuesTheSame) {
   EXPECT_EQ(first, due(0));
 }
 
-TEST(OpenLoad, WhatItMeasuresAddsUp) {
+TEST(OpenLoad, FiguresAddUp) {
   const Json row = run_open(open_point("gpu_ring", 5000), 1);
   EXPECT_EQ(row["details"]["load"]["due"], 5000);
   EXPECT_EQ(row["details"]["counts"]["sent"], 5000);
   EXPECT_EQ(row["details"]["counts"]["received"], 5000);
-  EXPECT_LT(row["figures"]["messages_per_second"], 5100);  // a busy machine ends late
+  EXPECT_LT(row["figures"]["messages_per_second"], 5100);  // less on a busy machine, which ends late
   const auto mean = [&](const char* name) { return row["figures"][name]["mean"].get<double>(); };
   EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
   EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["figures"]["service_ns"]["samples"]);
 }
 
-TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
+TEST(OpenLoad, EveryQueueCarriesSizesAndPriorities) {
   for (const char* queue : {"null", "gpu_ring", "host_polled"}) {
     Point point = open_point(queue, 20'000);
     point.producers = 3;
@@ -304,14 +306,14 @@ TEST(OpenLoad, SizesAndPrioritiesGoThroughEveryQueue) {
   }
 }
 
-TEST(Trends, OfABacklog) {
+TEST(Trends, TrendOfABacklogIsItsSlope) {
   std::vector<double> level(1000), growing(1000);
   for (std::size_t i = 0; i < level.size(); ++i) {
     level[i] = static_cast<double>(i * 7919 % 100);
     growing[i] = level[i] + static_cast<double>(i);
   }
   EXPECT_NEAR(backlog_of(growing, 1).per_second, 1000, 20);
-  EXPECT_NEAR(backlog_of(growing, 2).per_second, 500, 10) << "looks 2 ms apart";
+  EXPECT_NEAR(backlog_of(growing, 2).per_second, 500, 10) << "the readings are 2 ms apart";
   EXPECT_LT(std::abs(backlog_of(level, 1).per_second), 20);
   EXPECT_NEAR(backlog_of(growing, 1).begin, 99.5, 5);
   EXPECT_NEAR(backlog_of(growing, 1).end, 999, 5);

@@ -11,7 +11,7 @@
 namespace feedrate::test {
 namespace {
 
-/// Takes all cores, eight threads each.
+/// Keeps all cores busy with eight threads per core.
 class Crowd {
  public:
   Crowd() {
@@ -27,10 +27,10 @@ class Crowd {
   std::vector<std::jthread> threads_;
 };
 
-constexpr double kTurnNs = 500'000;  // threads that share a core take turns of milliseconds
+constexpr double kTurnNs = 500'000;  // threads that share a core run in turns of milliseconds
 
-// A host whose cores are taken lets threads wait longer, and the reading must say so.
-TEST(HostPause, IsReadFromTheHostAsItIsNow) {
+// Threads wait longer on a host whose cores are busy, and the reading must show this.
+TEST(HostPause, PauseReflectsTheCurrentLoadOfTheHost) {
   double quiet = host_pause_p99_ns(), crowded = 0;
   for (int i = 0; i < 4; ++i) quiet = std::min(quiet, host_pause_p99_ns());
   {
@@ -42,7 +42,7 @@ TEST(HostPause, IsReadFromTheHostAsItIsNow) {
   EXPECT_GT(crowded, 2 * quiet);
 }
 
-TEST(HostPause, IsReadAroundEachCell) {
+TEST(HostPause, PauseIsReadBeforeAndAfterEachCell) {
   Session session("feeding", "cpu", 0, {}, "test", brief(100));
   Point open;
   open.queue = "host_polled", open.arrivals = "poisson", open.rate = 1000;

@@ -27,7 +27,7 @@ TEST_F(GpuQueue, RingRestartsManyTimesInOneProcess) {
   for (unsigned i = 0; i < 100; ++i) expect_clean(run_cell(session, point, i));
 }
 
-TEST_F(GpuQueue, MoreLanesThanFitAreRefusedAndNeverStarted) {
+TEST_F(GpuQueue, TooManyLanesAreRejectedBeforeTheyStart) {
   Session session("feeding", "cuda", 0, {}, "test", brief());
   Point point;
   test::set(point, "lanes", 4096);

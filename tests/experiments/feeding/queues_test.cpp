@@ -15,7 +15,7 @@ TEST_P(CpuQueue, ReturnsEveryMessageOnceAndCorrect) {
   run_case(session, GetParam());
 }
 
-/// The queue null at a point with 1024 slots, and what it lends.
+/// The queue null at a point with 1024 slots.
 class NullQueue : public testing::TestWithParam<const char*> {
  protected:
   NullQueue() {
@@ -41,8 +41,8 @@ class NullQueue : public testing::TestWithParam<const char*> {
   std::unique_ptr<Queue> queue;
 };
 
-// It would not be the driver's limit for large payloads if its slots stayed in the caches.
-TEST_P(NullQueue, HasAsManySlotsAsTheWindowAndRightResultsInThem) {
+// If its slots stayed in the caches, the queue would not show the load generator's limit for large payloads.
+TEST_P(NullQueue, SlotsMatchTheWindowAndHoldCorrectResults) {
   const auto producer = queue->producer(0);
   const auto collector = queue->collector(0);
   EXPECT_TRUE(collector->poll(16).empty());
@@ -57,7 +57,7 @@ TEST_P(NullQueue, HasAsManySlotsAsTheWindowAndRightResultsInThem) {
     const ConstMessages some = collector->poll(16);
     ASSERT_EQ(some.count, 16u);
     results.insert(some.base);
-    // Comparing wrong ones would end at the first byte.
+    // A comparison of wrong results would end at the first byte.
     std::array<std::uint64_t, 16> ids{};
     EXPECT_TRUE(workload->check(1, kPayload, some, ids.data()).right);
     collector->release(16);

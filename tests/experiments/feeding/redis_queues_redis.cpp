@@ -4,7 +4,7 @@
 namespace feedrate::test {
 namespace {
 
-/// One private server and one session for all cases: cells must not leave anything behind for the next.
+/// One private server and one session for all cases: a cell must leave nothing behind for the next cell.
 class RedisQueue : public testing::TestWithParam<Case> {
  protected:
   static Session& session(std::uint64_t messages) {
@@ -18,7 +18,7 @@ class RedisQueue : public testing::TestWithParam<Case> {
 
 TEST_P(RedisQueue, ReturnsEveryMessageOnceAndCorrect) { run_case(session(GetParam().messages), GetParam()); }
 
-/// Of queues that differ from redis_list only in how tasks are taken, a third of the cases.
+/// A third of the cases, for queues that differ from redis_list only in how workers claim tasks.
 std::vector<Case> some_cases_for(const char* queue) {
   const std::vector<Case> all = cases_for(queue, "cpu");
   std::vector<Case> some;
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("r
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_stream", "cpu"), 4)),
                          case_name);
 
-TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
+TEST(RedisOnce, IdsOfTheCellBeforeAreForgotten) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_reliable", "redis_priority"}) {
     Point point = lone(queue, "cpu");
@@ -43,7 +43,7 @@ TEST(RedisOnce, ForgetsTheIdsOfTheCellBefore) {
   }
 }
 
-TEST(RedisQueues, APassThatTakesTooLongIsGivenUpAndLeavesNothing) {
+TEST(RedisQueues, PassThatTakesTooLongIsAbandonedAndLeavesNothing) {
   RunSettings settings = brief(0);
   settings.seconds = 0.01;
   settings.longest_pass_seconds = 0.05;  // a window of single entries takes the server longer
@@ -58,7 +58,7 @@ TEST(RedisQueues, APassThatTakesTooLongIsGivenUpAndLeavesNothing) {
   expect_clean(run_cell(session, lone("redis_stream", "cpu")));
 }
 
-TEST(RedisStages, TellWhenTheBrokerHasAMessage) {
+TEST(RedisStages, StagesIncludeTheBroker) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_list", "redis_reliable", "redis_stream"}) {
     const Json row = run_cell(session, lone(queue, "cpu"));

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t kPayload = 64, kSlots = 1024;
 
-/// Has room for everything, and notes how many messages each publish sends. `results`: how many are collected whenever
-/// the sender has nothing to send.
-class NotingQueue final : public Queue {
+/// Has room for every message and records the number of messages per publish. `results`: number of results that are
+/// collected whenever the sender has nothing to send.
+class RecordingQueue final : public Queue {
  public:
-  explicit NotingQueue(std::uint64_t results = 0) : results_(results) {}
+  explicit RecordingQueue(std::uint64_t results = 0) : results_(results) {}
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(*this); }
   std::unique_ptr<Collector> collector(unsigned) override { return nullptr; }
   void start() override {}
@@ -27,7 +27,7 @@ class NotingQueue final : public Queue {
 
  private:
   struct In final : Producer {
-    explicit In(NotingQueue& queue) : queue(queue), slots(kSlots * stride_of(kPayload)) {}
+    explicit In(RecordingQueue& queue) : queue(queue), slots(kSlots * stride_of(kPayload)) {}
     Messages reserve(std::size_t n) override { return {slots.data(), stride_of(kPayload), std::min(n, kSlots)}; }
     void publish(std::size_t n) override { queue.published.push_back(n); }
     void progress() override {
@@ -36,7 +36,7 @@ class NotingQueue final : public Queue {
       queue.flow->received = received;
       queue.flow->lowest_missing = received;
     }
-    NotingQueue& queue;
+    RecordingQueue& queue;
     std::vector<std::byte> slots;
   };
   std::uint64_t results_;
@@ -51,7 +51,7 @@ class BatchTimeout : public testing::Test {
   }
   std::vector<std::size_t> closed(std::uint64_t timeout_us, std::uint64_t messages) {
     point.batch_timeout_us = timeout_us;
-    NotingQueue queue(5);
+    RecordingQueue queue(5);
     Flow flow(0, point, queue);
     queue.flow = &flow;
     const std::uint64_t began = now_ns();
@@ -59,11 +59,11 @@ class BatchTimeout : public testing::Test {
     took_ns = now_ns() - began;
     return queue.published;
   }
-  /// One message every `apart_us`.
+  /// Sends one message every `apart_us` microseconds.
   std::vector<std::size_t> open(std::uint64_t timeout_us, std::uint64_t apart_us, std::size_t messages) {
     point.batch_timeout_us = timeout_us;
     point.window = 1024;
-    NotingQueue queue;
+    RecordingQueue queue;
     Flow flow(0, point, queue);
     queue.flow = &flow;
     Schedule schedule;
@@ -84,26 +84,27 @@ class BatchTimeout : public testing::Test {
   std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
 };
 
-TEST_F(BatchTimeout, OfAClosedLoadHoldsBackWhatIsNotFull) {
+TEST_F(BatchTimeout, ClosedLoadHoldsBackPartialBatches) {
   const auto at_once = closed(0, 160);
   EXPECT_TRUE(std::ranges::any_of(at_once, [](std::size_t n) { return n < 16; }));
   EXPECT_EQ(closed(20'000'000, 160), std::vector<std::size_t>(10, 16));
-  EXPECT_LT(took_ns, 20'000'000'000) << "a full batch is held back";
-  EXPECT_EQ(closed(20'000'000, 40), (std::vector<std::size_t>{16, 16, 8})) << "the last messages wait for no others";
+  EXPECT_LT(took_ns, 20'000'000'000) << "a full batch was held back";
+  EXPECT_EQ(closed(20'000'000, 40), (std::vector<std::size_t>{16, 16, 8}))
+      << "the last messages do not wait for others";
 }
 
-TEST_F(BatchTimeout, OfAnOpenLoadLetsBatchesFill) {
+TEST_F(BatchTimeout, OpenLoadLetsBatchesFill) {
   EXPECT_EQ(open(20'000'000, 200, 40), (std::vector<std::size_t>{16, 16, 8}));
-  EXPECT_LT(took_ns, 20'000'000'000) << "a full batch is held back";
-  // The messages were late as they should be, and the generator is not to blame for that.
+  EXPECT_LT(took_ns, 20'000'000'000) << "a full batch was held back";
+  // The messages were late as intended, which is not the generator's fault.
   EXPECT_GT(lag_ns, 500'000);
   EXPECT_LT(own_lag_ns, lag_ns / 2);
 }
 
-TEST_F(BatchTimeout, OfAnOpenLoadEndsByTheAgeOfTheFirstMessage) {
+TEST_F(BatchTimeout, OpenLoadSendsABatchByTheAgeOfItsFirstMessage) {
   const auto published = open(3'000, 20'000, 8);
-  EXPECT_GE(published.size(), 4u) << "all were held back for a full batch";
-  EXPECT_GE(lag_ns, 3'000'000) << "none was held back";
+  EXPECT_GE(published.size(), 4u) << "all messages were held back for a full batch";
+  EXPECT_GE(lag_ns, 3'000'000) << "no message was held back";
 }
 
 }  // namespace

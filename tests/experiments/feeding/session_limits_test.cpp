@@ -17,7 +17,7 @@ class SessionLimits : public testing::Test {
   }
 };
 
-TEST_F(SessionLimits, AreReadFiveTimesAndRowsGiveTheRange) {
+TEST_F(SessionLimits, LimitsAreReadFiveTimesAndRowsGiveTheRange) {
   for (const Json& row : session.measure_limits(cells)) {
     const Json& limit = row["limit"];
     const auto readings = limit["readings"].get<std::vector<double>>();
@@ -29,12 +29,12 @@ TEST_F(SessionLimits, AreReadFiveTimesAndRowsGiveTheRange) {
   EXPECT_EQ(session.run_cell(cells[0], 0)["limit_rounds"], 5);
 }
 
-TEST_F(SessionLimits, AreReadAgainNowAndThenBetweenCells) {
-  if (!long_tests()) GTEST_SKIP() << "a minute: in long runs";
+TEST_F(SessionLimits, LimitsAreReadAgainOccasionallyBetweenCells) {
+  if (!long_tests()) GTEST_SKIP() << "takes a minute; only in long runs";
   session.measure_limits(cells);
   const auto begin = std::chrono::steady_clock::now();
   Json row = session.run_cell(cells[0], 0);
-  EXPECT_EQ(row["limit_rounds"], 5) << "not for every cell";
+  EXPECT_EQ(row["limit_rounds"], 5) << "limits are not read for every cell";
   while (row["limit_rounds"] == 5 && std::chrono::steady_clock::now() - begin < std::chrono::minutes(4)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     row = session.run_cell(cells[0], 1);

@@ -24,7 +24,7 @@ void expect_stages(const Point& point, const std::vector<std::string>& names) {
   EXPECT_EQ(names_of(row["details"]["stages_ns"]), names);
   const double whole = row["figures"]["latency_ns"]["mean"];
   const Json& clock = row["details"]["clock"];
-  // A stage that would end before it began counts as none, and by so much at most as the clocks may be apart.
+  // A stage that would end before it began counts as zero. The error is at most the difference between the clocks.
   EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole + clock["within_ns"].get<double>());
   EXPECT_LT(clock["within_ns"], 2000);
   EXPECT_LT(clock["events_within_ns"], 10'000);
@@ -32,14 +32,14 @@ void expect_stages(const Point& point, const std::vector<std::string>& names) {
             clock["within_ns"].get<double>() + clock["events_within_ns"].get<double>());
 }
 
-TEST_F(GpuStages, OfTransfers) {
+TEST_F(GpuStages, StagesOfTransfersAddUp) {
   expect_stages(lone("host_polled", "cuda", "pinned"), kCopied);
   expect_stages(lone("host_polled", "cuda", "pageable"), kCopied);
   expect_stages(lone("host_polled", "cuda", "mapped"),
                 {"sent", "dequeued", "kernel_start", "kernel_end", "returned", "collected"});
 }
 
-TEST_F(GpuStages, OfTheRing) {
+TEST_F(GpuStages, StagesOfTheRingAddUp) {
   Point point = lone("gpu_ring", "cuda");
   expect_stages(point, {"sent", "kernel_start", "kernel_end", "returned", "collected"});
   test::set(point, "notify", "counter");
@@ -48,7 +48,7 @@ TEST_F(GpuStages, OfTheRing) {
   expect_stages(point, {"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"});
 }
 
-TEST_F(GpuStages, OfBrokers) {
+TEST_F(GpuStages, StagesOfBrokersAddUp) {
   auto names = kCopied;
   names.insert(names.begin() + 1, "brokered");
   expect_stages(lone("redis_list", "cuda", "pinned"), names);

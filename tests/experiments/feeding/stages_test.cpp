@@ -6,11 +6,12 @@
 #include "tests/support/points.hpp"
 #include "tests/support/stages.hpp"
 
-/// Where a message's time goes: stages that are there add up to the whole, and a delay shows where it was made.
+/// Stages of a message's time: the recorded stages add up to the latency, and a delay appears in the stage that caused
+/// it.
 namespace feedrate::test {
 namespace {
 
-/// Echoes, slowly.
+/// An echo that takes 50 ms.
 struct SlowEcho : EchoLike<SlowEcho> {
   static constexpr auto kName = "test_slow_echo";
   static constexpr auto kDescription = "test: 50 ms of work";
@@ -29,7 +30,7 @@ Json run_point(const Point& point, std::uint64_t messages = 400, bool no_stages 
   return run_cell(session, point);
 }
 
-TEST(Stages, AddUpToTheWhole) {
+TEST(Stages, StagesAddUpToTheLatency) {
   const std::map<std::string, std::vector<std::string>> expected{
       {"pinned",
        {"sent", "dequeued", "copied_in", "kernel_start", "kernel_end", "copied_out", "returned", "collected"}},
@@ -46,7 +47,7 @@ TEST(Stages, AddUpToTheWhole) {
   }
 }
 
-TEST(Stages, OfOpenLoadBeginWhenAMessageIsDue) {
+TEST(Stages, StagesOfOpenLoadBeginWhenAMessageIsDue) {
   Point point = lone("host_polled", "cpu");
   point.window = 64;
   point.producers = 2;
@@ -59,7 +60,7 @@ TEST(Stages, OfOpenLoadBeginWhenAMessageIsDue) {
               row["figures"]["send_lag_ns"]["mean"].get<double>(), 0.02 * whole);
 }
 
-TEST(Stages, ADelayShowsWhereItWasMade) {
+TEST(Stages, DelayAppearsInTheStageThatCausedIt) {
   Point point = lone("host_polled", "cpu");
   point.workload = "test_slow_echo";
   const Json stages = run_point(point, 20)["details"]["stages_ns"];
@@ -69,13 +70,13 @@ TEST(Stages, ADelayShowsWhereItWasMade) {
   }
 }
 
-TEST(Stages, OfTheRingAreTheKernels) {
+TEST(Stages, StagesOfTheRingAreThoseOfTheKernel) {
   for (const char* notify : {"counter", "flags"}) {
     Point point = lone("gpu_ring", "cpu");
     test::set(point, "notify", notify);
     const Json row = run_point(point);
     std::vector<std::string> names{"sent", "claimed", "kernel_start", "kernel_end", "returned", "collected"};
-    if (notify == std::string("flags")) names.erase(names.begin() + 1);  // a message is seen when it is whole
+    if (notify == std::string("flags")) names.erase(names.begin() + 1);  // pollers see only complete messages
     EXPECT_EQ(names_of(row["details"]["stages_ns"]), names);
     const double whole = row["figures"]["latency_ns"]["mean"];
     EXPECT_NEAR(sum_of_means(row["details"]["stages_ns"]), whole, 0.02 * whole) << notify;
@@ -83,8 +84,8 @@ TEST(Stages, OfTheRingAreTheKernels) {
   EXPECT_FALSE(run_point(lone("gpu_ring", "cpu"), 400, true)["details"].contains("stages_ns"));
 }
 
-TEST(StageTimes, AreSetOnTheHostsClock) {
-  // The device's clock is 1,000,000 ns behind and goes twice as fast.
+TEST(StageTimes, DeviceTimesAreConvertedToTheHostsClock) {
+  // The device's clock is 1,000,000 ns behind and runs twice as fast.
   const ClockMap clock({2'000'000, 1'000'000, 10}, {3'000'000, 3'000'000, 30});
   EXPECT_EQ(clock.within_ns(), 30);
   EXPECT_NEAR(clock.drift_ppm(), 1e6, 1);
@@ -111,13 +112,13 @@ StageSample sample_of(std::initializer_list<std::pair<Stage, std::uint64_t>> tim
   return sample;
 }
 
-TEST(StageTimes, OutOfOrderAreMovedAndCounted) {
+TEST(StageTimes, TimesOutOfOrderAreMovedAndCounted) {
   const std::array samples{
       sample_of({{Stage::sent, 1000}, {Stage::kernel_start, 900}, {Stage::kernel_end, 1500}, {Stage::collected, 2000}}),
       sample_of(
           {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::kernel_end, 2300}, {Stage::collected, 2000}}),
       sample_of(
-          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one mark came too late
+          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one mark arrived too late
   const StageDurations durations = stage_durations(samples, ClockMap());
   EXPECT_EQ(durations.out_of_order, 2);
   EXPECT_EQ(durations.most_out_of_order_ns, 300);
@@ -129,7 +130,7 @@ TEST(StageTimes, OutOfOrderAreMovedAndCounted) {
   EXPECT_NEAR(sum, 1000, 20);
 }
 
-TEST(StageTimes, ABrokersAnswerThatIsReadLateTakesNothingFromOthers) {
+TEST(StageTimes, BrokersLateReplyDoesNotShortenOtherStages) {
   const std::array samples{
       sample_of({{Stage::sent, 1000}, {Stage::brokered, 1900}, {Stage::dequeued, 1400}, {Stage::collected, 2000}}),
       sample_of({{Stage::sent, 1000}, {Stage::dequeued, 1400}, {Stage::collected, 2000}}),
@@ -142,7 +143,7 @@ TEST(StageTimes, ABrokersAnswerThatIsReadLateTakesNothingFromOthers) {
   EXPECT_EQ(durations.out_of_order, 0);
 }
 
-TEST(StageClock, FindsTheSampledInAnyOrder) {
+TEST(StageClock, SampledMessagesAreFoundInAnyOrder) {
   const auto device = open_cpu_device();
   StageClock clock(*device, 2, 100);
   clock.sample(8);
@@ -160,9 +161,9 @@ TEST(StageClock, FindsTheSampledInAnyOrder) {
   EXPECT_EQ(found(), (std::vector<std::uint64_t>{40, 32, 24, 16, 8}));
 }
 
-/// A kernel that stays marks what may ever be sampled: each of those has its own place, as far as messages in flight
-/// go.
-TEST(StageClock, OfAKernelThatStaysSamplesAPartOfWhatItMarks) {
+/// A resident kernel marks every message that might ever be sampled. Each of these has its own place, up to the number
+/// of messages in flight.
+TEST(StageClock, ResidentKernelMarksMoreMessagesThanAreSampled) {
   const auto device = open_cpu_device();
   StageClock clock(*device, 1, 2048, 16);
   clock.sample(64);
@@ -178,17 +179,17 @@ TEST(StageClock, OfAKernelThatStaysSamplesAPartOfWhatItMarks) {
     lasting.mark(message_id(0, sequence), Stage::kernel_start, 7);
   }
   EXPECT_EQ(clock.times(message_id(0, 128)), (StageTimes{1000}));
-  clock.sample(4);  // finer than the kernel marks
+  clock.sample(4);  // finer than the marks of the kernel
   EXPECT_EQ(clock.every(), 16);
 }
 
-TEST(StageClock, KeepsNoTimesOfEarlierMessages) {
+TEST(StageClock, TimesOfEarlierMessagesAreNotKept) {
   const auto device = open_cpu_device();
   StageClock clock(*device, 1, 8);
   clock.sample(1);
   clock.mark(message_id(0, 3), Stage::sent, 100);
   clock.mark(message_id(0, 3), Stage::returned, 200);
-  clock.mark(message_id(7, 3), Stage::returned, 200);  // nobody's
+  clock.mark(message_id(7, 3), Stage::returned, 200);  // an unknown producer
   EXPECT_EQ(clock.times(message_id(0, 3))[static_cast<unsigned>(Stage::returned)], 200);
   clock.forget(message_id(0, 3 + 1024));  // a lap later
   clock.mark(message_id(0, 3 + 1024), Stage::sent, 300);

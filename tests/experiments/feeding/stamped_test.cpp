@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kStampSeed = 5;
 constexpr std::size_t kPayload = 4096, kCount = 256, kStride = stride_of(kPayload);
 
-/// Messages that are stamped, and the results that a workload makes of them.
+/// Stamped messages and the results that a workload computes from them.
 class StampedMessages : public testing::TestWithParam<const char*> {
  protected:
   StampedMessages() { workload->prepare(kPayload); }
@@ -27,7 +27,7 @@ class StampedMessages : public testing::TestWithParam<const char*> {
     std::vector<std::uint64_t> ids(kCount);
     return stamped.check(kStampSeed, kPayload, {out.data(), results().stride, kCount}, ids.data());
   }
-  /// The place of one that is, or is not, sampled.
+  /// Index of a message that is, or is not, sampled.
   std::size_t place(bool sampled, std::uint64_t first_id = 0) {
     std::size_t at = 0;
     while (Stamped::sampled(kStampSeed, first_id + at) != sampled) ++at;
@@ -46,7 +46,7 @@ class StampedMessages : public testing::TestWithParam<const char*> {
   std::vector<std::byte> in = std::vector<std::byte>(kCount * kStride), out = in;
 };
 
-TEST_P(StampedMessages, AreRightLapAfterLapInTheSameSlots) {
+TEST_P(StampedMessages, MessagesStayCorrectLapAfterLapInTheSameSlots) {
   for (std::uint64_t lap = 0; lap < 4; ++lap) {
     send(lap * kCount);
     const Checked checked = check();
@@ -56,24 +56,24 @@ TEST_P(StampedMessages, AreRightLapAfterLapInTheSameSlots) {
   }
 }
 
-TEST_P(StampedMessages, AWrongStampIsAlwaysFound) {
+TEST_P(StampedMessages, WrongStampIsAlwaysFound) {
   send(0);
   for (std::size_t at = 0; at < kCount; ++at) {
     for (const std::size_t byte : {0, 31, 63}) EXPECT_FALSE(right_with(at, byte)) << at << " " << byte;
   }
 }
 
-TEST_P(StampedMessages, AWrongByteBehindTheStampIsFoundInTheSample) {
+TEST_P(StampedMessages, WrongByteAfterTheStampIsFoundInTheSample) {
   send(0);
   const std::size_t last = workload->result_bytes(kPayload) - 1;
   for (const std::size_t byte : {std::size_t{64}, last / 2, last}) {
     EXPECT_FALSE(right_with(place(true), byte)) << byte;
-    EXPECT_TRUE(right_with(place(false), byte)) << "else every byte would be read";
+    EXPECT_TRUE(right_with(place(false), byte)) << "only sampled messages are read in full";
   }
 }
 
-// The device adds up every byte of a result, so what it read wrong shows in its sum.
-TEST_P(StampedMessages, AByteThatTheDeviceReadWrongIsFoundInEveryMessage) {
+// The device adds up every byte of a result, so a byte that it misread changes the sum.
+TEST_P(StampedMessages, ByteMisreadByTheDeviceIsFoundInEveryMessage) {
   send(0);
   stamped.fill(kStampSeed, kCount, kPayload, messages());
   const std::size_t at = place(false, kCount);
@@ -82,15 +82,15 @@ TEST_P(StampedMessages, AByteThatTheDeviceReadWrongIsFoundInEveryMessage) {
   EXPECT_FALSE(check().right);
 }
 
-TEST_P(StampedMessages, AStaleResultUnderAnotherIdIsFound) {
+TEST_P(StampedMessages, StaleResultWithAnotherIdIsFound) {
   send(0);
   for (std::size_t at = 0; at < kCount; ++at) results().header(at).id += kCount;
   EXPECT_FALSE(check().right);
 }
 
-TEST_P(StampedMessages, TheRestOfASlotIsWrittenOnceAndAfterASample) {
+TEST_P(StampedMessages, RestOfASlotIsWrittenOnceAndAfterASample) {
   send(0);
-  for (std::size_t at = 0; at < kCount; ++at) messages().payload(at)[kPayload - 1] = std::byte{0x5A};  // marks it
+  for (std::size_t at = 0; at < kCount; ++at) messages().payload(at)[kPayload - 1] = std::byte{0x5A};  // marks the slot
   std::size_t kept = 0, expected = 0;
   stamped.fill(kStampSeed, kCount, kPayload, messages());
   for (std::size_t at = 0; at < kCount; ++at) {
@@ -102,7 +102,7 @@ TEST_P(StampedMessages, TheRestOfASlotIsWrittenOnceAndAfterASample) {
   EXPECT_GT(expected, kCount * 9 / 10);
 }
 
-TEST_P(StampedMessages, AnswersAreWhatCheckFindsRight) {
+TEST_P(StampedMessages, AnswersPassTheCheck) {
   stamped.answer(kStampSeed, 1000, kPayload, results());
   EXPECT_TRUE(check().right);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-/// After how many milliseconds a rate (messages a millisecond, by time) counts as steady; 0: not within `most`.
+/// Milliseconds until a rate (messages per millisecond, as a function of time) counts as steady; 0 = not within `most`.
 unsigned steady_after(const std::function<double(unsigned ms)>& rate, unsigned most = 1000) {
   Steadiness steadiness;
   double received = 0;
@@ -21,18 +21,18 @@ unsigned steady_after(const std::function<double(unsigned ms)>& rate, unsigned m
   return 0;
 }
 
-TEST(Steadiness, AConstantRateIsSteadyAfterEightSlices) {
-  EXPECT_EQ(steady_after([](unsigned) { return 1000; }), 41) << "one look to begin, and eight slices of 5 ms";
+TEST(Steadiness, ConstantRateIsSteadyAfterEightSlices) {
+  EXPECT_EQ(steady_after([](unsigned) { return 1000; }), 41) << "one initial reading and eight slices of 5 ms";
 }
 
-TEST(Steadiness, ARateThatRisesIsNot) {
+TEST(Steadiness, RisingRateIsNotSteady) {
   EXPECT_EQ(steady_after([](unsigned ms) { return 1000.0 + 10 * ms; }, 400), 0);
   const unsigned after = steady_after([](unsigned ms) { return ms < 100 ? 10.0 * ms : 1000; });
-  EXPECT_GT(after, 100u) << "the slices that are judged lie behind the rise";
+  EXPECT_GT(after, 100u) << "the judged slices lie after the rise";
   EXPECT_LE(after, 250u);
 }
 
-TEST(Steadiness, ANoisyRateTakesLonger) {
+TEST(Steadiness, NoisyRateTakesLonger) {
   std::mt19937_64 random(1);
   const auto noisy = [&](unsigned) { return std::normal_distribution<double>(1000, 60)(random); };
   const unsigned after = steady_after(noisy, 5000);
@@ -40,12 +40,12 @@ TEST(Steadiness, ANoisyRateTakesLonger) {
   EXPECT_LT(after, 3000u);
 }
 
-TEST(Steadiness, NothingReceivedIsNotSteady) {
+TEST(Steadiness, ZeroRateIsNotSteady) {
   EXPECT_EQ(steady_after([](unsigned) { return 0; }, 300), 0);
 }
 
-/// Poisson arrivals at 2 a millisecond: their own noise is 30 % a slice.
-TEST(Steadiness, OfAnOpenLoadIsAboutWhatWasDue) {
+/// Poisson arrivals at 2 per millisecond, whose own noise is 30 % per slice.
+TEST(Steadiness, OpenLoadIsSteadyIfItKeepsUpWithArrivals) {
   std::mt19937_64 random(1);
   std::poisson_distribution<std::uint64_t> arrivals(2);
   Steadiness kept_up, rate_alone;
@@ -54,7 +54,7 @@ TEST(Steadiness, OfAnOpenLoadIsAboutWhatWasDue) {
   bool alone = false;
   for (unsigned ms = 1; ms <= 200; ++ms) {
     due += arrivals(random);
-    const std::uint64_t received = due;  // the last ones came back before anybody looked
+    const std::uint64_t received = due;  // the last results arrived before the reading
     if (kept_up.add(ms * kMs, received, due) && after == 0) after = ms;
     alone |= rate_alone.add(ms * kMs, received);
   }

@@ -15,7 +15,7 @@ Point stamped_point(const std::string& queue) {
   return point;
 }
 
-/// Brings each result with one wrong bit in this byte of its payload.
+/// Returns each result with one wrong bit in this byte of its payload.
 class Marring final : public PromptQueue {
  public:
   Marring(const QueueConfig& config, std::size_t byte) : PromptQueue(config), byte_(byte) {}
@@ -31,7 +31,7 @@ QueueRegistration marring(const char* name, std::size_t byte) {
 }
 const QueueRegistration mars_stamps = marring("mars_stamps", 9), mars_rests = marring("mars_rests", 3000);
 
-TEST(Touch, StampedMessagesComeBackRightThroughEveryQueue) {
+TEST(Touch, StampedMessagesReturnCorrectFromEveryQueue) {
   for (const char* queue : {"gpu_ring", "host_polled", "null"}) {
     for (const char* workload : {"echo", "vecadd"}) {
       Session session("feeding", "cpu", 0, {}, "test", brief(3000));
@@ -46,7 +46,7 @@ TEST(Touch, StampedMessagesComeBackRightThroughEveryQueue) {
   }
 }
 
-TEST(Touch, ByDefaultAllIsTouchedAndTheRowSaysSo) {
+TEST(Touch, RowRecordsThatAllBytesAreTouched) {
   Session session("feeding", "cpu", 0, {}, "test", brief(1000));
   Point point = stamped_point("gpu_ring");
   point.touch = "all";
@@ -62,7 +62,7 @@ TEST(Touch, EveryWrongStampIsCounted) {
   EXPECT_EQ(row["details"]["counts"]["corrupted"], 2000);
 }
 
-TEST(Touch, WrongBytesBehindTheStampAreFoundByTheSample) {
+TEST(Touch, WrongBytesAfterTheStampAreFoundInTheSample) {
   Session session("feeding", "cpu", 0, {}, "test", brief(2000));
   const Json row = run_cell(session, stamped_point("mars_rests"));
   EXPECT_EQ(row["cause"], "wrong_results");
@@ -72,7 +72,7 @@ TEST(Touch, WrongBytesBehindTheStampAreFoundByTheSample) {
   EXPECT_FALSE(row.contains("figures"));
 }
 
-TEST(Touch, StampIsRefusedWhereThereIsNoRoomOrNoOneSize) {
+TEST(Touch, StampIsRejectedForSmallOrMixedPayloads) {
   Session session("feeding", "cpu", 0, {}, "test", brief());
   const auto why = [&](auto&& change) {
     Point point = stamped_point("gpu_ring");

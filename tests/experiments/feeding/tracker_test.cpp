@@ -10,7 +10,7 @@ namespace {
 
 using Verdict = Tracker::Verdict;
 
-TEST(Tracker, InOrder) {
+TEST(Tracker, MessagesInOrderAreFresh) {
   Tracker tracker(64);
   for (std::uint64_t n = 0; n < 1000; ++n) EXPECT_EQ(tracker.accept(n), Verdict::fresh);
   EXPECT_EQ(tracker.lowest_missing(), 1000u);
@@ -19,7 +19,7 @@ TEST(Tracker, InOrder) {
   EXPECT_EQ(tracker.accept(1000 + 64), Verdict::unknown);
 }
 
-TEST(Tracker, AgreesWithASetUnderRandomOrder) {
+TEST(Tracker, TrackerAgreesWithASetInRandomOrder) {
   std::mt19937 random(3);
   Tracker tracker(128);
   std::set<std::uint64_t> seen;
@@ -33,7 +33,7 @@ TEST(Tracker, AgreesWithASetUnderRandomOrder) {
   }
 }
 
-TEST(Tracker, TakesRunsInOrder) {
+TEST(Tracker, RunsInOrderAreAccepted) {
   Tracker tracker(64);
   for (const std::uint64_t count : {1, 63, 64, 1000}) {
     const std::uint64_t first = tracker.lowest_missing();
@@ -43,7 +43,7 @@ TEST(Tracker, TakesRunsInOrder) {
   EXPECT_EQ(tracker.reordered(), 0u);
 }
 
-TEST(Tracker, TakesNothingOfARunThatIsNotFreshThroughout) {
+TEST(Tracker, RunThatIsNotEntirelyFreshIsRejected) {
   Tracker tracker(128);
   ASSERT_TRUE(tracker.accept_run(0, 10));
   ASSERT_TRUE(tracker.accept_run(80, 3));
@@ -52,21 +52,21 @@ TEST(Tracker, TakesNothingOfARunThatIsNotFreshThroughout) {
   EXPECT_FALSE(tracker.accept_run(10, 129)) << "longer than the span";
   EXPECT_FALSE(tracker.accept_run(100, 39)) << "ends beyond the span";
   EXPECT_FALSE(tracker.accept_run(10'000, 2)) << "begins beyond the span";
-  EXPECT_TRUE(tracker.accept_run(83, 55)) << "all of the span";
+  EXPECT_TRUE(tracker.accept_run(83, 55)) << "fills the span";
   EXPECT_EQ(tracker.lowest_missing(), 10u);
-  EXPECT_TRUE(tracker.accept_run(10, 70)) << "and the gap before it";
+  EXPECT_TRUE(tracker.accept_run(10, 70)) << "fills the gap before the run";
   EXPECT_EQ(tracker.lowest_missing(), 138u);
   EXPECT_EQ(tracker.reordered(), 70u);
 }
 
-TEST(Tracker, ARunIsAcceptedAsItsNumbersOneByOne) {
+TEST(Tracker, RunIsAcceptedExactlyIfEachOfItsNumbersIs) {
   std::mt19937 random(5);
   for (const std::uint64_t span : {64, 128, 1024}) {
     Tracker by_runs(span), one_by_one(span);
     std::uint64_t taken = 0;
     for (int i = 0; i < 100'000; ++i) {
       const std::uint64_t lowest = one_by_one.lowest_missing();
-      // Often the number that all wait for, now and then an old one or one that is too far ahead.
+      // Often the lowest missing number, sometimes an old number or one that is too far ahead.
       const std::uint64_t first =
           random() % 3 == 0 ? lowest : lowest + random() % (span + 20) - std::min(lowest, random() % 4ul);
       const std::uint64_t count = 1 + random() % (random() % 2 == 0 ? 5 : span / 2);
@@ -84,7 +84,7 @@ TEST(Tracker, ARunIsAcceptedAsItsNumbersOneByOne) {
   }
 }
 
-TEST(Tracker, CountsWhatWasOvertaken) {
+TEST(Tracker, OvertakenMessagesAreCounted) {
   Tracker tracker(64);
   for (const std::uint64_t n : {1, 0, 2, 5, 4, 3}) tracker.accept(n);
   EXPECT_EQ(tracker.reordered(), 3u);

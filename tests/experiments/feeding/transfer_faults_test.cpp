@@ -40,19 +40,19 @@ class FaultyTransfer : public testing::TestWithParam<std::string> {
   Point point;
 };
 
-TEST_P(FaultyTransfer, SurvivesAnAllocationThatFails) {
+TEST_P(FaultyTransfer, FailedAllocationFailsOnlyItsCell) {
   for (const int call : {1, 4, 7}) expect_a_failed_row_and_a_clean_next_cell(faults->allocation, call);
 }
 
-TEST_P(FaultyTransfer, SurvivesACopyThatFails) {
-  if (GetParam() == "mapped") GTEST_SKIP() << "it copies nothing";
+TEST_P(FaultyTransfer, FailedCopyFailsOnlyItsCell) {
+  if (GetParam() == "mapped") GTEST_SKIP() << "this transfer copies nothing";
   for (const int call : {1, 2, 7}) expect_a_failed_row_and_a_clean_next_cell(faults->copy, call);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, FaultyTransfer, testing::ValuesIn(usable_transfers()),
                          [](const auto& info) { return info.param; });
 
-TEST(FaultyOverlap, GivesAFailedRowAndACleanNextCell) {
+TEST(FaultyOverlap, FaultFailsOnlyItsCell) {
   const auto faults = std::make_shared<Faults>();
   RunSettings settings = brief();
   settings.seconds = 0.01;

@@ -1,4 +1,4 @@
-// Every way to hand a tensor over, between processes that share a GPU.
+// Every way to hand over a tensor between processes that share a GPU.
 #include "common/device/device.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
@@ -13,7 +13,7 @@ class HandoffOnGpu : public testing::TestWithParam<std::string> {
   Workplace place_;
 };
 
-TEST_P(HandoffOnGpu, IsVerified) {
+TEST_P(HandoffOnGpu, WayIsVerified) {
   if (GetParam() == "redis_value") FEEDRATE_NEEDS_REDIS();
   for (const std::string use : {"cached", "first"}) {
     const Outcome outcome =

@@ -1,4 +1,4 @@
-// A file that is replaced: the old one stays until the new one is whole.
+// Replacement of a file: the old file stays until the new one is complete.
 #include "experiments/harness/whole_file.hpp"
 
 #include <gtest/gtest.h>
@@ -42,13 +42,13 @@ TEST_F(WholeFiles, OldTextStaysUntilTheCommit) {
     file.stream() << "new" << std::flush;
     EXPECT_EQ(read(folder_ / "f"), "old");
   }
-  EXPECT_EQ(read(folder_ / "f"), "old") << "never committed";
+  EXPECT_EQ(read(folder_ / "f"), "old") << "the new text was not committed";
   write(folder_ / "f", "new");
   EXPECT_EQ(read(folder_ / "f"), "new");
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(WholeFiles, LinksAndPermissionsStay) {
+TEST_F(WholeFiles, LinksAndPermissionsAreKept) {
   write(folder_ / "f", "old");
   fs::permissions(folder_ / "f", fs::perms::owner_read | fs::perms::owner_write);
   fs::create_symlink("f", folder_ / "link");
@@ -68,7 +68,7 @@ TEST_F(WholeFiles, NameMayHave255Bytes) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(WholeFiles, PipesAreWrittenWhereTheyAre) {
+TEST_F(WholeFiles, PipesAreWrittenInPlace) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   fs::create_symlink("pipe", folder_ / "link");
   for (const char* name : {"pipe", "link"}) {
@@ -81,7 +81,7 @@ TEST_F(WholeFiles, PipesAreWrittenWhereTheyAre) {
   EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
 }
 
-TEST_F(WholeFiles, OpenDescriptorsAreWrittenBehindWhatIsThere) {
+TEST_F(WholeFiles, OpenDescriptorsAreAppendedTo) {
   std::FILE* const log = std::fopen((folder_ / "log").c_str(), "a");
   const std::string named = "/dev/fd/" + std::to_string(fileno(log));
   std::fputs("before ", log);
@@ -94,10 +94,10 @@ TEST_F(WholeFiles, OpenDescriptorsAreWrittenBehindWhatIsThere) {
   EXPECT_THROW(write("/dev/fd/9999", "text"), std::system_error);
 }
 
-TEST_F(WholeFiles, WhatCannotBeWrittenIsAnError) {
+TEST_F(WholeFiles, UnwritablePathsAreErrors) {
   EXPECT_THROW(WholeFile(folder_.path()), std::system_error);
   EXPECT_THROW(WholeFile(folder_ / "no/such"), std::system_error);
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   EXPECT_THROW(write("/dev/full", "text"), std::system_error);
 }
 

@@ -7,7 +7,7 @@
 namespace feedrate::overlap {
 namespace {
 
-TEST(OverlapOnGpu, StagesTakeWhatTheyShallAndEveryStrategyHasVerifiedFigures) {
+TEST(OverlapOnGpu, StagesTakeTheirCostAndEveryStrategyIsVerified) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   RunSettings settings;
   settings.seconds = 0.02;
@@ -19,7 +19,7 @@ TEST(OverlapOnGpu, StagesTakeWhatTheyShallAndEveryStrategyHasVerifiedFigures) {
                                               {"stages", std::uint64_t{3}},
                                               {"items", std::uint64_t{16}},
                                               {"cost-us", 60.0}});
-    if (!point.impossible.empty()) continue;  // a second GPU, or a later one
+    if (!point.impossible.empty()) continue;  // needs a second or a newer GPU
     const Json row = session.run_cell(point, 0);
     ASSERT_EQ(row["status"], "ok") << row.dump(1);
     EXPECT_EQ(row["details"]["verified"]["wrong"], 0) << strategy;

@@ -11,7 +11,7 @@
 namespace feedrate::overlap {
 namespace {
 
-TEST(Costs, KeepTheirAverageHoweverTheyAreSpread) {
+TEST(Costs, CostsKeepTheirAverageForEveryBalance) {
   for (const std::string& balance : balances()) {
     for (const std::size_t kernels : {1u, 2u, 3u, 4u}) {
       const auto costs = spread_costs(balance, 50, kernels);
@@ -25,7 +25,7 @@ TEST(Costs, KeepTheirAverageHoweverTheyAreSpread) {
   EXPECT_THROW(spread_costs("odd", 50, 3), BadInput);
 }
 
-TEST(Ideal, IsTheFirstItemsWayAndTheSlowestStageForEveryFurtherOne) {
+TEST(Ideal, IdealTimeIsTheFirstItemPlusTheSlowestStagePerFurtherItem) {
   EXPECT_DOUBLE_EQ(ideal_ns(std::vector<double>{10, 30, 20}, 1), 60);
   EXPECT_DOUBLE_EQ(ideal_ns(std::vector<double>{10, 30, 20}, 5), 60 + 4 * 30);
 }
@@ -43,7 +43,7 @@ RunSettings brief() {
   return settings;
 }
 
-TEST(Overlap, EveryPossibleStrategyHasVerifiedFigures) {
+TEST(Overlap, EveryPossibleStrategyIsVerified) {
   Session session("overlap", "cpu", 0, {}, "test", brief());
   for (const auto& [strategy, entry] : Strategies::instance().entries()) {
     const Values point{{"strategy", strategy},
@@ -66,7 +66,7 @@ TEST(Overlap, EveryPossibleStrategyHasVerifiedFigures) {
   }
 }
 
-TEST(Overlap, SaysWhatCanNotBe) {
+TEST(Overlap, ImpossiblePointsStateTheReason) {
   Session session("overlap", "cpu", 0, {}, "test", brief());
   const auto why = [&](Values values) { return session.resolve(values).impossible; };
   EXPECT_EQ(why({{"strategy", std::string("persistent")}, {"pipeline", std::string("copy_process_copy")}}),

@@ -24,7 +24,7 @@ struct Counter {
   }
 };
 
-TEST(KernelTimer, ASampleIsOneLaunchesShare) {
+TEST(KernelTimer, SampleIsTheTimePerLaunch) {
   const auto device = open_cpu_device();
   Counter counter;
   std::vector<std::size_t> numbers;
@@ -35,12 +35,12 @@ TEST(KernelTimer, ASampleIsOneLaunchesShare) {
                                    },
                                    {.seconds = 0, .warmup = 2, .least = 5, .launches = 3});
   ASSERT_EQ(samples.size(), 5u);
-  EXPECT_EQ(counter.runs, 7 * 3u) << "warm-up included";
+  EXPECT_EQ(counter.runs, 7 * 3u) << "the count includes the warm-up";
   for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], i);
   for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
 }
 
-TEST(KernelTimer, WhatIsCapturedRunsWithEachSample) {
+TEST(KernelTimer, CapturedLaunchesRunForEachSample) {
   const auto device = open_cpu_device();
   Counter counter;
   unsigned queued = 0;
@@ -50,12 +50,12 @@ TEST(KernelTimer, WhatIsCapturedRunsWithEachSample) {
                                      stream.launch(counter.launch());
                                    },
                                    {.seconds = 0, .warmup = 1, .least = 4, .launches = 2, .captured = true});
-  EXPECT_EQ(queued, 2u) << "captured once";
-  EXPECT_EQ(counter.runs, 2 * 6u) << "once to make it ready, one warm-up, four samples";
+  EXPECT_EQ(queued, 2u) << "the launches are captured once";
+  EXPECT_EQ(counter.runs, 2 * 6u) << "one preparation, one warm-up, four samples";
   for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
 }
 
-TEST(KernelTimer, EndsWhenItIsTold) {
+TEST(KernelTimer, TimerEndsOnRequest) {
   const auto device = open_cpu_device();
   Counter counter;
   const auto samples = time_kernel(
@@ -64,7 +64,7 @@ TEST(KernelTimer, EndsWhenItIsTold) {
   EXPECT_EQ(samples.size(), 7u);
 }
 
-TEST(KernelTimer, ClockAndPowerStandBesideTheSamples) {
+TEST(KernelTimer, SamplesHaveTheirClockAndPower) {
   const auto device = open_cpu_device();
   Counter counter;
   double clock = 1000;
@@ -76,14 +76,14 @@ TEST(KernelTimer, ClockAndPowerStandBesideTheSamples) {
   const auto samples = time_kernel(
       *device, [&](Stream& stream, std::size_t) { stream.launch(counter.launch()); },
       {.seconds = 0, .warmup = 0, .least = 40}, gpu);
-  const Json told = describe(samples);
-  EXPECT_EQ(told["count"], 40);
-  EXPECT_EQ(told["sm_clock_mhz"]["least"], 1010);
-  EXPECT_GT(told["sm_clock_mhz"]["greatest"], 1010) << "asked again after 10 ms";
-  EXPECT_FALSE(told.contains("power_w")) << "of which nothing is known";
+  const Json described = describe(samples);
+  EXPECT_EQ(described["count"], 40);
+  EXPECT_EQ(described["sm_clock_mhz"]["least"], 1010);
+  EXPECT_GT(described["sm_clock_mhz"]["greatest"], 1010) << "the GPU is sampled again after 10 ms";
+  EXPECT_FALSE(described.contains("power_w")) << "the power is unknown";
 }
 
-TEST(Rotation, TakesTurnsAndExceedsTheCache) {
+TEST(Rotation, BuffersRotateAndExceedTheCache) {
   const auto device = open_cpu_device();
   const Rotation three = Rotation::of(*device, 64, 3);
   EXPECT_EQ(three.at(0).data(), three.at(3).data());

@@ -11,7 +11,7 @@
 namespace feedrate {
 namespace {
 
-/// One reading.
+/// One reading of a limit.
 double read(const std::string& name) {
   const auto device = open_cpu_device();
   LimitProbe probe(*device);
@@ -20,11 +20,11 @@ double read(const std::string& name) {
 
 constexpr auto kCached = "host_cache_write_bytes_per_second", kThread = "host_thread_write_bytes_per_second";
 
-// Other work makes a reading slower, never faster: the best of enough readings are in the order of the memories.
-TEST(HostMemory, LimitsAreInTheOrderThatMemoriesAre) {
+// Other work makes a reading slower, never faster, so the best of enough readings follow the order of the memories.
+TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
   std::map<std::string, double> best;
   const auto in_order = [&] {
-#ifdef __SANITIZE_THREAD__  // whose own memory is what would be measured
+#ifdef __SANITIZE_THREAD__  // the reading would be of the sanitizer's own memory
     return !best.empty();
 #else
     return best[kCached] > best[kThread];
@@ -41,16 +41,17 @@ TEST(HostMemory, LimitsAreInTheOrderThatMemoriesAre) {
   for (const auto& [name, value] : best) EXPECT_GT(value, 1e8) << name;
 }
 
-// A ceiling of a tenth of what a plain loop does is none. Both are read in turn, and their best compared, as
-// above.
-TEST(HostMemory, APlainLoopIsWithinAFactorOfTheCeiling) {
+// A ceiling at a tenth of a plain loop's rate would be wrong. Both are read in turn, and their best readings are
+// compared as above.
+TEST(HostMemory, PlainLoopIsWithinAFactorOfFourOfTheCeiling) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer's own memory is what would be measured";
+  GTEST_SKIP() << "the reading would be of ThreadSanitizer's own memory";
 #endif
   double plain = 0, ceiling = 0;
   const auto alike = [&] { return ceiling > plain / 4 && ceiling < plain * 4; };
   for (int round = 0; round < 3 || (round < 50 && !alike()); ++round) {
-    std::vector<std::byte> memory(64 << 20);  // anew, as the limit's is: the kernel may give larger pages next time
+    // Memory is allocated in every round, as for the limit, because the kernel may provide larger pages next time.
+    std::vector<std::byte> memory(64 << 20);
     plain = std::max(plain, static_cast<double>(memory.size()) * per_second(0.02, [&] {
                               std::memset(memory.data(), 3, memory.size());
                               asm volatile("" : : "r"(memory.data()) : "memory");

@@ -13,12 +13,12 @@
 namespace feedrate {
 namespace {
 
-/// Ends requests at once or later, in any order, and notes what it was asked.
-class Noting final : public Endpoint {
+/// Ends requests at once or later, in any order, and records its calls.
+class RecordingEndpoint final : public Endpoint {
  public:
   bool submit(std::size_t slot, std::uint64_t number) override {
     if (full) return false;
-    EXPECT_TRUE(under_way.insert(slot).second) << "a slot that is under way";
+    EXPECT_TRUE(under_way.insert(slot).second) << "the slot is already in flight";
     EXPECT_EQ(number, submitted++);
     most = std::max(most, under_way.size());
     waiting.push_back(slot);
@@ -33,7 +33,7 @@ class Noting final : public Endpoint {
     if (silent || (waiting.size() < hold_back && !(idle && ends_when_idle) && !old)) return 0;
     std::size_t count = 0;
     while (count < ended.size() && !waiting.empty()) {
-      ended[count] = waiting.back();  // the last first
+      ended[count] = waiting.back();  // last in, first out
       under_way.erase(waiting.back());
       waiting.pop_back();
       ++count;
@@ -54,20 +54,20 @@ Schedule every(std::uint64_t apart_ns, std::size_t count, double seconds) {
   return schedule;
 }
 
-TEST(Offer, AClosedLoadKeepsItsWindowFullAndNotFuller) {
-  Noting endpoint;
+TEST(Offer, ClosedLoadKeepsExactlyItsWindowInFlight) {
+  RecordingEndpoint endpoint;
   endpoint.hold_back = 8;
   endpoint.ends_when_idle = true;
   const LoadResult result = offer(endpoint, {.seconds = 0.05, .window = 8});
   EXPECT_EQ(endpoint.most, 8u);
-  EXPECT_TRUE(endpoint.under_way.empty()) << "not all that was submitted has ended";
+  EXPECT_TRUE(endpoint.under_way.empty()) << "a submitted request has not ended";
   EXPECT_GT(result.received, 0u);
   EXPECT_EQ(result.latency.samples(), result.received);
-  EXPECT_LE(result.received + 8, endpoint.submitted) << "the first window counts";
+  EXPECT_LE(result.received + 8, endpoint.submitted) << "the first window was counted";
 }
 
-TEST(Offer, AnOpenLoadSubmitsAllThatIsDue) {
-  Noting endpoint;
+TEST(Offer, OpenLoadSubmitsAllRequestsThatAreDue) {
+  RecordingEndpoint endpoint;
   Schedule schedule = every(1'000'000, 50, 0.06);
   schedule.priorities.assign(50, 0);
   schedule.priorities[3] = 1;
@@ -81,8 +81,8 @@ TEST(Offer, AnOpenLoadSubmitsAllThatIsDue) {
   EXPECT_EQ(result.by_priority.at(1).samples(), 1u);
 }
 
-TEST(Offer, WhatHasNoRoomIsBlockedAndNotTheGeneratorsFault) {
-  Noting endpoint;
+TEST(Offer, RequestsWithoutRoomCountAsBlocked) {
+  RecordingEndpoint endpoint;
   endpoint.full = true;
   const Schedule schedule = every(1'000'000, 200, 0.3);
   const LoadResult result = offer(endpoint, {.window = 4, .schedule = &schedule});
@@ -92,37 +92,37 @@ TEST(Offer, WhatHasNoRoomIsBlockedAndNotTheGeneratorsFault) {
 }
 
 TEST(Offer, TimeCountsFromWhenARequestWasDue) {
-  Noting endpoint;
-  endpoint.hold_back = 20;  // nothing ends before all are under way
+  RecordingEndpoint endpoint;
+  endpoint.hold_back = 20;  // no request ends before all are in flight
   const Schedule schedule = every(1'000'000, 20, 0.03);
   const LoadResult result = offer(endpoint, {.window = 20, .schedule = &schedule});
-  EXPECT_GE(result.latency.max(), 18'000'000u) << "the first has waited for the last, 19 ms";
+  EXPECT_GE(result.latency.max(), 18'000'000u) << "the first request waits 19 ms for the last";
 }
 
-TEST(Offer, WhatWaitedForRoomIsNotTheGeneratorsFault) {
-  Noting endpoint;
-  endpoint.hold_back = 4;  // the fourth request waits in vain for a slot, until those of the first three end
+TEST(Offer, WaitForASlotIsNotTheGeneratorsLag) {
+  RecordingEndpoint endpoint;
+  endpoint.hold_back = 4;  // the fourth request waits for a slot until the first three end
   endpoint.ends_after_ns = 500'000'000;
   const Schedule schedule = every(0, 4, 1);
   const LoadResult result = offer(endpoint, {.window = 3, .schedule = &schedule});
   EXPECT_EQ(result.received, 4u);
-  EXPECT_GE(result.send_lag.max(), 450'000'000u) << "the fourth did not wait";
-  EXPECT_LT(result.own_lag.max(), 250'000'000u) << "its wait is the endpoint's";
+  EXPECT_GE(result.send_lag.max(), 450'000'000u) << "the fourth request did not wait";
+  EXPECT_LT(result.own_lag.max(), 250'000'000u) << "the wait counts as the generator's lag";
   EXPECT_GT(result.blocked_share, 0.1);
 }
 
-TEST(Offer, TimeInSubmitIsTheEndpoints) {
-  Noting endpoint;
+TEST(Offer, TimeInSubmitIsNotTheGeneratorsLag) {
+  RecordingEndpoint endpoint;
   endpoint.submit_takes_ns = 20'000'000;
   const Schedule schedule = every(1'000'000, 10, 0.05);
   const LoadResult result = offer(endpoint, {.window = 16, .schedule = &schedule});
-  EXPECT_EQ(result.unsent, 0u) << "what is due is submitted late rather than never";
+  EXPECT_EQ(result.unsent, 0u) << "due requests are submitted late rather than never";
   EXPECT_GE(result.send_lag.max(), 150'000'000u);
   EXPECT_LT(result.own_lag.max(), result.send_lag.max() / 2);
 }
 
-TEST(Offer, WhatEndsBehindThePhaseIsNoRate) {
-  Noting endpoint;
+TEST(Offer, RequestsThatEndAfterThePhaseDoNotCountInTheRate) {
+  RecordingEndpoint endpoint;
   endpoint.ends_after_ns = 60'000'000;
   endpoint.hold_back = 1000;
   const Schedule schedule = every(1'000'000, 10, 0.03);
@@ -131,8 +131,8 @@ TEST(Offer, WhatEndsBehindThePhaseIsNoRate) {
   EXPECT_EQ(result.latency.samples(), 10u);
 }
 
-TEST(Offer, AWindowThatNeverFillsIsNotCounted) {
-  Noting endpoint;
+TEST(Offer, WindowThatNeverFillsIsNotCounted) {
+  RecordingEndpoint endpoint;
   endpoint.hold_back = 1000;
   endpoint.ends_after_ns = 1'000'000'000;
   const LoadResult result = offer(endpoint, {.seconds = 0.001, .window = 8});
@@ -141,22 +141,22 @@ TEST(Offer, AWindowThatNeverFillsIsNotCounted) {
   EXPECT_EQ(result.seconds, 0);
 }
 
-TEST(Offer, TheBacklogIsReadUntilThePhaseEnds) {
-  Noting endpoint;
+TEST(Offer, BacklogIsReadUntilThePhaseEnds) {
+  RecordingEndpoint endpoint;
   const Schedule schedule = every(0, 50, 0.1);  // a burst, then nothing
   const LoadResult result = offer(endpoint, {.window = 64, .schedule = &schedule});
   EXPECT_EQ(result.unsent, 0u);
-  EXPECT_EQ(result.backlog.end, 0) << "what came back long before the end is behind no more";
+  EXPECT_EQ(result.backlog.end, 0) << "requests that ended long before are no longer in the backlog";
 }
 
-TEST(Offer, AnEndpointThatSaysNothingIsAFailure) {
-  Noting endpoint;
+TEST(Offer, SilentEndpointIsAFailure) {
+  RecordingEndpoint endpoint;
   endpoint.silent = true;
   EXPECT_THROW(offer(endpoint, {.seconds = 0.01, .window = 2, .watchdog_seconds = 0.05}), Failure);
 }
 
-TEST(Offer, EndsWhenItIsInterrupted) {
-  Noting endpoint;
+TEST(Offer, LoadEndsWhenItIsInterrupted) {
+  RecordingEndpoint endpoint;
   const Schedule schedule = every(1'000'000'000, 1000, 1000);
   const auto begin = now_ns();
   const LoadResult result = offer(

@@ -14,7 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A GPU that notes who asks it and what, and needs `busy` for it. One thread may ask, another look when it has ended.
+/// A GPU that records which thread samples it and with which argument; each sample takes `busy`. One thread may sample,
+/// and another may read the records after the first has ended.
 struct FakeGpu {
   std::chrono::milliseconds busy{0};
   std::atomic<int> asked{0};
@@ -39,7 +40,7 @@ void await(const std::atomic<int>& count, int enough) {
   while (count < enough) std::this_thread::sleep_for(1ms);
 }
 
-TEST(MachineMonitor, SamplesAtBothEndsOfAShortPhase) {
+TEST(MachineMonitor, ShortPhaseIsSampledAtBothEnds) {
   FakeGpu gpu;
   const auto begin = now_ns();
   MachineMonitor monitor(gpu.source());
@@ -55,7 +56,7 @@ TEST(MachineMonitor, SamplesAtBothEndsOfAShortPhase) {
   EXPECT_EQ(energy_j(state), 100.0);
 }
 
-TEST(MachineMonitor, StopsAtOnceAtAnyPoint) {
+TEST(MachineMonitor, MonitorStopsAtOnceAtAnyTime) {
   for (int i = 0; i < 200; ++i) {
     FakeGpu gpu;
     MachineMonitor monitor(gpu.source());
@@ -64,7 +65,7 @@ TEST(MachineMonitor, StopsAtOnceAtAnyPoint) {
   }
 }
 
-TEST(MachineMonitor, DoesNotWaitForThePeriodToStop) {
+TEST(MachineMonitor, StopDoesNotWaitForThePeriod) {
   FakeGpu gpu;
   const auto begin = now_ns();
   MachineMonitor(gpu.source(), 1000).stop();
@@ -72,23 +73,23 @@ TEST(MachineMonitor, DoesNotWaitForThePeriodToStop) {
   EXPECT_LT(now_ns() - begin, 5'000'000'000u);
 }
 
-TEST(MachineMonitor, SamplesEveryPeriodInAThreadOfItsOwn) {
+TEST(MachineMonitor, SeparateThreadSamplesEveryPeriod) {
   FakeGpu gpu;
   MachineMonitor monitor(gpu.source(), 0.02);
   await(gpu.asked, 6);
   const MachineState state = monitor.stop();
   ASSERT_GE(state.samples.size(), 7u);
-  EXPECT_GE(state.samples[5].t, 0.1 - 0.001);  // no more often than asked for
+  EXPECT_GE(state.samples[5].t, 0.1 - 0.001);  // no more often than requested
   EXPECT_EQ(gpu.threads.size(), 1u);
   EXPECT_FALSE(gpu.threads.contains(std::this_thread::get_id()));
   EXPECT_EQ(static_cast<std::size_t>(gpu.asked), state.samples.size());
 }
 
-TEST(MachineMonitor, TrafficIsOnlyThatOfTheLoad) {
+TEST(MachineMonitor, TrafficIsMeasuredOnlyDuringTheLoad) {
   FakeGpu gpu{.busy = 300ms};
   MachineMonitor monitor(gpu.source(), 1000);
   await(gpu.asked, 1);
-  const MachineState cut = monitor.stop();  // in the middle of the first sample
+  const MachineState cut = monitor.stop();  // during the first sample
   EXPECT_EQ(gpu.with_pcie, (std::vector<bool>{true, false}));
   EXPECT_FALSE(cut.samples.at(0).gpu.pcie_rx_bytes_per_second);
   EXPECT_FALSE(cut.samples.at(0).gpu.pcie_tx_bytes_per_second);
@@ -100,24 +101,24 @@ TEST(MachineMonitor, TrafficIsOnlyThatOfTheLoad) {
   EXPECT_TRUE(whole.stop().samples.at(0).gpu.pcie_rx_bytes_per_second);
 }
 
-TEST(MachineMonitor, NotesTheDearestSample) {
+TEST(MachineMonitor, CostOfTheMostExpensiveSampleIsRecorded) {
   FakeGpu gpu{.busy = 30ms};
   MachineMonitor monitor(gpu.source());
   await(gpu.asked, 1);
   const MachineState state = monitor.stop();
   EXPECT_GE(state.sample_cost_seconds_max, 0.03);
   EXPECT_GT(state.sample_cpu_seconds_max, 0);
-  EXPECT_LT(state.sample_cpu_seconds_max, 0.02);  // a sleeping sample costs no core
+  EXPECT_LT(state.sample_cpu_seconds_max, 0.02);  // a sleeping sample uses no CPU time
 }
 
-TEST(MachineMonitor, WorksWithoutAGpu) {
+TEST(MachineMonitor, MonitorWorksWithoutAGpu) {
   MachineMonitor none;
   EXPECT_TRUE(none.stop().samples.empty());
-  MachineMonitor lost([](bool) -> std::optional<GpuSample> { return std::nullopt; });  // it fell off the bus
+  MachineMonitor lost([](bool) -> std::optional<GpuSample> { return std::nullopt; });  // the GPU fell off the bus
   EXPECT_TRUE(lost.stop().samples.empty());
 }
 
-TEST(MachineMonitor, WorksWithoutProc) {
+TEST(MachineMonitor, MonitorWorksWithoutProc) {
   MachineMonitor monitor({}, 1, "/nowhere");
   std::this_thread::sleep_for(100ms);
   const MachineState state = monitor.stop();
@@ -126,7 +127,7 @@ TEST(MachineMonitor, WorksWithoutProc) {
   EXPECT_TRUE(disturbances(state).empty());
 }
 
-TEST(MachineMonitor, ManyThreadsMayStopItAndSeeTheSame) {
+TEST(MachineMonitor, ConcurrentStopsReturnTheSameState) {
   FakeGpu gpu;
   MachineMonitor monitor(gpu.source(), 0.01);
   await(gpu.asked, 2);
@@ -142,9 +143,9 @@ TEST(MachineMonitor, ManyThreadsMayStopItAndSeeTheSame) {
   EXPECT_EQ(static_cast<std::size_t>(gpu.asked), states.front().samples.size());
 }
 
-TEST(MachineMonitor, SeesABusyCore) {
+TEST(MachineMonitor, BusyCoreIsMeasured) {
   MachineMonitor monitor;
-  double worked = 0;  // CPU seconds of the loop, which on a crowded machine takes longer
+  double worked = 0;  // CPU seconds of the loop, whose wall time is longer on a crowded machine
   std::jthread([&] {
     for (timespec cpu{}; worked < 0.5;
          worked = static_cast<double>(cpu.tv_sec) + 1e-9 * static_cast<double>(cpu.tv_nsec))
@@ -153,7 +154,7 @@ TEST(MachineMonitor, SeesABusyCore) {
   const MachineState state = monitor.stop();
   const HostUse& host = state.host;
   EXPECT_NEAR(host.own_cores * host.seconds, worked, 0.1);
-  if (host.cores.empty()) GTEST_SKIP() << "this system doesn't count its cores' time";
+  if (host.cores.empty()) GTEST_SKIP() << "this system does not report the time of its cores";
   EXPECT_GT(host.busy_cores(), host.own_cores - 0.15);
   EXPECT_LE(host.busy_cores(), static_cast<double>(host.cores.size()));
   EXPECT_GT(host.system_switches, 0u);

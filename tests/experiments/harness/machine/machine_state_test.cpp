@@ -29,21 +29,21 @@ MachineState with_host(double seconds, double own_cores, double stolen_share) {
   return state;
 }
 
-/// All reasons in one text.
+/// All disturbances in one text.
 std::string disturbed(const MachineState& state) {
   std::string text;
   for (const auto& reason : disturbances(state)) text += reason + "\n";
   return text;
 }
 
-TEST(ClockReasons, HaveNames) {
+TEST(ClockReasons, ReasonsHaveNames) {
   EXPECT_TRUE(clock_reason_names(0).empty());
   EXPECT_EQ(clock_reason_names(kIdle | kHardwareThermal | kDisplayClocks),
             (std::vector<std::string>{"idle", "hardware thermal", "display clocks"}));
   EXPECT_EQ(clock_reason_names(0x200 | kPowerCap), (std::vector<std::string>{"power cap", "0x200"}));
 }
 
-TEST(Disturbances, NoneOfAnUnknownOrQuietMachine) {
+TEST(Disturbances, UnknownOrQuietMachineHasNoDisturbances) {
   EXPECT_EQ(disturbed({}), "");
   EXPECT_EQ(disturbed(with_samples({GpuSample{}, GpuSample{}})), "");
   EXPECT_EQ(disturbed(with_samples({gpu(0), gpu(0, 1755)})), "");
@@ -51,7 +51,7 @@ TEST(Disturbances, NoneOfAnUnknownOrQuietMachine) {
 
 TEST(Disturbances, IdleAndChosenClocksAreBenign) {
   EXPECT_EQ(disturbed(with_samples({gpu(kIdle, 345), gpu(kApplicationClocks, 1200)})), "");
-  EXPECT_EQ(disturbed(with_samples({gpu(0x200)})), "");  // what has no name has no known harm
+  EXPECT_EQ(disturbed(with_samples({gpu(0x200)})), "");  // a reason without a name is not known to be harmful
 }
 
 TEST(Disturbances, EveryThrottleUnderLoadIsNamed) {
@@ -63,18 +63,18 @@ TEST(Disturbances, EveryThrottleUnderLoadIsNamed) {
   }
 }
 
-TEST(Disturbances, AnIdleGpuIsOnlyThrottledByItsHealth) {
+TEST(Disturbances, IdleGpuReportsOnlyReasonsOfItsHealth) {
   EXPECT_EQ(disturbed(with_samples({gpu(kIdle | kPowerCap), gpu(kIdle | kSyncBoost | kDisplayClocks)})), "");
   EXPECT_NE(disturbed(with_samples({gpu(kIdle | kHardwareThermal)})).find("hardware thermal"), std::string::npos);
 }
 
-TEST(Disturbances, ASlowClockNeedsLoad) {
+TEST(Disturbances, SlowClockIsReportedOnlyUnderLoad) {
   EXPECT_EQ(disturbed(with_samples({gpu(0, 1486), gpu(kIdle, 1000)})), "");  // just above 75 %
   const std::string text = disturbed(with_samples({gpu(0, 1980), gpu(0, 1480)}));
   EXPECT_NE(text.find("fell to 1480 of 1980 MHz under load, 75 %"), std::string::npos) << text;
 }
 
-TEST(Disturbances, UtilisationTellsLoadWhereReasonsAreUnknown) {
+TEST(Disturbances, UtilisationShowsLoadIfReasonsAreUnknown) {
   GpuSample slow = gpu(0, 345);
   slow.clock_reasons.reset();
   EXPECT_EQ(disturbed(with_samples({slow})), "");
@@ -84,36 +84,36 @@ TEST(Disturbances, UtilisationTellsLoadWhereReasonsAreUnknown) {
   EXPECT_NE(disturbed(with_samples({slow})), "");
 }
 
-TEST(Disturbances, StolenTimeIsMeasuredByWhatWeUsed) {
+TEST(Disturbances, StolenTimeIsRelativeToOwnCpuTime) {
   EXPECT_EQ(disturbed(with_host(10, 1, 0.019)), "");
   const std::string text = disturbed(with_host(10, 1, 0.03));
   EXPECT_NE(text.find("stole 0.30 s of CPU time while this process used 10.00 s"), std::string::npos) << text;
   EXPECT_EQ(disturbed(with_host(10, 2, 0.03)), "");  // 1.5 % of two cores
 }
 
-TEST(Disturbances, ATickOrTwoIsNoTheft) {
-  EXPECT_EQ(disturbed(with_host(0.2, 1, 0.1)), "");  // 10 % of it, but two ticks
+TEST(Disturbances, StolenTimeOfTwoTicksIsNotReported) {
+  EXPECT_EQ(disturbed(with_host(0.2, 1, 0.1)), "");  // 10 % of the time, but only two ticks
   EXPECT_NE(disturbed(with_host(0.2, 1, 0.2)), "");
 }
 
-TEST(Disturbances, AQuotaThatWasUsedUp) {
+TEST(Disturbances, ExhaustedQuotaIsReported) {
   MachineState state = with_host(2, 1, 0);
   state.host.quota_cores = 0.5;
   state.host.periods = 20;
-  EXPECT_EQ(disturbed(state), "") << "a limit that is not reached";
+  EXPECT_EQ(disturbed(state), "") << "the quota was not reached";
   state.host.throttled = 7;
   EXPECT_EQ(disturbed(state), "the CPU quota of 0.5 cores was used up in 7 of 20 periods\n");
   EXPECT_EQ(to_json(state)["host"]["quota"], (Json{{"cores", 0.5}, {"periods", 20}, {"throttled", 7}}));
 }
 
-TEST(Disturbances, AreAllTold) {
+TEST(Disturbances, AllDisturbancesAreReported) {
   MachineState state = with_host(1, 1, 0.1);
   state.samples = with_samples({gpu(kHardwareThermal, 900)}).samples;
   EXPECT_EQ(disturbances(state).size(), 3u);
   EXPECT_EQ(to_json(state).at("disturbances").size(), 3u);
 }
 
-TEST(MachineSummary, PowerIsTheEnergysWhereItIsCounted) {
+TEST(MachineSummary, PowerIsDerivedFromEnergyIfItIsCounted) {
   GpuSample first, middle, last;
   first.power_w = middle.power_w = last.power_w = 700;
   first.energy_j = 1000;
@@ -121,13 +121,13 @@ TEST(MachineSummary, PowerIsTheEnergysWhereItIsCounted) {
   const auto state = with_samples({first, middle, last});  // two seconds
   EXPECT_DOUBLE_EQ(*energy_j(state), 250);
   EXPECT_DOUBLE_EQ(*power_w(state), 125);
-  last.energy_j = 900;  // the driver was loaded anew
+  last.energy_j = 900;  // the driver was reloaded
   EXPECT_FALSE(energy_j(with_samples({first, last})));
   EXPECT_DOUBLE_EQ(*power_w(with_samples({first, last})), 700);
   EXPECT_FALSE(power_w(with_samples({GpuSample{}})));
 }
 
-TEST(MachineSummary, IsOfTheSamplesThatHaveTheValue) {
+TEST(MachineSummary, RangeCoversOnlySamplesWithTheValue) {
   const auto state = with_samples({gpu(0, 1000), GpuSample{}, gpu(0, 2000)});
   const auto clock = range_of(state, &GpuSample::sm_clock_mhz);
   ASSERT_TRUE(clock);
@@ -137,7 +137,7 @@ TEST(MachineSummary, IsOfTheSamplesThatHaveTheValue) {
   EXPECT_FALSE(range_of(state, &GpuSample::power_w));
 }
 
-TEST(MachineJson, SummarisesTheGpu) {
+TEST(MachineJson, GpuIsSummarised) {
   GpuSample hot = gpu(kPowerCap, 1755);
   hot.temperature_c = 80;
   hot.utilisation = 0.5;
@@ -157,7 +157,7 @@ TEST(MachineJson, SummarisesTheGpu) {
   EXPECT_EQ(json.at("samples").at(1).at("gpu").at("sm_clock_mhz"), 1980);
 }
 
-TEST(MachineJson, HasNoGpuWhereThereIsNone) {
+TEST(MachineJson, MachineWithoutGpuHasNoGpuField) {
   const Json json = to_json(with_host(1, 0.5, 0.25));
   EXPECT_FALSE(json.contains("gpu"));
   EXPECT_EQ(json.at("samples"), Json::array());
@@ -180,27 +180,27 @@ MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t s
   return state;
 }
 
-TEST(Disturbances, ThreadsThatShareCoresBesideIdleOnes) {
+TEST(Disturbances, ThreadsThatShareCoresBesideIdleCoresAreReported) {
   const std::string text = disturbed(with_switches(16, 13.5, 1000));
   EXPECT_NE(text.find("while 2.5 stood idle: 2000 involuntary"), std::string::npos) << text;
   EXPECT_NE(disturbed(with_switches(16, 2, 61)), "");
-  EXPECT_EQ(disturbed(with_switches(16, 2, 59)), "");       // now and then the system needs a core
-  EXPECT_EQ(disturbed(with_switches(16, 14, 200)), "");     // the more often, the more of them are busy
+  EXPECT_EQ(disturbed(with_switches(16, 2, 59)), "");       // sometimes the system needs a core
+  EXPECT_EQ(disturbed(with_switches(16, 14, 200)), "");     // more often if more cores are busy
   EXPECT_EQ(disturbed(with_switches(16, 15.8, 5000)), "");  // no core was idle
-  EXPECT_EQ(disturbed(with_switches(2, 0.9, 5000)), "");    // on few cores threads share on purpose
+  EXPECT_EQ(disturbed(with_switches(2, 0.9, 5000)), "");    // with few cores, threads share them on purpose
   MachineState confined = with_switches(16, 2, 5000);
   confined.host.allowed_cores = 2;
   EXPECT_EQ(disturbed(confined), "");
 }
 
-TEST(MachineJson, LeavesOutCoresThatAreUnknown) {
+TEST(MachineJson, UnknownCoresAreOmitted) {
   const Json host = to_json(MachineState{}).at("host");
   for (const char* key : {"cores", "busy_cores", "steal_share", "per_core_busy"})
     EXPECT_FALSE(host.contains(key)) << key;
   EXPECT_FALSE(host.at("context_switches").contains("system"));
 }
 
-TEST(MachineJson, ThinsLongPhasesAndKeepsTheirEnds) {
+TEST(MachineJson, SamplesOfLongPhasesAreThinnedExceptTheEnds) {
   for (const std::size_t n : {1, 2, 119, 120, 121, 1000}) {
     const Json samples = to_json(with_samples(std::vector<GpuSample>(n, gpu(0)))).at("samples");
     EXPECT_EQ(samples.size(), std::min<std::size_t>(n, 120));
@@ -210,7 +210,7 @@ TEST(MachineJson, ThinsLongPhasesAndKeepsTheirEnds) {
   }
 }
 
-TEST(MachineJson, IsShortEnoughForThousandsOfRows) {
+TEST(MachineJson, JsonIsShortEnoughForThousandsOfRows) {
   MachineState state = with_samples(std::vector<GpuSample>(2, gpu(kPowerCap, 1980 / 1.7)));
   for (auto& [t, sample] : state.samples) {
     sample.power_w = sample.temperature_c = sample.energy_j = 1000.0 / 3;

@@ -1,4 +1,4 @@
-// What NVML says of a real GPU. It needs no CUDA but for the device's address on the bus.
+// NVML samples of a real GPU. They need CUDA only for the device's bus address.
 #include "experiments/harness/machine/nvml.hpp"
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@ class GpuState : public testing::Test {
   void SetUp() override {
     if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     source = nvml_source(open_device("cuda")->info().pci_bus);
-    if (!source) GTEST_SKIP() << "no NVML here";
+    if (!source) GTEST_SKIP() << "NVML is not available";
   }
   GpuSource source;
 };
 
-TEST_F(GpuState, IsPlausible) {
+TEST_F(GpuState, SampleIsPlausible) {
   const auto sample = source(true);
   ASSERT_TRUE(sample);
   ASSERT_TRUE(sample->sm_clock_mhz && sample->sm_clock_limit_mhz && sample->clock_reasons);
@@ -38,7 +38,7 @@ TEST_F(GpuState, IsPlausible) {
   EXPECT_FALSE(source(false)->pcie_rx_bytes_per_second);
 }
 
-TEST_F(GpuState, IsWatched) {
+TEST_F(GpuState, MonitorSamplesTheGpu) {
   MachineMonitor monitor(source, 0.25);
   std::this_thread::sleep_for(std::chrono::seconds(1));
   const MachineState state = monitor.stop();
@@ -50,10 +50,10 @@ TEST_F(GpuState, IsWatched) {
   EXPECT_LT(*power, 3000);
   EXPECT_LT(state.sample_cpu_seconds_max, 0.02);
   RecordProperty("machine", to_json(state).dump());
-  std::puts(to_json(state).dump(1).c_str());  // what a sample costs here
+  std::puts(to_json(state).dump(1).c_str());  // shows the cost of a sample on this machine
 }
 
-TEST(GpuStateWithoutGpu, IsEmpty) {
+TEST(GpuStateWithoutGpu, SourceIsEmpty) {
   EXPECT_FALSE(nvml_source(""));
   EXPECT_FALSE(nvml_source("0000:ff:1f.7"));
 }

@@ -1,4 +1,4 @@
-// Listing what there is takes no memory of a GPU; and what a context loads, it loads at once.
+// Listing the catalogue uses no GPU memory, and a new context loads all kernels at once.
 #include "experiments/harness/measure/catalogue.hpp"
 
 #include <dlfcn.h>
@@ -24,14 +24,14 @@ bool has_context() {
   return active != 0;
 }
 
-TEST(CatalogueOnGpu, MakesNoContext) {
+TEST(CatalogueOnGpu, CatalogueCreatesNoContext) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-  if (has_context()) GTEST_SKIP() << "another test of this process has made one";
+  if (has_context()) GTEST_SKIP() << "another test of this process has created a context";
   const Json all = catalogue();
   EXPECT_FALSE(has_context());
   EXPECT_GT(all["limits"].size(), 40u);
   const auto device = open_device("cuda");
-  EXPECT_TRUE(has_context()) << "else this shows nothing";
+  EXPECT_TRUE(has_context()) << "without a context here this test shows nothing";
 }
 
 TEST(OpenDeviceOnGpu, EveryKernelIsLoadedWithTheContext) {
@@ -41,7 +41,7 @@ TEST(OpenDeviceOnGpu, EveryKernelIsLoadedWithTheContext) {
   ASSERT_NE(loading, nullptr);
   int mode = 0;
   ASSERT_EQ(loading(&mode), 0);
-  EXPECT_EQ(mode, 1) << "CU_MODULE_EAGER_LOADING: one that is loaded later would wait for resident kernels";
+  EXPECT_EQ(mode, 1) << "CU_MODULE_EAGER_LOADING: a kernel that is loaded later would wait for resident kernels";
 }
 
 }  // namespace

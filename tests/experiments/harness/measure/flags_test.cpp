@@ -21,7 +21,7 @@ std::set<Flag> flags_with(const std::string& figure, double ratio) {
   return measured.flags;
 }
 
-TEST(SetBounds, TheTightestBoundOfEachFigureCounts) {
+TEST(SetBounds, TightestBoundOfEachFigureCounts) {
   Measurement measured;
   measured.numbers["per_second"] = 10;
   for (const double rate : {200.0, 20.0, 40.0}) measured.can_not_beat.emplace_back("per_second", rate);
@@ -36,7 +36,7 @@ TEST(SetBounds, TheTightestBoundOfEachFigureCounts) {
   EXPECT_DOUBLE_EQ(measured.bounds.at("ns").ratio, 2);
 }
 
-TEST(SetBounds, AnExpressionInARowIsTheSameWhenItIsReadBack) {
+TEST(SetBounds, ExpressionInARowIsUnchangedWhenReadBack) {
   const Expression bound = given("window", 32) / (2 * floor_of("trip_ns") + 1 / ceiling_of("push_per_second"));
   EXPECT_EQ(to_json(bound).dump(),
             R"({"quotient":[{"given":"window","value":32.0},{"sum":[{"product":[2.0,{"floor":"trip_ns"}]},)"
@@ -44,13 +44,13 @@ TEST(SetBounds, AnExpressionInARowIsTheSameWhenItIsReadBack) {
   EXPECT_EQ(to_json(expression_of(to_json(bound))), to_json(bound));
 }
 
-TEST(Flags, ARateAboveItsBoundIsFlaggedBeyondNoise) {
+TEST(Flags, RateAboveItsBoundIsFlaggedBeyondNoise) {
   EXPECT_EQ(flags_with("per_second", 1.06), std::set{Flag::above_limit});
   EXPECT_TRUE(flags_with("per_second", 1.04).empty());
   EXPECT_TRUE(flags_with("per_second", 0.1).empty());
 }
 
-TEST(Flags, ATimeBelowItsBoundIsFlaggedBeyondNoise) {
+TEST(Flags, TimeBelowItsBoundIsFlaggedBeyondNoise) {
   EXPECT_EQ(flags_with("ns", 0.94), std::set{Flag::above_limit});
   EXPECT_TRUE(flags_with("ns", 0.96).empty());
   EXPECT_TRUE(flags_with("ns", 10).empty());

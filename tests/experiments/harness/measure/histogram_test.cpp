@@ -20,7 +20,7 @@ TEST(Histogram, EveryValueLiesInItsBucket) {
   }
 }
 
-TEST(Histogram, BucketsAdjoinAndAreNeverWiderThanOnePercent) {
+TEST(Histogram, BucketsAreAdjacentAndAtMostOnePercentWide) {
   for (std::size_t i = 0; i + 1 < Histogram::kBuckets; ++i) {
     ASSERT_EQ(Histogram::lowest(i) + Histogram::width(i), Histogram::lowest(i + 1)) << i;
     if (Histogram::width(i) > 1) {
@@ -67,7 +67,7 @@ TEST(Histogram, MergingEqualsRecordingTogether) {
   EXPECT_EQ(a.min(), both.min());
 }
 
-TEST(Histogram, EmptyHasNoQuantiles) { EXPECT_EQ(Histogram().quantile(0.5), 0); }
+TEST(Histogram, EmptyHistogramHasNoQuantiles) { EXPECT_EQ(Histogram().quantile(0.5), 0); }
 
 }  // namespace
 }  // namespace feedrate

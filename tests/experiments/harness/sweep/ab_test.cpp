@@ -7,10 +7,10 @@
 namespace feedrate::test {
 namespace {
 
-TEST(MeasurePairs, VisitsEveryPointInTheOrderAbba) {
+TEST(MeasurePairs, EveryPointIsVisitedInTheOrderAbba) {
   std::vector<std::pair<char, std::uint64_t>> asked;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, int> told;
-  std::vector<std::pair<std::uint64_t, std::size_t>> starts;  // and what had been asked by then
+  std::map<std::pair<std::uint64_t, std::uint64_t>, int> reported;
+  std::vector<std::pair<std::uint64_t, std::size_t>> starts;  // and the number of cells requested by then
   measure_pairs(
       {.points = 5, .pairs = 6, .per_start = 4}, [&](std::uint64_t start) { starts.emplace_back(start, asked.size()); },
       [&](char side, std::uint64_t point, std::uint64_t) {
@@ -20,7 +20,7 @@ TEST(MeasurePairs, VisitsEveryPointInTheOrderAbba) {
       [&](std::uint64_t point, std::uint64_t pair, const Json& a, const Json& b) {
         EXPECT_EQ(a, "a");
         EXPECT_EQ(b, "b");
-        ++told[{point, pair}];
+        ++reported[{point, pair}];
       },
       [] { return false; });
   ASSERT_EQ(asked.size(), 5u * 6 * 2);
@@ -28,15 +28,15 @@ TEST(MeasurePairs, VisitsEveryPointInTheOrderAbba) {
     std::string sides;
     for (std::size_t i = visit; i < visit + 4; ++i) {
       sides += asked[i].first;
-      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit is to one point";
+      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit measures one point";
     }
     EXPECT_EQ(sides, "abba");
   }
-  EXPECT_EQ(told.size(), 5u * 6) << "each pair of each point once";
+  EXPECT_EQ(reported.size(), 5u * 6) << "each pair of each point is reported once";
   EXPECT_EQ(starts, (decltype(starts){{0, 0}, {1, 5 * 4 * 2}}));
 }
 
-TEST(MeasurePairs, EndsWhenItIsInterrupted) {
+TEST(MeasurePairs, PairsEndWhenInterrupted) {
   int asked = 0;
   measure_pairs(
       {.points = 5, .pairs = 6}, [](std::uint64_t) {},

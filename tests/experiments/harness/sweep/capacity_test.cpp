@@ -20,7 +20,7 @@ Capacity search(const Sustained& sustained) {
   return search.answer();
 }
 
-TEST(Capacity, OfAQueueWithoutNoiseIsBracketed) {
+TEST(Capacity, CapacityOfAQueueWithoutNoiseIsBracketed) {
   for (const std::uint64_t truth : {15, 1'000, 123'456, 99'000'000}) {
     const Capacity capacity = search([=](std::uint64_t rate) { return rate <= truth; });
     EXPECT_LE(capacity.low, truth);
@@ -40,12 +40,12 @@ Json row_of(const char* status, const char* cause, double p99, double without_ow
           {"details", {{"load", {{"without_own_lag_ns", {{"p99", without_own_lag}}}}}}}};
 }
 
-TEST(Capacity, WhatAProbesRowSays) {
+TEST(Capacity, ProbeIsJudgedByItsRow) {
   const Slo slo = parse_slo("p99:20us");
   const std::string prompt = "/details/load/without_own_lag_ns";
   EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).kept);
-  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "though it kept the bound";
-  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 30e3, 30e3), slo).disturbed) << "though it missed it";
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "although it kept the bound";
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 30e3, 30e3), slo).disturbed) << "although it missed the bound";
   EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).kept);
   EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).kept);
   const Probe slow = judge(7, row_of("ok", "", 30e3, 25e3), slo, prompt);
@@ -56,7 +56,7 @@ TEST(Capacity, WhatAProbesRowSays) {
   EXPECT_EQ(late.why, "p99 21 µs; without the generator's own lag 15 µs");
 }
 
-TEST(RateTest, DecidesByTheTriesAlone) {
+TEST(RateTest, VerdictDependsOnTheTriesAlone) {
   const auto verdict = [](std::initializer_list<int> tries) {
     RateTest test;
     for (const int kept : tries) test.add(kept != 0);
@@ -66,12 +66,12 @@ TEST(RateTest, DecidesByTheTriesAlone) {
   EXPECT_EQ(verdict({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::sustained);
   EXPECT_EQ(verdict({0}), Verdict::open);
   EXPECT_EQ(verdict({0, 0}), Verdict::not_sustained);
-  EXPECT_EQ(verdict({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open) << "a miss weighs as much as six that keep it";
+  EXPECT_EQ(verdict({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open) << "a miss weighs as much as six successes";
   EXPECT_EQ(verdict({0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::not_sustained)
       << "later tries change nothing";
 }
 
-/// Of `searches` rates that keep the bound with this probability, how many come to `wanted`.
+/// Number of `searches` rates that get the verdict `wanted` if each keeps the bound with this probability.
 unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000) {
   std::mt19937_64 random(1);
   std::bernoulli_distribution keeps(probability);
@@ -84,14 +84,14 @@ unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000)
   return found;
 }
 
-TEST(RateTest, ErrsAsRarelyAsItSays) {
+TEST(RateTest, TestErrsAsRarelyAsSpecified) {
   EXPECT_LE(judged_as(Verdict::sustained, 0.5), 10) << "of 2000";
   EXPECT_LE(judged_as(Verdict::sustained, RateTest::kAtMost), 120);
   EXPECT_LE(judged_as(Verdict::not_sustained, RateTest::kAtLeast), 120);
   EXPECT_GE(judged_as(Verdict::sustained, RateTest::kAtLeast), 1880);
 }
 
-/// A queue that keeps the bound at every rate with this probability.
+/// Searches a queue that keeps the bound with this probability at every rate.
 Capacity search_of(double probability, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::bernoulli_distribution keeps(probability);
@@ -104,19 +104,19 @@ Capacity search_of(double probability, std::uint64_t seed) {
   return search.answer();
 }
 
-TEST(Capacity, HalfOfTheTriesIsNotSustained) {
+TEST(Capacity, RateKeptInHalfOfTheTriesIsNotSustained) {
   unsigned sustained = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) sustained += search_of(0.5, seed).low != 0 ? 1 : 0;
-  EXPECT_LE(sustained, 2) << "of 200; every search asks about 15 rates";
+  EXPECT_LE(sustained, 2) << "of 200 searches, each of which tests about 15 rates";
 }
 
-TEST(Capacity, NineteenOfTwentyIsSustained) {
+TEST(Capacity, RateKeptInNineteenOfTwentyTriesIsSustained) {
   unsigned most = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) most += search_of(0.97, seed).low >= 500'000 ? 1 : 0;
-  EXPECT_GE(most, 160) << "of 200: the test errs in 5 % of rates, twice a search";
+  EXPECT_GE(most, 160) << "of 200 searches: the test errs for 5 % of the rates, which can happen twice per search";
 }
 
-TEST(Capacity, EveryTryStandsInTheAnswer) {
+TEST(Capacity, AnswerIncludesEveryTry) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<> chance;
   std::size_t made = 0;
@@ -133,10 +133,10 @@ TEST(Capacity, EveryTryStandsInTheAnswer) {
   std::map<std::uint64_t, unsigned> counted, judged;
   for (const Probe& one : capacity.probes) counted[one.rate] += one.disturbed ? 0 : 1;
   for (const Judged& one : capacity.rates) judged[one.rate] += one.tries;
-  EXPECT_EQ(judged, counted) << "all that were not disturbed count, and no other";
+  EXPECT_EQ(judged, counted) << "exactly the undisturbed tries count";
 }
 
-TEST(Capacity, AMachineThatLeavesNoTryAloneEndsUndecided) {
+TEST(Capacity, SearchWithOnlyDisturbedTriesEndsUndecided) {
   const CapacitySearch::Try probe = [](std::uint64_t rate) {
     return Probe{.rate = rate, .why = "disturbed", .disturbed = true};
   };
@@ -146,7 +146,7 @@ TEST(Capacity, AMachineThatLeavesNoTryAloneEndsUndecided) {
   EXPECT_EQ(search.answer().high, 0);
 }
 
-TEST(Capacity, BeyondTheRangeHasOneEnd) {
+TEST(Capacity, CapacityBeyondTheRangeHasOneEnd) {
   const Capacity none = search([](std::uint64_t) { return false; });
   EXPECT_EQ(none.low, 0);
   EXPECT_EQ(none.high, 10);
@@ -155,8 +155,8 @@ TEST(Capacity, BeyondTheRangeHasOneEnd) {
   EXPECT_EQ(all.high, 0);
 }
 
-/// Sustained with a probability that falls from 1 to 0 over +-10 % about the truth.
-TEST(Capacity, OfANoisyQueueHoldsTheTruthAndTwoSearchesOverlap) {
+/// A rate is sustained with a probability that falls from 1 to 0 within +-10 % of the true capacity.
+TEST(Capacity, IntervalOfANoisyQueueContainsTheTruthAndTwoSearchesOverlap) {
   constexpr double kTruth = 1e6;
   unsigned missed = 0, apart = 0;
   std::mt19937_64 random(1);
@@ -174,8 +174,8 @@ TEST(Capacity, OfANoisyQueueHoldsTheTruthAndTwoSearchesOverlap) {
   EXPECT_LE(apart, 10) << "of 200";
 }
 
-/// The machine's state, and with it the truth, is another in the minutes of each search and at the end.
-TEST(Capacity, TriedAgainItHoldsBothTruths) {
+/// The state of the machine, and thus the true capacity, differs between the two searches and the final tries.
+TEST(Capacity, IntervalContainsBothTruthsAfterTryingAgain) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<> truths(0.5e6, 2e6);
   const auto below = [](double truth) { return tried([=](auto rate) { return static_cast<double>(rate) <= truth; }); };
@@ -194,11 +194,11 @@ TEST(Capacity, TriedAgainItHoldsBothTruths) {
     }
     EXPECT_LT(a.answer().low, b.answer().high);
     EXPECT_LT(b.answer().low, a.answer().high);
-    EXPECT_LE(a.answer().probes.size() - first, 40u) << "judging a sustained rate takes ten";
+    EXPECT_LE(a.answer().probes.size() - first, 40u) << "the verdict on a sustained rate takes ten tries";
   }
 }
 
-TEST(Capacity, BeyondTheRangeIsTriedAgain) {
+TEST(Capacity, CapacityBeyondTheRangeIsTriedAgain) {
   CapacitySearch none({}), all({});
   none.find(tried([](auto) { return false; }));
   none.again(tried([](auto rate) { return rate <= 100; }));
@@ -209,12 +209,12 @@ TEST(Capacity, BeyondTheRangeIsTriedAgain) {
   all.again(tried([](auto rate) { return rate <= 400'000'000; }));
   EXPECT_LE(all.answer().low, 400'000'000);
   EXPECT_GT(all.answer().low, 200'000'000);
-  EXPECT_EQ(all.answer().high, 0) << "it was sustained once";
+  EXPECT_EQ(all.answer().high, 0) << "the highest rate was sustained once";
 }
 
-TEST(Capacity, ALuckyFirstTryDoesNotDecide) {
+TEST(Capacity, LuckyFirstTryDoesNotDecide) {
   unsigned calls = 0;
-  // The first try above the truth succeeds by luck, all others fail.
+  // The first try above the true capacity succeeds by luck, and all others fail.
   const Capacity capacity = search([&](std::uint64_t rate) { return rate <= 1000 || (rate > 1000 && calls++ == 0); });
   EXPECT_GE(capacity.low, 700);
   EXPECT_LE(capacity.low, 1000);
@@ -222,7 +222,7 @@ TEST(Capacity, ALuckyFirstTryDoesNotDecide) {
   EXPECT_LT(capacity.high, 6000);
 }
 
-TEST(Slo, ReadsPercentileAndTime) {
+TEST(Slo, PercentileAndTimeAreParsed) {
   EXPECT_EQ(parse_slo("p99:50us").percentile, "p99");
   EXPECT_DOUBLE_EQ(parse_slo("p99:50us").bound_ns, 50'000);
   EXPECT_DOUBLE_EQ(parse_slo("p999:1.5ms").bound_ns, 1.5e6);

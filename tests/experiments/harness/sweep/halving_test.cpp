@@ -21,7 +21,7 @@ namespace {
 
 using Candidate = Halving::Candidate;
 
-/// A hill whose top is at `top`: each step away from it on any axis costs a share of the height.
+/// A hill whose top is at `top`: each step away from the top on any axis reduces the height by a fifth.
 struct Hill {
   Candidate top;
   double noise = 0, seconds = 0.1;
@@ -49,33 +49,33 @@ Candidate find(const Hill& hill, const Candidate& start, double budget, std::uin
   return Halving(std::vector<std::size_t>(start.size(), 6), start, budget, seed).find(std::cref(hill));
 }
 
-TEST(Halving, FindsTheTop) {
+TEST(Halving, SearchFindsTheTop) {
   const Hill hill{{5, 4, 3, 5}};
   EXPECT_EQ(find(hill, {1, 1, 0, 0}, 20), hill.top);
 }
 
-TEST(Halving, BeginsAtTheStartAndGoesOnWithFewerForLonger) {
+TEST(Halving, SearchBeginsAtTheStartAndMeasuresFewerPointsForLonger) {
   const Hill hill{{5, 4, 3, 5}};
   find(hill, {1, 1, 0, 0}, 100);
   EXPECT_EQ(hill.tries.front(), (std::pair{Candidate{1, 1, 0, 0}, 0u}));
   std::map<unsigned, int> at_rung;
   for (const auto& [candidate, rung] : hill.tries) ++at_rung[rung];
-  EXPECT_EQ(at_rung[0], 200) << "a fifth of the budget";
-  EXPECT_GE(at_rung[1], 25) << "the best eighth, and what is climbed over";
-  EXPECT_GE(at_rung[2], 4) << "the best eighth of these, and what seems to be the top";
+  EXPECT_EQ(at_rung[0], 200) << "the first rung gets a fifth of the budget";
+  EXPECT_GE(at_rung[1], 25) << "the best eighth and the points passed while climbing";
+  EXPECT_GE(at_rung[2], 4) << "the best eighth of these and the apparent top";
   EXPECT_GE(at_rung[3], 1);
   EXPECT_LT(at_rung[3], at_rung[2]);
 }
 
-TEST(Halving, KeepsToItsBudget) {
+TEST(Halving, SearchKeepsToItsBudget) {
   for (const double budget : {0.5, 3.0, 10.0}) {
     const Hill hill{{5, 4, 3, 5}};
     find(hill, {0, 0, 0, 0}, budget);
-    EXPECT_LE(hill.spent, budget + 0.8) << "the last measurement may end after it";
+    EXPECT_LE(hill.spent, budget + 0.8) << "the last measurement may end after the budget";
   }
 }
 
-TEST(Halving, TheSameSeedMakesTheSameTries) {
+TEST(Halving, SameSeedMakesTheSameTries) {
   const Hill one{{5, 4, 3, 5}}, two{{5, 4, 3, 5}}, other{{5, 4, 3, 5}};
   find(one, {0, 0, 0, 0}, 5, 1);
   find(two, {0, 0, 0, 0}, 5, 1);
@@ -84,17 +84,18 @@ TEST(Halving, TheSameSeedMakesTheSameTries) {
   EXPECT_NE(one.tries, other.tries);
 }
 
-TEST(Halving, ComesNearTheTopThroughNoise) {
+TEST(Halving, SearchComesNearTheTopDespiteNoise) {
   int near = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Hill hill{{5, 2, 4, 1}, 0.2};
     hill.random.seed(seed);
-    near += hill.height(find(hill, {0, 0, 0, 0}, 6, seed)) >= 64 ? 1 : 0;  // two steps from it
+    near += hill.height(find(hill, {0, 0, 0, 0}, 6, seed)) >= 64 ? 1 : 0;  // two steps from the top
   }
   EXPECT_GE(near, 90);
 }
 
-/// A variant's points of a sweep of an H200, by their settings: between them the nearest one answers.
+/// Points of a variant from a sweep on an H200, by their settings. The nearest point stands in for settings between
+/// them.
 class Recorded {
  public:
   static constexpr std::array kAxes{"window", "batch", "producers", "workers", "streams", "block", "lanes", "pack"};
@@ -107,7 +108,7 @@ class Recorded {
     const std::vector<double>& rates = rates_.at(settings);  // of all repetitions so far
     points_[settings] = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
   }
-  /// What a search within `budget` seconds reaches, as a share of the peak; a try varies by a tenth.
+  /// Rate that a search within `budget` seconds reaches, as a share of the peak. A try varies by a tenth.
   double reached(double budget, double set_up_seconds, std::uint64_t seed) const {
     std::vector<std::vector<double>> grid(kAxes.size());
     std::vector<std::size_t> sizes;
@@ -149,27 +150,27 @@ class Recorded {
   std::map<std::vector<double>, double> points_;
 };
 
-TEST(Halving, OnRecordedRowsComesNearThePeakOfEveryVariant) {
+TEST(Halving, SearchComesNearThePeakOfEveryRecordedVariant) {
   const std::filesystem::path recorded_rows = FEEDRATE_SOURCE_DIR "/results/reference/h200/rows.jsonl.xz";
-  if (!std::filesystem::exists(recorded_rows)) GTEST_SKIP() << "no recorded rows here";
+  if (!std::filesystem::exists(recorded_rows)) GTEST_SKIP() << "there are no recorded rows";
   std::map<std::string, Recorded> variants;
   for (const std::string& line : read_lines(recorded_rows).whole) {
     const auto row = nlohmann::json::parse(line);
     if (row["kind"] != "cell" || !row.contains("figures") || row["params"]["payload_bytes"] != 64) continue;
     const std::string queue = row["params"]["queue"], transfer = row["params"]["transfer"];
-    if (queue != "null") variants[queue + " " + transfer].add(row);  // which is no contestant
+    if (queue != "null") variants[queue + " " + transfer].add(row);  // null is not a contestant
   }
   ASSERT_GE(variants.size(), 10u);
   for (const auto& [name, recorded] : variants) {
     constexpr unsigned kSeeds = 20;
-    constexpr double kSetUp = 0.05;  // seconds of a try besides its phases
+    constexpr double kSetUp = 0.05;  // seconds that a try takes in addition to its phases
     double sum = 0;
     for (unsigned seed = 0; seed < kSeeds; ++seed) sum += recorded.reached(3, kSetUp, seed);
     EXPECT_GE(sum / kSeeds, 0.85) << name;
   }
 }
 
-TEST(Halving, WhatIsImpossibleCostsNothing) {
+TEST(Halving, ImpossiblePointsCostNothing) {
   const auto only_even = [](const Candidate& at, unsigned) -> Halving::Trial {
     if (at[0] % 2 == 1) return {};
     return {static_cast<double>(at[0] + at[1]), 0.1};
@@ -178,12 +179,12 @@ TEST(Halving, WhatIsImpossibleCostsNothing) {
   EXPECT_EQ(best, (Candidate{4, 5}));
 }
 
-TEST(Halving, WhereNothingIsPossibleTheStartRemains) {
+TEST(Halving, StartRemainsIfNothingIsPossible) {
   const auto nothing = [](const Candidate&, unsigned) -> Halving::Trial { return {}; };
   EXPECT_EQ(Halving({3, 3}, {1, 2}, 5, 1).find(nothing), (Candidate{1, 2}));
 }
 
-TEST(Halving, EndsThoughNothingCostsAnything) {
+TEST(Halving, SearchEndsEvenIfTriesCostNothing) {
   std::mt19937_64 random(1);
   unsigned tries = 0;
   const auto free_and_random = [&](const Candidate&, unsigned) -> Halving::Trial {
@@ -194,7 +195,7 @@ TEST(Halving, EndsThoughNothingCostsAnything) {
   EXPECT_LE(tries, 6000u);
 }
 
-TEST(Halving, AGridOfOnePointIsTriedOnce) {
+TEST(Halving, SinglePointIsTriedOnce) {
   const Hill hill{{0}};
   EXPECT_EQ(Halving({1}, {0}, 5, 1).find(std::cref(hill)), Candidate{0});
   EXPECT_EQ(hill.tries.size(), 1u);

@@ -36,14 +36,14 @@ RunSettings precise_settings() {
   return settings;
 }
 
-TEST(Intervals, AreStudentsOfTheMean) {
+TEST(Intervals, IntervalOfTheMeanIsStudents) {
   const std::vector<double> values{9, 10, 11};
   EXPECT_NEAR(half_width_95(values), 4.303 * 1 / std::sqrt(3.0), 1e-9);
   EXPECT_NEAR(relative_to_mean(half_width_95(values), values), half_width_95(values) / 10, 1e-12);
   EXPECT_EQ(half_width_95(std::vector<double>{1}), std::numeric_limits<double>::infinity());
 }
 
-TEST(Repeats, AFixedNumberIsEnough) {
+TEST(Repeats, FixedNumberOfRepetitionsIsEnough) {
   RunSettings settings;
   settings.repetitions = 2;
   Repeats repeats(settings, judged());
@@ -52,7 +52,7 @@ TEST(Repeats, AFixedNumberIsEnough) {
   EXPECT_TRUE(repeats.enough());
 }
 
-TEST(Repeats, SayWhereTheyDifferTooMuch) {
+TEST(Repeats, MetricsThatDifferTooMuchAreNamed) {
   RunSettings settings;
   settings.repetitions = 3;
   const auto stop_of = [&](std::array<double, 3> throughputs, std::array<double, 3> p99s) {
@@ -69,7 +69,7 @@ TEST(Repeats, SayWhereTheyDifferTooMuch) {
   EXPECT_EQ(stop_of({100, 100, 100}, {30, 10, 20})["unstable"], Json::array({"latency_ns.p99"}));
 }
 
-TEST(Repeats, GoOnUntilBothIntervalsAreNarrow) {
+TEST(Repeats, RepetitionsContinueUntilBothIntervalsAreNarrow) {
   Repeats repeats(precise_settings(), judged());
   EXPECT_TRUE(repeats.add(row_of(100.0, 10)).empty());
   EXPECT_TRUE(repeats.add(row_of(100.1, 12)).empty());
@@ -83,11 +83,12 @@ TEST(Repeats, GoOnUntilBothIntervalsAreNarrow) {
   EXPECT_GT(stop["half_widths"]["latency_ns.p99"], 0.05);
 
   Repeats calm(precise_settings(), judged());
-  for (int i = 0; i < 9; ++i) EXPECT_TRUE(calm.add(row_of(100.0 + 0.1 * (i % 2), 10)).empty()) << "too few to tell";
+  for (int i = 0; i < 9; ++i)
+    EXPECT_TRUE(calm.add(row_of(100.0 + 0.1 * (i % 2), 10)).empty()) << "too few repetitions for a verdict";
   EXPECT_EQ(calm.add(row_of(99.9, 9.9))["reason"], "precise");
 }
 
-/// Of points that vary by `cv` and ended as precise, the share whose interval holds the truth.
+/// Share of points whose interval contains the truth, among points that vary by `cv` and ended as precise.
 double coverage(double cv) {
   std::mt19937_64 random(1);
   RunSettings settings = precise_settings();
@@ -113,12 +114,12 @@ double coverage(double cv) {
   return precise < 50 ? 1 : static_cast<double>(right) / precise;
 }
 
-TEST(Repeats, IntervalsThatEndedThemHoldTheTruth) {
+TEST(Repeats, FinalIntervalsContainTheTruth) {
   for (const double cv : {0.01, 0.035, 0.07})
     EXPECT_GE(coverage(cv), 0.93) << "at a coefficient of variation of " << cv;
 }
 
-TEST(Repeats, EndAtTheTimeLimit) {
+TEST(Repeats, RepetitionsEndAtTheTimeLimit) {
   RunSettings settings = precise_settings();
   settings.precision.time_limit = 4;
   Repeats repeats(settings, judged());
@@ -126,7 +127,7 @@ TEST(Repeats, EndAtTheTimeLimit) {
   EXPECT_EQ(repeats.add(row_of(1, 10))["reason"], "time limit");
 }
 
-TEST(Repeats, MakeUpForDisturbedOnes) {
+TEST(Repeats, DisturbedRepetitionsAreReplaced) {
   RunSettings settings;
   settings.repetitions = 2;
   Repeats repeats(settings, judged());
@@ -140,7 +141,7 @@ TEST(Repeats, MakeUpForDisturbedOnes) {
   EXPECT_EQ(hopeless.add(disturbed)["reason"], "disturbed");
 }
 
-TEST(Repeats, WhatCannotBeOrNeverWorksIsNotRepeatedForEver) {
+TEST(Repeats, ImpossibleOrFailingPointsAreNotRepeatedForever) {
   Repeats skipped(precise_settings(), judged());
   skipped.add(row_of(0, 0, "skipped", "impossible"));
   EXPECT_TRUE(skipped.enough());

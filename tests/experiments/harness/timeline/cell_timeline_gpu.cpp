@@ -38,7 +38,7 @@ class GpuCellTimeline : public testing::Test {
   std::string file = std::filesystem::temp_directory_path() / "feedrate-trace-test.json";
 };
 
-TEST_F(GpuCellTimeline, ShowsCopiesAndKernels) {
+TEST_F(GpuCellTimeline, TimelineShowsCopiesAndKernels) {
   const Json row = run(lone("host_polled", "cuda", "pinned"));
   const Json& use = row["gpu_use"];
   EXPECT_GT(use["kernel_share"], 0);
@@ -49,7 +49,7 @@ TEST_F(GpuCellTimeline, ShowsCopiesAndKernels) {
   EXPECT_TRUE(categories().contains("producer 0"));
 }
 
-TEST_F(GpuCellTimeline, ShowsTheResidentKernelWhenItHasEnded) {
+TEST_F(GpuCellTimeline, TimelineShowsTheResidentKernelAfterItHasEnded) {
   const Json row = run(lone("gpu_ring", "cuda"));
   EXPECT_GT(row["gpu_use"]["kernel_share"], 0.99);
   EXPECT_EQ(row["gpu_use"]["copy_share"], 0);

@@ -1,4 +1,4 @@
-// What CUPTI records of a real GPU.
+// CUPTI recordings of a real GPU.
 #include "experiments/harness/timeline/cupti.hpp"
 
 #include <gtest/gtest.h>
@@ -12,15 +12,15 @@
 #include "common/nvtx_range.hpp"
 #include "features.hpp"
 #include "kernels/workload.hpp"
-#include "tests/support/cupti.hpp"
 #include "libraries/ring/lane_memory.hpp"
+#include "tests/support/cupti.hpp"
 
 namespace feedrate {
 namespace {
 
 using Kind = Activity::Kind;
 
-/// A batch that goes to the device, is worked on, and comes back.
+/// A batch that is copied to the device, processed and copied back.
 struct Batch {
   static constexpr std::size_t kPayload = 4096, kMessages = 64;
   explicit Batch(Device& device)
@@ -57,16 +57,16 @@ class ActivityOnGpu : public testing::Test {
     recorder = open_activity_recorder(16 << 20);
     device = open_device("cuda");
   }
-  std::unique_ptr<ActivityRecorder> recorder;  // before the device, and after it
+  std::unique_ptr<ActivityRecorder> recorder;  // created before the device and destroyed after it
   std::unique_ptr<Device> device;
 };
 
-TEST_F(ActivityOnGpu, IsRecordedWithTheHostsTimes) {
+TEST_F(ActivityOnGpu, ActivityIsRecordedInHostTime) {
   constexpr std::size_t kRuns = 100;
   Batch batch(*device);
   const auto stream = device->stream();
   batch.run(*stream);
-  stream->synchronize();  // not of the recording
+  stream->synchronize();  // not part of the recording
   recorder->begin();
   const std::uint64_t before = now_ns();
   for (std::size_t i = 0; i < kRuns; ++i) batch.run(*stream);
@@ -99,7 +99,7 @@ TEST_F(ActivityOnGpu, IsRecordedWithTheHostsTimes) {
         return call.correlation == work.correlation && call.begin_ns <= work.begin_ns + kSlack;
       });
     };
-    EXPECT_TRUE(launched(in[i]) && launched(kernels[i]) && launched(out[i])) << "no call of run " << i;
+    EXPECT_TRUE(launched(in[i]) && launched(kernels[i]) && launched(out[i])) << "no call recorded for run " << i;
   }
   const GpuUse use = gpu_use(recording.activities, before, after);
   EXPECT_GT(use.busy, 0);
@@ -110,7 +110,7 @@ TEST_F(ActivityOnGpu, IsRecordedWithTheHostsTimes) {
   std::puts(to_json(use).dump(1).c_str());
 }
 
-TEST_F(ActivityOnGpu, EachRecordingHasItsOwn) {
+TEST_F(ActivityOnGpu, EachRecordingHasItsOwnActivity) {
   Batch batch(*device);
   const auto stream = device->stream();
   for (std::size_t runs = 1; runs <= 3; ++runs) {
@@ -123,8 +123,8 @@ TEST_F(ActivityOnGpu, EachRecordingHasItsOwn) {
   }
 }
 
-/// Nothing here may wait for the resident kernel, neither while it runs nor when it is recorded.
-TEST_F(ActivityOnGpu, AResidentKernelIsRecordedWhenItHasEnded) {
+/// Nothing may wait for the resident kernel, neither while it runs nor when it is recorded.
+TEST_F(ActivityOnGpu, ResidentKernelIsRecordedAfterItHasEnded) {
   Batch batch(*device);
   const auto stream = device->stream();
   RingConfig config;
@@ -153,7 +153,7 @@ TEST_F(ActivityOnGpu, AResidentKernelIsRecordedWhenItHasEnded) {
   EXPECT_GT(use.overlap, 0);
 }
 
-TEST_F(ActivityOnGpu, ARunningKernelIsToldOf) {
+TEST_F(ActivityOnGpu, RunningKernelIsCountedAsUntimed) {
   Batch batch(*device);
   RingConfig config;
   config.message_bytes = config.result_bytes = 64;
@@ -169,7 +169,7 @@ TEST_F(ActivityOnGpu, ARunningKernelIsToldOf) {
   lane->request_stop(kStopNow);
 }
 
-TEST_F(ActivityOnGpu, WhatFindsNoRoomIsCounted) {
+TEST_F(ActivityOnGpu, DroppedRecordsAreCounted) {
   recorder.reset();
   recorder = open_activity_recorder(1 << 20);
   Batch batch(*device);
@@ -183,12 +183,12 @@ TEST_F(ActivityOnGpu, WhatFindsNoRoomIsCounted) {
   EXPECT_EQ(recording.dropped + recording.untimed + recording.activities.size(), 6u * 20'000);
 }
 
-TEST_F(ActivityOnGpu, HasOneRecorderAtATime) { EXPECT_THROW(open_activity_recorder(1 << 20), Failure); }
+TEST_F(ActivityOnGpu, SecondRecorderIsRejected) { EXPECT_THROW(open_activity_recorder(1 << 20), Failure); }
 
 #ifdef FEEDRATE_NVTX
 TEST_F(ActivityOnGpu, RangesAreRecorded) {
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 1) {
-    GTEST_SKIP() << "NVTX has chosen its tool in an earlier test; run this one alone";
+    GTEST_SKIP() << "NVTX has chosen its tool in an earlier test; run this test alone";
   }
   prepare_ranges();
   recorder->begin();
@@ -213,8 +213,8 @@ TEST_F(ActivityOnGpu, RangesAreRecorded) {
 }
 #endif
 
-TEST(ActivityWithoutCupti, IsRefused) {
-  if (cupti_unavailable().empty()) GTEST_SKIP() << "CUPTI is here";
+TEST(ActivityWithoutCupti, RecorderIsRejected) {
+  if (cupti_unavailable().empty()) GTEST_SKIP() << "CUPTI is available";
   EXPECT_THROW(open_activity_recorder(), Failure);
 }
 

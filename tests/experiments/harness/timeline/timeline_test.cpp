@@ -37,7 +37,7 @@ GpuUse use_of(const std::vector<Activity>& activities, std::uint64_t begin_ns = 
   return gpu_use(activities, begin_ns, end_ns);
 }
 
-TEST(GpuUse, OfNothingIsIdle) {
+TEST(GpuUse, GpuWithoutWorkIsIdle) {
   const GpuUse use = use_of({});
   EXPECT_EQ(use.busy, 0);
   EXPECT_EQ(use.gaps.count, 1u);
@@ -45,7 +45,7 @@ TEST(GpuUse, OfNothingIsIdle) {
   EXPECT_EQ(use.gaps.mean_ns, 1000);
 }
 
-TEST(GpuUse, OfNoTimeIsNothing) {
+TEST(GpuUse, EmptyIntervalHasNoUse) {
   for (const std::uint64_t end_ns : {1000, 999}) {
     const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 5000)}, 1000, end_ns);
     EXPECT_EQ(use.busy, 0);
@@ -53,7 +53,7 @@ TEST(GpuUse, OfNoTimeIsNothing) {
   }
 }
 
-TEST(GpuUse, CountsTimeOnceWhereWorkOverlaps) {
+TEST(GpuUse, TimeOfOverlappingWorkCountsOnce) {
   // Nested, overlapping and adjacent kernels: 1100…1500 is busy.
   const GpuUse use = use_of({work(Activity::Kind::kernel, 1100, 1400), work(Activity::Kind::kernel, 1200, 1300),
                              work(Activity::Kind::kernel, 1350, 1450), work(Activity::Kind::kernel, 1450, 1500)});
@@ -65,7 +65,7 @@ TEST(GpuUse, CountsTimeOnceWhereWorkOverlaps) {
   EXPECT_EQ(use.gaps.count, 2u);
 }
 
-TEST(GpuUse, ClipsWhatReachesOut) {
+TEST(GpuUse, WorkIsClippedToTheInterval) {
   const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 1100), work(Activity::Kind::to_host, 1900, 9000),
                              work(Activity::Kind::kernel, 10, 1000), work(Activity::Kind::kernel, 2000, 3000)});
   EXPECT_DOUBLE_EQ(use.kernel, 0.1);
@@ -75,7 +75,7 @@ TEST(GpuUse, ClipsWhatReachesOut) {
   EXPECT_EQ(use.gaps.longest_ns, 800u);
 }
 
-TEST(GpuUse, AResidentKernelIsBusyAllTheTime) {
+TEST(GpuUse, ResidentKernelIsBusyAllTheTime) {
   const GpuUse use = use_of({work(Activity::Kind::kernel, 0, 5000), work(Activity::Kind::to_device, 1000, 1250)});
   EXPECT_EQ(use.busy, 1);
   EXPECT_EQ(use.kernel, 1);
@@ -83,7 +83,7 @@ TEST(GpuUse, AResidentKernelIsBusyAllTheTime) {
   EXPECT_EQ(use.gaps.count, 0u);
 }
 
-TEST(GpuUse, TellsDirectionsApart) {
+TEST(GpuUse, CopyDirectionsAreDistinguished) {
   const GpuUse use = use_of({work(Activity::Kind::to_device, 1000, 1400), work(Activity::Kind::to_host, 1300, 1600),
                              work(Activity::Kind::other_copy, 1500, 1700), work(Activity::Kind::kernel, 1350, 1550)});
   EXPECT_DOUBLE_EQ(use.to_device, 0.4);
@@ -94,13 +94,13 @@ TEST(GpuUse, TellsDirectionsApart) {
   EXPECT_DOUBLE_EQ(use.busy, 0.7);
 }
 
-TEST(GpuUse, IsOfTheGpuAlone) {
+TEST(GpuUse, HostActivityDoesNotCount) {
   Activity range = work(Activity::Kind::range, 1000, 2000);
   EXPECT_EQ(use_of({range, call(1000, 2000, 1)}).busy, 0);
   EXPECT_DOUBLE_EQ(use_of({work(Activity::Kind::memset, 1000, 1500)}).busy, 0.5);  // neither kernel nor copy
 }
 
-TEST(GpuUse, SummarisesGaps) {
+TEST(GpuUse, GapsAreSummarised) {
   // A kernel of 1 ns after each gap of 1, 2 … 100 ns; the time ends with the last kernel.
   std::vector<Activity> kernels;
   std::uint64_t ns = 1000;
@@ -139,7 +139,7 @@ class TimelineFile : public testing::Test {
       (std::string("feedrate-") + testing::UnitTest::GetInstance()->current_test_info()->name() + ".json");
 };
 
-/// Of the events with this phase.
+/// Events of a trace with this phase.
 std::vector<Json> events(const Json& trace, const std::string& phase) {
   std::vector<Json> found;
   for (const Json& event : trace.at("traceEvents")) {
@@ -148,7 +148,7 @@ std::vector<Json> events(const Json& trace, const std::string& phase) {
   return found;
 }
 
-/// What viewers need of a trace, by the published format: the kinds of events written here, and what each must have.
+/// Checks a trace against the published format: the kinds of events written here and the fields that each must have.
 void expect_valid(const Json& trace) {
   ASSERT_TRUE(trace.is_object());
   EXPECT_EQ(trace.at("displayTimeUnit"), "ns");
@@ -166,7 +166,7 @@ void expect_valid(const Json& trace) {
     ASSERT_TRUE(event.at("ts").is_number());
     ASSERT_TRUE(event.at("name").is_string());
     EXPECT_GE(event.at("ts"), 0);
-    EXPECT_GT(event.at("tid"), 0);  // Perfetto's idle thread
+    EXPECT_GT(event.at("tid"), 0);  // 0 is Perfetto's idle thread
     const auto phase = event.at("ph").get<std::string>();
     ASSERT_TRUE(phase == "M" || phase == "X" || phase == "b" || phase == "e" || phase == "s" || phase == "f");
     if (phase == "M") {
@@ -188,7 +188,7 @@ void expect_valid(const Json& trace) {
       EXPECT_TRUE(event.at("id").is_string());
       int& depth = open[{event.at("cat"), event.at("id"), event.at("name")}];
       depth += phase == "b" ? 1 : -1;
-      EXPECT_GE(depth, 0) << "ends before it begins";
+      EXPECT_GE(depth, 0) << "the event ends before it begins";
     }
     if (phase == "s" || phase == "f") flows[event.at("id")].push_back(event);
   }
@@ -206,13 +206,13 @@ void expect_valid(const Json& trace) {
   }
 }
 
-TEST_F(TimelineFile, OfNothingIsValid) {
+TEST_F(TimelineFile, EmptyTimelineIsValid) {
   const Json trace = written({}, {}, {{"queue", "gpu_ring"}});
   expect_valid(trace);
   EXPECT_EQ(trace.at("otherData"), (Json{{"queue", "gpu_ring"}, {"zero_ns", 0}}));
 }
 
-TEST_F(TimelineFile, HasATrackForEachOfAStreamsEnginesAndEachThread) {
+TEST_F(TimelineFile, EachEngineOfAStreamAndEachThreadHasATrack) {
   std::vector<Activity> activities{work(Activity::Kind::kernel, 10, 20, 7),  work(Activity::Kind::to_device, 0, 5, 7),
                                    work(Activity::Kind::to_host, 20, 25, 7), work(Activity::Kind::memset, 30, 31, 8),
                                    work(Activity::Kind::kernel, 40, 50, 8),  call(1, 2, 0, 40),
@@ -242,7 +242,7 @@ TEST_F(TimelineFile, TimesAreMicrosecondsSinceTheEarliest) {
   EXPECT_EQ(trace.at("otherData").at("zero_ns"), zero_ns);
 }
 
-TEST_F(TimelineFile, NamesMayHoldAnything) {
+TEST_F(TimelineFile, NamesMayContainAnyBytes) {
   const std::string wild = "a \"quoted\" \\ name,\n\ttab \x01 \xc3\xa9";
   std::vector<Activity> activities{work(Activity::Kind::kernel, 0, 1), work(Activity::Kind::kernel, 2, 3)};
   activities[0].name = wild;
@@ -262,7 +262,7 @@ TEST_F(TimelineFile, ArrowsLeadFromCallsToTheirWork) {
                                    work(Activity::Kind::kernel, 50, 60),
                                    work(Activity::Kind::kernel, 60, 70),
                                    work(Activity::Kind::kernel, 70, 80)};
-  activities[3].correlation = activities[4].correlation = 1;  // a graph's call launches many
+  activities[3].correlation = activities[4].correlation = 1;  // one call launches a graph of many kernels
   activities[5].correlation = 3;                              // its call was not recorded
   const Json trace = written(activities, {});
   expect_valid(trace);
@@ -279,7 +279,7 @@ TEST_F(TimelineFile, ArrowsLeadFromCallsToTheirWork) {
 }
 
 TEST_F(TimelineFile, StagesOfAMessageNest) {
-  // Two messages at once; the first has a stage inside another, one that ends with it, and one without duration.
+  // Two concurrent messages. The first has a stage inside another, a stage that ends with it, and one without duration.
   const std::uint64_t big = (std::uint64_t{5} << 56) + 1;
   const Json trace = written({}, {{"producer 0", "copied in", 20, 50, big},
                                   {"producer 0", "way", 10, 50, big},
@@ -289,7 +289,8 @@ TEST_F(TimelineFile, StagesOfAMessageNest) {
                                   {"producer 1", "way", 15, 55, big}});
   expect_valid(trace);
   EXPECT_EQ(events(trace, "b").size(), 6u);
-  // Viewers sort by time and keep the file's order else. Then, of each message, the last to begin is the first to end.
+  // Viewers sort by time and otherwise keep the order of the file. The last stage of a message to begin then ends
+  // first.
   Json sorted = trace.at("traceEvents");
   std::stable_sort(sorted.begin(), sorted.end(), [](const Json& a, const Json& b) { return a.at("ts") < b.at("ts"); });
   std::map<std::pair<Json, Json>, std::vector<Json>> open;
@@ -308,8 +309,8 @@ TEST_F(TimelineFile, StagesOfAMessageNest) {
   EXPECT_TRUE(open.contains({"producer 0", "0x500000000000001"}));
 }
 
-TEST_F(TimelineFile, ThatCantBeWrittenIsAFailure) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+TEST_F(TimelineFile, UnwritableTimelineIsAFailure) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   WholeFile full("/dev/full");
   EXPECT_THROW(write_timeline(full, {}, {}, {}), Failure);
 }
