@@ -29,18 +29,18 @@ struct AbOptions {
 
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
 
-/// The command of a side: this command's device, server and settings, with axes of its own.
+/// Command line of one side: the device, services and settings of this command, with the side's own axes.
 std::vector<std::string> words_of(const AbOptions& options, const std::string& executable, const fs::path& spec,
                                   const std::vector<std::string>& axes, const fs::path& out, bool again) {
   std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
-  if (again) words.emplace_back("--resume-anyway");  // its own folder
+  if (again) words.emplace_back("--resume-anyway");  // no other run writes to this folder
   words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu)});
   for (std::string& word : options.common.services.words()) words.push_back(std::move(word));
   for (const std::string& axis : axes) words.insert(words.end(), {"--axis", axis});
   return words;
 }
 
-/// Measures what it is asked for on stdin, one cell a line, and answers with what the terminal shows of it.
+/// Measures the cells requested on stdin, one per line, and replies with the text to show in the terminal.
 int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   const Spec spec = options.folder.load(options.common, command);
   const auto directory = options.folder.directory(spec.name);
@@ -68,22 +68,24 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
 int ab(AbOptions& options, CLI::App& command) {
   if (options.folder.spec.empty()) options.folder.spec = "quick";
   if (options.other.empty() && options.a_axes == options.b_axes) {
-    throw BadInput("--other", "", "another executable, or --a-axis and --b-axis that differ");
+    throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }
   if (!options.other.empty() && access(options.other.c_str(), X_OK) != 0) {
     throw BadInput("--other", options.other, "a feedrate executable");
   }
   const Spec spec = options.folder.load(options.common, command);
-  if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one only searches for some");
-  if (options.folder.resuming()) throw BadInput("--resume", options.folder.resume, "nothing: pairs begin anew");
+  if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one has only searches");
+  if (options.folder.resuming())
+    throw BadInput("--resume", options.folder.resume, "no value, because `ab` always starts new pairs");
   const std::uint64_t pairs = options.pairs + options.pairs % 2;
   const std::uint64_t per_start = options.restart_after + options.restart_after % 2;
   if (pairs <= per_start) {
     throw BadInput(
         "--pairs", std::to_string(options.pairs),
-        fmt::format("more than --restart-after, {}: one start says nothing of how starts differ", per_start));
+        fmt::format("more than --restart-after ({}), because the variance between starts needs at least two starts",
+                    per_start));
   }
-  constexpr double kStartSeconds = 2;  // of both sides
+  constexpr double kStartSeconds = 2;  // for both sides together
   const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
   const std::uint64_t starts = (pairs + per_start - 1) / per_start;
   const double whole =
@@ -94,13 +96,14 @@ int ab(AbOptions& options, CLI::App& command) {
   if (options.folder.dry_run) return 0;
   for (const char* side : {"a", "b"}) {
     if (std::error_code none; fs::exists(out / side, none))
-      throw BadInput("--out", out.string(), "a folder without the sides a and b");
+      throw BadInput("--out", out.string(), "a folder without the subfolders a and b");
   }
   if (std::error_code failed; !fs::create_directories(out, failed) && failed) {
-    throw BadInput("--out", out.string(), fmt::format("a directory to write to ({})", failed.message()));
+    throw BadInput("--out", out.string(), fmt::format("a writable directory ({})", failed.message()));
   }
   write_whole(out / "spec.json", spec.document);
-  // Both sides start anew now and then: what a process keeps for its life is no difference between the two.
+  // Both sides restart periodically, so that an effect that lasts for one process's lifetime does not count as a
+  // difference between the sides.
   std::uint64_t number = 0;
   const auto side = [&](const char* name, const std::string& executable, const std::vector<std::string>& axes) {
     const fs::path folder = out / name, log = out / (std::string(name) + ".log");
@@ -114,11 +117,12 @@ int ab(AbOptions& options, CLI::App& command) {
     number = now;
     a.reset(), b.reset();
     a = side("a", options.other.empty() ? own_executable() : options.other, options.a_axes);
-    const Json a_points = a->read().at("points");  // its limits are measured then
+    const Json a_points = a->read().at("points");  // A has measured its limits by then
     b = side("b", own_executable(), options.b_axes);
     names = b->read().at("points");
     if (a_points.size() != names.size()) {
-      throw Failure(fmt::format("A has {} points and B has {}: no pairs", a_points.size(), names.size()));
+      throw Failure(fmt::format("A has {} points but B has {}; pairs need the same points on both sides",
+                                a_points.size(), names.size()));
     }
   };
   PairPlan plan{0, pairs, options.common.run.seed, per_start};
@@ -157,19 +161,21 @@ int ab(AbOptions& options, CLI::App& command) {
 
 void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<AbOptions>();
-  CLI::App* command = app.add_subcommand("ab", "measure two executables, or two settings, in interleaved pairs");
+  CLI::App* command = app.add_subcommand("ab", "compare two executables, or two settings, in interleaved pairs");
   options->folder.add(*command, "quick");
   command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
-  command->add_option("--a-axis", options->a_axes, "name=values, replaces that axis on side A alone; may be repeated")
+  command->add_option("--a-axis", options->a_axes, "name=values; replaces that axis on side A only; may be repeated")
       ->type_name("NAME=VALUES")
       ->take_all();
-  command->add_option("--b-axis", options->b_axes, "the same on side B")->type_name("NAME=VALUES")->take_all();
-  command->add_option("--pairs", options->pairs, "pairs of each point, rounded up to an even number")
+  command->add_option("--b-axis", options->b_axes, "name=values; replaces that axis on side B only; may be repeated")
+      ->type_name("NAME=VALUES")
+      ->take_all();
+  command->add_option("--pairs", options->pairs, "pairs per point; rounded up to an even number")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
   command
       ->add_option("--restart-after", options->restart_after,
-                   "pairs of each point, until both executables start anew; rounded up to an even number")
+                   "pairs per point between restarts of both executables; rounded up to an even number")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
   options->common.add_device(*command);
@@ -178,7 +184,7 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
   command->callback([options, command, &action] { action = [options, command] { return ab(*options, *command); }; });
 
   auto side = std::make_shared<AbOptions>();
-  CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`, which asks for cells on stdin")->group("");
+  CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`; reads requests for cells from stdin")->group("");
   side->folder.add(*hidden, "quick");
   side->common.add_device(*hidden);
   side->common.add_services(*hidden);

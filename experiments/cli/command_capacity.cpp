@@ -23,7 +23,7 @@ struct CapacityOptions {
   double resolution = 0.05, seconds_each = 0;
 };
 
-/// About so many tries does a search take: brackets, bisection, and both ends judged twice.
+/// Estimated number of tries per search: bracketing, bisection, and two judgements of each end.
 double probes_of(double resolution) {
   constexpr double kBracket = 3, kSustained = 11, kNotSustained = 3;
   return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + 2 * (kSustained + kNotSustained);
@@ -42,8 +42,8 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
   const double seconds = searches * probes_of(options.resolution) * (run.seconds + run.warmup_seconds + kSetUpSeconds);
   std::string bounds;
   for (const Slo& slo : slos) bounds += " " + slo.text;
-  say("{}: the highest rate that keeps{}, for {} points, {} search{} each;\n"
-      "about {:.0f} s, more where rates are low or the boundary is not sharp{}\n",
+  say("{}: highest rate that meets{}, for {} points, {} search{} each;\n"
+      "about {:.0f} s, more if rates are low or the boundary is not sharp{}\n",
       spec.name, bounds, points.size(), run.repetitions, run.repetitions == 1 ? "" : "es", seconds,
       options.seconds_each > 0 ? fmt::format("; at most {:.0f} s", searches * options.seconds_each) : "");
   for (const Resolution& each : points) {
@@ -57,15 +57,15 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   FolderOptions& folder = options.folder;
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
   Spec spec = folder.load(options.common, command);
-  if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds for a probe");
-  // A resume must know what the command line said.
+  if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds per probe");
+  // A resume needs the settings from the command line.
   Json& search = spec.document["capacity"];
   if (!search.is_object()) search = Json::object();
   if (command.count("--slo") == 0) options.slos = search.value("slo", options.slos);
   if (command.count("--resolution") == 0) options.resolution = search.value("resolution", options.resolution);
   if (command.count("--seconds-each") == 0 && search.contains("seconds_each")) {
     const Json& most = search["seconds_each"];
-    if (!most.is_number() || most < 0) throw BadInput("capacity.seconds_each", most.dump(), "seconds from 0 on");
+    if (!most.is_number() || most < 0) throw BadInput("capacity.seconds_each", most.dump(), "0 seconds or more");
     options.seconds_each = most;
   }
   search = {{"slo", options.slos}, {"resolution", options.resolution}, {"seconds_each", options.seconds_each}};
@@ -100,7 +100,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   capacities.end();
   capacities.print_table();
   if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty()) say("{}\n", text);
-  if (session->device().kind() == "cpu") say("These ran on the CPU device: they are not GPU results.\n");
+  if (session->device().kind() == "cpu") say("On the CPU device: these are not GPU results.\n");
   say("results in {}\n", directory.string());
   if (interrupted()) say("{}\n", resume_text("capacity", directory));
   return interrupted() ? 130 : 0;
@@ -110,15 +110,16 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
 
 void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<CapacityOptions>();
-  CLI::App* command = app.add_subcommand("capacity", "find the highest rate that keeps a bound on latency");
+  CLI::App* command = app.add_subcommand("capacity", "find the highest rate that meets a latency bound");
   options->folder.add(*command, "capacity");
-  command->add_option("--slo", options->slos, "PERCENTILE:TIME, as in p99:50us; may be repeated")
+  command->add_option("--slo", options->slos, "latency bound as PERCENTILE:TIME, for example p99:50us; may be repeated")
       ->type_name("SLO")
       ->take_all()
       ->capture_default_str();
-  add_percent(*command, "resolution", options->resolution, "how close the two rates must come that bracket the answer");
+  add_percent(*command, "resolution", options->resolution,
+              "how close together the two rates that bracket the answer must be");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
-              "a search that has taken this long reports what it knows; 0: no limit");
+              "time limit per search, which then reports the bounds found so far; 0: no limit");
   options->common.add_device(*command);
   options->common.add_services(*command);
   options->common.add_run(*command);

@@ -46,7 +46,7 @@ std::string age_of(const DeadLetter& letter) {
   return format_ns(static_cast<double>(now > then ? now - then : 0) * 1e6);
 }
 
-/// With the service that holds them, which must live as long.
+/// Dead letters with the service that holds them, which must outlive `letters`.
 struct Opened {
   RunningServices services;
   std::unique_ptr<DeadLetterBox> letters;
@@ -55,7 +55,7 @@ struct Opened {
 Opened open(const DlqOptions& options) {
   const QueueEntry& queue = Queues::instance().get("--queue", options.queue);
   if (!keeps_letters(queue)) throw BadInput("--queue", options.queue, names_of_queues(keeps_letters));
-  options.common.services.insist_on(queue.service, "for dead letters it must be named");
+  options.common.services.insist_on(queue.service, "required for dead letters");
   Opened opened{RunningServices(options.common.services), nullptr};
   opened.services.reach(queue.service,
                         [&](const Service& service) { opened.letters = queue.workers->dead_letters(service); });
@@ -78,12 +78,13 @@ int list(const DlqOptions& options) {
                message ? fmt::format("{:016x}", message->id) : "no message",
                message ? message->payload.size() : letter.task.size(), letter.attempts, age_of(letter), letter.error);
   });
-  if (!options.json && count > options.most) fmt::print("{} of {}; --most shows more\n", options.most, count);
+  if (!options.json && count > options.most)
+    fmt::print("{} of {} shown; use --most to show more\n", options.most, count);
   return 0;
 }
 
 [[noreturn]] void no_such_letter(const std::string& letter) {
-  throw BadInput("LETTER", letter, "a letter's name as `feedrate dlq list` prints it");
+  throw BadInput("LETTER", letter, "the name of a letter, as printed by `feedrate dlq list`");
 }
 
 int show(const DlqOptions& options) {
@@ -101,14 +102,14 @@ int show(const DlqOptions& options) {
     fmt::print("id        {:016x}: reply list {}, number {}\n", message->id, producer_of(message->id),
                sequence_of(message->id));
   }
-  fmt::print("history   (unix ms, worker: what went wrong)\n{}\n", letter->history);
+  fmt::print("history   (unix ms, worker: error)\n{}\n", letter->history);
   const std::string_view bytes = message ? message->payload : letter->task;
-  fmt::print("{} bytes of {}\n", bytes.size(), message ? "payload" : "no message");
+  fmt::print("{} bytes of {}\n", bytes.size(), message ? "payload" : "a task that is not a message");
   for (std::size_t at = 0; at < bytes.size(); at += 16) fmt::print("{:08x}  {}\n", at, hex(bytes.substr(at, 16)));
   return 0;
 }
 
-/// Does it to one letter or to all, and says to how many.
+/// Applies `act` to one letter or to all, and prints how many letters it changed.
 template <class Do>
 int each(const DlqOptions& options, const char* done, Do&& act) {
   if (options.all == !options.letter.empty()) throw BadInput("LETTER", options.letter, "one letter, or --all");
@@ -145,24 +146,24 @@ int purge(const DlqOptions& options) {
 
 void add_dlq(CLI::App& app, Action& action) {
   auto options = std::make_shared<DlqOptions>();
-  CLI::App* command = app.add_subcommand("dlq", "the dead letters of a queue: list, show, requeue, purge");
+  CLI::App* command = app.add_subcommand("dlq", "list, show, requeue or purge the dead letters of a queue");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, int (*act)(const DlqOptions&)) {
     CLI::App* sub = command->add_subcommand(name, help);
-    add_option(*sub, "queue", options->queue, "whose: " + names_of_queues(keeps_letters));
+    add_option(*sub, "queue", options->queue, "queue of the dead letters: " + names_of_queues(keeps_letters));
     options->common.add_services(*sub, services_of_queues(keeps_letters));
     sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
     return sub;
   };
-  CLI::App* listing = add("list", "all of them, the oldest first", list);
-  add_option(*listing, "most", options->most, "letters that are shown");
-  CLI::App* showing = add("show", "one with its history and payload", show);
-  showing->add_option("letter", options->letter, "its name, as `list` prints it")->required();
-  for (CLI::App* sub : {listing, showing}) sub->add_flag("--json", options->json, "as JSON, one line a letter");
-  for (CLI::App* sub : {add("requeue", "give tasks back to their queue, as if they were new", requeue),
-                        add("purge", "remove letters", purge)}) {
-    sub->add_option("letter", options->letter, "its name, as `list` prints it");
-    sub->add_flag("--all", options->all, "every letter");
+  CLI::App* listing = add("list", "list all dead letters, oldest first", list);
+  add_option(*listing, "most", options->most, "maximum number of letters to show");
+  CLI::App* showing = add("show", "show one letter with its history and payload", show);
+  showing->add_option("letter", options->letter, "the letter's name, as printed by `list`")->required();
+  for (CLI::App* sub : {listing, showing}) sub->add_flag("--json", options->json, "print JSON, one line per letter");
+  for (CLI::App* sub :
+       {add("requeue", "return tasks to their queue as new tasks", requeue), add("purge", "delete letters", purge)}) {
+    sub->add_option("letter", options->letter, "the letter's name, as printed by `list`");
+    sub->add_flag("--all", options->all, "all letters");
   }
 }
 

@@ -20,15 +20,15 @@ int help(const HelperOptions& options) {
   if (experiment != Experiments::instance().entries().end() && experiment->second.helper) {
     return experiment->second.helper();
   }
-  throw BadInput("OF", options.of, "an experiment or a service that starts processes of this executable");
+  throw BadInput("OF", options.of, "an experiment or a service that starts helper processes");
 }
 
 }  // namespace
 
 void add_helper(CLI::App& app, Action& action) {
   const auto options = std::make_shared<HelperOptions>();
-  CLI::App* const command = app.add_subcommand("helper", "a process that an experiment or a service starts");
-  command->group("");  // not in --help: it is of no use without what started it
+  CLI::App* const command = app.add_subcommand("helper", "helper process, started by an experiment or a service");
+  command->group("");  // not in --help: users have no use for it
   command->add_option("of", options->of)->required();
   command->add_option("arguments", options->arguments);
   command->callback([options, &action] { action = [options] { return help(*options); }; });

@@ -40,7 +40,7 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
   session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  for (const auto& [service, why] : left_out) say("the limits of {} are left out: {}\n", service, why);
+  for (const auto& [service, why] : left_out) say("limits of {} are skipped: {}\n", service, why);
   const unsigned gpus = session->device().kind() == "cuda" ? gpu_count() : 0;
   const std::vector<Json> rows = session->measure_limits(points, [gpus](LimitList& list) {
     if (gpus > 1) add_limits_of_all_gpus(list, gpus);
@@ -69,8 +69,8 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
 void add_limits(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<LimitOptions>();
   CLI::App* command =
-      app.add_subcommand("limits", "measure what this machine allows: floors of times, ceilings of rates");
-  command->alias("floors");  // its earlier name
+      app.add_subcommand("limits", "measure the limits of this machine: floors of times, ceilings of rates");
+  command->alias("floors");  // former name
   options->common.add_device(*command);
   options->common.add_services(*command);
   command->add_flag("--json", options->json, "print rows instead of a table");

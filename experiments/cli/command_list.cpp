@@ -19,7 +19,7 @@ void print_member(const Json& one) {
   }
 }
 
-/// An experiment's axes: its own, then each member's.
+/// Prints an experiment's axes: first its own, then those of each member.
 void print_axes(const Json& axes, const std::string& experiment) {
   std::string owner_before;
   fmt::print("axes of {}\n", experiment);
@@ -34,7 +34,7 @@ void print_axes(const Json& axes, const std::string& experiment) {
   }
 }
 
-/// An experiment's axes as a table for a page.
+/// Prints an experiment's axes as a Markdown table.
 void print_markdown(const Json& axes, const std::string& experiment) {
   fmt::print("| axis | owner | values | default | what it is |\n|---|---|---|---|---|\n");
   for (const Json& axis : axes) {
@@ -82,10 +82,10 @@ int list(bool json, const std::string& markdown) {
 
 void add_list(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "experiments, queues, transfers, workloads, devices and axes");
-  command->add_flag("--json", *json, "as JSON, with figures and limits");
+  CLI::App* command = app.add_subcommand("list", "list experiments, queues, transfers, workloads, devices and axes");
+  command->add_flag("--json", *json, "print JSON, including figures and limits");
   auto markdown = std::make_shared<std::string>();
-  command->add_option("--markdown", *markdown, "the axes of this experiment as a table for a page");
+  command->add_option("--markdown", *markdown, "print the axes of this experiment as a Markdown table");
   command->callback([=, &action] { action = [=] { return list(*json, *markdown); }; });
 }
 

@@ -58,12 +58,12 @@ void print_table(const Kind& kind, const Json& row) {
                            cost.contains("delivery") ? ", delivery " + cost["delivery"].get<std::string>() : ""));
 }
 
-/// The median of several repetitions and their range, of those that were measured whole.
+/// Prints the median and the range of the repetitions whose status is `ok`.
 void print_summary(const Kind& kind, const std::vector<Json>& rows) {
   const ExperimentEntry& entry = kind.entry();
   const auto ok = std::count_if(rows.begin(), rows.end(), [](const Json& row) { return row["status"] == "ok"; });
   if (rows.size() < 2 || ok == 0) return;
-  fmt::print("of {} repetitions, {} ok: median (least to greatest)\n", rows.size(), ok);
+  fmt::print("{} repetitions, {} ok: median (lowest to highest)\n", rows.size(), ok);
   const auto line = [&](const char* name, const std::string& figure, double unstable) {
     std::vector<double> values;
     for (const Json& row : rows) {
@@ -80,8 +80,8 @@ void print_summary(const Kind& kind, const std::vector<Json>& rows) {
   line("p99", entry.time + ".p99", kUnstableTail);
 }
 
-/// What the user asked for must be possible, not merely skipped, and must make a difference: it is one point, named on
-/// purpose.
+/// Throws BadInput if the point is impossible or if an option has no effect on it. A single point is requested on
+/// purpose, so it must not be skipped silently.
 void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
   for (const auto& [axis, owners] : kind.axes().entries()) {
     const std::string option = "--" + axis.name;
@@ -92,8 +92,9 @@ void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
       throw BadInput(option, given, unused->second);
     }
     if (!owners.empty() && !cell.values.contains(axis.name)) {
-      throw BadInput(option, given,
-                     fmt::format("with {}; {} has no such axis", fmt::join(owners, ", "), kind.variant(cell.values)));
+      throw BadInput(
+          option, given,
+          fmt::format("only with {}; {} has no such axis", fmt::join(owners, ", "), kind.variant(cell.values)));
     }
   }
   if (!cell.impossible.empty()) throw BadInput(cell.impossible);
@@ -102,14 +103,14 @@ void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
   const std::string device = text_of(Kind(options.experiment).axes().value(options.point, "device"));
   options.common.device = device;
-  std::optional<CellTimeline> timeline;  // until the device is gone
+  std::optional<CellTimeline> timeline;  // must outlive the device
   if (!options.trace.empty()) {
     options.common.run.traced = device != "cpu" && cuda_unavailable().empty();
     timeline.emplace(options.trace, options.common.run.traced);
   }
   auto session = options.common.session(options.experiment, arguments);
   if (options.common.run.profiled && session->device().kind() == "cpu") {
-    throw BadInput("--profile", "", "with --device cuda, and a GPU: a capture is the CUDA profiler's");
+    throw BadInput("--profile", "", "only with --device cuda and a GPU, because the CUDA profiler captures");
   }
   const Kind& kind = session->kind();
   const std::vector<Resolution> cells{session->resolve(options.point)};
@@ -120,7 +121,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
     const std::string option = option_of(service);
     if (session->services().used(service) || !on_command_line(option, arguments)) continue;
     throw BadInput(option, redis::without_password(text_of(values.at(option.substr(2)))),
-                   fmt::format("a point that uses {}; {} does not", service, kind.variant(cell.values)));
+                   fmt::format("only for a point that uses {}; {} does not", service, kind.variant(cell.values)));
   }
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
@@ -156,20 +157,20 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
   CLI::App* command = app.add_subcommand("run", "measure one point");
   options->experiment = experiment_of(arguments);
   add_experiment(*command, options->experiment);
-  // A wrong name is told when the command runs; until then there are the usual axes.
+  // An unknown name is reported when the command runs; until then the standard experiment's axes apply.
   const bool known = Experiments::instance().entries().contains(options->experiment);
   add_axes(*command, Kind(known ? options->experiment : kStandardExperiment).axes(), options->point);
   options->common.add_device(*command);
   options->common.add_services(*command);
   options->common.add_run(*command);
   command->add_flag("--external-worker", options->common.run.external_worker,
-                    "load a `feedrate worker` in another process");
+                    "send the load to a `feedrate worker` in another process");
   command->add_flag("--json", options->json, "print the row instead of a table");
   command->add_option("--out", options->out, "append the row to this JSONL file");
   command->add_flag("--profile", options->common.run.profiled,
-                    "an attached profiler captures the timed phases alone (nsys: --capture-range=cudaProfilerApi)");
+                    "limit an attached profiler's capture to the timed phases (nsys: --capture-range=cudaProfilerApi)");
   command->add_option("--trace", options->trace,
-                      "write a timeline of the first repetition there, for ui.perfetto.dev or chrome://tracing");
+                      "write a timeline of the first repetition to this file, for ui.perfetto.dev or chrome://tracing");
   command->callback([options, command, &action, &arguments] {
     action = [options, command, &arguments] { return run(*options, *command, arguments); };
   });

@@ -23,7 +23,7 @@ namespace {
 using tensors::Store;
 using tensors::Tensor;
 
-constexpr std::size_t kPieceBytes = std::size_t{16} << 20;  // of a file, at a time
+constexpr std::size_t kPieceBytes = std::size_t{16} << 20;  // bytes of a file that are read or written at a time
 
 struct ClientOptions {
   std::string socket;
@@ -34,8 +34,7 @@ struct ClientOptions {
   bool json = false, pinned = false, replace = false, evict = false, off = false;
 };
 
-/// Where a user's own daemon listens, when nobody says otherwise; empty where the system gives users no folder that is
-/// theirs alone.
+/// Default socket of a user's store; empty if the system provides no private folder for the user.
 std::string standard_socket() {
   const char* folder = std::getenv("XDG_RUNTIME_DIR");
   return folder != nullptr && *folder != '\0' ? std::string(folder) + "/feedrate-store.sock" : "";
@@ -43,7 +42,7 @@ std::string standard_socket() {
 
 std::string socket_of(const std::string& asked) {
   std::string path = asked.empty() ? standard_socket() : asked;
-  if (path.empty()) throw BadInput("--socket", "", "a path (there is no $XDG_RUNTIME_DIR for a standard one)");
+  if (path.empty()) throw BadInput("--socket", "", "a path (there is no default because $XDG_RUNTIME_DIR is not set)");
   return path;
 }
 
@@ -116,20 +115,20 @@ int get(const ClientOptions& options) {
     write_elements(tensor, file.stream());
     file.commit();
   } catch (const std::system_error& error) {
-    throw BadInput("FILE", options.file, fmt::format("a path that can be written ({})", reason_of(error)));
+    throw BadInput("FILE", options.file, fmt::format("a writable path ({})", reason_of(error)));
   }
   return 0;
 }
 
 int put(const ClientOptions& options) {
   std::ifstream file(options.file, std::ios::binary);
-  if (!file) throw BadInput("FILE", options.file, "a file that can be read");
+  if (!file) throw BadInput("FILE", options.file, "a readable file");
   const NpyHeader header = read_npy_header(file, options.dtype);
   const std::size_t bytes = tensors::bytes_of(header.layout);
-  if (std::error_code none; std::filesystem::is_regular_file(options.file, none)) {  // of a pipe nobody knows
+  if (std::error_code none; std::filesystem::is_regular_file(options.file, none)) {  // the size of a pipe is unknown
     const std::size_t left = std::filesystem::file_size(options.file) - header.data_at;
     if (left < bytes) {
-      throw BadInput("FILE", options.file, fmt::format("{} bytes of elements; it has {}", bytes, left));
+      throw BadInput("FILE", options.file, fmt::format("a file with {} bytes of elements; it has {}", bytes, left));
     }
   }
   Store store = store_of(options);
@@ -140,7 +139,7 @@ int put(const ClientOptions& options) {
   for (std::size_t at = 0; at < bytes; at += piece.size()) {
     const auto part = std::span(piece).first(std::min(piece.size(), bytes - at));
     if (!file.read(reinterpret_cast<char*>(part.data()), static_cast<std::streamsize>(part.size()))) {
-      throw Failure(fmt::format("{} can't be read to its end", options.file));
+      throw Failure(fmt::format("{} ended early or could not be read", options.file));
     }
     tensor.write(part, at);
   }
@@ -167,64 +166,68 @@ int collect(const ClientOptions& options) {
 }
 
 void add_service(CLI::App& app, StoreServiceOptions& options) {
-  add_option(app, "socket", options.socket, "where clients connect; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
-  add_option(app, "group", options.group, "a group whose members may connect, beside the store's user and root");
-  add_option(app, "device", options.device, "whose memory it is: cpu, cuda:N, or a GPU's UUID");
+  add_option(app, "socket", options.socket,
+             "socket that clients connect to; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
+  add_option(app, "group", options.group, "group whose members may connect, in addition to the store's user and root");
+  add_option(app, "device", options.device, "device whose memory the store owns: cpu, cuda:N, or a GPU's UUID");
   add_option(app, "share", options.share,
-             "how a GPU's memory is shared: vmm, pool, legacy; auto: whichever is made and mapped fastest here");
-  add_option(app, "memory", options.memory, "bytes that the store may have");
-  add_option(app, "quota", options.quota, "bytes of tensors that one client may have created; 0: all");
-  add_option(app, "most-tensors", options.most_tensors, "tensors")
+             "method of sharing GPU memory: vmm, pool, legacy; auto: the fastest to create and map on this machine");
+  add_option(app, "memory", options.memory, "maximum bytes of memory that the store allocates");
+  add_option(app, "quota", options.quota, "maximum bytes of tensors created by one client; 0: no limit per client");
+  add_option(app, "most-tensors", options.most_tensors, "maximum number of tensors")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
-  add_option(app, "most-leases", options.most_leases, "leases of a client")
+  add_option(app, "most-leases", options.most_leases, "maximum number of leases per client")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
-  add_option(app, "most-connections", options.most_connections, "connections")
+  add_option(app, "most-connections", options.most_connections, "maximum number of connections")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
   add_option(app, "redis", options.redis,
-             "redis://… or unix:///…: a server that mirrors what there is; none: no mirror");
+             "redis://… or unix:///…: server that mirrors the store's contents; none: no mirror");
   add_option(app, "prefix", options.prefix,
-             "of the mirror's keys, one store's alone; default: feedrate:store:HOST:DEVICE");
-  add_option(app, "list", options.list, "a list on that server where requests come; empty: none are taken");
+             "prefix of the mirror's keys, unique to one store; default: feedrate:store:HOST:DEVICE");
+  add_option(app, "list", options.list,
+             "list on that server from which requests are taken; empty: no requests are taken");
   add_option(app, "metrics", options.metrics,
-             "[HOST:]PORT: serve /metrics for Prometheus and /healthz there; a port alone listens on every interface");
-  add_option(app, "log", options.log, "how its log on stderr is written: text or json")
+             "[HOST:]PORT: address that serves /metrics (Prometheus) and /healthz; without HOST, all interfaces");
+  add_option(app, "log", options.log, "format of the log on stderr: text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  add_option(
-      app, "parent", options.parent,
-      "the process that starts the store; when it, or the thread of it that did, ends, so does the store; 0: none");
-  app.add_flag("--supervise", options.supervise, "start the store again whenever it dies");
+  add_option(app, "parent", options.parent,
+             "PID of the process that starts the store; the store exits when that process or its starting thread "
+             "exits; 0: none");
+  app.add_flag("--supervise", options.supervise, "restart the store whenever it dies");
 }
 
-/// What a store refuses is the caller's to change: exit code 2, as for other input.
+/// Turns a rejection by the store into BadInput: exit code 2, as for other invalid input.
 template <class Run>
-int refusing(const Run& run) {
+int rejections_as_bad_input(const Run& run) {
   try {
     return run();
   } catch (const tensors::Unreachable&) {
     throw;
-  } catch (const tensors::StoreError& refused) {
-    throw BadInput(refused.what());
+  } catch (const tensors::StoreError& rejection) {
+    throw BadInput(rejection.what());
   }
 }
 
 }  // namespace
 
 void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  CLI::App* store = app.add_subcommand("store", "tensors by name, shared between processes");
+  CLI::App* store = app.add_subcommand("store", "share named tensors between processes");
   store->require_subcommand(1);
   auto serve = std::make_shared<StoreServiceOptions>();
   auto options = std::make_shared<ClientOptions>();
   const auto command = [&](const char* name, const char* help, int (*run)(const ClientOptions&)) {
     CLI::App* made = store->add_subcommand(name, help);
-    add_option(*made, "socket", options->socket,
-               "where the store listens; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
-    made->callback(
-        [options, &action, run] { action = [options, run] { return refusing([&] { return run(*options); }); }; });
+    add_option(*made, "socket", options->socket, "socket of the store; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
+    made->callback([options, &action, run] {
+      action = [options, run] { return rejections_as_bad_input([&] { return run(*options); }); };
+    });
     return made;
   };
-  const auto of_one = [&](CLI::App* made) { made->add_option("NAME", options->name, "the tensor's")->required(); };
+  const auto of_one = [&](CLI::App* made) {
+    made->add_option("NAME", options->name, "name of the tensor")->required();
+  };
 
-  CLI::App* served = store->add_subcommand("serve", "own a device's tensors until SIGTERM");
+  CLI::App* served = store->add_subcommand("serve", "run a store for one device until SIGTERM");
   add_service(*served, *serve);
   served->callback([serve, &action, &arguments] {
     action = [serve, &arguments] {
@@ -232,27 +235,27 @@ void add_store(CLI::App& app, Action& action, const std::vector<std::string>& ar
       return serve_store(*serve, arguments);
     };
   });
-  command("list", "all tensors that have a name", list)->add_flag("--json", options->json, "a JSON object a line");
-  of_one(command("stat", "what the store knows of a tensor, as JSON", stat));
-  command("status", "what the store says of itself, as JSON", status);
+  command("list", "list all named tensors", list)->add_flag("--json", options->json, "print one JSON object per line");
+  of_one(command("stat", "print a tensor's description as JSON", stat));
+  command("status", "print the store's status as JSON", status);
   CLI::App* got = command("get", "write a tensor to a .npy file", get);
   of_one(got);
-  got->add_option("FILE", options->file, "where it is written")->required();
-  CLI::App* made = command("put", "make a tensor of a .npy file", put);
+  got->add_option("FILE", options->file, "file to write")->required();
+  CLI::App* made = command("put", "create a tensor from a .npy file", put);
   of_one(made);
-  made->add_option("FILE", options->file, "what is read")->required();
-  add_option(*made, "dtype", options->dtype, "what the elements are, where the file does not say: bf16, e4m3, e5m2");
-  add_seconds(*made, "ttl", options->ttl, 0, 1e9, "until the name is deleted; 0: never");
-  made->add_flag("--pin", options->pinned, "never evicted");
-  made->add_flag("--evict", options->evict, "evict others where there is no room");
-  made->add_flag("--replace", options->replace, "take the name from the tensor that has it, once the new one is whole");
-  CLI::App* removed = command("rm", "delete names; who holds such a tensor keeps it", remove);
-  removed->add_option("NAME", options->names, "the tensors'")->required();
-  CLI::App* pinned = command("pin", "never evict a tensor", pin);
+  made->add_option("FILE", options->file, "file to read")->required();
+  add_option(*made, "dtype", options->dtype, "element type if the file does not name it: bf16, e4m3, e5m2");
+  add_seconds(*made, "ttl", options->ttl, 0, 1e9, "time until the name is deleted; 0: never");
+  made->add_flag("--pin", options->pinned, "exclude the tensor from eviction");
+  made->add_flag("--evict", options->evict, "evict other tensors if memory is full");
+  made->add_flag("--replace", options->replace, "replace an existing tensor of this name once the new one is complete");
+  CLI::App* removed = command("rm", "delete names; processes with a lease keep the tensor", remove);
+  removed->add_option("NAME", options->names, "names of the tensors")->required();
+  CLI::App* pinned = command("pin", "exclude a tensor from eviction", pin);
   of_one(pinned);
-  pinned->add_flag("--off", options->off, "evict it again, when it is its turn");
-  add_option(*command("gc", "delete what nobody holds and nobody pinned, least recently used first", collect), "bytes",
-             options->bytes, "until so many are free of tensors; 0: all of it");
+  pinned->add_flag("--off", options->off, "allow eviction again");
+  add_option(*command("gc", "delete tensors that are neither leased nor pinned, least recently used first", collect),
+             "bytes", options->bytes, "bytes to free; 0: all");
 }
 
 }  // namespace feedrate

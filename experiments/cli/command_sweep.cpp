@@ -18,13 +18,13 @@ struct SweepOptions {
   CommonOptions common;
   FolderOptions folder;
   std::string profile_cell;
-  std::optional<Tuning> tuning;  ///< of `tune`
+  std::optional<Tuning> tuning;  ///< only for `tune`
 };
 
-/// Replaces this process by one that goes on with the sweep behind the cells that have rows.
+/// Replaces this process with one that continues the sweep after the cells that already have rows.
 void restart(const std::vector<std::string>& arguments, const std::filesystem::path& directory) {
   std::vector<std::string> words = arguments;
-  // An earlier --out or --resume stays harmless only if it names the same directory: it is taken out.
+  // Drop any earlier --out or --resume: it would be harmless only if it named the same directory.
   for (std::size_t i = 0; i < words.size();) {
     const bool pair = words[i] == "--out" || words[i] == "--resume";
     const bool joined = words[i].starts_with("--out=") || words[i].starts_with("--resume=");
@@ -49,9 +49,9 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
   if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   Spec spec = folder.load(options.common, command);
   if (spec.document.contains("capacity")) {
-    throw BadInput("SPEC", spec.name, "a sweep's; this one is for `feedrate capacity " + spec.name + "`");
+    throw BadInput("SPEC", spec.name, "a spec for sweeps; this one is for `feedrate capacity " + spec.name + "`");
   }
-  // A folder's own spec is tuned already.
+  // The spec of a results folder is already tuned.
   if (options.tuning && !folder.spec.empty()) spec = tuned(spec, *options.tuning);
   const auto directory = folder.directory(spec.name);
   auto session = options.common.session(spec.kind->name(), arguments);
@@ -60,7 +60,7 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
     session->services().stop();
     restart(arguments, directory);
   };
-  session->experiment().connect(all_points(spec, *session));  // before a folder is made
+  session->experiment().connect(all_points(spec, *session));  // before the folder is created
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
   say("device {}: {}{}\nresults go to {}\n", session->device().kind(), session->device().info().name,
@@ -78,13 +78,12 @@ void add(CLI::App& app, Action& action, const std::vector<std::string>& argument
   CLI::App* command = app.add_subcommand(name, help);
   options->folder.add(*command, "quick");
   if (options->tuning) {
-    add_seconds(*command, "seconds-each", options->tuning->seconds_each, 0.1, 3600,
-                "wall-clock budget of every search");
+    add_seconds(*command, "seconds-each", options->tuning->seconds_each, 0.1, 3600, "wall-clock budget per search");
     add_option(*command, "goal", options->tuning->goal,
-               "what is to be as high as it can: a figure; default: the spec's, else the experiment's rate");
+               "figure to maximize; default: the spec's goal, else the experiment's rate");
   }
   command->add_option("--profile-cell", options->profile_cell,
-                      "profiler capture only around this cell (number or row id)");
+                      "limit the profiler's capture to this cell (number or row id)");
   options->common.add_device(*command);
   options->common.add_services(*command);
   options->common.add_run(*command);
@@ -96,12 +95,12 @@ void add(CLI::App& app, Action& action, const std::vector<std::string>& argument
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  add(app, action, arguments, "sweep", "measure every cell of a spec, into a results directory", {});
+  add(app, action, arguments, "sweep", "measure every cell of a spec and write a results directory", {});
 }
 
 void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   add(app, action, arguments, "tune",
-      "search each variant's best settings for a spec's questions with equal budgets, then measure the winners afresh",
+      "search for each variant's best settings for a spec's questions with equal budgets, then remeasure the winners",
       Tuning{});
 }
 

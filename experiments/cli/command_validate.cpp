@@ -18,7 +18,7 @@ namespace {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
-/// A JSON schema, ready for use.
+/// A parsed JSON schema.
 class Schema {
  public:
   explicit Schema(const char* text) {
@@ -26,7 +26,7 @@ class Schema {
     valijson::SchemaParser parser;
     parser.populateSchema(Adapter(document), schema_);
   }
-  /// Prints what is wrong; true when nothing is.
+  /// Prints each violation; returns true if there is none.
   bool holds(const Json& json, const std::string& where) const {
     valijson::Validator validator;
     valijson::ValidationResults results;
@@ -45,7 +45,7 @@ class Schema {
   valijson::Schema schema_;
 };
 
-/// Rows by the schema of all rows, and cells by their experiment's as well.
+/// Checks rows against the schema of all rows, and cells also against their experiment's schema.
 class RowSchemas {
  public:
   RowSchemas() : row_(kRowSchema) {
@@ -83,7 +83,7 @@ int validate(const std::vector<std::string>& files) {
     ++rows;
     ++wrong;
   }
-  fmt::print("{} rows, {} wrong\n", rows, wrong);
+  fmt::print("{} rows, {} invalid\n", rows, wrong);
   return wrong == 0 ? 0 : 1;
 }
 
@@ -91,7 +91,7 @@ int validate(const std::vector<std::string>& files) {
 
 void add_validate(CLI::App& app, Action& action) {
   auto files = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("validate", "check result files against the rows' schema");
+  CLI::App* command = app.add_subcommand("validate", "check result files against the row schema");
   command->add_option("FILE", *files, "rows.jsonl files, compressed (.gz, .xz) or not")->required();
   command->callback([files, &action] { action = [files] { return validate(*files); }; });
 }

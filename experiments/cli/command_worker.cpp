@@ -38,7 +38,7 @@ struct WorkerOptions {
 
 constexpr double kFirstPause = 0.05, kLongestPause = 2;  // seconds between two attempts to reach the server
 
-/// What a worker can be told: nothing of loads, and of queues only what those have that it can serve.
+/// Axes that a worker accepts: none of the load, and among queues' axes only those of queues that a worker can serve.
 std::set<std::string> axes_of_workers() {
   std::set<std::string> names{"queue", "transfer", "workload", "device", "payload", "batch", "block"};
   const auto add = [&](const std::vector<Axis>& axes) {
@@ -52,7 +52,7 @@ std::set<std::string> axes_of_workers() {
   return names;
 }
 
-/// Serves until a signal comes, and returns how many messages it served.
+/// Serves until a signal arrives, and returns the number of messages served.
 std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uint64_t& served) {
   const auto& entry = Queues::instance().get("--queue", config.point.queue);
   const auto broker = entry.workers->broker(config, name);
@@ -70,9 +70,9 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
   return served += worker.served();
 }
 
-/// A server that went away or is full may come back: everything is made anew, with longer and longer pauses. What this
-/// worker held stays on the server and is taken over when its lease runs out. A worker that shall end and loses its
-/// connection takes its leave over another one.
+/// Serves across failures of the server. An unreachable or full server may recover, so everything is created again,
+/// after increasing pauses. The tasks that this worker held stay on the server, and another worker takes them over when
+/// the lease expires. A worker that is stopping and loses its connection signs off over a new one.
 std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t served = 0;
@@ -85,18 +85,19 @@ std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig c
       return serve(config, options.name, served);
     } catch (const ServiceFailure& failure) {
       const bool worked = config.metrics->connected;
-      if (worked && std::chrono::duration<double>(Clock::now() - begin).count() > kLongestPause) {  // for a while
+      if (worked &&
+          std::chrono::duration<double>(Clock::now() - begin).count() > kLongestPause) {  // served for a while
         pause = kFirstPause;
         failing_since = Clock::time_point::max();
       }
-      // Also after attempts that did not come to anything: still no message is to blame.
+      // This also holds after failed attempts to reconnect: even then no message caused the failure.
       config.resumed = (worked || config.resumed) && failure.of_the_service;
       failing_since = std::min(failing_since, Clock::now());
       WorkerMetrics::add(config.metrics->reconnects);
       config.metrics->connected = false;
       const double failing = std::chrono::duration<double>(Clock::now() - failing_since).count();
       if ((interrupted() && std::exchange(leaving, true)) || failing + pause > options.reconnect_seconds) throw;
-      spdlog::warn("worker {}: {}; again in {:.2g} s", options.name, failure.what(), pause);
+      spdlog::warn("worker {}: {}; retrying in {:.2g} s", options.name, failure.what(), pause);
       std::this_thread::sleep_for(std::chrono::duration<double>(pause));
       pause = std::min(2 * pause, kLongestPause);
     }
@@ -109,13 +110,13 @@ std::string default_name() {
   return fmt::format("{}-{}", utf8_escaped(host.data()), getpid());
 }
 
-/// The command line of the worker that is supervised: it keeps its name through all its lives.
+/// Command line of the supervised worker, which keeps its name across restarts.
 std::vector<std::string> child_of(std::vector<std::string> words, const std::string& name) {
   std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
   if (std::none_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--name"); })) {
     words.push_back("--name=" + name);
   }
-  words.emplace_back("--supervise=false");  // a config file may say otherwise
+  words.emplace_back("--supervise=false");  // overrides a config file
   return words;
 }
 
@@ -127,7 +128,8 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
   if (!entry.workers || entry.service.empty()) throw BadInput("--queue", asked.queue, names_of_queues(has_workers));
-  options.common.services.insist_on(entry.service, "a worker starts none, since its clients share it");
+  options.common.services.insist_on(
+      entry.service, "required, because a worker shares the server with its clients and does not start one");
   options.common.device = asked.device;
   asked.window = std::max(asked.window, asked.batch);
   auto session = options.common.session(kStandardExperiment, arguments);
@@ -158,20 +160,20 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
 void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<WorkerOptions>();
   CLI::App* command =
-      app.add_subcommand("worker", "serve a queue of other processes until SIGTERM, then drain and end");
+      app.add_subcommand("worker", "serve a queue for other processes until SIGTERM, then drain and exit");
   add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_services(*command, services_of_queues(has_workers), true);
   add_option(
       *command, "name", options->name,
-      "of this worker; under the same name it takes up at once what it left unfinished; default: host and process");
+      "worker name; a restarted worker of the same name resumes its unfinished tasks at once; default: host and PID");
   add_option(*command, "metrics", options->metrics,
-             "[HOST:]PORT: serve /metrics for Prometheus and /healthz there; a port alone listens on every interface");
-  add_option(*command, "log", options->log, "how its log on stderr is written: text or json")
+             "[HOST:]PORT: address that serves /metrics (Prometheus) and /healthz; without HOST, all interfaces");
+  add_option(*command, "log", options->log, "format of the log on stderr: text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  command->add_flag("--supervise", options->supervise, "start the worker again whenever it dies");
+  command->add_flag("--supervise", options->supervise, "restart the worker whenever it dies");
   add_seconds(*command, "reconnect", options->reconnect_seconds, 0, 1e6,
-              "how long a server may be unreachable or reject commands before the worker ends");
+              "how long the server may be unreachable or reject commands before the worker exits");
   command->callback(
       [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
 }

@@ -6,11 +6,11 @@
 
 namespace feedrate {
 
-/// What a chosen subcommand does once the command line is read; returns the exit code.
+/// Action of the chosen subcommand, run after the command line is parsed; returns the exit code.
 using Action = std::function<int()>;
 
-/// Each adds its subcommand and its options to `app`; `action` is set when it was chosen. `arguments` is the whole
-/// command line.
+/// Each function adds its subcommand and options to `app`, and sets `action` if the subcommand is chosen. `arguments`
+/// is the complete command line.
 void add_list(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
@@ -22,6 +22,6 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
 void add_dlq(CLI::App& app, Action& action);
 void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
 void add_validate(CLI::App& app, Action& action);
-void add_helper(CLI::App& app, Action& action);  ///< hidden: what experiments start
+void add_helper(CLI::App& app, Action& action);  ///< hidden: processes that experiments and services start
 
 }  // namespace feedrate

@@ -10,7 +10,8 @@
 
 namespace feedrate {
 
-/// What `sweep` and `capacity` share: which spec they measure, and which results folder they begin or go on in.
+/// Options shared by `sweep`, `tune`, `capacity` and `ab`: the spec to measure and the results folder to start or
+/// resume.
 struct FolderOptions {
   std::string spec, out, resume;
   std::vector<std::string> axes;
@@ -18,18 +19,18 @@ struct FolderOptions {
 
   void add(CLI::App& command, const std::string& standard_spec);
   bool resuming() const { return !resume.empty(); }
-  /// Reads the spec, or the resumed folder's, and gives its `run` to the options that nobody set; its document then has
-  /// what they came to. Throws BadInput.
+  /// Reads the spec, or the resumed folder's spec, and applies its `run` to the options that were not set. The returned
+  /// spec's document contains the resulting settings. Throws BadInput.
   Spec load(CommonOptions&, CLI::App& command) const;
-  /// The folder that is resumed or asked for, or a new one named by time and spec. Throws BadInput where rows would be
-  /// added to another sweep's.
+  /// Returns the resumed or requested folder, or a new one named after time and spec. Throws BadInput if the folder
+  /// already has rows of another sweep.
   std::filesystem::path directory(const std::string& name) const;
-  /// Opens the folder for writing. Throws BadInput when it is resumed and something differs from what it was begun
-  /// with.
+  /// Opens the folder for writing. Throws BadInput if it is resumed and its spec, settings, device, machine or build
+  /// differ.
   Results open(const std::filesystem::path& directory, const Spec&, Session&) const;
 };
 
-/// How to go on with what was interrupted in this folder.
+/// Returns the hint on how to resume the interrupted command in this folder.
 std::string resume_text(const std::string& command, const std::filesystem::path& directory);
 
 }  // namespace feedrate

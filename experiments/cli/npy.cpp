@@ -36,9 +36,9 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 14> kNames{{{"<f2", Dty
                                                                      {"<c8", Dtype::c64},
                                                                      {"<c16", Dtype::c128}}};
 
-[[noreturn]] void refuse(const std::string& what) { throw BadInput("FILE", what, "a .npy file as NumPy writes it"); }
+[[noreturn]] void reject(const std::string& what) { throw BadInput("FILE", what, "a .npy file as NumPy writes it"); }
 
-/// Reads the header's text, a Python dict, word by word.
+/// Parses the header's text, a Python dict, token by token.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -49,12 +49,12 @@ class Reader {
     return true;
   }
   void expect(char mark) {
-    if (!skip(mark)) refuse(fmt::format("a header without '{}' before '{:.20}'", mark, rest_));
+    if (!skip(mark)) reject(fmt::format("a header without '{}' before '{:.20}'", mark, rest_));
   }
   std::string_view quoted() {
     expect('\'');
     const auto end = rest_.find('\'');
-    if (end == rest_.npos) refuse("a header whose text does not end");
+    if (end == rest_.npos) reject("a header with an unterminated string");
     const std::string_view text = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return text;
@@ -66,7 +66,7 @@ class Reader {
       rest_.remove_prefix(word.size());
       return value;
     }
-    refuse("a fortran_order that is neither True nor False");
+    reject("a fortran_order that is neither True nor False");
   }
   std::vector<std::int64_t> tuple() {
     std::vector<std::int64_t> lengths;
@@ -74,7 +74,7 @@ class Reader {
     while (!skip(')')) {
       std::int64_t length = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
-      if (error != std::errc() || lengths.size() == tensors::kMostDimensions) refuse("a shape that is none");
+      if (error != std::errc() || lengths.size() == tensors::kMostDimensions) reject("a malformed shape");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       lengths.push_back(length);
       if (!skip(',')) {
@@ -92,11 +92,11 @@ class Reader {
 Dtype dtype_of_file(std::string_view text, const std::string& dtype) {
   const auto known = std::ranges::find(kNames, text, &std::pair<std::string_view, Dtype>::first);
   if (known != kNames.end() && dtype.empty()) return known->second;
-  if (dtype.empty()) refuse(fmt::format("elements of type '{:.20}' (--dtype says what they are)", text));
+  if (dtype.empty()) reject(fmt::format("elements of type '{:.20}' (use --dtype to name it)", text));
   const Dtype asked = tensors::dtype_of(dtype);
   const std::string size = std::to_string(tensors::size_of(asked));
   if (text.size() < 3 || text.substr(2) != size || text.front() == '>') {
-    refuse(fmt::format("elements of type '{:.20}', which can't be {}", text, dtype));
+    reject(fmt::format("elements of type '{:.20}', which can't hold {}", text, dtype));
   }
   return asked;
 }
@@ -105,14 +105,14 @@ Dtype dtype_of_file(std::string_view text, const std::string& dtype) {
 
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(kMagic) || text.size() < 12) refuse("a file that begins otherwise");
+  if (!text.starts_with(kMagic) || text.size() < 12) reject("a file without the signature \\x93NUMPY");
   const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(text[at])); };
   const std::size_t version = byte(6), size_bytes = version == 1 ? 2 : 4;
-  if (version < 1 || version > 3) refuse(fmt::format("version {}", version));
+  if (version < 1 || version > 3) reject(fmt::format("format version {}", version));
   std::size_t length = 0;
   for (std::size_t i = 0; i < size_bytes; ++i) length |= byte(8 + i) << (8 * i);
   const std::size_t begin = 8 + size_bytes;
-  if (length > kMostHeader || begin + length > text.size()) refuse(fmt::format("a header of {} bytes", length));
+  if (length > kMostHeader || begin + length > text.size()) reject(fmt::format("a header of {} bytes", length));
   NpyHeader header{.layout = {}, .data_at = begin + length};
   Reader reader(text.substr(begin, length));
   std::optional<std::string_view> descr;
@@ -131,17 +131,17 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& d
       header.layout.shape = reader.tuple();
       shaped = true;
     } else {
-      refuse(fmt::format("a header with '{:.20}'", key));
+      reject(fmt::format("a header with the key '{:.20}'", key));
     }
     reader.skip(',');
   }
-  if (!descr || !fortran || !shaped) refuse("a header without descr, fortran_order and shape");
+  if (!descr || !fortran || !shaped) reject("a header without descr, fortran_order and shape");
   header.layout.dtype = dtype_of_file(*descr, dtype);
   if (tensors::bytes_of(header.layout) != 0 && *fortran && header.layout.shape.size() > 1) {
     std::int64_t stride = 1;
-    for (const std::int64_t of : header.layout.shape) {
+    for (const std::int64_t extent : header.layout.shape) {
       header.layout.strides.push_back(stride);
-      stride *= of;
+      stride *= extent;
     }
   }
   return header;

@@ -9,19 +9,19 @@
 
 namespace feedrate {
 
-/// An array as NumPy's files have it (numpy.lib.format, versions 1.0 to 3.0), of elements in this machine's byte order.
-/// bf16, e4m3 and e5m2, which NumPy has no names for, are written as ml_dtypes has them: |V2 and |V1.
+/// Header of a NumPy file (numpy.lib.format, versions 1.0 to 3.0) whose elements have this machine's byte order.
+/// NumPy has no names for bf16, e4m3 and e5m2; they are written as ml_dtypes writes them: |V2 and |V1.
 struct NpyHeader {
-  tensors::Layout layout;   ///< Fortran's order has strides
-  std::size_t data_at = 0;  ///< bytes in front of the elements
+  tensors::Layout layout;   ///< Fortran order is expressed by strides
+  std::size_t data_at = 0;  ///< byte offset of the elements
 };
 
-/// Throws BadInput that says what of `bytes`, which begin a file, is wrong. `dtype`: what the elements are, where the
-/// file does not say; empty: it must.
+/// Parses the header in `bytes`, the start of a file; throws BadInput that describes the error. `dtype` is the element
+/// type if the file does not name it; if `dtype` is empty, the file must name the type.
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype);
-/// The same from a stream. It reads only the header, so the stream continues with the elements, also if it is a pipe.
+/// The same for a stream. Reads only the header, so the stream continues with the elements, even if it is a pipe.
 NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
-/// What a file of an array begins with, whose elements lie row by row.
+/// Returns the file header of an array in row-major order.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);
 
 }  // namespace feedrate

@@ -17,7 +17,7 @@ bool set_by_environment(const CLI::Option& option) {
   return value != nullptr && *value != '\0';
 }
 
-/// CLI11's own config files are TOML; ours are JSON, as everything else here. And CLI11 would let the file win over the
+/// CLI11's config files are TOML; Feedrate's are JSON, like its other files. CLI11 would also let the file override the
 /// environment.
 class JsonConfig final : public CLI::Config {
  public:
@@ -48,9 +48,9 @@ class JsonConfig final : public CLI::Config {
         continue;
       }
       const CLI::Option* option = command.get_option_no_throw("--" + name);
-      if (option == nullptr) option = command.get_option_no_throw(name);  // a positional one
+      if (option == nullptr) option = command.get_option_no_throw(name);  // a positional option
       if (option == nullptr) {
-        throw BadInput("--config", name, fmt::format("options in `{} --help`", command.get_display_name()));
+        throw BadInput("--config", name, fmt::format("the options in `{} --help`", command.get_display_name()));
       }
       if (set_by_environment(*option)) continue;
       CLI::ConfigItem item;
@@ -66,7 +66,7 @@ class JsonConfig final : public CLI::Config {
   const CLI::App& app_;
 };
 
-/// Adds an option for each of a run's settings. Numbers read "1M" too, and say what is allowed.
+/// Adds an option for each run setting. Counts accept forms such as "1M", and errors name the allowed range.
 struct AddOption {
   CLI::App& app;
 
@@ -167,9 +167,9 @@ std::shared_ptr<CLI::Config> json_config(const CLI::App& app) { return std::make
 
 void CommonOptions::add_device(CLI::App& app) {
   if (app.get_option_no_throw("--device") == nullptr) {
-    add_option(app, "device", device, "where it runs: cuda, cpu, or auto (cuda where there is a GPU)");
+    add_option(app, "device", device, "device to run on: cuda, cpu, or auto (cuda if there is a GPU)");
   }
-  add_option(app, "gpu", gpu, "which GPU, by its CUDA index");
+  add_option(app, "gpu", gpu, "CUDA index of the GPU");
 }
 
 void CommonOptions::add_services(CLI::App& app, const std::set<std::string>& names, bool workers) {
@@ -191,7 +191,7 @@ void CommonOptions::add_run(CLI::App& app) { for_each_option(run, AddOption{app}
 std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
                                                 const std::vector<std::string>& arguments) {
   if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
-  std::vector<std::string> shown(arguments.size());  // in the run's row
+  std::vector<std::string> shown(arguments.size());  // for the run's row
   std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);
   return std::make_unique<Session>(experiment, device, gpu, services, fmt::format("{}", fmt::join(shown, " ")), run);
 }
@@ -226,7 +226,7 @@ std::string experiment_of(const std::vector<std::string>& arguments) {
 }
 
 void add_experiment(CLI::App& app, std::string& chosen) {
-  add_option(app, "experiment", chosen, "what is measured: " + Experiments::instance().names());
+  add_option(app, "experiment", chosen, "experiment to measure: " + Experiments::instance().names());
 }
 
 }  // namespace feedrate

@@ -9,8 +9,8 @@
 
 namespace feedrate {
 
-/// Option groups that several subcommands share. Each value may also come from $FEEDRATE_<NAME> or a JSON file given by
-/// `--config`; the command line wins, then the environment.
+/// Option groups that several subcommands share. Each value can also be set by $FEEDRATE_<NAME> or in the JSON file
+/// given by `--config`. The command line takes precedence over the environment, and the environment over the file.
 struct CommonOptions {
   std::string device = "auto";
   unsigned gpu = 0;
@@ -19,40 +19,41 @@ struct CommonOptions {
   std::string config;
 
   void add_device(CLI::App&);
-  /// Of the services in `names`, or of all when it is empty; with `workers` also those that only workers have.
+  /// Adds the options of the services in `names`, or of all services if it is empty; with `workers`, also the options
+  /// that only workers have.
   void add_services(CLI::App&, const std::set<std::string>& names = {}, bool workers = false);
   void add_run(CLI::App&);
   std::unique_ptr<Session> session(const std::string& experiment, const std::vector<std::string>& arguments);
 };
 
-/// `--queue`, `--payload`, … for the axes in `names`, or for all when it is empty, grouped by their owners; values land
-/// in `point`.
+/// Adds `--queue`, `--payload`, … for the axes in `names`, or for all axes if it is empty, grouped by their owners.
+/// Values are stored in `point`.
 void add_axes(CLI::App&, const AxisTable&, Values& point, const std::set<std::string>& names = {});
-/// One of them.
+/// Adds the option of one axis.
 CLI::Option* add_value(CLI::App&, const Axis&, Values& values, const Value& standard);
-/// The value of `--experiment` before the command line is read: which axes there are hangs on it.
+/// Value of `--experiment`, read before the command line is parsed because the set of axes depends on it.
 std::string experiment_of(const std::vector<std::string>& arguments);
-/// Adds that option.
+/// Adds the option `--experiment`.
 void add_experiment(CLI::App&, std::string& chosen);
 
-/// `--name 0.5`, in seconds, within these bounds.
+/// Adds an option in seconds (`--name 0.5`), from `least` to `most`.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, double least, double most,
                          const std::string& help);
-/// `--name 2%` or 0.02, kept as a share above 0 and up to 1.
+/// Adds an option in percent (`--name 2%` or 0.02), stored as a share above 0 and at most 1.
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);
-/// Gives a spec's `run` to the options of the same names, within whose bounds it must be. The command line, the
-/// environment and the config file win. `where` names the spec.
+/// Applies a spec's `run` to the options of the same names, which check its values. The command line, the environment
+/// and the config file take precedence. `where` names the spec.
 void apply_run(const Json& run, const std::string& where, CLI::App& command);
 
-/// Adds an option with its environment variable: FEEDRATE_ and the name in capitals.
+/// Adds an option and its environment variable: FEEDRATE_ followed by the name in capitals.
 template <class T>
 CLI::Option* add_option(CLI::App& app, const std::string& name, T& value, const std::string& help);
 std::string variable_of(const std::string& option);
 
-/// Reads option values by subcommand from a JSON object: { "run": { "batch": 16, "payload": 64 } }. Throws
-/// BadInput for what `app` doesn't know.
+/// Reads option values, grouped by subcommand, from a JSON object: { "run": { "batch": 16, "payload": 64 } }. Throws
+/// BadInput for a subcommand or option that `app` does not have.
 std::shared_ptr<CLI::Config> json_config(const CLI::App& app);
-/// Their names, as messages list them.
+/// Names of the visible subcommands, as listed in messages.
 std::string subcommands_of(const CLI::App&);
 
 template <class T>

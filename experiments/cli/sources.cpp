@@ -17,7 +17,7 @@
 namespace feedrate {
 namespace {
 
-/// Variables that no option has: the executable's own, the scripts' and the tests'.
+/// Variables without an option: those of the executable, the scripts and the tests.
 const std::set<std::string>& other_variables() {
   static const std::set<std::string> names{"FEEDRATE_SPECS",        "FEEDRATE_REDIS_SERVER",  "FEEDRATE_RESUME_WITH",
                                            "FEEDRATE_CUDA",         "FEEDRATE_ARCHITECTURES", "FEEDRATE_WERROR",
@@ -31,7 +31,7 @@ bool is_set(const std::string& variable) {
   return value != nullptr && *value != '\0';
 }
 
-/// The subcommand that the command line names; the whole program when it names none.
+/// Returns the subcommand that the command line names, or `app` if it names none.
 const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* each : all) {
@@ -40,7 +40,7 @@ const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& argu
   return app;
 }
 
-/// The config file that was given, by the option or by its variable.
+/// Path of the config file, given by the option or by its variable.
 std::string config_file(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].starts_with("--config=")) return arguments[i].substr(9);
@@ -63,8 +63,8 @@ std::string source_of(const std::string& option, const CLI::App& app, const std:
   return option;
 }
 
-/// "; the nearest is NAME", where one of the names is near enough to be what was meant. All begin with `prefix`, and
-/// are told with `sign` before it.
+/// Returns "; did you mean NAME?" if one of the names is similar enough, else "". All names begin with `prefix`; `sign`
+/// precedes the name in the message.
 std::string nearest_text(const std::string& given, const std::set<std::string>& names, std::string_view prefix,
                          std::string_view sign = "") {
   constexpr std::size_t kNear = 3;  // a third of the letters may differ
@@ -73,7 +73,7 @@ std::string nearest_text(const std::string& given, const std::set<std::string>& 
     if (nearest.empty() || edit_distance(given, each) < edit_distance(given, nearest)) nearest = each;
   }
   if (nearest.empty() || kNear * edit_distance(given, nearest) > given.size() - prefix.size()) return "";
-  return fmt::format("; the nearest is {}{}", sign, nearest);
+  return fmt::format("; did you mean {}{}?", sign, nearest);
 }
 
 }  // namespace
@@ -97,8 +97,8 @@ std::string with_source(const std::string& message, const CLI::App& app, const s
 }
 
 void remove_service_links() {
-  // kubernetes.io, "Service": environment variables; docs.docker.com, "Legacy container links". Who names an option's
-  // variable has no address as its value.
+  // kubernetes.io, "Service": environment variables; docs.docker.com, "Legacy container links". The variable of
+  // an option never has such an address as its value.
   static const std::regex link(
       "FEEDRATE_(.+_)?("
       "SERVICE_HOST=.*|SERVICE_PORT(_[A-Z0-9_]+)?=[0-9]+|PORT=(tcp|udp|sctp)://.*|"
@@ -123,7 +123,7 @@ void refuse_unknown_variables(const CLI::App& app) {
     const std::string text = *variable, name = text.substr(0, text.find('='));
     if (!name.starts_with("FEEDRATE_") || known.contains(name)) continue;
     throw BadInput(
-        fmt::format("${}: nothing reads a variable of this name{}", name, nearest_text(name, known, "FEEDRATE_", "$")));
+        fmt::format("${}: no option has this variable{}", name, nearest_text(name, known, "FEEDRATE_", "$")));
   }
 }
 
@@ -137,7 +137,7 @@ BadInput unexpected(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining(true);
   const auto option = std::find_if(words.begin(), words.end(), [](const auto& word) { return word.starts_with("-"); });
   if (option == words.end()) {
-    return BadInput(fmt::format("'{}': `{}` takes no such word (--help lists what it takes)", words.front(), name));
+    return BadInput(fmt::format("'{}': unexpected argument of `{}` (--help lists the arguments)", words.front(), name));
   }
   const std::string given = option->substr(0, option->find('='));
   std::set<std::string> names;
@@ -152,7 +152,7 @@ void refuse_unreadable_config(const std::vector<std::string>& arguments) {
   const std::string file = config_file(arguments);
   if (file.empty() || (std::filesystem::is_regular_file(file) && std::ifstream(file))) return;
   throw BadInput(on_command_line("--config", arguments) ? "--config" : "$" + variable_of("config"), file,
-                 "a JSON file that can be read");
+                 "a readable JSON file");
 }
 
 }  // namespace feedrate

@@ -5,30 +5,31 @@
 
 #include "common/error.hpp"
 
-/// Where a value came from: an error must name what its reader wrote.
+/// Sources of option values: an error names the place in which the user set the value.
 namespace feedrate {
 
-/// The error with the environment variable or the config file's key in place of an option that is not on the command
-/// line.
+/// Returns the error. If its option is not on the command line, the message names the environment variable or the
+/// config file's key instead.
 BadInput with_source(const BadInput&, const CLI::App&, const std::vector<std::string>& arguments);
-/// The same of a message of CLI11's.
+/// The same for a message from CLI11.
 std::string with_source(const std::string& message, const CLI::App&, const std::vector<std::string>& arguments);
 
-/// Whether the words of the command line name the option, with or without "=".
+/// Whether the command line contains the option, with or without "=".
 bool on_command_line(const std::string& option, const std::vector<std::string>& arguments);
 
-/// The first word of the command line that nothing takes: an option that there is not, with the nearest one's name, or
-/// a stray word.
+/// Error for the first unexpected word of the command line: an unknown option, with the name of the most similar one,
+/// or a stray word.
 BadInput unexpected(const CLI::App&);
 
-/// Throws BadInput where `--config` or its variable names no file that can be read.
+/// Throws BadInput if `--config` or its variable names a file that can't be read.
 void refuse_unreadable_config(const std::vector<std::string>& arguments);
 
-/// Removes from the environment what Kubernetes and Docker put there for a service whose name begins with "feedrate"
-/// (FEEDRATE_SERVICE_HOST, FEEDRATE_REDIS_PORT=tcp://…): these are neither options of ours nor a user's slips.
+/// Removes the environment variables that Kubernetes and Docker set for a service whose name begins with "feedrate"
+/// (FEEDRATE_SERVICE_HOST, FEEDRATE_REDIS_PORT=tcp://…): they are neither Feedrate's options nor a user's typing
+/// errors.
 void remove_service_links();
 
-/// Throws BadInput for a variable FEEDRATE_… that nothing reads: a slip would otherwise measure something else.
+/// Throws BadInput for an unknown variable FEEDRATE_…: a misspelt name would otherwise leave its option unset.
 void refuse_unknown_variables(const CLI::App&);
 
 }  // namespace feedrate

@@ -16,9 +16,9 @@ namespace feedrate {
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);  // the lowest number that is free: this one
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);  // the lowest free number, which is `stream`
   }
-  // A write that fails says so. A limit of a file's size holds for a store's memory (memfds), too.
+  // Failed writes return an error instead. The limit on file size also applies to a store's memory (memfds).
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
@@ -28,7 +28,7 @@ int exit_code_after_output(int code) {
   std::cout.flush();
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (written) return code;
-  if (errno != EPIPE) say("feedrate: stdout: {}\n", errno != 0 ? std::strerror(errno) : "not all could be written");
+  if (errno != EPIPE) say("feedrate: stdout: {}\n", errno != 0 ? std::strerror(errno) : "could not write all output");
   return code == 0 ? 1 : code;
 }
 

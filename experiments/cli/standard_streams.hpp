@@ -2,12 +2,12 @@
 
 namespace feedrate {
 
-/// First in main: opens /dev/null where stdin, stdout or stderr is closed, so that no file or socket gets its number,
-/// and makes of a reader that is gone an error, where it would end the process.
+/// First call in main. Opens /dev/null for stdin, stdout or stderr if it is closed, so that no file or socket gets its
+/// number. Also ignores SIGPIPE and SIGXFSZ, so that a failed write returns an error instead of killing the process.
 void open_standard_streams();
 
-/// Last in main: the exit code, or 1 in place of 0 where not all of stdout could be written (which it says, unless the
-/// reader wanted no more).
+/// Last call in main. Returns the exit code, or 1 instead of 0 if stdout could not be written completely. Reports that
+/// failure unless the reader has closed the pipe.
 int exit_code_after_output(int code);
 
 }  // namespace feedrate

@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// Writes to stderr. A write error (the reader is gone, the disk is full) is ignored, and the work goes on.
+/// Writes to stderr. Ignores write errors (closed pipe, full disk), so that the work continues.
 template <class... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
   const std::string line = fmt::format(text, std::forward<Values>(values)...);

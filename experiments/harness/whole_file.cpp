@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A new empty file in the folder. Its name is short: that of the file to be may have all the bytes that a name can.
+/// Creates an empty file in the folder. It has a short name, because the target's name may already have the maximum
+/// length.
 fs::path make_partial(const fs::path& folder) {
   for (unsigned i = 0;; ++i) {
     fs::path path = folder / fmt::format(".{}-{}.partial", getpid(), i);
@@ -29,7 +30,7 @@ fs::path make_partial(const fs::path& folder) {
   }
 }
 
-/// The descriptor that a path such as /dev/stdout leads to.
+/// Returns the file descriptor to which a path such as /dev/stdout resolves.
 std::optional<int> descriptor_of(fs::path path) {
   for (int links = 0; links < 40; ++links) {
     const fs::path folder = path.parent_path();
@@ -56,7 +57,7 @@ WholeFile::WholeFile(fs::path path) : path_(std::move(path)), buffer_(std::make_
   const fs::file_status old = fs::status(path_);
   const bool special = fs::exists(old) && !fs::is_regular_file(old);
   const std::optional<int> descriptor = descriptor_of(path_);
-  // A link that names nothing yet is followed, too. /dev/stdout may lead to a pipe, which has no path.
+  // Dangling links are followed too. /dev/stdout may resolve to a pipe, which has no path.
   for (int links = 0; !special && !descriptor && fs::is_symlink(path_) && links < 40; ++links) {
     path_ = path_.parent_path() / fs::read_symlink(path_);
   }

@@ -8,10 +8,11 @@
 
 namespace feedrate {
 
-/// A file that replaces another as a whole. It is written beside its place, under a hidden name, and commit() renames
-/// it; the old file stays as it is until then, and for good if commit() is not reached. A link stays, and the file that
-/// it names is replaced, with its permissions kept. A pipe or a device is written where it is, and so is an open file
-/// that is named by its descriptor (/dev/stdout, /dev/fd/3): what others write there comes before and behind.
+/// A file that replaces another one atomically. It is written in the same folder under a hidden name, and commit()
+/// renames it. The old file remains unchanged until then, or permanently if commit() is not reached. A link is kept:
+/// the file to which it points is replaced, and that file's permissions are kept. Pipes and devices are written
+/// directly, as are open files that are named by their descriptor (/dev/stdout, /dev/fd/3), so output of other
+/// processes may precede and follow.
 ///
 /// All members throw std::system_error.
 class WholeFile {
@@ -22,18 +23,19 @@ class WholeFile {
   WholeFile& operator=(const WholeFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Throws by itself when a write fails.
+  /// The stream throws if a write fails.
   std::ostream& stream() { return stream_; }
   void commit();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path partial_;  ///< empty: there is none (any more)
+  std::filesystem::path partial_;  ///< empty: no partial file, or already renamed
   std::unique_ptr<std::filebuf> buffer_;
   std::ostream stream_{nullptr};
 };
 
-/// What the system says of a WholeFile's error. To be called where that is caught: a stream's own error does not tell.
+/// Returns the system's message for a WholeFile error. Call it in the handler, while errno is still valid: a stream's
+/// exception does not contain the reason.
 std::string reason_of(const std::system_error&);
 
 }  // namespace feedrate

@@ -37,7 +37,7 @@ const std::vector<BadInput>& command_lines() {
       {"UnknownOption", run({"--frob", "1"}), {"--frob"}},
       {"UnknownOptionNearAnother",
        run({"--payloda", "64"}),
-       {"--payloda: `feedrate run` has no such option; the nearest is --payload"}},
+       {"--payloda: `feedrate run` has no such option; did you mean --payload?"}},
       {"UnknownOptionOfAStore", {"store", "serve", "--memroy=1Gi"}, {"--memroy: `feedrate store serve`", "--memory"}},
       {"StrayWord", run({"stray"}), {"'stray'", "feedrate run"}},
       {"RedisUnused",
@@ -240,7 +240,7 @@ std::vector<BadInput> situations() {
   rows.push_back({"EnvironmentGpu", plain, {"$FEEDRATE_GPU", "first"}, "", "", {{"FEEDRATE_GPU", "first"}}});
   rows.push_back({"EnvironmentUnknown",
                   plain,
-                  {"$FEEDRATE_PAYLAOD", "nothing reads", "$FEEDRATE_PAYLOAD"},
+                  {"$FEEDRATE_PAYLAOD", "no option has this variable", "$FEEDRATE_PAYLOAD"},
                   "",
                   "",
                   {{"FEEDRATE_PAYLAOD", "64"}}});

@@ -116,7 +116,7 @@ TEST_F(Capacity, SearchGivesPartialAnswerAtTimeLimit) {
   ASSERT_EQ(answers().size(), 1u);
   const Json capacity = answers()[0].at("capacity");
   EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
-  EXPECT_NE(capacity.at("limit").get<std::string>().find("its time was over"), std::string::npos) << capacity;
+  EXPECT_NE(capacity.at("limit").get<std::string>().find("the time limit was reached"), std::string::npos) << capacity;
   const std::size_t tried = capacity.at("probes").size();
   EXPECT_GT(tried, 0u);
   EXPECT_LE(tried, 8u) << "each probe takes 0.2 s of the 1.5 s";
@@ -137,7 +137,7 @@ TEST_F(Capacity, TimeLimitIsReportedIfNothingIsConfirmed) {
   ASSERT_EQ(answer.at("status"), "ok") << answer.at("reason");
   const Json& capacity = answer.at("capacity");
   EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
-  EXPECT_NE(outcome.err.find("undecided: the time was over"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("undecided: the time ran out"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Capacity, FinalTableQuotesTheRateInEachReason) {
@@ -147,7 +147,7 @@ TEST_F(Capacity, FinalTableQuotesTheRateInEachReason) {
   const std::string limit = answers().at(0).at("capacity").at("limit");
   EXPECT_TRUE(limit.starts_with("at ")) << limit;
   EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;
-  const auto table = outcome.err.find("Highest rates that keep the bound");
+  const auto table = outcome.err.find("Highest rates that meet the latency bound");
   ASSERT_NE(table, std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no answer follows its point";
   std::istringstream lines(outcome.err.substr(table, outcome.err.find("results in", table) - table));

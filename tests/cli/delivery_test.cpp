@@ -122,7 +122,7 @@ TEST_P(PubsubTest, ClosedSubscriptionsAreRenewedWithoutAWarning) {
     push(encode(id_of(0, n), {1, 2}));
     EXPECT_TRUE(await([&] { return results().size() == n + 1; })) << n << worker->err();
   }
-  EXPECT_EQ(worker->err().find("again in"), std::string::npos) << worker->err();
+  EXPECT_EQ(worker->err().find("retrying in"), std::string::npos) << worker->err();
 }
 
 TEST_P(DeliveryTest, BenchmarkWithPausesSurvivesClosedIdleConnections) {

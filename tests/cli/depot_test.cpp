@@ -97,7 +97,7 @@ TEST_F(DepotTest, WorkerWaitsForServerToRestart) {
   const auto worker = work();
   server->signal(SIGKILL);
   server->wait();
-  EXPECT_TRUE(await([&] { return worker->err().find("again in") != std::string::npos; })) << worker->err();
+  EXPECT_TRUE(await([&] { return worker->err().find("retrying in") != std::string::npos; })) << worker->err();
   fs::remove(socket_);
   server = serve();
   const Outcome run = place_.run(load("100"));
@@ -113,7 +113,7 @@ TEST_F(DepotTest, OptionIsRejectedIfUnusedOrWithoutServer) {
   EXPECT_NE(worker.err.find("--depot: '' is not possible"), std::string::npos) << worker.err;
   const Outcome absent = place_.run(load("1"));
   EXPECT_EQ(absent.code, 2);
-  EXPECT_NE(absent.err.find("--depot: no server to work with"), std::string::npos) << absent.err;
+  EXPECT_NE(absent.err.find("--depot: no usable server"), std::string::npos) << absent.err;
 }
 
 }  // namespace

@@ -150,11 +150,11 @@ TEST_F(Experiments, CompressedRowsAreValidatedButNotExtended) {
   for (const auto& [ending, unpack] : {std::pair{".gz", "gunzip"}, {".xz", "unxz"}}) {
     const auto file = [&, &ending = ending](const std::string& name) { return name + ".jsonl" + ending; };
     compress(rows, place_ / file("out/rows"));
-    EXPECT_NE(place_.run({"validate", file("out/rows")}).out.find(" 0 wrong"), std::string::npos);
+    EXPECT_NE(place_.run({"validate", file("out/rows")}).out.find(" 0 invalid"), std::string::npos);
     compress(rows + "{\"kind\": \"cell\"}\n{\"cut", place_ / file("bad"));
     const Outcome bad = place_.run({"validate", file("bad")});
     EXPECT_EQ(bad.code, 1);
-    EXPECT_NE(bad.out.find(" 2 wrong"), std::string::npos) << bad.out;
+    EXPECT_NE(bad.out.find(" 2 invalid"), std::string::npos) << bad.out;
     const std::string whole = read_text(place_ / file("out/rows"));
     write_text(place_ / file("cut"), whole.substr(0, 200));
     write_text(place_ / file("damaged"), whole.substr(0, 200) + "damage" + whole.substr(206));

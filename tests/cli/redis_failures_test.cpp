@@ -70,7 +70,7 @@ TEST_F(RedisFailures, ServerKilledMidSweepDoesNotFailOtherCells) {
   ASSERT_TRUE(await_cell(server)) << process->err();
   server.process().signal(SIGKILL);
   EXPECT_EQ(process->wait(), 1) << process->err();
-  EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
+  EXPECT_NE(process->err().find(" cells failed; first failure: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   EXPECT_EQ(cells.size(), 8u);
   int failed = 0;
@@ -105,7 +105,7 @@ TEST_F(RedisFailures, KilledPrivateServerIsReplaced) {
   ASSERT_TRUE(await([&] { return client.calls_of("brpop") > before; })) << process->err();
   kill(servers.front(), SIGKILL);
   EXPECT_EQ(process->wait(), 1) << process->err();
-  EXPECT_NE(process->err().find(" cells failed, the first: "), std::string::npos) << process->err();
+  EXPECT_NE(process->err().find(" cells failed; first failure: "), std::string::npos) << process->err();
   const auto cells = cells_of(place / "out" / "rows.jsonl");
   ASSERT_EQ(cells.size(), 3u);
   expect_clean(cells[0]);

@@ -179,7 +179,7 @@ TEST_F(OtherResume, DifferentSpecIsRejected) {
 
 TEST_F(OtherResume, DifferentSettingsAreRejected) {
   expect_rejected({"sweep", "--resume", "out", "--device", "cpu", "--seconds", "0.03"},
-                  {"spec.run.seconds", "0.02 there", "0.03 here"});
+                  {"spec.run.seconds", "0.02 in the folder", "0.03 now"});
 }
 
 TEST_F(OtherResume, DifferentAxisIsRejected) {
@@ -188,7 +188,7 @@ TEST_F(OtherResume, DifferentAxisIsRejected) {
 
 TEST_F(OtherResume, DifferentDeviceIsRejected) {
   doctor(R"("device":"cpu")", R"("device":"cuda")");
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" there", "\"cpu\" here"});
+  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" in the folder", "\"cpu\" now"});
 }
 
 TEST_F(OtherResume, DifferentMachineIsRejected) {
@@ -252,7 +252,7 @@ TEST_F(Resume, SweepRestartsAfterACellThatCannotBeStopped) {
   std::this_thread::sleep_for(Seconds(33));
   process->signal(SIGCONT);
   EXPECT_EQ(process->wait(), 1) << process->err();
-  EXPECT_NE(process->err().find("starting again behind it"), std::string::npos) << process->err();
+  EXPECT_NE(process->err().find("restarting after it"), std::string::npos) << process->err();
   const auto cells = cells_of(rows());
   ASSERT_EQ(cells.size(), 2u) << "both cells have a row, and the hanging cell was not tried again";
   for (const Json& cell : cells) {
@@ -272,12 +272,12 @@ TEST_F(Resume, InterruptedSweepPrintsResumeCommandAndRemainingCells) {
   await_cells(*process, 5);
   process->signal(SIGINT);
   EXPECT_EQ(process->wait(), 130);
-  EXPECT_NE(process->err().find("to go on: feedrate sweep --resume out"), std::string::npos) << process->err();
+  EXPECT_NE(process->err().find("to resume: feedrate sweep --resume out"), std::string::npos) << process->err();
   const std::size_t done = cells_of(rows()).size();
   const auto second = go_on();
   EXPECT_EQ(second->wait(), 0);
   const std::string left = std::to_string(18 - done);
-  EXPECT_NE(second->err().find(std::to_string(done) + " cells are done, " + left + " are left"), std::string::npos)
+  EXPECT_NE(second->err().find(std::to_string(done) + " cells are done, " + left + " remain"), std::string::npos)
       << second->err();
   EXPECT_NE(second->err().find("[1/" + left + "]"), std::string::npos) << second->err();
 }

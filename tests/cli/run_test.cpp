@@ -35,7 +35,7 @@ TEST_F(Run, JsonRowsAreValid) {
   place_.write("rows.jsonl", outcome.out);
   const Outcome validation = place_.run({"validate", "rows.jsonl"});
   EXPECT_EQ(validation.code, 0) << validation.err;
-  EXPECT_NE(validation.out.find("3 rows, 0 wrong"), std::string::npos) << validation.out;
+  EXPECT_NE(validation.out.find("3 rows, 0 invalid"), std::string::npos) << validation.out;
 }
 
 TEST_F(Run, EveryMessageOfAllProducersIsCounted) {
@@ -84,7 +84,7 @@ TEST_F(Run, OutputOfRepetitionsEndsWithTheirMedianAndRange) {
   const Outcome outcome = place_.run({"run", "--queue", "host_polled", "--device", "cpu", "--seconds", "0",
                                       "--messages", "3000", "--repetitions", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("of 3 repetitions"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("3 repetitions, "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find(" to "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.err.find("not GPU results"), std::string::npos) << outcome.err;
 }
@@ -144,7 +144,7 @@ TEST_F(Run, ValidateNamesTheInvalidLines) {
   place_.write("rows.jsonl", good + wrong + good.substr(0, 100));
   const Outcome outcome = place_.run({"validate", "rows.jsonl"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.out.find("3 rows, 2 wrong"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("3 rows, 2 invalid"), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.err.find("rows.jsonl:1:"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("rows.jsonl:2:"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("rows.jsonl:3: not valid JSON"), std::string::npos) << outcome.err;

@@ -72,7 +72,7 @@ TEST_F(Streams, FileSizeLimitCausesErrorsNotCrashes) {
                executable()},
               place_.path(), place_ / "rows");
   EXPECT_EQ(run.wait(), 1);
-  EXPECT_NE(run.err().find("writing a row: File too large"), std::string::npos) << run.err();
+  EXPECT_NE(run.err().find("could not write a row: File too large"), std::string::npos) << run.err();
 }
 
 TEST_F(Streams, StdoutAcceptsRows) {

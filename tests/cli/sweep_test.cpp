@@ -318,8 +318,9 @@ TEST_F(Sweep, TuneRejectsSpecsItCannotTune) {
   };
   EXPECT_NE(refused(R"({"axes": {"queue": "null", "arrivals": "poisson", "rate": [1000, 2000]}})").find("capacity"),
             std::string::npos);
-  EXPECT_NE(refused(R"({"experiment": "launch", "axes": {"form": "plain"}})").find("all of this one's are fixed"),
-            std::string::npos);
+  EXPECT_NE(
+      refused(R"({"experiment": "launch", "axes": {"form": "plain"}})").find("all settings of this one are fixed"),
+      std::string::npos);
   const std::string spec = R"({"axes": {"queue": "null", "window": [1, 4]}})";
   EXPECT_NE(refused(spec, {"--goal", "latency_ns"}).find("messages_per_second, bytes_per_second"), std::string::npos);
   EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);

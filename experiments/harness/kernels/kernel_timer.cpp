@@ -9,7 +9,7 @@
 namespace feedrate {
 namespace {
 
-/// Clock and power of the GPU. One reading takes longer than many kernels, so it is made every 10 ms at most.
+/// Clock and power of the GPU. A reading takes longer than many kernels, so the GPU is read at most every 10 ms.
 class Watch {
  public:
   explicit Watch(const GpuSource& source) : source_(source) {}
@@ -56,7 +56,7 @@ std::vector<KernelSample> time_kernel(Device& device, const std::function<void(S
     if (graph) return graph->launch(*stream);
     for (unsigned i = 0; i < timing.launches; ++i) launch(*stream, number++);
   };
-  if (graph) graph->launch(*stream);  // which makes it ready
+  if (graph) graph->launch(*stream);  // the first launch uploads the graph
   for (unsigned i = 0; i < timing.warmup; ++i) sample();
   stream->synchronize();
   Watch watch(watched);

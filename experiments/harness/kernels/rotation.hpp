@@ -8,19 +8,19 @@
 
 namespace feedrate {
 
-/// Inputs of a kernel that take turns: consecutive launches get different ones, and an input has left the cache before
-/// it is used again. Device memory.
+/// Inputs of a kernel in rotation, in device memory. Consecutive launches get different inputs, and an input has left
+/// the cache before it is used again.
 class Rotation {
  public:
-  /// As many copies of `bytes` as exceed the device's cache `times` times, two at least.
+  /// Creates enough copies of `bytes` to exceed `times` times the device's cache, at least two.
   Rotation(Device& device, std::size_t bytes, unsigned times = 2)
       : Rotation(device, bytes,
                  std::max<std::size_t>(2, times * device.info().cache / std::max<std::size_t>(bytes, 1) + 1), 0) {}
-  /// This many copies.
+  /// Creates this many copies.
   static Rotation of(Device& device, std::size_t bytes, std::size_t copies) { return {device, bytes, copies, 0}; }
 
   std::size_t size() const { return buffers_.size(); }
-  /// The input of a launch, by the launch's number.
+  /// The input for the launch with this number.
   const Buffer& at(std::size_t turn) const { return buffers_[turn % buffers_.size()]; }
 
  private:
@@ -30,8 +30,8 @@ class Rotation {
   std::vector<Buffer> buffers_;
 };
 
-/// Memory of twice the device's cache that is written between two launches, so that the next one finds nothing of its
-/// own in the cache.
+/// Buffer of twice the device's cache size that is written between two launches, so that the next launch finds none of
+/// its data in the cache.
 class CacheFlush {
  public:
   explicit CacheFlush(Device& device)

@@ -13,7 +13,7 @@
 namespace feedrate {
 namespace {
 
-/// One GPU with the buffers of its copies, which are allocated before anything is timed.
+/// One GPU with the buffers for its copies, which are allocated before any timing.
 struct Opened {
   explicit Opened(unsigned gpu) : device(open_device("cuda", gpu)) {
     for (const std::size_t which : {0, 1}) probe.host(which), probe.near(which);
@@ -27,7 +27,7 @@ struct Opened {
 };
 using AllOpened = std::vector<std::unique_ptr<Opened>>;
 
-/// The sum of their rates while all of them copy.
+/// The sum of the GPUs' rates while all of them copy.
 double rate_of_all(const AllOpened& gpus, const DeviceLimit& limit) {
   std::barrier begin(static_cast<std::ptrdiff_t>(gpus.size()));
   std::vector<std::future<double>> rates;
@@ -46,8 +46,8 @@ void add_limits_of_all_gpus(LimitList& limits, unsigned gpus) {
   AllOpened opened;
   try {
     for (unsigned gpu = 0; limits.measures() && gpu < gpus; ++gpu) opened.push_back(std::make_unique<Opened>(gpu));
-  } catch (const Failure& failure) {  // another process may fill a GPU
-    spdlog::warn("the limits of all GPUs are left out: GPU {}: {}", opened.size(), failure.what());
+  } catch (const Failure& failure) {  // another process may use all memory of a GPU
+    spdlog::warn("limits of all GPUs are skipped: GPU {}: {}", opened.size(), failure.what());
     return;
   }
   for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
@@ -55,7 +55,7 @@ void add_limits_of_all_gpus(LimitList& limits, unsigned gpus) {
     for (unsigned gpu = 0; gpu < gpus; ++gpu) {
       limits.add({name, limit.quantity, bus_scope(gpu), limit.method}, [&, gpu] { return opened[gpu]->read(limit); });
     }
-    limits.add({"all_gpus_" + name, limit.quantity, {"link", "host all GPUs"}, "of all GPUs together: " + limit.method},
+    limits.add({"all_gpus_" + name, limit.quantity, {"link", "host all GPUs"}, "all GPUs together: " + limit.method},
                [&] { return rate_of_all(opened, limit); });
   }
 }

@@ -2,11 +2,11 @@
 
 #include "experiments/harness/limits/cuda_probe.hpp"
 
-/// The ceilings of the SMs' arithmetic units, by type. A fused multiply-add is two operations.
+/// Ceilings of the SMs' arithmetic units, by type. A fused multiply-add is two operations.
 namespace feedrate {
 namespace {
 
-constexpr unsigned kChains = 8;  // independent ones of each thread, so that no operation waits for the one before it
+constexpr unsigned kChains = 8;  // independent chains per thread, so that no operation waits for the previous one
 constexpr unsigned kSteps = 4096;
 
 __device__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
@@ -39,10 +39,10 @@ __global__ void multiply_add_kernel(float scale, float offset, float* sink) {
   }
   float sum = 0;
   for (unsigned i = 0; i < kChains; ++i) sum += to_sum(chains[i]);
-  if (sum == 12345.0f) *sink = sum;  // hardly ever, but the work must stay
+  if (sum == 12345.0f) *sink = sum;  // almost never true, but keeps the arithmetic
 }
 
-/// `lanes`: operands in one of T.
+/// `lanes` is the number of operands in a T.
 template <class T, unsigned lanes = 1>
 double multiply_adds(LimitProbe& probe) {
   constexpr unsigned kThreads = 512, kBlocksOfSm = 4;

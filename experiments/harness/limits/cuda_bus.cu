@@ -4,11 +4,11 @@
 
 #include "experiments/harness/limits/cuda_probe.hpp"
 
-/// The ceilings of the bus between the host and a GPU: by copy engines, by SMs, by bulk asynchronous copies.
+/// Ceilings of the bus between the host and a GPU, with copy engines, with SMs and with bulk asynchronous copies.
 namespace feedrate {
 namespace {
 
-constexpr unsigned kBlocks = 64, kThreads = 512;  // of the SM probes: enough to fill the bus, measured
+constexpr unsigned kBlocks = 64, kThreads = 512;  // for the SM probes; measured to be enough to saturate the bus
 constexpr std::size_t kPieces = LimitProbe::kLarge / sizeof(uint4);
 
 __global__ void read_kernel(const uint4* host, std::size_t n, uint4* sink) {
@@ -18,7 +18,7 @@ __global__ void read_kernel(const uint4* host, std::size_t n, uint4* sink) {
     const uint4 v = host[i];
     sum.x ^= v.x, sum.y ^= v.y, sum.z ^= v.z, sum.w ^= v.w;
   }
-  if ((sum.x | sum.y | sum.z | sum.w) == 0xFFFF'FFFFu) *sink = sum;  // never, but the loads must stay
+  if ((sum.x | sum.y | sum.z | sum.w) == 0xFFFF'FFFFu) *sink = sum;  // never true, but keeps the loads
 }
 
 __global__ void write_kernel(uint4* host, std::size_t n, unsigned value) {
@@ -29,8 +29,8 @@ __global__ void write_kernel(uint4* host, std::size_t n, unsigned value) {
 
 constexpr unsigned kBulkStages = 4, kBulkBytes = 16 << 10;
 
-/// The same by bulk asynchronous copies, to shared memory and back: one thread of a block keeps `kBulkStages` of them
-/// under way, of `kBulkBytes` each. Needs sm_90.
+/// Reads and writes back with bulk asynchronous copies through shared memory. One thread per block keeps `kBulkStages`
+/// copies of `kBulkBytes` in flight. Needs sm_90.
 __global__ void bulk_echo_kernel(const std::byte* in, std::byte* out, std::size_t bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   namespace ptx = cuda::ptx;
@@ -57,7 +57,7 @@ __global__ void bulk_echo_kernel(const std::byte* in, std::byte* out, std::size_
     ptx::fence_proxy_async(ptx::space_shared);
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + offset(i), stage, std::uint32_t{kBulkBytes});
     ptx::cp_async_bulk_commit_group();
-    // The stage before this one has been read, and takes the next piece.
+    // Once the previous stage has been read, it takes the next piece.
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
     if (i != 0 && i - 1 + kBulkStages < mine) load(i - 1 + kBulkStages);
   }
@@ -85,12 +85,12 @@ double bulk_echo_bytes_per_second(LimitProbe& probe) {
     const auto word = [at](const Buffer& buffer) {
       return *reinterpret_cast<const std::uint32_t*>(buffer.data() + at);
     };
-    if (word(out) != word(in) + 1) throw Failure("the bulk copies brought something else");
+    if (word(out) != word(in) + 1) throw Failure("the bulk copies returned wrong data");
   }
   return most;
 }
 
-/// Bytes per second of a body that moves LimitProbe::kLarge bytes.
+/// Bytes per second for a body that moves LimitProbe::kLarge bytes.
 double bandwidth(const std::function<void()>& body) {
   return static_cast<double>(LimitProbe::kLarge) * per_second(kReadingSeconds, body);
 }
@@ -159,8 +159,7 @@ const DeviceLimitRegistration registered{
      {kBytesPerSecond, "a kernel reads pinned memory and writes it back, each way", on_bus, sm_echo_bytes_per_second,
       has_gpu}},
     {"bulk_echo_bytes_per_second",
-     {kBytesPerSecond,
-      "a kernel does the same by bulk asynchronous copies of 16 KiB; of 16, 32 and 64 blocks the best, each way",
+     {kBytesPerSecond, "as sm_echo, with bulk asynchronous copies of 16 KiB; best of 16, 32 and 64 blocks, each way",
       on_bus, bulk_echo_bytes_per_second, [](const DeviceInfo& device) { return device.capability >= 90; }}}};
 
 }  // namespace

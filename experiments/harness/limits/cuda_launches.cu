@@ -3,7 +3,7 @@
 
 #include "experiments/harness/limits/cuda_probe.hpp"
 
-/// The limits of single calls: launches, small copies and graphs of both.
+/// Limits of single calls: launches, small copies and graphs of both.
 namespace feedrate {
 namespace {
 
@@ -29,7 +29,7 @@ double graph_launch_sync_ns(LimitProbe&) {
   return median;
 }
 
-/// Units of `chain` side by side in one graph, per second, with two graphs queued at any time.
+/// Parallel chains in a graph, executed per second. Eight launches of the graph are queued at a time.
 double graph_chains_per_second(const std::function<void(cudaGraph_t, std::size_t index)>& add_chain) {
   constexpr std::size_t kChains = 64;
   const OneStream stream;
@@ -160,21 +160,24 @@ const DeviceLimitRegistration registered{
     {"graph_launch_sync_ns",
      {kNs, "graph of one empty kernel: launch and synchronize, median", on_gpu, graph_launch_sync_ns, has_gpu}},
     {"mapped_launch_sync_ns",
-     {kNs, "kernel that reads and writes 64 B of pinned memory, synchronize, median", on_bus, mapped_launch_sync_ns,
-      has_gpu}},
+     {kNs, "kernel that reads and writes 64 B of pinned memory: launch and synchronize, median", on_bus,
+      mapped_launch_sync_ns, has_gpu}},
     {"copy_launch_copy_ns",
      {kNs, "64 B: copy in, kernel, copy out, synchronize, median", on_bus, copy_launch_copy_ns, has_gpu}},
-    {"copy_queued_ns", {kNs, "64 B copies to the device, queued in one stream, each", on_bus, copy_queued_ns, has_gpu}},
+    {"copy_queued_ns",
+     {kNs, "64 B copies to the device, queued in one stream, per copy", on_bus, copy_queued_ns, has_gpu}},
     {"graph_kernels_per_second",
-     {kPerSecond, "kernels that read and write 64 B of pinned memory, 64 side by side in a graph", on_bus,
+     {kPerSecond, "kernels that read and write 64 B of pinned memory, 64 in parallel in a graph", on_bus,
       graph_kernels_per_second, has_gpu}},
     {"graph_chains_per_second",
-     {kPerSecond, "64 B: copy in, kernel, copy out; 64 such chains side by side in a graph", on_bus,
+     {kPerSecond, "64 B: copy in, kernel, copy out; 64 such chains in parallel in a graph", on_bus,
       graph_copies_per_second, has_gpu}},
     {"batched_copies_per_second",
      {kPerSecond,
-      "64 B copies by one thread's calls of 64, a call each way at once, then a wait; each way; needs CUDA 13", on_bus,
-      batched_copies_per_second, [](const DeviceInfo& device) { return has_gpu(device) && CUDART_VERSION >= 13000; }}}};
+      "64 B copies in batched calls of 64 by one thread, one call each way at once, then a wait; each way; needs CUDA "
+      "13",
+      on_bus, batched_copies_per_second,
+      [](const DeviceInfo& device) { return has_gpu(device) && CUDART_VERSION >= 13000; }}}};
 
 }  // namespace
 }  // namespace feedrate

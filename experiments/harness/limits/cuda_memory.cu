@@ -2,13 +2,13 @@
 
 #include "experiments/harness/limits/cuda_probe.hpp"
 
-/// The ceilings of a GPU's own memory: DRAM and L2.
+/// Ceilings of a GPU's own memory: DRAM and L2.
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kInDram = std::size_t{1} << 30;  // bytes: 20 times the L2 of an H100
+constexpr std::size_t kInDram = std::size_t{1} << 30;  // bytes; 20 times the L2 of an H100
 
-/// Each block reads its share again and again, past the L1.
+/// Each block reads its share repeatedly, bypassing the L1.
 __global__ void read_l2_kernel(const uint4* from, std::size_t n, unsigned passes, uint4* sink) {
   uint4 sum{};
   for (unsigned pass = 0; pass < passes; ++pass) {
@@ -18,7 +18,7 @@ __global__ void read_l2_kernel(const uint4* from, std::size_t n, unsigned passes
       sum.x ^= v.x, sum.y ^= v.y, sum.z ^= v.z, sum.w ^= v.w;
     }
   }
-  if ((sum.x & sum.y & sum.z & sum.w) == 0x1234'5678u) *sink = sum;  // never, but the loads must stay
+  if ((sum.x & sum.y & sum.z & sum.w) == 0x1234'5678u) *sink = sum;  // never true, but keeps the loads
 }
 
 double l2_read_bytes_per_second(LimitProbe& probe) {
@@ -50,10 +50,10 @@ double dram_copy_bytes_per_second(LimitProbe& probe) {
 
 const DeviceLimitRegistration registered{
     {"dram_copy_bytes_per_second",
-     {kBytesPerSecond, "1 GiB copies within device memory: bytes copied, each of which is read and written", on_gpu,
-      dram_copy_bytes_per_second, has_gpu}},
+     {kBytesPerSecond, "1 GiB copies within device memory; counts bytes copied, each of which is read and written",
+      on_gpu, dram_copy_bytes_per_second, has_gpu}},
     {"l2_read_bytes_per_second",
-     {kBytesPerSecond, "a kernel reads 8 MiB, or half of a smaller L2, again and again past the L1", on_gpu,
+     {kBytesPerSecond, "a kernel reads 8 MiB, or half of a smaller L2, repeatedly, bypassing the L1", on_gpu,
       l2_read_bytes_per_second, has_gpu}}};
 
 }  // namespace

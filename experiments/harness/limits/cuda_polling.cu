@@ -7,13 +7,13 @@
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "kernels/serving/group.hpp"
 
-/// Limits of kernels that poll for the host or for a moment in time: no resident queue is faster.
+/// Limits of kernels that poll for the host or for a point in time: no resident queue is faster.
 namespace feedrate {
 namespace {
 
 constexpr unsigned kTrips = 1000;
 
-/// Answers word after word; ends by itself when the host falls silent for two seconds.
+/// Answers one word after another; exits if the host sends nothing for two seconds.
 __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, std::uint64_t trips) {
   std::uint64_t since = 0, now = 0;
   for (std::uint64_t i = 1; i <= trips; ++i) {
@@ -26,14 +26,13 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
   }
 }
 
-constexpr unsigned kLoneSlots = 64;  // so that each message is written to lines that were read long ago
+constexpr unsigned kLoneSlots = 64;  // enough that each message is written to lines that were not read recently
 
-/// Units from one slot to the next, in whole lines.
+/// Distance between slots in units, rounded up to complete cache lines.
 constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
 
-/// Hands lone messages back, every word plus one: what a queue of lone messages can't be faster than. Each team looks
-/// at a copy of the slots that is its own, and has a thread for each unit; the slots are flagged
-/// (common/ring/flags.hpp).
+/// Returns lone messages, with every word plus one: a floor for any queue's lone messages. Each team polls its own copy
+/// of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
 template <class Group>
 __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, std::uint64_t trips,
                             std::uint64_t* next) {
@@ -60,7 +59,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
   }
 }
 
-/// One block. `in` holds a copy of the slots for each poller.
+/// Runs as one block. `in` contains a copy of the slots for each poller.
 template <bool by_warp>
 __global__ void __launch_bounds__(1024)
     lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned pollers, std::uint64_t trips) {
@@ -77,22 +76,22 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-constexpr unsigned kRoundBytes = 64 * 80;  // 64 messages of 64 B with a header of 16
+constexpr unsigned kRoundBytes = 64 * 80;  // 64 messages of 64 B, each with a header of 16 B
 constexpr unsigned kRoundBlocks = 56, kRoundThreads = kRoundBytes / sizeof(uint4), kRounds = 200;
 
-/// What a queue with cursors does on the GPU, without a queue or a host: each block by turns, when its time has come,
-/// looks at a word in host memory, reads a batch of messages, a piece a thread, writes it back and releases another
-/// word. `took`: from the due time to the release, in ns.
+/// The GPU's work for a queue with cursors, without a queue or a host. At its due time, each block in turn polls a word
+/// in host memory, reads a batch of messages with one piece per thread, writes the batch back and releases another
+/// word. `took` is the time from the due time to the release, in ns.
 __global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, std::uint64_t period_ns, float* took) {
-  std::uint64_t& looked_at = words[32 * blockIdx.x];
+  std::uint64_t& polled = words[32 * blockIdx.x];
   std::uint64_t& released = words[32 * blockIdx.x + 16];
-  // On a grid of periods, so that the blocks' turns stay apart whenever each was launched.
+  // Due times are on a grid of periods, so that the blocks' turns stay apart regardless of their launch times.
   std::uint64_t due = (device_clock_ns() / period_ns + 2) * period_ns + period_ns * blockIdx.x / gridDim.x;
   for (unsigned round = 0; round < kRounds; ++round, due += period_ns) {
     if (threadIdx.x == 0) {
       while (device_clock_ns() < due) {
       }
-      SystemMemory::load_acquire(looked_at);
+      SystemMemory::load_acquire(polled);
     }
     __syncthreads();
     const std::size_t at = (std::size_t{blockIdx.x} * kRounds + round) * kRoundThreads + threadIdx.x;
@@ -113,7 +112,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   auto* out = reinterpret_cast<Unit*>(memory.data());
   auto* in = out + copy;
   const OneStream stream;
-  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
+  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
   kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, pollers, kAll);
   launched();
@@ -130,7 +129,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
       Unit unit = SystemMemory::load_unit(out[slot + i]);
       for (std::uint64_t looks = 1; unit.flag != flag_of(trip); ++looks) {
         if (looks % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
-          throw Failure("the lone kernel ended");
+          throw Failure("the kernel for lone messages ended early");
         unit = SystemMemory::load_unit(out[slot + i]);
       }
       wrong |= (unit.data[0] ^ (word + 1)) | (unit.data[1] ^ (word + 1)) | (unit.data[2] ^ (word + 1));
@@ -138,20 +137,20 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
     ++trip;
   });
   stream.wait();
-  if (wrong != 0) throw Failure("the lone kernel answered wrongly");
+  if (wrong != 0) throw Failure("the kernel for lone messages returned wrong answers");
   return median;
 }
 
-/// `bytes` to a kernel that polls for them, and back with each word plus one: the median, in ns, with the fastest
-/// number of `pollers`. More pollers read the line more often, but the host must write a copy for each.
+/// Median time in ns for `bytes` to a polling kernel and back, with each word plus one, for the fastest number of
+/// `pollers`. More pollers read the line more often, but the host must write a copy for each.
 double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n));
   return shortest;
 }
 
-/// The `share` percentile, in ns, of what a queue with cursors does on the GPU for a batch, while all blocks together
-/// move half of what SMs can.
+/// The `share` quantile, in ns, of the time that a queue with cursors takes on the GPU per batch, while all blocks
+/// together use half the bandwidth of the SMs.
 double round_ns(LimitProbe& probe, double share) {
   const Buffer &in = probe.host(0), &out = probe.host(1);
   const double bytes_per_second = sm_echo_bytes_per_second(probe);
@@ -169,20 +168,20 @@ double round_ns(LimitProbe& probe, double share) {
     launched();
     copy(took.data(), near.data(), near.size(), cudaMemcpyDeviceToHost, stream);
     stream.wait();
-    if (run != 0) all.insert(all.end(), took.begin(), took.end());  // the first one warms up
+    if (run != 0) all.insert(all.end(), took.begin(), took.end());  // the first run is a warm-up
   }
   const auto at = all.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(all.size() - 1));
   std::nth_element(all.begin(), at, all.end());
   return *at;
 }
 
-/// One word to a kernel that polls for it, and back: the median, in ns.
+/// Median time in ns for one word to a polling kernel and back.
 double word_round_trip_ns(LimitProbe& probe) {
   const Buffer memory = probe.device().allocate_host(256, HostMemory::pinned);
   auto* question = reinterpret_cast<std::uint64_t*>(memory.data());
   auto* answer = reinterpret_cast<std::uint64_t*>(memory.data() + 128);
   const OneStream stream;
-  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns warms up with a tenth
+  constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   answer_kernel<<<1, 1, 0, stream>>>(question, answer, kAll);
   launched();
   std::uint64_t trip = 0;
@@ -201,13 +200,13 @@ double word_round_trip_ns(LimitProbe& probe) {
 const DeviceLimitRegistration registered{
     {"word_round_trip_ns", {kNs, "one word to a polling kernel and back, median", on_bus, word_round_trip_ns, has_gpu}},
     {"lone_message_ns",
-     {kNs, "64 B to a polling kernel and back, no header, median; of 2, 4 and 8 pollers the best", on_bus,
+     {kNs, "64 B to a polling kernel and back, no header, median; best of 2, 4 and 8 pollers", on_bus,
       [](LimitProbe& probe) {
         return lone_message_ns(probe, 64, {2, 4, 8});
       },
       has_gpu}},
     {"lone_4k_message_ns",
-     {kNs, "4 KiB to a polling kernel and back, no header, median; of 1 and 2 pollers the best", on_bus,
+     {kNs, "4 KiB to a polling kernel and back, no header, median; best of 1 and 2 pollers", on_bus,
       [](LimitProbe& probe) {
         return lone_message_ns(probe, 4096, {1, 2});
       },
@@ -216,7 +215,8 @@ const DeviceLimitRegistration registered{
      {kNs, "poll a word, read 64 messages of 80 B, write them, release a word: 56 blocks at half the SM echo, median",
       on_bus, [](LimitProbe& probe) { return round_ns(probe, 0.5); }, has_gpu}},
     {"round_p99_ns",
-     {kNs, "the same, 99th percentile", on_bus, [](LimitProbe& probe) { return round_ns(probe, 0.99); }, has_gpu}}};
+     {kNs, "the same as round_ns, 99th percentile", on_bus, [](LimitProbe& probe) { return round_ns(probe, 0.99); },
+      has_gpu}}};
 
 }  // namespace
 }  // namespace feedrate

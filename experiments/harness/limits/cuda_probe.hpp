@@ -5,7 +5,7 @@
 #include "common/limits/device_limit.hpp"
 #include "common/limits/limit_list.hpp"
 
-/// What the measurements of a GPU's limits share.
+/// Helpers for measuring a GPU's limits.
 namespace feedrate {
 
 class OneStream {
@@ -26,28 +26,28 @@ inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
 }
 
-/// Runs of a kernel per second. `launch(stream, sums)` queues it; each of its threads leaves its sum in `sums`.
-/// Throws Failure if one is not `expected`.
+/// Runs of a kernel per second. `launch(stream, sums)` queues it; each of its threads writes its sum to `sums`. Throws
+/// Failure if a sum is not `expected`.
 template <class Launch>
 double checked_runs_per_second(unsigned threads, double expected, const Launch& launch) {
   double* sums = nullptr;
   check(cudaMallocManaged(&sums, sizeof *sums * threads), "cudaMallocManaged");
   const auto free = [](double* memory) { cudaFree(memory); };
   const std::unique_ptr<double, decltype(free)> kept(sums, free);
-  const OneStream stream;  // last: it is waited for before the sums are freed
+  const OneStream stream;  // last, so that the stream is destroyed before the sums are freed
   const double rate = per_second(kReadingSeconds, [&] {
     launch(static_cast<cudaStream_t>(stream), sums);
     launched();
     stream.wait();
   });
   for (unsigned i = 0; i < threads; ++i) {
-    if (sums[i] != expected) throw Failure("the kernel's sums are wrong");
+    if (sums[i] != expected) throw Failure("the kernel computed wrong sums");
   }
   return rate;
 }
 
 #ifdef __CUDACC__
-/// Reads pieces of 16 bytes, changes each and writes it.
+/// Reads pieces of 16 bytes, changes each piece and writes it.
 static __global__ void echo_kernel(const uint4* in, uint4* out, std::size_t n) {
 #pragma unroll 4
   for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += std::size_t{gridDim.x} * blockDim.x) {
@@ -61,7 +61,7 @@ static __global__ void echo_kernel(const uint4* in, uint4* out, std::size_t n) {
 inline const uint4* pieces(const Buffer& buffer) { return reinterpret_cast<const uint4*>(buffer.data()); }
 inline uint4* mutable_pieces(const Buffer& buffer) { return reinterpret_cast<uint4*>(buffer.data()); }
 
-/// Bytes per second that a kernel reads from pinned memory and writes back, each way.
+/// Bytes per second, each way, of a kernel that reads pinned memory and writes it back.
 double sm_echo_bytes_per_second(LimitProbe&);
 
 }  // namespace feedrate

@@ -5,15 +5,15 @@
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "experiments/harness/limits/tensor_types.hpp"
 
-/// The ceilings of tensor cores, by type of operands. All operands are 1, so that the sums can be checked and the power
-/// limit does not lower the clock.
+/// Ceilings of tensor cores, by operand type. All operands are 1, so that the sums can be checked and the power limit
+/// does not lower the clock.
 namespace feedrate {
 namespace {
 
 namespace wmma = nvcuda::wmma;
 
 constexpr unsigned kProducts = 1024,
-                   kFragments = 4;  // products in each sum; independent sums of a warp
+                   kFragments = 4;  // products per sum; independent sums per warp
 constexpr unsigned kWarps = 8;
 
 template <class Operand, class Sum, int m, int n, int k>
@@ -40,7 +40,7 @@ __global__ void wmma_kernel(double* found) {
 #endif
 }
 
-/// Doubles by the larger instruction of compute capability 9.0 (PTX ISA, "mma"), sums of 16 × 8.
+/// Doubles with the larger instruction of compute capability 9.0 (PTX ISA, "mma"), which computes 16 × 8 sums.
 __global__ void double_kernel(double* found) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   double sums[kFragments][4] = {};
@@ -66,7 +66,8 @@ __global__ void double_kernel(double* found) {
 #endif
 }
 
-/// Operations per second of a kernel whose every step multiplies an m × k by a k × n, kFragments times per warp.
+/// Operations per second of a kernel in which every step multiplies an m × k matrix by a k × n matrix, kFragments times
+/// per warp.
 double rate_of(void (*kernel)(double*), unsigned processors, unsigned m, unsigned n, unsigned k) {
   constexpr unsigned kThreads = 32 * kWarps;
   const unsigned blocks = 2 * processors;
@@ -98,7 +99,7 @@ double rate_of(TensorType type, LimitProbe& probe) {
     case TensorType::i8:
       return wmma_rate<signed char, int, 16, 16, 16>(device.processors);
     default:
-      throw Failure("8-bit floats are measured on GPUs of compute capability 9.0 only");
+      throw Failure("8-bit floats are measured only on GPUs of compute capability 9.0");
   }
 }
 
@@ -106,8 +107,8 @@ template <TensorType type>
 DeviceLimit tensor(const char* operands) {
   return {kPerSecond,
           std::string(operands) +
-              " multiplied and added by tensor cores, two operations each; by warpgroup "
-              "instructions on compute capability 9.0, else by those of warps",
+              " multiplied and added by tensor cores, two operations each; with warpgroup "
+              "instructions on compute capability 9.0, else with warp instructions",
           on_gpu, [](LimitProbe& probe) { return rate_of(type, probe); },
           [](const DeviceInfo& device) {
             return type == TensorType::f8 ? device.capability == 90 : device.capability >= 80;

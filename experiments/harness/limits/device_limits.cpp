@@ -5,7 +5,7 @@
 namespace feedrate {
 
 void add_device_limits(LimitList& limits, Device& device) {
-  device.use_in_this_thread();  // another may have been used since the last round
+  device.use_in_this_thread();  // another device may have been used since the last round
   const DeviceInfo info = device.info();
   LimitProbe probe(device);
   for (const auto& [name, limit] : DeviceLimits::instance().entries()) {

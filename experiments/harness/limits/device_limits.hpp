@@ -4,13 +4,13 @@
 
 namespace feedrate {
 
-/// Reads every registered limit that a device like this has.
+/// Reads every registered limit that applies to this device.
 void add_device_limits(LimitList&, Device&);
-/// Names them all, whatever this machine has.
+/// Adds the names of all registered limits, regardless of this machine.
 void name_device_limits(LimitList&);
 
-/// Reads the limits that are `of_all_gpus`: of one GPU at a time, and of all together. Opens each GPU for that; leaves
-/// them out, with a warning, if one can't be used.
+/// Reads the limits marked `of_all_gpus`, for one GPU at a time and for all GPUs together. Opens each GPU; if one can't
+/// be used, skips these limits with a warning.
 void add_limits_of_all_gpus(LimitList&, unsigned gpus);
 
 }  // namespace feedrate

@@ -15,7 +15,7 @@
 namespace feedrate {
 namespace {
 
-/// Two threads hand one word to and fro: what any answer from another thread costs.
+/// Two threads pass one word back and forth: the minimum cost of any answer from another thread.
 double thread_round_trip_ns() {
   constexpr unsigned kTrips = 4'000, kEnd = ~0U;
   alignas(128) std::atomic<unsigned> ping{0};
@@ -41,7 +41,7 @@ double thread_round_trip_ns() {
   return median;
 }
 
-/// All cores copy, each within memory of its own that no cache holds.
+/// All cores copy, each within its own memory, which exceeds the caches.
 double host_copy_bytes_per_second() {
   constexpr std::size_t kBytes = 64 << 20;
   const unsigned threads = std::min(available_cores(), 16u);
@@ -61,12 +61,12 @@ double host_copy_bytes_per_second() {
 
 double host_pause_p99_ns() {
   constexpr double kPauseSeconds = 0.02;
-  constexpr std::uint64_t kWorthNoting = 200;  // a look takes a tenth of that
+  constexpr std::uint64_t kWorthNoting = 200;  // ns; reading the clock takes a tenth of that
   constexpr double kTail = 0.01;
   const unsigned threads = std::max(3u, available_cores()) - 2;
-  std::vector<std::future<std::vector<std::uint64_t>>> lookers;
+  std::vector<std::future<std::vector<std::uint64_t>>> spinners;
   for (unsigned t = 0; t < threads; ++t) {
-    lookers.push_back(std::async(std::launch::async, [] {
+    spinners.push_back(std::async(std::launch::async, [] {
       std::vector<std::uint64_t> pauses;
       const auto start = now_ns(), end = start + static_cast<std::uint64_t>(kPauseSeconds * 1e9);
       for (auto last = start, now = start; last < end; last = now) {
@@ -77,12 +77,12 @@ double host_pause_p99_ns() {
     }));
   }
   std::vector<std::uint64_t> pauses;
-  for (auto& looker : lookers) {
-    const auto seen = looker.get();
+  for (auto& spinner : spinners) {
+    const auto seen = spinner.get();
     pauses.insert(pauses.end(), seen.begin(), seen.end());
   }
-  // What happens `t` or more before a pause ends waits for that long. The longest pauses first, until those moments are
-  // a hundredth of all.
+  // An event that occurs at least `t` before the end of a pause waits for at least `t`. Sum the longest pauses first,
+  // until such moments are a hundredth of the total time.
   std::ranges::sort(pauses, std::greater());
   const double tail = kTail * threads * kPauseSeconds * 1e9;
   double sum = 0;
@@ -99,7 +99,7 @@ const DeviceLimitRegistration registered{
     {"thread_round_trip_ns",
      {kNs, "one word to another thread and back, median", on_host, [](LimitProbe&) { return thread_round_trip_ns(); }}},
     {"host_pause_p99_ns",
-     {kNs, "how late threads that only poll are, on all cores but two, 99th percentile", on_host,
+     {kNs, "scheduling delay of spinning threads on all cores but two, 99th percentile", on_host,
       [](LimitProbe&) { return host_pause_p99_ns(); }}},
     {"host_copy_bytes_per_second", {kBytesPerSecond, "memcpy on all cores, out of cache", on_host, [](LimitProbe&) {
                                       return host_copy_bytes_per_second();

@@ -4,7 +4,7 @@
 
 namespace feedrate {
 
-/// The axes of a LoadShape without sizes and priorities, for experiments whose requests are all alike.
+/// Axes of a LoadShape without sizes and priorities, for experiments whose requests are all alike.
 const Axes<LoadShape>& load_axes();
 
 }  // namespace feedrate

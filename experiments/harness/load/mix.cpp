@@ -72,8 +72,8 @@ Mix parse_payload_mix(const std::string& text, std::size_t most) {
 
 Mix parse_priority_mix(const std::string& text) {
   constexpr std::size_t kLowest = 7;
-  return parse_shares("--priority-mix", text, "PRIORITY:SHARE,… with priorities 0 (highest) to 7, as in 0:0.1,1:0.9",
-                      kLowest);
+  return parse_shares("--priority-mix", text,
+                      "PRIORITY:SHARE,… with priorities 0 (highest) to 7, for example 0:0.1,1:0.9", kLowest);
 }
 
 }  // namespace feedrate

@@ -5,18 +5,19 @@
 
 namespace feedrate {
 
-/// Several values, each with a share: "64:0.9,4Ki:0.1". Or sizes of a lognormal distribution, "lognormal:MEDIAN:SIGMA",
-/// cut off at a most and rounded up to whole 16 bytes, so that any workload can take them.
+/// Several values, each with a share: "64:0.9,4Ki:0.1"; or sizes with a lognormal distribution,
+/// "lognormal:MEDIAN:SIGMA", limited to a maximum and rounded up to a multiple of 16 bytes, so that any workload
+/// accepts them.
 class Mix {
  public:
   struct Part {
     std::size_t value;
-    double up_to;  ///< the shares of this and all earlier parts together; the last is 1
+    double up_to;  ///< cumulative share of this and all earlier parts; 1 for the last part
   };
   explicit Mix(std::vector<Part> parts) : parts_(std::move(parts)) {}
   Mix(double median, double sigma, std::size_t most) : median_(median), sigma_(sigma), most_(most) {}
 
-  /// One value. `uniform()` gives numbers in (0, 1].
+  /// Draws one value. `uniform()` returns numbers in (0, 1].
   template <class Uniform>
   std::size_t draw(Uniform& uniform) const {
     if (parts_.empty()) {
@@ -25,7 +26,7 @@ class Mix {
     }
     return pick(uniform());
   }
-  /// All that can be drawn; of a lognormal distribution the smallest and the largest.
+  /// All values that can be drawn; for a lognormal distribution, the smallest and the largest.
   std::vector<std::size_t> values() const;
 
  private:
@@ -37,9 +38,9 @@ class Mix {
   std::size_t most_ = 0;
 };
 
-/// Throws BadInput naming the option, the value and what is allowed. `most`: where a lognormal distribution is cut off.
+/// Throws BadInput with the option, the value and the allowed forms. `most` is the limit of a lognormal distribution.
 Mix parse_payload_mix(const std::string& text, std::size_t most);
-/// Values are priorities, 0 (the highest) to 7.
+/// Parses a mix whose values are priorities, 0 (the highest) to 7.
 Mix parse_priority_mix(const std::string& text);
 
 }  // namespace feedrate

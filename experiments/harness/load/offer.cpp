@@ -15,9 +15,9 @@
 namespace feedrate {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;  // ns, between two readings of the backlog
+constexpr std::uint64_t kMillisecond = 1'000'000;  // ns between two readings of the backlog
 
-/// One phase: what is under way, and what has been seen.
+/// State of one phase: requests in flight and results so far.
 class Phase {
  public:
   Phase(Endpoint& endpoint, const Offering& offering)
@@ -32,7 +32,7 @@ class Phase {
     Backoff backoff;
     std::uint64_t polls = 0, polling_ns = 0;
     while (!over(now_ns())) {
-      behind.wait(now_ns());  // the endpoint's part: submitting, polling, and a lack of room
+      behind.wait(now_ns());  // the endpoint's part: submitting, polling and lack of room
       if (collect()) backoff.reset();
       const std::uint64_t now = now_ns();
       read_backlog(now);
@@ -75,7 +75,7 @@ class Phase {
   bool open() const { return offering_.schedule != nullptr; }
   bool all_submitted() const { return open() && submitted_ == offering_.schedule->size(); }
   std::uint64_t due_ns() const { return begin_ + offering_.schedule->due_ns[submitted_]; }
-  /// When the phase is over, or must have begun to count.
+  /// End of the phase or, for a closed load whose first window has not ended, the deadline of that window.
   std::uint64_t end_ns() const {
     const auto ns = [](double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); };
     if (open()) return begin_ + ns(offering_.schedule->seconds);
@@ -83,13 +83,13 @@ class Phase {
   }
   bool over(std::uint64_t now) const {
     if (offering_.interrupted()) return true;
-    // What is due is still submitted for a while: its being late is what is measured.
+    // Requests that are already due are still submitted for a while, because their lateness is being measured.
     const std::uint64_t grace = open() && !all_submitted() ? static_cast<std::uint64_t>(kGraceSeconds * 1e9) : 0;
     return now >= end_ns() + grace;
   }
   bool is_due(std::uint64_t now) const { return !open() || (!all_submitted() && due_ns() <= now); }
   void await_next(std::uint64_t now, Backoff& backoff) const {
-    // What is under way may end at any moment.
+    // Requests in flight may end at any moment.
     if (all_submitted() || free_.size() < requests_.size()) return backoff.wait();
     wait_for_due(due_ns() - now, backoff);
   }
@@ -121,7 +121,7 @@ class Phase {
     ++submitted_;
     return true;
   }
-  /// Whether any request has ended.
+  /// Polls the endpoint; returns whether any request has ended.
   bool collect() {
     std::array<std::size_t, 64> ended{};
     const std::size_t count = endpoint_.poll(ended);
@@ -146,7 +146,7 @@ class Phase {
       ++result_.received;
       return result_.latency.record(now - request.submitted_ns);
     }
-    // The first window met an emptier endpoint than all that follow.
+    // The first window met an emptier endpoint than all later ones, so it does not count.
     if (ended_ < offering_.window) return;
     result_.ramped = true;
     result_.ramp_seconds = static_cast<double>(now - begin_) / 1e9;

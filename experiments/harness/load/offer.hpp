@@ -7,18 +7,18 @@
 
 namespace feedrate {
 
-/// How one phase of load is offered to an endpoint.
+/// Parameters of one phase of load.
 struct Offering {
   double seconds = 0.5;
-  std::size_t window = 1;              ///< most requests under way
-  const Schedule* schedule = nullptr;  ///< open load, if there is one; its own seconds count then
-  double watchdog_seconds = 10;        ///< without any end of a request, while some are under way: Failure
+  std::size_t window = 1;              ///< maximum number of requests in flight
+  const Schedule* schedule = nullptr;  ///< for open load; its `seconds` then replace those above
+  double watchdog_seconds = 10;        ///< Failure if no request in flight ends for this long
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// Offers load from one thread until the phase is over and all that was submitted has ended. Closed: the window is kept
-/// full, and what ends while it first fills does not count. Open: each request is submitted when it is due, or as soon
-/// after as there is room, and its time counts from when it was due.
+/// Offers load from one thread until the phase is over and all submitted requests have ended. Closed load keeps the
+/// window full; requests that end before the first window has ended do not count. Open load submits each request when
+/// it is due, or as soon afterwards as there is room; its time is measured from its due time.
 LoadResult offer(Endpoint&, const Offering&);
 
 }  // namespace feedrate

@@ -10,8 +10,8 @@
 namespace feedrate {
 namespace {
 
-/// Messages that were never sent, or a backlog that grew by more than this share of what was due, and by more than a
-/// few batches of each producer: a queue in balance has a backlog, too, but one that comes and goes.
+/// The load is behind if messages were never sent, or if the backlog grew by more than kGrowth of the messages due and
+/// by more than kBatches batches per producer. A queue in balance also has a backlog, but it rises and falls.
 constexpr double kGrowth = 0.01;
 constexpr double kBatches = 8;
 
@@ -28,21 +28,21 @@ std::optional<BehindBecause> why_behind(const LoadResult& result, const OpenLoad
   const bool grows = grown > std::max(kGrowth * due, balanced) && backlog.end > 2 * backlog.begin;
   if (result.unsent == 0 && !grows) return std::nullopt;
   const std::string evidence = fmt::format(
-      "the backlog grew by {} where {} were due; {:.0f} messages were behind at the end, {} were never sent",
+      "the backlog grew by {} while {} were due; {:.0f} messages were behind at the end, {} were never sent",
       format_rate(backlog.per_second), format_rate(due / result.seconds), backlog.end, result.unsent);
-  // If there always was room, the endpoint is not to blame.
+  // If there always was room, the endpoint is not the cause.
   const bool own = result.blocked_share < 0.1 && result.own_lag.quantile(0.5) > 0.5 * result.send_lag.quantile(0.5) &&
                    result.send_lag.quantile(0.5) > 0.5 * result.latency.quantile(0.5);
   return own ? BehindBecause{Cause::generator, "generator: " + evidence} : BehindBecause{Cause::backlog, evidence};
 }
 
-/// A generator is late when its own lateness makes a tenth or more of what half of the messages take, or a quarter
-/// or more of what one in a hundred takes. It is always allowed what reading the clock and a batch take, and for one
-/// in a hundred twice what the host lets any thread wait that only polls (`pause_ns`): no generator can do better
-/// there. What counts is what it adds: where it is late for other messages than those that the queue is slow for, the
-/// percentile is still the queue's.
+/// Returns the evidence that the generator was late, or "". It is late if its own lag accounts for a tenth or more of
+/// the median response time, or a quarter or more of the 99th percentile. Two allowances always apply: the time to read
+/// the clock and submit a batch and, for the 99th percentile, twice the scheduling delay of a spinning thread on this
+/// host (`pause_ns`), because no generator can do better. Only what the lag adds to a percentile counts: if the lag
+/// affects other messages than those for which the queue is slow, the percentile is still the queue's.
 std::string how_late(const LoadResult& result, double pause_ns) {
-  constexpr double kLongestPause = 10'000;  // ns; a host that is worse is no place to measure tails
+  constexpr double kLongestPause = 10'000;  // ns; a host with longer pauses is unsuitable for measuring tails
   struct Limit {
     double quantile, share, least_ns;
     const char* name;
@@ -52,7 +52,7 @@ std::string how_late(const LoadResult& result, double pause_ns) {
     const double response = result.latency.quantile(limit.quantile);
     const double prompt = result.without_own_lag.quantile(limit.quantile);
     if (response - prompt > std::max(limit.least_ns, limit.share * response)) {
-      return fmt::format("{} of the messages took {} or more, and without its own lag {}", limit.name,
+      return fmt::format("{} of the messages took {} or more; without the generator's own lag, {}", limit.name,
                          format_ns(response), format_ns(prompt));
     }
   }
@@ -88,8 +88,7 @@ void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurem
     const bool own = behind->cause == Cause::generator;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   }
-  // A row is measured all the same: the response times are at most as long as these, and at least as long as without
-  // the generator's lag.
+  // The row still counts as measured: the true response times lie between those without the generator's lag and these.
   if (const std::string late = how_late(result, load.pause_ns); !late.empty()) {
     measured.flags.insert(Flag::late_generator);
     measured.details["load"]["late"] = late;
@@ -97,15 +96,16 @@ void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurem
 }
 
 std::vector<Figure> open_load_figures() {
-  return {{"service_ns", "ns", Better::lower, true, false, "open load: the same from submit on"},
-          {"send_lag_ns", "ns", Better::lower, true, false, "open load: from when a request was due to its submit"}};
+  return {{"service_ns", "ns", Better::lower, true, false, "open load: response time from submission"},
+          {"send_lag_ns", "ns", Better::lower, true, false,
+           "open load: delay from a request's due time to its submission"}};
 }
 
 OfferedLoad offered_load() {
   const auto opened = [](Values values) {
     LoadShape shape = load_axes().of(values);
     if (!is_open(shape)) shape.arrivals = "poisson";
-    if (shape.arrivals != "trace" || shape.rate == 0) shape.rate = 1;  // each probe has its own
+    if (shape.arrivals != "trace" || shape.rate == 0) shape.rate = 1;  // each probe sets its own rate
     load_axes().put(shape, values);
     return values;
   };

@@ -16,7 +16,7 @@
 namespace feedrate {
 namespace {
 
-/// Uniform in (0, 1], the same on every machine: what standard distributions give is each library's own choice.
+/// Uniform numbers in (0, 1], the same on every machine; the results of standard distributions depend on the library.
 class Uniform {
  public:
   Uniform(std::uint64_t seed, std::string_view purpose, std::uint64_t part = 0)
@@ -27,7 +27,7 @@ class Uniform {
   std::mt19937_64 engine_;
 };
 
-constexpr double kMoment = 0.01;  // seconds
+constexpr double kMoment = 0.01;  // seconds; length of a trace whose arrivals are all simultaneous
 
 std::vector<std::uint64_t> constant(double rate, double seconds) {
   std::vector<std::uint64_t> due(static_cast<std::size_t>(rate * seconds));
@@ -35,18 +35,18 @@ std::vector<std::uint64_t> constant(double rate, double seconds) {
   return due;
 }
 
-/// Poisson arrivals at `rate` for `seconds` of a time that `place` maps to the phase's. Arrivals in one slice of time
-/// say nothing about those in another, so each slice has random numbers of its own, and threads share the slices: one
-/// alone would take seconds for hundreds of millions of messages.
+/// Poisson arrivals at `rate` for `seconds` of a time that `place` maps to the phase's time. Arrivals in different time
+/// slices are independent, so each slice has its own random numbers and threads share the slices. A single thread would
+/// take seconds for hundreds of millions of messages.
 template <class Place>
 std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
-  constexpr double kSlice = 1 << 16;  // messages, in the mean
+  constexpr double kSlice = 1 << 16;  // mean number of messages
   const double length = kSlice / rate;
   std::vector<std::vector<std::uint64_t>> slices(static_cast<std::size_t>(std::ceil(seconds / length)));
   in_parallel(slices.size(), [&](std::size_t i) {
     const double begin = static_cast<double>(i) * length, end = std::min(seconds, static_cast<double>(i + 1) * length);
     const double mean = rate * (end - begin);
-    std::vector<std::uint64_t> slice;  // of this thread's own, as the ends of those side by side share lines
+    std::vector<std::uint64_t> slice;  // local to this thread: neighbours in `slices` share cache lines
     slice.reserve(static_cast<std::size_t>(mean + 4 * std::sqrt(mean)));
     Uniform uniform(seed, "arrivals", i);
     for (double t = begin - std::log(uniform()) / rate; t < end; t -= std::log(uniform()) / rate) {
@@ -90,7 +90,7 @@ Schedule make_schedule(const LoadShape& shape, double seconds, std::uint64_t see
   const auto rate = static_cast<double>(shape.rate);
   if (shape.arrivals != "trace" && rate * seconds > static_cast<double>(kMostArrivals)) {
     throw BadInput("--rate", std::to_string(shape.rate),
-                   fmt::format("{:.0f} and less, for {} s: a schedule has {} messages at most",
+                   fmt::format("at most {:.0f} for {} s, because a schedule has at most {} messages",
                                static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
   }
   if (shape.arrivals == "trace") {
@@ -102,7 +102,7 @@ Schedule make_schedule(const LoadShape& shape, double seconds, std::uint64_t see
     schedule.due_ns.resize(kept);
     if (!schedule.payloads.empty()) schedule.payloads.resize(kept);
     if (!schedule.priorities.empty()) schedule.priorities.resize(kept);
-    // The last message's gap belongs to it; a trace of one moment has none.
+    // The gap after the last message is part of the trace; simultaneous arrivals have no gaps.
     const auto n = static_cast<double>(schedule.size());
     seconds = std::min(seconds, length == 0 ? kMoment : length * stretch * (n > 1 ? n / (n - 1) : 1));
   } else if (shape.arrivals == "constant") {
@@ -133,7 +133,8 @@ std::string refuse_shape(const LoadShape& shape) {
   const bool traced = shape.arrivals == "trace";
   if (traced && shape.trace_file == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";
   if (!traced && shape.rate == 0) return fmt::format("--arrivals {} needs --rate, a number per second", shape.arrivals);
-  if (shape.arrivals == "bursts" && shape.burst_us == 0) return "--arrivals bursts needs --burst-us, a burst's length";
+  if (shape.arrivals == "bursts" && shape.burst_us == 0)
+    return "--arrivals bursts needs --burst-us, the length of a burst";
   return "";
 }
 

@@ -7,34 +7,35 @@
 
 namespace feedrate {
 
-/// When requests are due, and which: made before a phase begins, from a shape and a seed alone, so that all that are
-/// compared get the same arrivals. Of several senders, sender i modulo their number has request i.
+/// Due times and kinds of the requests of a phase. A schedule is created before the phase from a shape and a seed
+/// alone, so that all compared variants get the same arrivals. With several senders, request i belongs to sender i
+/// modulo the number of senders.
 struct Schedule {
-  std::vector<std::uint64_t> due_ns;     ///< since the phase began, ascending
-  std::vector<std::uint32_t> payloads;   ///< bytes of each; empty: all are alike
-  std::vector<std::uint8_t> priorities;  ///< of each, 0 is the highest; empty: all are alike
-  double seconds = 0;                    ///< the phase; a trace may end it sooner than asked
+  std::vector<std::uint64_t> due_ns;     ///< time since the start of the phase, ascending
+  std::vector<std::uint32_t> payloads;   ///< bytes per request; empty: all requests have the same size
+  std::vector<std::uint8_t> priorities;  ///< per request, 0 is the highest; empty: all are equal
+  double seconds = 0;                    ///< length of the phase; a trace may end earlier than requested
 
   std::size_t size() const { return due_ns.size(); }
-  /// How many are due up to `ns` after the begin.
+  /// Number of requests due within the first `ns` of the phase.
   std::uint64_t due_until(std::uint64_t ns) const;
-  /// Bytes of a request; `payload` if the schedule gives no sizes.
+  /// Mean bytes per request; `payload` if the schedule has no sizes.
   double mean_payload(std::size_t payload) const;
 };
 
-/// The arrivals of an open shape:
-///   constant  1 / rate apart
-///   poisson   exponential gaps of mean 1 / rate
-///   bursts    an interrupted Poisson process: `burst_us` of arrivals, `pause_us` of none; `rate` is the mean over both
-///   trace     the file's times, from its first on; stretched to `rate` when that is not 0
-/// Sizes follow `payload_mix`, priorities `priority_mix`, unless a trace gives them. Throws BadInput for a trace that
-/// can't be read, naming the line.
+/// Creates the arrivals of an open shape:
+///   constant  gaps of 1 / rate
+///   poisson   exponential gaps with mean 1 / rate
+///   bursts    an interrupted Poisson process: arrivals for `burst_us`, none for `pause_us`; `rate` is the overall mean
+///   trace     the file's times, relative to its first time; stretched to `rate` if that is not 0
+/// Sizes follow `payload_mix` and priorities follow `priority_mix`, unless a trace contains them. Throws BadInput, with
+/// the line number, for an invalid trace.
 Schedule make_schedule(const LoadShape&, double seconds, std::uint64_t seed);
 
-/// Why a shape can't be: an option is missing; empty when it can.
+/// Returns the reason why a shape is invalid (a missing option), or "" if it is valid.
 std::string refuse_shape(const LoadShape&);
 
-/// The most requests of one schedule: 8 bytes each and 8 in its sender's part of it, more with sizes.
+/// Maximum number of requests in one schedule. Each takes 8 bytes here and 8 in its sender's part, and more with sizes.
 inline constexpr std::uint64_t kMostArrivals = std::uint64_t{1} << 27;
 
 }  // namespace feedrate

@@ -22,25 +22,25 @@ namespace {
 
 using Fields = std::map<std::string, std::string>;
 
-[[noreturn]] void refuse(const std::string& file, std::size_t line, const std::string& why) {
+[[noreturn]] void reject(const std::string& file, std::size_t line, const std::string& why) {
   throw BadInput(fmt::format("--trace-file: '{}', line {}: {}", file, line, why));
 }
 
-/// Rejects a column whose name is a misspelt one of ours. Other columns are ignored. `has`: whether the file has a
-/// column of that name.
+/// Rejects a column whose name is a misspelt known name. Other columns are ignored. `has` returns whether the file has
+/// a column of that name.
 template <class Has>
 void check_name(const std::string& file, std::size_t line, const std::string& name, const Has& has) {
   std::string lower = name;
   std::ranges::transform(lower, lower.begin(), [](unsigned char letter) { return std::tolower(letter); });
   for (const std::string known : {"time", "payload", "priority", "workload"}) {
     const bool slip = name != known && 4 * edit_distance(lower, known) <= known.size();
-    if (slip && !has(known)) refuse(file, line, fmt::format("unknown column '{}'; the nearest is {}", name, known));
+    if (slip && !has(known)) reject(file, line, fmt::format("unknown column '{}'; did you mean {}?", name, known));
   }
 }
 
 Fields fields_of_json(const std::string& file, std::size_t number, const std::string& line) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
-  if (!object.is_object()) refuse(file, number, "not a JSON object");
+  if (!object.is_object()) reject(file, number, "not a JSON object");
   Fields fields;
   for (const auto& [name, value] : object.items()) {
     check_name(file, number, name, [&](const std::string& known) { return object.contains(known); });
@@ -54,14 +54,14 @@ double number_in(const std::string& file, std::size_t line, const std::string& n
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= 0) || value > most || (whole && value != std::floor(value))) {
-    refuse(file, line,
-           fmt::format("{} is '{}'; a {} from 0 to {}{} is allowed", name, text, whole ? "whole number" : "number",
-                       most, whole ? "" : ", with a decimal point,"));
+    reject(file, line,
+           fmt::format("invalid {} '{}'; allowed: a {} from 0 to {}{}", name, text, whole ? "whole number" : "number",
+                       most, whole ? "" : ", with a decimal point"));
   }
   return value;
 }
 
-/// Takes a CSV file (RFC 4180) line by line, by libcsv, and puts the names of its head to the values.
+/// Parses a CSV file (RFC 4180) line by line with libcsv, and assigns the header's names to the values.
 class CsvLines {
  public:
   explicit CsvLines(std::string file) : file_(std::move(file)) {
@@ -70,13 +70,13 @@ class CsvLines {
   CsvLines(const CsvLines&) = delete;
   ~CsvLines() { csv_free(&parser_); }
 
-  /// The records that end in this line: one, none of a blank line or one that a quoted value goes on behind.
+  /// Returns the records that end in this line: one, or none if the line is blank or ends within a quoted value.
   std::vector<Fields> records_in(std::size_t number, std::string line) {
     number_ = number;
     line += '\n';
     records_.clear();
     if (csv_parse(&parser_, line.data(), line.size(), on_value, on_record, this) != line.size()) {
-      refuse(file_, number_, "a quote within a value; it must be doubled, and the value in quotes");
+      reject(file_, number_, "a quote within a value; double it, and put the value in quotes");
     }
     std::vector<Fields> named;
     for (const auto& values : records_) {
@@ -89,7 +89,7 @@ class CsvLines {
     return named;
   }
   void end() {
-    if (csv_fini(&parser_, on_value, on_record, this) != 0) refuse(file_, number_, "a quote is not closed");
+    if (csv_fini(&parser_, on_value, on_record, this) != 0) reject(file_, number_, "unterminated quote");
   }
 
  private:
@@ -103,20 +103,20 @@ class CsvLines {
   void take_head(const std::vector<std::string>& names) {
     for (const char other : {';', '\t'}) {
       if (names.size() == 1 && names[0].find(other) != std::string::npos) {
-        refuse(file_, number_,
-               fmt::format("values are separated by {}; commas are allowed, and numbers with a decimal point",
+        reject(file_, number_,
+               fmt::format("values are separated by {}; use commas, and a decimal point in numbers",
                            other == ';' ? "semicolons" : "tabs"));
       }
     }
     for (const std::string& name : names) {
-      if (std::ranges::count(names, name) != 1) refuse(file_, number_, fmt::format("column '{}' appears twice", name));
+      if (std::ranges::count(names, name) != 1) reject(file_, number_, fmt::format("column '{}' appears twice", name));
       check_name(file_, number_, name, [&](const std::string& known) { return std::ranges::count(names, known) != 0; });
     }
     head_ = names;
   }
   Fields with_names(const std::vector<std::string>& values) const {
     if (values.size() != head_.size())
-      refuse(file_, number_, fmt::format("{} values; the head has {}", values.size(), head_.size()));
+      reject(file_, number_, fmt::format("{} values; the header has {}", values.size(), head_.size()));
     Fields fields;
     for (std::size_t i = 0; i < head_.size(); ++i) fields[head_[i]] = values[i];
     return fields;
@@ -129,30 +129,31 @@ class CsvLines {
   std::vector<std::vector<std::string>> records_;
 };
 
-/// Calls `each(line number, fields)` for every arrival. What the first line begins with says whether it is JSONL or
+/// Calls `each(line number, fields)` for every arrival. The first character of the first line distinguishes JSONL from
 /// CSV.
 template <class Each>
 void for_each_line(const std::string& file, Each&& each) {
   std::ifstream stream(file);
-  if (!stream) throw BadInput("--trace-file", file, "a CSV or JSONL file that can be read");
+  if (!stream) throw BadInput("--trace-file", file, "a readable CSV or JSONL file");
   if (!std::filesystem::is_regular_file(file)) {
-    throw BadInput("--trace-file", file, "a regular file: it is read more than once");
+    throw BadInput("--trace-file", file, "a regular file, because it is read more than once");
   }
   CsvLines csv(file);
   std::optional<bool> json;
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) {
     if (++number == 1) {
-      if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) refuse(file, 1, "UTF-16; UTF-8 is allowed");
+      if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF"))
+        reject(file, 1, "the file is UTF-16; use UTF-8");
       if (line.starts_with("\x1F\x8B") ||
           line.starts_with("\xFD"
                            "7zXZ") ||
           line.starts_with("\x28\xB5\x2F\xFD")) {
-        refuse(file, 1, "a compressed file; plain CSV or JSONL is allowed");
+        reject(file, 1, "the file is compressed; use plain CSV or JSONL");
       }
-      if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the mark that spreadsheets begin UTF-8 with
+      if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // byte order mark, written by spreadsheets
     }
-    if (line.find('\0') != line.npos) refuse(file, number, "a NUL byte; plain text is allowed");
+    if (line.find('\0') != line.npos) reject(file, number, "the line has a NUL byte; use plain text");
     const auto first = line.find_first_not_of(" \t\r");
     if (!json && first != std::string::npos) json = line[first] == '{';
     if (json == false) {
@@ -172,17 +173,18 @@ TraceFile read_trace(const std::string& file) {
   Schedule& trace = read.schedule;
   std::uint64_t first = 0;
   for_each_line(file, [&](std::size_t line, const Fields& fields) {
-    if (!fields.contains("time")) refuse(file, line, "no time; allowed are time, payload, priority, workload");
+    if (!fields.contains("time")) reject(file, line, "missing time; allowed: time, payload, priority, workload");
     const auto time = static_cast<std::uint64_t>(number_in(file, line, "time", fields.at("time"), 1e10) * 1e9);
     if (trace.due_ns.empty()) first = time;
     if (time < first || (!trace.due_ns.empty() && time - first < trace.due_ns.back())) {
-      refuse(file, line, "its time is before the previous line's");
+      reject(file, line, "the time is before that of the previous line");
     }
-    if (static_cast<double>(time - first) > kLongest * 1e9) refuse(file, line, "more than a day behind the first");
-    if (trace.size() == kMostArrivals) refuse(file, line, fmt::format("more than {} arrivals", kMostArrivals));
+    if (static_cast<double>(time - first) > kLongest * 1e9)
+      reject(file, line, "the time is more than a day after the first");
+    if (trace.size() == kMostArrivals) reject(file, line, fmt::format("more than {} arrivals", kMostArrivals));
     const auto optional = [&](const char* name, auto& values, double most) {
       if (fields.contains(name) != (values.size() == trace.size()) && trace.size() != 0) {
-        refuse(file, line, fmt::format("{} must stand in all lines, or in none", name));
+        reject(file, line, fmt::format("{} must be in all lines or in none", name));
       }
       if (!fields.contains(name)) return;
       using Value = typename std::decay_t<decltype(values)>::value_type;
@@ -192,7 +194,8 @@ TraceFile read_trace(const std::string& file) {
     optional("priority", trace.priorities, kLowestPriority);
     if (const auto named = fields.find("workload"); named != fields.end() && !named->second.empty()) {
       if (!read.workload.empty() && read.workload != named->second) {
-        refuse(file, line, fmt::format("workload '{}' after '{}'; a run has one", named->second, read.workload));
+        reject(file, line,
+               fmt::format("workload '{}' after '{}'; a run has only one workload", named->second, read.workload));
       }
       read.workload = named->second;
     }

@@ -7,14 +7,15 @@ namespace feedrate {
 
 struct TraceFile {
   Schedule schedule;
-  std::string workload;  ///< that it names, or ""
+  std::string workload;  ///< named by the trace, or ""
 };
 
-/// Reads recorded arrivals, times shifted so that the first is 0:
-///   JSONL  { "time": seconds, "payload": bytes, "priority": 0…7, "workload": name } a line, all but the time optional
-///   CSV    a head line with these names, then values
-/// Times are seconds, ascending. All lines give a payload, or none; priorities likewise. A point has one workload, so a
-/// trace that names one must name the same in all lines. Throws BadInput with the file, the line and what is allowed.
+/// Reads recorded arrivals and shifts their times so that the first is 0. Formats:
+///   JSONL  { "time": seconds, "payload": bytes, "priority": 0…7, "workload": name } per line; only the time is
+///   required CSV    a header line with these names, then values
+/// Times are in seconds and ascending. Either all lines have a payload or none has; the same applies to priorities. A
+/// point has one workload, so a trace that names a workload must name the same one in all lines. Throws BadInput with
+/// the file, the line and the allowed form.
 TraceFile read_trace(const std::string& file);
 
 }  // namespace feedrate

@@ -6,10 +6,10 @@
 
 namespace feedrate {
 
-/// A row's `environment` but for its services: host, CPU, GPU, versions, clocks, link, revision, command line.
+/// A row's `environment` without its services: host, CPU, GPU, versions, clocks, link, revision, command line.
 Json environment_of(const Device&, const std::string& command);
 
-/// Versions of this program, as `--version` prints them.
+/// The text that `--version` prints.
 std::string version_text();
 
 }  // namespace feedrate

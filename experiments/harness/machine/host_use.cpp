@@ -16,10 +16,10 @@
 namespace feedrate {
 namespace {
 
-// A tick is 10 ms on all common kernels. Shares of fewer ticks than this would be off by tens of percent.
+// A tick is 10 ms on all common kernels. Shares computed from fewer ticks would be off by tens of percent.
 constexpr double kLeastTicks = 5;
 
-/// Takes a number off the front of `line`; nothing where there is none, or none that fits.
+/// Removes a number from the front of `line`; returns nothing if there is none or if it is out of range.
 std::optional<std::uint64_t> take_number(std::string_view& line) {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   std::uint64_t value = 0;
@@ -29,8 +29,8 @@ std::optional<std::uint64_t> take_number(std::string_view& line) {
   return value;
 }
 
-/// "3 <user> <nice> <system> <idle> <iowait> <irq> <softirq> <steal> <guest> <guest_nice>", of which old kernels lack
-/// the end; guests are part of user.
+/// "3 <user> <nice> <system> <idle> <iowait> <irq> <softirq> <steal> <guest> <guest_nice>". Old kernels
+/// omit the last fields. Guest time is part of user time.
 void take_core(std::string_view line, std::map<unsigned, ProcStat::Core>& cores) {
   const auto index = take_number(line);
   std::array<std::uint64_t, 8> ticks{};
@@ -46,7 +46,7 @@ void take_core(std::string_view line, std::map<unsigned, ProcStat::Core>& cores)
   cores[static_cast<unsigned>(*index)] = {user + nice + system + irq + softirq, idle + iowait, steal};
 }
 
-/// Counters may wrap, and those of idle time may step back a little.
+/// Difference of two counters. Counters may wrap, and counters of idle time may decrease slightly.
 std::uint64_t difference(std::uint64_t begin, std::uint64_t end) {
   const auto difference = static_cast<std::int64_t>(end - begin);
   return difference < 0 ? 0 : static_cast<std::uint64_t>(difference);
@@ -68,7 +68,7 @@ ProcStat parse_proc_stat(std::string_view text) {
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.starts_with("cpu") && !line.starts_with("cpu ")) {  // "cpu " is their sum
+    if (line.starts_with("cpu") && !line.starts_with("cpu ")) {  // "cpu " is the sum of all cores
       take_core(line.substr(3), stat.cores);
     } else if (line.starts_with("ctxt ")) {
       line.remove_prefix(5);
@@ -82,7 +82,7 @@ HostReading read_host(const std::filesystem::path& proc) {
   std::ostringstream text;
   if (std::ifstream file(proc / "stat"); file) text << file.rdbuf();
   rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);  // all threads, those that have ended too
+  getrusage(RUSAGE_SELF, &usage);  // all threads, including those that have ended
   const CpuQuota quota = read_cpu_quota(proc / "self");
   return {.at_ns = now_ns(),
           .system = parse_proc_stat(text.str()),
@@ -114,7 +114,7 @@ HostUse host_use(const HostReading& begin, const HostReading& end) {
     const auto idle = static_cast<double>(difference(before->second.idle, after.idle));
     const auto steal = static_cast<double>(difference(before->second.steal, after.steal));
     const double total = busy + idle + steal;
-    if (total > 0) use.cores.push_back({busy / total, steal / total});  // some sandboxes count nothing
+    if (total > 0) use.cores.push_back({busy / total, steal / total});  // in some sandboxes all counters are 0
   }
   return use;
 }

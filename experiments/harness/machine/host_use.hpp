@@ -10,21 +10,21 @@
 
 namespace feedrate {
 
-/// What /proc/stat counts, in ticks since boot: only differences mean something.
+/// Counters of /proc/stat, in ticks since boot. Only differences are meaningful.
 struct ProcStat {
   struct Core {
     std::uint64_t busy = 0, idle = 0, steal = 0;
   };
-  std::map<unsigned, Core> cores;                 ///< by number; cores that are offline are missing
-  std::optional<std::uint64_t> context_switches;  ///< of the whole system
+  std::map<unsigned, Core> cores;                 ///< by number, without offline cores
+  std::optional<std::uint64_t> context_switches;  ///< system-wide
 };
-/// Lines that make no sense are left out.
+/// Parses /proc/stat; skips malformed lines.
 ProcStat parse_proc_stat(std::string_view text);
 
 /// Counters of the host and of this process at one moment.
 struct HostReading {
   std::uint64_t at_ns = 0;
-  ProcStat system;  ///< empty where there is no /proc/stat
+  ProcStat system;  ///< empty if there is no /proc/stat
   double own_cpu_seconds = 0;
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   CpuQuota quota{};
@@ -32,25 +32,25 @@ struct HostReading {
 };
 HostReading read_host(const std::filesystem::path& proc = "/proc");
 
-/// How the host was used between two readings.
+/// Use of the host between two readings.
 struct HostUse {
   struct Core {
     double busy = 0, steal = 0;  ///< shares of the time, 0 to 1
   };
   double seconds = 0;
-  /// The cores that were there at both readings, by number. Empty where the system doesn't say, or where the time
-  /// between was too short for its ticks.
+  /// Cores present in both readings, by number. Empty if the system does not report them, or if the interval was too
+  /// short for the tick resolution.
   std::vector<Core> cores;
-  std::optional<std::size_t> allowed_cores;  ///< that this process may use
-  double own_cores = 0;                      ///< CPU seconds a second of this process
+  std::optional<std::size_t> allowed_cores;  ///< cores that this process may use
+  double own_cores = 0;                      ///< CPU seconds per second of this process
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   std::optional<std::uint64_t> system_switches;
-  std::optional<double> quota_cores;         ///< CPU seconds a second that control groups allow; none: no limit
-  std::uint64_t periods = 0, throttled = 0;  ///< of the quota; those in which threads had to wait for the next one
+  std::optional<double> quota_cores;         ///< CPU seconds per second that control groups allow; none: no limit
+  std::uint64_t periods = 0, throttled = 0;  ///< quota periods; periods in which threads had to wait for the next one
 
-  double busy_cores() const;    ///< their sum
-  double other_cores() const;   ///< busy with other processes, private services among them
-  double stolen_cores() const;  ///< what the hypervisor gave to others while something here wanted to run
+  double busy_cores() const;    ///< sum over `cores`
+  double other_cores() const;   ///< busy with other processes, including private services
+  double stolen_cores() const;  ///< given to other guests by the hypervisor while a thread here was runnable
 };
 HostUse host_use(const HostReading& begin, const HostReading& end);
 

@@ -21,7 +21,7 @@ double thread_cpu_seconds() {
 
 double seconds_since(std::uint64_t begin_ns) { return 1e-9 * static_cast<double>(now_ns() - begin_ns); }
 
-/// What a sample costs the thread that takes it.
+/// Measures the cost of a sample in the thread that takes it.
 class CostMeter {
  public:
   struct Cost {
@@ -53,7 +53,7 @@ MachineMonitor::MachineMonitor(GpuSource gpu, double period_seconds, std::filesy
 MachineState MachineMonitor::stop() {
   std::call_once(stopped_, [this] {
     const CostMeter meter;
-    const HostReading end = read_host(proc_);  // first: the wait for the thread is no part of the phase
+    const HostReading end = read_host(proc_);  // first, because waiting for the thread is not part of the phase
     const auto cost = meter.read();
     if (thread_.joinable()) {
       thread_.request_stop();
@@ -73,7 +73,7 @@ void MachineMonitor::watch(const std::stop_token& stopping) {
   std::unique_lock lock(mutex);
   auto next = Clock::now() + period;
   for (sample(stopping);; next = std::max(next + period, Clock::now())) {
-    wake.wait_until(lock, stopping, next, [] { return false; });  // until then, or until the stop
+    wake.wait_until(lock, stopping, next, [] { return false; });  // until `next` or a stop request
     const bool last = stopping.stop_requested();
     sample(stopping);
     if (last) return;
@@ -86,7 +86,8 @@ void MachineMonitor::sample(const std::stop_token& stopping) {
   auto gpu = gpu_(!stopping.stop_requested());
   keep(state_, meter.read());
   if (!gpu) return;
-  if (stopping.stop_requested()) gpu->pcie_rx_bytes_per_second = gpu->pcie_tx_bytes_per_second = {};  // partly idle
+  if (stopping.stop_requested())
+    gpu->pcie_rx_bytes_per_second = gpu->pcie_tx_bytes_per_second = {};  // the last interval is partly idle
   state_.samples.push_back({t, *gpu});
 }
 

@@ -8,20 +8,20 @@
 
 namespace feedrate {
 
-/// Watches the machine from its construction until `stop()`. The host's counters are read at both ends, in the caller's
-/// thread (some 0.1 ms). A thread of its own samples the GPU at the begin, every `period_seconds` and at the end,
-/// asleep in between; without a GPU there is no such thread.
+/// Monitors the machine from construction until `stop()`. The host's counters are read at both ends, in the caller's
+/// thread (about 0.1 ms). A dedicated thread samples the GPU at the start, every `period_seconds` and at the end, and
+/// sleeps in between. Without a GPU there is no such thread.
 class MachineMonitor {
  public:
-  /// `proc` stands in for /proc in tests.
+  /// `proc` replaces /proc in tests.
   explicit MachineMonitor(GpuSource gpu = {}, double period_seconds = 1, std::filesystem::path proc = "/proc");
-  /// Without `stop()`, what was seen is dropped.
+  /// Discards the samples if `stop()` was not called.
   ~MachineMonitor() = default;
   MachineMonitor(const MachineMonitor&) = delete;
   MachineMonitor& operator=(const MachineMonitor&) = delete;
 
-  /// Ends the watch when first called, from any thread, and gives the same again later. Takes as long as a sample of
-  /// the GPU without PCIe, and up to 40 ms more where one is under way.
+  /// Ends monitoring on the first call, from any thread; later calls return the same state. Takes as long as a GPU
+  /// sample without PCIe, and up to 40 ms more if a sample is in progress.
   MachineState stop();
 
  private:
@@ -30,10 +30,10 @@ class MachineMonitor {
 
   GpuSource gpu_;
   std::filesystem::path proc_;
-  MachineState state_;  // the thread's until it has ended
+  MachineState state_;  // owned by the thread until it has ended
   HostReading begin_;
   std::once_flag stopped_;
-  std::jthread thread_;  // last: it uses the above
+  std::jthread thread_;  // last member, because it uses the others
 };
 
 }  // namespace feedrate

@@ -12,25 +12,26 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kMostSamples = 120;  // 15 KB of a row
-// Boost clocks of a healthy GPU under load vary by some 10 % with temperature and the chip; a quarter needs a cause.
+constexpr std::size_t kMostSamples = 120;  // samples take up to 15 KB per row
+// Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop of a quarter has a
+// cause.
 constexpr double kLeastClock = 0.75;
-// Of the CPU time that this process used. Repetitions on quiet machines agree within about as much.
+// Share of the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
 constexpr double kMostStolen = 0.02;
-// The kernel counts in ticks of 10 ms, and a tick or two may be how the phase fell between them: three are more.
+// The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
-// Involuntary context switches a second, for each core that this process keeps busy. With threads apart up to 15 were
-// seen, with two of them on one core 40 and more (14 threads, results/reference/h200/capacity).
+// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core up to
+// 15 were measured, with two threads on one core 40 and more (14 threads, results/reference/h200/capacity).
 constexpr double kMostPreempted = 30;
-constexpr double kLeastBusy = 4;  // cores; of fewer, some switches for the system's sake would count for too much
+constexpr double kLeastBusy = 4;  // cores; with fewer, switches caused by the system would weigh too much
 
-// These slow down a GPU that has work; where it has none, drivers report them too.
+// These slow down a GPU that has work. Drivers also report them for an idle GPU.
 constexpr std::uint64_t kUnderLoad = clock_reason::kPowerCap | clock_reason::kSyncBoost | clock_reason::kDisplayClocks;
-// These are about the hardware's health, and outlast the load that brought them.
+// These concern the hardware's health and outlast the load that caused them.
 constexpr std::uint64_t kAlways = clock_reason::kHardwareSlowdown | clock_reason::kSoftwareThermal |
                                   clock_reason::kHardwareThermal | clock_reason::kPowerBrake;
 
-/// A kernel that polls is work too.
+/// Whether the GPU has work; a polling kernel counts as work.
 bool at_work(const GpuSample& gpu) {
   return gpu.clock_reasons ? (*gpu.clock_reasons & clock_reason::kIdle) == 0 : gpu.utilisation.value_or(0) > 0;
 }
@@ -39,12 +40,12 @@ bool clock_was_chosen(const GpuSample& gpu) {
   return (gpu.clock_reasons.value_or(0) & clock_reason::kApplicationClocks) != 0;
 }
 
-/// What of the clock's reasons nobody asked for.
+/// The clock reasons that are neither idleness nor a user-set clock.
 std::uint64_t throttles(const GpuSample& gpu) {
   return gpu.clock_reasons.value_or(0) & (at_work(gpu) ? kUnderLoad | kAlways : kAlways);
 }
 
-/// Rows are kept by the thousand: no more digits than the figure is good for.
+/// Rounds to the digits that are significant, because thousands of rows are stored.
 double rounded(double value, int decimals) {
   const double scale = std::pow(10, decimals);
   return std::round(value * scale) / scale;
@@ -149,21 +150,21 @@ std::optional<std::string> stolen(const HostUse& host) {
   const double stolen = host.stolen_cores() * host.seconds, used = host.own_cores * host.seconds;
   if (stolen <= kLeastStolenSeconds || stolen <= kMostStolen * used) return std::nullopt;
   return fmt::format(
-      "the hypervisor stole {:.2f} s of CPU time while this process used {:.2f} s (up to {:.0f} % of it "
-      "is taken as normal)",
+      "the hypervisor stole {:.2f} s of CPU time while this process used {:.2f} s (up to {:.0f} % of that "
+      "is normal)",
       stolen, used, 100 * kMostStolen);
 }
 
-/// Whoever used up a period's quota waits for the next period, up to 100 ms.
+/// Threads of a group that has used up its quota wait for the next period, up to 100 ms.
 std::optional<std::string> throttled(const HostUse& host) {
   if (!host.quota_cores || host.throttled == 0) return std::nullopt;
   return fmt::format("the CPU quota of {:.2g} cores was used up in {} of {} periods", *host.quota_cores, host.throttled,
                      host.periods);
 }
 
-/// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to a core that
-/// stands idle: tens of milliseconds in which both seem slow. On few cores they share on purpose, and of a process that
-/// may not use every core nobody knows whether those that stand idle are its.
+/// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to an idle core.
+/// For tens of milliseconds both then seem slow. On few cores the threads share on purpose. If the process may not use
+/// every core, it is unknown whether the idle cores are available to it.
 std::optional<std::string> crowded(const HostUse& host) {
   if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
   const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();
@@ -171,8 +172,9 @@ std::optional<std::string> crowded(const HostUse& host) {
   const double normal = kMostPreempted * std::max(kLeastBusy, host.own_cores);
   if (idle < 1 || switches <= normal * host.seconds) return std::nullopt;
   return fmt::format(
-      "this process's threads shared cores, with each other or with others, while {:.1f} stood idle: {:.0f} "
-      "involuntary context switches a second (up to {:.0f} are taken as normal)",
+      "this process's threads shared cores, with each other or with other threads, while {:.1f} cores were idle: "
+      "{:.0f} "
+      "involuntary context switches per second (up to {:.0f} are normal)",
       idle, switches / host.seconds, normal);
 }
 
@@ -209,7 +211,7 @@ std::optional<double> power_w(const MachineState& state) {
 Json to_json(const MachineState& state) {
   const std::size_t all = state.samples.size(), kept = std::min(all, kMostSamples);
   Json samples = Json::array();
-  for (std::size_t i = 0; i < kept; ++i) {  // the first and the last are always among them
+  for (std::size_t i = 0; i < kept; ++i) {  // always includes the first and the last
     samples.push_back(sample_json(state.samples[kept < 2 ? i : i * (all - 1) / (kept - 1)]));
   }
   Json json{{"period_seconds", state.period_seconds},

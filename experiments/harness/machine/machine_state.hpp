@@ -9,40 +9,41 @@
 
 namespace feedrate {
 
-/// What the machine did during a phase of a measurement.
+/// State of the machine during a phase of a measurement.
 struct MachineState {
   struct Sample {
-    double t = 0;  ///< seconds since the phase's begin
+    double t = 0;  ///< seconds since the start of the phase
     GpuSample gpu;
   };
   double period_seconds = 1;
-  std::vector<Sample> samples;  ///< by time; none without a GPU
+  std::vector<Sample> samples;  ///< in order of time; none without a GPU
   HostUse host;
-  double sample_cost_seconds_max = 0;  ///< wall time of the dearest sample, its waits for PCIe counters included
-  double sample_cpu_seconds_max = 0;   ///< CPU time of the dearest sample
+  double sample_cost_seconds_max = 0;  ///< wall time of the longest sample, including waits for PCIe counters
+  double sample_cpu_seconds_max = 0;   ///< CPU time of the most expensive sample
 };
 
 struct Range {
   double min = 0, mean = 0, max = 0;
 };
-/// Over the samples that have the value.
+/// Range over the samples that have the value.
 std::optional<Range> range_of(const MachineState&, std::optional<double> GpuSample::*value);
-/// What the GPU took from the first sample to the last, by its own counter.
+/// Energy that the GPU used from the first to the last sample, by its own counter.
 std::optional<double> energy_j(const MachineState&);
-/// Mean power: by the energy where it is counted, which misses nothing between samples, else over the samples.
+/// Mean power: from the energy counter, which includes the time between samples, if there is one, else from the
+/// samples.
 std::optional<double> power_w(const MachineState&);
 
-/// A row's `machine`; what is unknown is left out, disturbances are listed. At most 120 samples, picked evenly; the
-/// summary is of all.
+/// A row's `machine`, with the list of disturbances. Unknown values are left out. It contains at most 120 samples,
+/// picked evenly; the summary covers all samples.
 Json to_json(const MachineState&);
 
-/// Why a repetition should be repeated, a sentence with its evidence each; empty when nothing disturbed it:
-/// - something other than idleness or a chosen clock held the GPU's clocks down;
-/// - the SM clock of a GPU at work was below 75 % of its limit, though nobody chose that;
-/// - more than 2 % of the CPU time that this process used was stolen besides by the hypervisor;
-/// - a control group's CPU quota was used up in some period, so that threads waited for the next one;
-/// - its threads shared cores although others stood idle.
-/// A GPU that always runs into its power cap, or a host that is always robbed, stays so: repeat a few times only.
+/// Reasons to repeat a repetition, each a sentence with its evidence; empty if nothing disturbed it:
+/// - something other than idleness or a user-set clock held the GPU's clocks down;
+/// - the SM clock of a busy GPU was below 75 % of its limit although no lower clock was set;
+/// - the hypervisor stole CPU time of more than 2 % of the CPU time that this process used;
+/// - a control group's CPU quota was used up in some period, so that threads waited for the next period;
+/// - the process's threads shared cores although other cores were idle.
+/// Repeat only a few times: a GPU that always reaches its power cap, or a host with constant steal, will not improve.
 std::vector<std::string> disturbances(const MachineState&);
 
 }  // namespace feedrate

@@ -10,10 +10,10 @@
 namespace feedrate {
 namespace {
 
-// NVML's C interface, as far as it is used here; its header is no part of the CUDA compiler's packages.
+// The part of NVML's C interface that is used here; the CUDA compiler's packages do not include its header.
 using NvmlDevice = void*;
 enum NvmlClock { kSmClock = 1, kMemoryClock = 2 };
-enum NvmlPcieCounter { kTransmitted = 0, kReceived = 1 };  // by the GPU
+enum NvmlPcieCounter { kTransmitted = 0, kReceived = 1 };  // seen from the GPU
 enum NvmlSensor { kGpuSensor = 0 };
 struct NvmlUtilization {
   unsigned gpu, memory;  // percent
@@ -35,7 +35,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// False when the function is missing or fails.
+  /// Calls an NVML function; returns false if it is missing or fails.
   template <class... Args>
   bool call(const char* name, Args... args) const {
     auto* f = ready_ ? function<int(Args...)>(name) : nullptr;
@@ -59,7 +59,7 @@ NvmlDevice device_at(const Nvml& nvml, const std::string& pci_bus) {
 
 std::optional<std::uint64_t> clock_reasons(const Nvml& nvml, NvmlDevice device) {
   unsigned long long reasons = 0;
-  // Drivers since 535 know the first name, older ones only the second.
+  // Drivers since version 535 have the first name, older ones only the second.
   for (const char* name : {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}) {
     if (nvml.call<NvmlDevice, unsigned long long*>(name, device, &reasons)) return reasons;
   }
@@ -77,7 +77,7 @@ GpuSample sample(const Nvml& nvml, NvmlDevice device, bool with_pcie) {
   if (nvml.call<NvmlDevice, unsigned long long*>("nvmlDeviceGetTotalEnergyConsumption", device, &millijoules)) {
     sample.energy_j = 1e-3 * static_cast<double>(millijoules);
   }
-  // Before the clocks, so that those of a phase's first sample are some 40 ms into the load.
+  // Read before the clocks, so that the clocks of a phase's first sample are read about 40 ms into the load.
   if (with_pcie) {
     sample.pcie_rx_bytes_per_second = ask(1e3, "nvmlDeviceGetPcieThroughput", int{kReceived});
     sample.pcie_tx_bytes_per_second = ask(1e3, "nvmlDeviceGetPcieThroughput", int{kTransmitted});

@@ -18,8 +18,8 @@ void AxisTable::add(const std::string& owner, const std::vector<Axis>& axes) {
                       known->axis.least == axis.least && known->axis.most == axis.most;
     if (known->owners.empty() || owner.empty() || !same) {
       throw BadInput("the axis '" + axis.name + "' of " + (owner.empty() ? "the experiment" : owner) +
-                     " differs from the one of " + (known->owners.empty() ? "the experiment" : known->owners.front()) +
-                     ": rename one");
+                     " differs from that of " + (known->owners.empty() ? "the experiment" : known->owners.front()) +
+                     "; rename one of them");
     }
     known->owners.push_back(owner);
   }

@@ -8,25 +8,26 @@
 
 namespace feedrate {
 
-/// All axes of an experiment in order: its own first, then its members', each with its owners.
+/// All axes of an experiment in order, each with its owners: first the experiment's own axes, then those of its
+/// members.
 class AxisTable {
  public:
   struct Entry {
     Axis axis;
     std::vector<std::string> owners;  ///< members; empty: the experiment itself
   };
-  /// Throws BadInput when an axis of this name is there and differs, or is the experiment's own.
+  /// Throws BadInput if an axis of this name exists and differs, or belongs to the experiment itself.
   void add(const std::string& owner, const std::vector<Axis>& axes);
   const std::vector<Entry>& entries() const { return entries_; }
-  /// Throws BadInput listing the names.
+  /// Throws BadInput with a list of the names if there is no such axis.
   const Entry& get(const std::string& name) const;
   const Axis& axis(const std::string& name) const { return get(name).axis; }
 
-  /// The value of an axis, its standard where `values` lack it.
+  /// The value of an axis, or its default if `values` lacks it.
   Value value(const Values& values, const std::string& name) const;
-  /// A point's `params`, by the axes' keys: of all axes that `values` have.
+  /// A point's `params`: the values of all axes in `values`, by the axes' keys.
   Json params(const Values& values) const;
-  /// The opposite: what a row's `params` say of the axes that are known.
+  /// The inverse of params(): the values in a row's `params` for all known axes.
   Values values(const Json& params) const;
 
  private:
@@ -34,9 +35,9 @@ class AxisTable {
 };
 
 Json to_json(const Value&);
-/// Their names, as a member's `axes` in the catalogue.
+/// Names of the axes, for a member's `axes` in the catalogue.
 Json names_of(const std::vector<Axis>&);
-/// Whether the value says that the axis does not apply: 0 or "none".
+/// Whether the value means that the axis does not apply: 0 or "none".
 bool is_none(const Value&);
 
 }  // namespace feedrate

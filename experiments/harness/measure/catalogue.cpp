@@ -43,7 +43,7 @@ Json devices() {
                       {{"name", "cuda"}, {"description", gpu}, {"unavailable", no_cuda}}});
 }
 
-/// By name only: nothing is measured.
+/// Lists the limits without measuring them.
 Json limits() {
   LimitList named(false);
   name_device_limits(named);

@@ -3,8 +3,8 @@
 
 namespace feedrate {
 
-/// What there is: experiments with their figures and axes, members, limits, units. `feedrate list --json` prints it,
-/// and each run keeps it beside its rows, where the analysis reads it.
+/// Catalogue of this executable: experiments with their figures and axes, members, limits, units. `feedrate list
+/// --json` prints it, and each run stores it next to its rows, from where the analysis reads it.
 Json catalogue();
 
 }  // namespace feedrate

@@ -8,7 +8,8 @@ namespace feedrate {
 std::string shortened(const std::string& text, std::size_t columns) {
   std::size_t seen = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool continues = (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;  // of a character in UTF-8
+    const bool continues =
+        (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;  // continuation byte of a UTF-8 character
     if (continues) continue;
     if (++seen == columns) {
       std::size_t next = at + 1;

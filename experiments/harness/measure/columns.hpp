@@ -4,13 +4,13 @@
 
 namespace feedrate {
 
-/// What a terminal is taken to be wide, at most.
+/// Assumed maximum width of a terminal.
 inline constexpr std::size_t kColumns = 80;
 
-/// At most so many columns of the text; what is cut off becomes "…".
+/// The text, shortened to at most this many columns; "…" replaces the rest.
 std::string shortened(const std::string& text, std::size_t columns);
 
-/// The text in lines of at most so many columns, broken at spaces; all but the first are indented.
+/// The text, broken at spaces into lines of at most this many columns; all lines except the first are indented.
 std::string wrapped(const std::string& text, std::size_t indent = 4, std::size_t columns = kColumns);
 
 }  // namespace feedrate

@@ -11,7 +11,8 @@
 namespace feedrate {
 namespace {
 
-/// The variance of the median of n normal values over that of their mean (order statistics; π / 2 of many).
+/// Variance of the median of n normal values, relative to the variance of their mean (order statistics; π / 2 for large
+/// n).
 double of_median(std::size_t n) {
   constexpr double kOfMedian[] = {1, 1, 1, 1.346, 1.192, 1.434, 1.288};
   return n < std::size(kOfMedian) ? kOfMedian[n] : std::numbers::pi / 2;

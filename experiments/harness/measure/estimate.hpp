@@ -5,23 +5,25 @@
 
 namespace feedrate {
 
-/// What repetitions say of a figure: their median, with a 95 % interval on logarithms (Student's t, and the median's
-/// own variance). The reports show the same median; their interval also learns from the other points of the run.
+/// Estimate of a figure from repetitions: the median, with a 95 % interval on logarithms (Student's t, scaled by the
+/// variance of the median). Reports show the same median, but their intervals also use the other points of the run.
 struct Estimate {
   double median = 0;
-  std::optional<double> reach;  ///< from median / e^reach to median · e^reach; none of a single repetition, or of zeros
+  std::optional<double>
+      reach;  ///< interval: median / e^reach to median · e^reach; absent for one repetition or for zeros
 
-  /// " ± 5 %"; from 30 % on " within 1.5 x"; empty without an interval.
+  /// " ± 5 %", or " within 1.5 x" for 30 % and more; empty without an interval.
   std::string spread_text() const;
 };
 
-/// Of at least one value.
+/// Requires at least one value.
 Estimate estimate_of(std::vector<double> values);
 
-/// How many times the one is the other: "2 x". "unclear" where the intervals overlap, "once" where one has none.
+/// Ratio of the larger median to the smaller one: "2 x"; "unclear" if the intervals overlap, "once" if one has no
+/// interval.
 std::string comparison(const Estimate&, const Estimate&);
 
-/// The line above them.
+/// Heading of a list of best results.
 std::string best_heading(bool cpu);
 
 }  // namespace feedrate

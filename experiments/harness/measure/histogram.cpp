@@ -26,7 +26,7 @@ double Histogram::quantile(double quantile) const {
     const double middle = static_cast<double>(lowest(i)) + static_cast<double>(width(i) - 1) / 2;
     return std::clamp(middle, static_cast<double>(min_), static_cast<double>(max_));
   }
-  return static_cast<double>(max_);  // it lies in the overflow: the largest value is all that is known
+  return static_cast<double>(max_);  // in the overflow, where only the largest value is known
 }
 
 }  // namespace feedrate

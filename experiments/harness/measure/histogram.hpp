@@ -6,7 +6,7 @@
 namespace feedrate {
 
 /// Counts of nanosecond values in HdrHistogram's layout (Tene, hdrhistogram.org): 256 exact buckets, then 128 buckets
-/// for each doubling, so any value is known to within 1/128 (0.8 %). Values of 2^40 ns (18 minutes) and more are
+/// per doubling, so that any value is known to within 1/128 (0.8 %). Values of 2^40 ns (18 minutes) and more are
 /// counted as overflow, never clamped. One thread records; histograms of several threads merge by addition.
 class Histogram {
  public:
@@ -20,7 +20,7 @@ class Histogram {
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - kSubBucketBits;
     return 2 * kHalf + (shift - 1) * kHalf + ((value >> shift) - kHalf);
   }
-  /// The smallest value of a bucket, and how many values it covers.
+  /// The smallest value of a bucket, and the number of values that the bucket covers.
   static constexpr std::uint64_t lowest(std::size_t index) {
     if (index < 2 * kHalf) return index;
     return (kHalf + (index - 2 * kHalf) % kHalf) << shift_of(index);
@@ -31,7 +31,7 @@ class Histogram {
     if (value >> kValueBits != 0) {
       ++overflow_;
     } else {
-      if (counts_.empty()) counts_.resize(kBuckets);  // 35 KB, of which a load has many that stay empty
+      if (counts_.empty()) counts_.resize(kBuckets);  // 35 KB; many histograms of a load remain empty
       ++counts_[index_of(value)];
     }
     sum_ += static_cast<double>(value);
@@ -40,7 +40,8 @@ class Histogram {
     if (value > max_) max_ = value;
   }
   void merge(const Histogram& other);
-  /// The value below or at which `quantile` (0..1] of the samples lie: its bucket's middle; 0 without samples.
+  /// The value at or below which the share `quantile` (0..1] of the samples lies, as the middle of its bucket; 0
+  /// without samples.
   double quantile(double quantile) const;
 
   std::uint64_t samples() const { return samples_; }

@@ -26,7 +26,7 @@ void LimitReadings::read(Add add, unsigned rounds) {
 }
 
 void LimitReadings::read_if_due() {
-  constexpr std::uint64_t kShare = 20;  // rounds take a twentieth of the run's time
+  constexpr std::uint64_t kShare = 20;  // rounds take at most a twentieth of the run's time
   if (rounds_ != 0 && now_ns() - read_ns_ > kShare * round_took_ns_) read_once();
 }
 

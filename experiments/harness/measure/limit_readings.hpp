@@ -8,23 +8,24 @@
 
 namespace feedrate {
 
-/// The limits of one session. They are read in rounds: some before the first cell, further ones between cells.
+/// The limits of one session. They are read in rounds: some before the first cell, more between cells.
 class LimitReadings {
  public:
-  /// `add` adds all of them to a list.
+  /// Adds all limits to a list.
   using Add = std::function<void(LimitList&)>;
 
-  /// Reads them until there are this many rounds.
+  /// Reads the limits until there are this many rounds.
   void read(Add add, unsigned rounds);
-  /// Another round, if it costs little beside the time since the last.
+  /// Reads another round if it is short compared with the time since the last round.
   void read_if_due();
-  /// A limit that an earlier run read.
+  /// Sets a limit that an earlier run read.
   void know(const std::string& name, double value) { values_[name] = value; }
 
-  /// Medians of the readings up to now. Of limits with one name, the one that was added first: the session's own GPU.
+  /// Medians of the readings so far. If several limits share a name, the first one added counts: that of the session's
+  /// GPU.
   const Limits& values() const { return values_; }
   unsigned rounds() const { return rounds_; }
-  /// With all readings up to now.
+  /// Rows with all readings so far.
   std::vector<Json> rows(const std::string& run_id, std::string_view device) const;
 
  private:
@@ -34,10 +35,10 @@ class LimitReadings {
   LimitList list_;
   Limits values_;
   unsigned rounds_ = 0;
-  std::uint64_t read_ns_ = 0, round_took_ns_ = 0;  // when the last round ended; how long it took
+  std::uint64_t read_ns_ = 0, round_took_ns_ = 0;  // end of the last round; its duration
 };
 
-/// As in rows and the catalogue.
+/// The scope as in rows and the catalogue.
 Json to_json(const Scope&);
 
 }  // namespace feedrate

@@ -16,83 +16,85 @@ enum class Better { higher, lower };
 
 /// Something that an experiment measures: a number, or a distribution of times in ns.
 struct Figure {
-  std::string name;  ///< in rows
-  std::string unit;  ///< "ns", or what is counted a second: "msg/s", "B/s"
+  std::string name;  ///< key in rows
+  std::string unit;  ///< "ns", or a unit per second: "msg/s", "B/s"
   Better better = Better::higher;
   bool distribution = false;
-  bool headline = false;  ///< reports and comparisons are about it
+  bool headline = false;  ///< reports and comparisons use this figure
   std::string description;
 };
-/// Repetitions are unstable when the largest value is this many times the smallest, or more: of a rate or a median, and
-/// of a 99th percentile.
+/// Repetitions are unstable if their largest value is at least this many times the smallest: kUnstable for a rate or a
+/// median, kUnstableTail for a 99th percentile.
 inline constexpr double kUnstable = 1.5, kUnstableTail = 3;
 
 enum class Status { ok, invalid, unsustainable, failed, skipped };
 
-/// Why a row is not ok, for programs; its `reason` says it to people.
+/// Machine-readable reason why a row is not ok; the row's `reason` is the text for people.
 enum class Cause {
   none,
-  disturbed,       ///< something else on the machine spoilt it
-  driver_bound,    ///< near what the load generator alone reaches
-  driver_unknown,  ///< what the load generator alone reaches could not be measured
+  disturbed,       ///< other activity on the machine disturbed it
+  driver_bound,    ///< near the limit of the load generator alone
+  driver_unknown,  ///< the limit of the load generator alone could not be measured
   generator,       ///< the load generator was late, or fell behind
   backlog,         ///< the queue did not keep up with an open load
-  wrong_results,   ///< lost, duplicated or corrupted
-  no_results,      ///< none came within the timed phase
-  interrupted,     ///< by the user
-  hung,            ///< could not be stopped
-  impossible,      ///< the point can't be
+  wrong_results,   ///< lost, duplicated or corrupted results
+  no_results,      ///< no result arrived within the timed phase
+  interrupted,     ///< the user interrupted the cell
+  hung,            ///< the cell could not be stopped
+  impossible,      ///< the point can't be measured
   error,           ///< anything else that failed
 };
 
-/// What a reader should know of a row that counts all the same.
+/// Warning about a row that still counts.
 enum class Flag {
   late_generator,  ///< the load generator's own lag is a notable part of the latencies of an open load
-  unsteady,        ///< the warm-up ended at its limit, while the rate still had a trend
-  above_limit,     ///< a figure is better by more than 5 % than its bound: a limit, or the figure, is wrong
+  unsteady,        ///< the warm-up reached its time limit while the rate still had a trend
+  above_limit,     ///< a figure is more than 5 % better than its bound, so the limit or the figure is wrong
 };
 const char* text_of(Status);
 const char* text_of(Cause);
 const char* text_of(Flag);
 
-/// A figure beside the bound that it can't beat.
+/// A figure's bound, which it can't beat, and its ratio to the bound.
 struct BoundRatio {
   Expression expression;
-  double value = 0;  ///< of the bound, in the figure's unit
-  double ratio = 0;  ///< measured / value; of a distribution its p50
+  double value = 0;  ///< value of the bound, in the figure's unit
+  double ratio = 0;  ///< measured / value; uses the p50 of a distribution
 };
 
-/// What one repetition of one point came to.
+/// Result of one repetition of one point.
 struct Measurement {
   Status status = Status::ok;
   Cause cause = Cause::none;
   std::string reason;
-  std::map<std::string, double> numbers;                             ///< by figure
-  std::map<std::string, std::pair<Histogram, unsigned>> histograms;  ///< by figure; of every n-th message
-  std::vector<std::pair<std::string, Expression>> can_not_beat;      ///< bounds of figures; the tightest of each counts
-  std::map<std::string, BoundRatio> bounds;                          ///< of these the tightest, by figure; set_bounds()
-  std::map<std::string, std::string> chosen;  ///< what a member chose where the point left it open; by axis
+  std::map<std::string, double> numbers;  ///< by figure
+  std::map<std::string, std::pair<Histogram, unsigned>>
+      histograms;  ///< by figure; with n if every n-th message is sampled
+  std::vector<std::pair<std::string, Expression>>
+      can_not_beat;                           ///< bounds of figures; the tightest bound of each figure counts
+  std::map<std::string, BoundRatio> bounds;   ///< the tightest bound, by figure; from set_bounds()
+  std::map<std::string, std::string> chosen;  ///< values that a member chose because the point left them open; by axis
   std::set<Flag> flags;
-  unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held all the time
-  Json cost = Json::object();           ///< what else the result cost
-  std::optional<MachineState> machine;  ///< during the timed phase
-  Json gpu_use;                         ///< of a traced cell
-  Json details = Json::object();        ///< what the experiment tells besides
+  unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held permanently
+  Json cost = Json::object();           ///< other costs of the result
+  std::optional<MachineState> machine;  ///< state of the machine during the timed phase
+  Json gpu_use;                         ///< only for a traced cell
+  Json details = Json::object();        ///< further results of the experiment
 
-  /// Marks the row as one that does not count, and says why. An earlier reason is kept after the new one.
+  /// Marks the row as not counting, with the reason. An earlier reason is appended to the new one.
   void judge(Status bad, Cause why, const std::string& text);
 };
 
-/// Sets each figure's `bounds` from what it can't beat, as far as the limits are known, and flags what is better than
-/// its bound by more than the noise of two measurements.
+/// Sets `bounds` for each figure from `can_not_beat`, as far as the limits are known, and flags a figure that is better
+/// than its bound by more than the noise of two measurements.
 void set_bounds(std::span<const Figure> figures, const Limits&, Measurement&);
 
-/// As rows have it: {"quotient": [{"given": "window", "value": 64}, {"floor": "launch_sync_ns"}]}.
+/// The expression as in rows: {"quotient": [{"given": "window", "value": 64}, {"floor": "launch_sync_ns"}]}.
 Json to_json(const Expression&);
-/// The same back.
+/// The inverse of to_json().
 Expression expression_of(const Json&);
 
-/// A distribution as it stands in rows.
+/// A distribution as in rows.
 Json to_json(const Histogram&, unsigned sampled_every);
 
 }  // namespace feedrate

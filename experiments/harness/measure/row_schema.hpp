@@ -1,6 +1,6 @@
 #pragma once
 
 namespace feedrate {
-/// Of the rows that this program writes (common/results/row.schema.json).
+/// Schema version of the rows that this program writes (common/results/row.schema.json).
 inline constexpr int kRowSchemaVersion = 3;
 }  // namespace feedrate

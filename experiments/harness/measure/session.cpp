@@ -21,7 +21,7 @@ namespace {
 
 volatile std::sig_atomic_t signalled = 0;
 
-/// No other run has it: of this process, at this time.
+/// Unique ID of a run, from the command, the process and the time.
 std::string id_of_run(const std::string& command) {
   return fmt::format("{:016x}", hash64(fmt::format("{} {} {}", command, getpid(), now_ns())));
 }
@@ -161,7 +161,7 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline
   Measurement measured;
   try {
     measured = experiment_->measure(cell, {repetition, timeline});
-  } catch (const std::exception& error) {  // setting up the cell: memory, connections
+  } catch (const std::exception& error) {  // from the setup of the cell: memory, connections
     measured = {};
     measured.judge(Status::failed, Cause::error, error.what());
   }

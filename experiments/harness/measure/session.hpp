@@ -13,11 +13,11 @@
 
 namespace feedrate {
 
-/// One invocation: an experiment on a device, the services that its points need, the limits once they are measured, and
-/// the rows of what it measures.
+/// One invocation: an experiment on a device, the services that its points need, the limits after they are measured,
+/// and the rows of the measurements.
 class Session {
  public:
-  /// `opened`: the device to work on, where that is none that `device` can name (a test's).
+  /// `opened` is the device to use if `device` can't name it (in tests).
   Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
           std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();
@@ -27,37 +27,37 @@ class Session {
   Resolution resolve(const Values& values) { return experiment_->resolve(values); }
   Device& device() { return *device_; }
   const GpuSource& gpu() const { return gpu_source_; }
-  unsigned gpu_index() const { return gpu_index_; }  ///< as open_device() counts
+  unsigned gpu_index() const { return gpu_index_; }  ///< the index for open_device()
   const RunSettings& settings() const { return settings_; }
-  /// Sets how cells are measured from now on; returns the earlier settings. Rows state what differs from the run's.
+  /// Replaces the settings for later cells; returns the previous ones. Rows record settings that differ from the run's.
   RunSettings exchange_settings(RunSettings settings) { return std::exchange(settings_, std::move(settings)); }
   RunningServices& services() { return services_; }
-  /// Host, GPU, versions, services once they are in use. Asked for once.
+  /// Host, GPU, versions, and the services in use at the first call. Determined once.
   const Json& environment();
 
-  /// Reads the device's limits and those of these points, and `more`, in `limit_rounds` rounds; returns their rows.
-  /// From then on they are read once more now and then, before a cell.
+  /// Reads the limits of the device and of these points, and those of `more`, in `limit_rounds` rounds; returns their
+  /// rows. Later the limits are read again occasionally, before a cell.
   std::vector<Json> measure_limits(std::span<const Resolution>, const LimitReadings::Add& more = {});
-  /// The limits' rows, with all readings up to now.
+  /// The limits' rows, with all readings so far.
   std::vector<Json> limit_rows() const;
   void add_limit_row(const Json& row);
-  /// Medians of the readings up to now, by name, as far as they were measured.
+  /// Medians of the readings so far, by name, for all measured limits.
   const Limits& limits() const { return limits_.values(); }
-  /// How many readings of each these are.
+  /// Number of readings per limit.
   unsigned limit_rounds() const { return limits_.rounds(); }
 
-  /// The row of this invocation: what all its other rows share. Once the limits are measured.
+  /// The row of this invocation, with the values that its other rows share. Call it after the limits are measured.
   Json run_row();
   const std::string& run_id() const { return run_id_; }
-  /// Measures a resolved point once and makes its row; never throws for what goes wrong inside the cell.
+  /// Measures a resolved point once and returns its row; never throws for an error inside the cell.
   Json run_cell(const Resolution&, unsigned repetition, CellTimeline* timeline = nullptr);
-  /// The row of a cell that never returned. May be called from another thread than the one that hangs.
+  /// The row of a cell that never returned. May be called from a thread other than the hung one.
   Json hung_row(const Resolution&, unsigned repetition, const std::string& reason) const;
-  /// The row of a capacity search's answer, whose `identity` tells it from others of the same `params`.
+  /// The row of a capacity search's answer; `identity` distinguishes it from other answers with the same `params`.
   Json answer_row(const Json& params, const Json& identity, unsigned repetition) const;
 
  private:
-  /// What every row begins with.
+  /// The fields common to all rows.
   Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
 
   Kind kind_;
@@ -74,7 +74,7 @@ class Session {
   std::unique_ptr<Experiment> experiment_;
 };
 
-/// While it lives, an attached profiler captures, where the run's settings want that.
+/// During its lifetime an attached profiler captures, if the run's settings request it.
 class Captured {
  public:
   explicit Captured(Session& session) : device_(session.settings().profiled ? &session.device() : nullptr) {
@@ -88,7 +88,7 @@ class Captured {
   Device* device_;
 };
 
-/// Set by SIGINT and SIGTERM: what runs ends soon, with its rows written.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived. The running work then ends soon, after writing its rows.
 bool interrupted();
 void install_signal_handlers();
 

@@ -53,7 +53,7 @@ void RunningServices::reach(const std::string& name, const std::function<void(co
     service.reach();
     if (then) then(service);
   } catch (const Failure& failure) {
-    throw BadInput(fmt::format("{}: no server to work with: {}", option_of(name), failure.what()));
+    throw BadInput(fmt::format("{}: no usable server: {}", option_of(name), failure.what()));
   }
 }
 
@@ -75,7 +75,7 @@ Json RunningServices::states() const {
         }
       }
       all[name] = std::move(state);
-    } catch (const Failure&) {  // cells that need it will say so
+    } catch (const Failure&) {  // cells that need the service will report the failure
     }
   }
   return all;

@@ -10,39 +10,39 @@
 
 namespace feedrate {
 
-/// What the user said of the services: values of their options, by service.
+/// The user's choice of services: option values, by service.
 struct ServiceChoices {
   std::map<std::string, Values> values = {};
 
   std::unique_ptr<Service> make(const std::string& name) const;
-  /// Whether the user named one.
+  /// Whether the user specified the service's address.
   bool given(const std::string& name) const;
-  /// Why there is none here: the user named none, and no private one can be started. Empty if there is one, or `name`
-  /// is empty.
+  /// Returns the reason why the service is unavailable: the user did not specify it, and no private one can be started.
+  /// Empty if it is available or `name` is empty.
   std::string lacks(const std::string& name) const;
-  /// Throws BadInput unless the user named one; `why` says what for.
+  /// Throws BadInput unless the user specified the service; `why` ends the message.
   void insist_on(const std::string& name, const std::string& why) const;
-  /// As a command line has them.
+  /// The choices as command-line arguments.
   std::vector<std::string> words() const;
 };
 
-/// "--NAME": the option that says where a service is.
+/// "--NAME": the option for a service's address.
 std::string option_of(const std::string& service);
 
-/// Those of a session. Each is made when it is first asked for.
+/// Services of a session. Each is created when it is first requested.
 class RunningServices {
  public:
   explicit RunningServices(ServiceChoices choices = {}) : choices_(std::move(choices)) {}
-  /// The running service. Starts it if it does not run yet, or has died.
+  /// Returns the running service. Starts it if it is not running yet or has died.
   Service& get(const std::string& name, const ServiceNeeds& = {});
-  /// Connects to it once, before anything else is done, and does what `then` says. Throws BadInput if either fails.
+  /// Connects to the service once, before any other work, and calls `then`. Throws BadInput if either fails.
   void reach(const std::string& name, const std::function<void(const Service&)>& then = {});
-  /// Whether anything has asked for it.
+  /// Whether the service has been requested.
   bool used(const std::string& name) const { return running_.contains(name); }
   bool given(const std::string& name) const { return choices_.given(name); }
-  /// Ends private ones; get() starts them again.
+  /// Stops private services; get() restarts them.
   void stop();
-  /// Of those that were used, for a run's row; one that can't be asked is left out.
+  /// States of the used services, for a run's row; a service that does not respond is left out.
   Json states() const;
 
  private:

@@ -44,7 +44,7 @@ Side::Side(std::string name, const std::vector<std::string>& words, const std::f
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // it ends with this process, its rows written
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // the side ends with this process, after writing its rows
     if (getppid() != parent) _exit(1);
     dup2(questions.read, STDIN_FILENO);
     dup2(answers.write, STDOUT_FILENO);
@@ -57,7 +57,7 @@ Side::Side(std::string name, const std::vector<std::string>& words, const std::f
   ::close(questions.read);
   ::close(answers.write);
   to_ = questions.write, from_ = answers.read;
-  if (child_ < 0) throw Failure("fork for a side of the comparison failed");
+  if (child_ < 0) throw Failure("could not fork a process for a side of the comparison");
 }
 
 Side::~Side() { close(); }
@@ -77,7 +77,7 @@ std::string Side::why_ended() const {
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) last = line;
   }
-  return fmt::format("side {} ended: {} ({})", name_, last.empty() ? "it said nothing" : last, log_.string());
+  return fmt::format("side {} ended: {} ({})", name_, last.empty() ? "its log is empty" : last, log_.string());
 }
 
 Json Side::read() {
@@ -92,7 +92,7 @@ Json Side::read() {
   const std::string line = unread_.substr(0, end);
   unread_.erase(0, end + 1);
   Json answer = Json::parse(line, nullptr, false);
-  if (answer.is_discarded()) throw Failure(fmt::format("side {} said '{}', which is no answer", name_, line));
+  if (answer.is_discarded()) throw Failure(fmt::format("side {}: invalid answer '{}'", name_, line));
   return answer;
 }
 

@@ -11,21 +11,21 @@
 
 namespace feedrate {
 
-/// One side of a comparison: an executable that runs as `feedrate ab-side`, measures the cell that it is asked for, and
-/// writes its rows into a results folder of its own. Asked and answered a line at a time, in JSON.
+/// One side of a comparison: an executable that runs as `feedrate ab-side`, measures the requested cells and writes its
+/// rows to its own results folder. Requests and answers are lines of JSON.
 class Side {
  public:
-  /// Starts it; its stderr goes to the end of `log`. Throws Failure.
+  /// Starts the process; its stderr is appended to `log`. Throws Failure.
   Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log);
   Side(Side&&) = delete;
   ~Side();
 
   const std::string& name() const { return name_; }
-  /// What it says next: first its points, then one answer a question. Throws Failure with the end of its log when it
-  /// says nothing more.
+  /// Returns the next line: first the side's points, then one answer per request. Throws Failure with the last line of
+  /// its log if the process has closed its output.
   Json read();
   void ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start);
-  /// No more questions: waits until it has ended.
+  /// Ends the requests and waits until the process has exited.
   void close();
 
  private:
@@ -38,13 +38,13 @@ class Side {
   std::string unread_;
 };
 
-/// Measures every point in pairs on both sides: visit by visit, in an order shuffled by `seed`, each visit two pairs in
-/// the order A B B A, so that a drift of the machine that is linear in time cancels. `tell` gets the point, the pair
-/// and both answers. Before the first pairs, and again after every `per_start` of them, `start` gets the number of the
-/// start: what a process keeps for its life, such as where its memory lies, differs from one start to the next. Returns
-/// when all pairs are measured, or the user interrupted.
+/// Measures every point in pairs on both sides. Points are visited in an order shuffled by `seed`. Each visit measures
+/// two pairs in the order A B B A, so that a drift of the machine that is linear in time cancels. `tell` receives the
+/// point, the pair and both answers. `start` is called with the number of the start before the first pairs, and again
+/// after every `per_start` pairs, because effects that last for one process's lifetime, such as its memory addresses,
+/// differ between starts. Returns when all pairs are measured or `stop` returns true.
 struct PairPlan {
-  std::uint64_t points = 0, pairs = 0;  ///< pairs of each point, an even number
+  std::uint64_t points = 0, pairs = 0;  ///< number of points; pairs per point, an even number
   std::uint64_t seed = 1;
   std::uint64_t per_start = 2;  ///< an even number
 };

@@ -11,7 +11,7 @@
 namespace feedrate {
 namespace {
 
-/// For every headline figure the variant with the best point; of distributions, the median counts.
+/// The variant with the best point for every headline figure. Distributions are compared by their medians.
 class Best final : public Summary {
  public:
   explicit Best(const Kind& kind) : kind_(kind) {}
@@ -21,7 +21,7 @@ class Best final : public Summary {
     const bool disturbed = is_disturbed(row);
     if (row.value("status", "") != "ok" && !disturbed) return;
     Point& point = points_[row["params"].dump()];
-    // Where nothing else was measured of a point, what was disturbed is shown: left out, it would let others win.
+    // If a point has only disturbed measurements, show those: leaving the point out would let others win.
     if (disturbed && !point.disturbed && !point.values.empty()) return;
     if (!disturbed && point.disturbed) point = {};
     point.disturbed = disturbed;
@@ -49,7 +49,7 @@ class Best final : public Summary {
   struct Point {
     std::string variant;
     bool disturbed = false;                             // in every repetition
-    std::map<std::string, std::vector<double>> values;  // of the repetitions, by figure
+    std::map<std::string, std::vector<double>> values;  // one value per repetition, by figure
   };
   struct Place {
     std::string variant;
@@ -58,7 +58,7 @@ class Best final : public Summary {
   };
   static std::string part_of(const Figure& figure) { return figure.name + (figure.distribution ? ".p50" : ""); }
 
-  /// Each variant's best point, the best first.
+  /// The best point of each variant, sorted with the best first.
   std::vector<Place> places_of(const Figure& figure) const {
     const auto better = [higher = figure.better == Better::higher](const Place& a, const Place& b) {
       return higher ? a.value.median > b.value.median : a.value.median < b.value.median;

@@ -5,7 +5,7 @@
 
 namespace feedrate {
 
-/// The experiment's own summary, or else the best variant of each headline figure, and the runner-up.
+/// The experiment's own summary; by default, the best variant and the runner-up for each headline figure.
 std::unique_ptr<Summary> summary_of(const Kind&);
 
 }  // namespace feedrate

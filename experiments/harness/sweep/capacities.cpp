@@ -13,10 +13,10 @@
 namespace feedrate {
 namespace {
 
-/// A percentile of a handful of messages says nothing: so many times the reciprocal of its tail must come back.
+/// A percentile of a few messages is meaningless: a try needs this many times the reciprocal of the tail's share.
 constexpr double kTails = 20;
-constexpr double kLongest = 10;  // times the seconds that were asked for, where the rate is low
-/// Of a search's time, before it is confirmed.
+constexpr double kLongest = 10;  // longest try at low rates, in multiples of the requested seconds
+/// Share of a search's time that may be spent before its confirmation.
 constexpr double kFirstShare = 0.7;
 
 double messages_needed(const Slo& slo) {
@@ -121,7 +121,7 @@ void Capacities::confirm(std::mt19937_64& random) {
     progress_.end();
     fmt::print("{} {}: {}\n", text_without_rate(session_.kind(), search.cell), search.slo.text,
                answer_text(search.answer));
-    std::fflush(stdout);  // a search takes minutes, and who waits may read a pipe
+    std::fflush(stdout);  // a search takes minutes, and stdout may be a pipe
   }
 }
 
@@ -129,7 +129,7 @@ void Capacities::print_table() const {
   std::map<std::string, std::vector<std::string>> lines;
   for (const Search& search : searches_) lines[name_of(search)].push_back(answer_text(search.answer));
   if (lines.empty()) return;
-  say("Highest rates that keep the bound (up to, from where not):\n");
+  say("Highest rates that meet the latency bound (sustained up to, not sustained from):\n");
   for (const auto& [name, answers] : lines) {
     say("  {}\n", shortened(name, kColumns - 2));
     for (const std::string& answer : answers) say("    {}\n", wrapped(answer, 6, kColumns - 4));
@@ -146,8 +146,8 @@ std::string Capacities::answer_text(const Json& row) const {
   const Json& found = row["capacity"];
   const double low = found["low"], high = found["high"];
   if (low == 0 && high == 0) {
-    return found.value("out_of_time", false) ? "undecided: the time was over before a rate was judged"
-                                             : "undecided: nothing was judged";
+    return found.value("out_of_time", false) ? "undecided: the time ran out before a rate was judged"
+                                             : "undecided: no rate was judged";
   }
   const std::string limit = found["limit"];
   if (high == 0) return fmt::format("at least {}{}", rate_text(low), limit.empty() ? "" : " (" + limit + ")");
@@ -182,8 +182,8 @@ SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
   return search;
 }
 
-/// One measurement more of a point; its row is written. What was measured before a run was cut short is not measured
-/// again: the search comes the same way.
+/// Measures a point once more and writes the row. Measurements of an interrupted run are reused, because the resumed
+/// search takes the same path.
 Json Capacities::measure(const Values& point, double seconds) {
   const Resolution cell = session_.resolve(point);
   const std::string key = session_.kind().axes().params(cell.values).dump();
@@ -204,7 +204,7 @@ Json Capacities::measure(const Values& point, double seconds) {
   return row;
 }
 
-/// What the point does with its window always full: an upper end to start from.
+/// The rate of the point under closed load, as an upper bound to start from.
 std::uint64_t Capacities::closed_rate(const Values& point) {
   const Json row = measure(load_.closed(point), seconds_);
   const auto rate = figure_of(row, session_.kind().entry().rate);
@@ -220,12 +220,12 @@ Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
   search.answer["cost"] = row["cost"];
   Probe one = judge(rate, row, search.slo, load_.without_own_lag);
   progress_.show_now(fmt::format("[{}/{}] {}  {}: {}", begun_, all_, name_of(search),
-                                 rate_text(static_cast<double>(rate)), one.kept ? "kept" : one.why));
+                                 rate_text(static_cast<double>(rate)), one.kept ? "bound met" : one.why));
   progress_.keep();
   return one;
 }
 
-/// A part of a search, and what is known by then. It may go on until `share` of the search's time is spent.
+/// Runs a part of a search and records its result. The part may continue until `share` of the search's time is spent.
 void Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
   struct OutOfTime {};
   Json& answer = search.answer;
@@ -253,7 +253,7 @@ void Capacities::do_part(Search& search, double share, const std::function<void(
     }
     if (out_of_time) {
       auto& limit = answer["capacity"]["limit"].get_ref<std::string&>();
-      limit += limit.empty() ? "its time was over" : "; its time was over";
+      limit += limit.empty() ? "the time limit was reached" : "; the time limit was reached";
     }
   } catch (const Failure& failure) {
     answer["status"] = feedrate::text_of(Status::failed);

@@ -11,21 +11,22 @@
 
 namespace feedrate {
 
-/// Searches for the capacities of points, one after the other. When all are done, it tries their boundaries again: a
-/// machine's state changes within minutes, and an answer must survive that. Every try and every answer becomes a row.
+/// Searches for the capacities of points, one after another. After all searches it tries their boundaries again,
+/// because a machine's state changes within minutes and an answer must remain valid. Every try and every answer becomes
+/// a row.
 class Capacities {
  public:
-  /// `seconds_each`: a search that has taken so long ends with what it knows; 0: it takes what it takes. `searches`:
-  /// how many there will be, for the progress shown.
+  /// `seconds_each` is the time limit of a search, which then ends with the bounds found so far; 0: no limit.
+  /// `searches` is the total number of searches, for the progress display.
   Capacities(Session&, Results&, const std::vector<Resolution>& points, double resolution, double seconds_each,
              std::size_t searches);
-  /// Searches one point under all bounds, the tightest first: each search begins where the last one ended.
+  /// Searches one point under all latency bounds, the tightest first. Each search starts where the previous one ended.
   void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
-  /// Tries the boundaries again, in an order of their own, and writes the answers.
+  /// Tries the boundaries again, in shuffled order, and writes the answers.
   void confirm(std::mt19937_64& random);
-  /// No more searches.
+  /// Ends the progress display.
   void end() { progress_.end(); }
-  /// All answers by point and bound, on stderr.
+  /// Prints all answers by point and bound to stderr.
   void print_table() const;
 
  private:
@@ -33,8 +34,8 @@ class Capacities {
     Resolution cell;
     Slo slo;
     CapacitySearch boundary;
-    Json answer;       // its row
-    double spent = 0;  // seconds, of its tries
+    Json answer;       // row of the answer
+    double spent = 0;  // seconds spent on tries
   };
   Json answer_row(const Resolution&, const Slo&, unsigned repetition);
   std::string name_of(const Search&) const;
@@ -51,16 +52,17 @@ class Capacities {
   const OfferedLoad& load_;
   Results& results_;
   double resolution_, seconds_, seconds_each_;
-  double spent_ = 0;  // of the search at hand: by its rows, so that one that is gone on with ends where it had ended
+  double spent_ =
+      0;  // seconds of the current search, summed from its rows, so that a resumed search ends at the same point
   Labels labels_;
   Progress progress_;
-  std::size_t all_, begun_ = 0;  // parts of searches
+  std::size_t all_, begun_ = 0;  // parts of searches: total and started
   std::vector<Search> searches_;
-  std::map<std::string, unsigned> measured_;         // repetitions of each point so far
-  std::map<std::string, std::deque<Json>> earlier_;  // of those, what an earlier run measured and this has not used
+  std::map<std::string, unsigned> measured_;         // repetitions per point so far
+  std::map<std::string, std::deque<Json>> earlier_;  // rows of an earlier run that this run has not used yet
 };
 
-/// A point without its rate: each probe has its own.
+/// Text of a point without its rate, because each probe has its own rate.
 std::string text_without_rate(const Kind&, const Resolution&);
 
 }  // namespace feedrate

@@ -12,10 +12,10 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMostSteps = 12;     // of either end of the interval, outwards
-constexpr unsigned kMostRounds = 3;     // of bisecting and judging
-constexpr double kWide = 6;             // steps of the resolution between the two rates; fewer may be noise
-constexpr unsigned kMostDisturbed = 6;  // tries of one rate in a row, before it is left undecided
+constexpr unsigned kMostSteps = 12;     // outward steps for each end of the interval
+constexpr unsigned kMostRounds = 3;     // rounds of bisecting and judging
+constexpr double kWide = 6;             // steps of the resolution between the two rates; a smaller gap may be noise
+constexpr unsigned kMostDisturbed = 6;  // disturbed tries of one rate in a row before it remains undecided
 
 const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
   const auto missed = std::find_if(probes.begin(), probes.end(),
@@ -30,7 +30,7 @@ std::uint64_t between(std::uint64_t low, std::uint64_t high) {
 }  // namespace
 
 Slo parse_slo(const std::string& text) {
-  constexpr auto kAllowed = "PERCENTILE:TIME with p50, p90, p99 or p999 and ns, us, ms or s, as in p99:50us";
+  constexpr auto kAllowed = "PERCENTILE:TIME with p50, p90, p99 or p999 and ns, us, ms or s, for example p99:50us";
   const auto colon = text.find(':');
   if (colon == std::string::npos) throw BadInput("--slo", text, kAllowed);
   Slo slo{text.substr(0, colon), 0, text};
@@ -57,7 +57,7 @@ Probe judge(std::uint64_t rate, const Json& row, const Slo& slo, const std::stri
   probe.why = fmt::format("{} {}", slo.percentile, format_ns(*latency));
   if (const Json::json_pointer at(prompt); !prompt.empty() && row.contains(at)) {
     const double without = row[at][slo.percentile];
-    if (without <= slo.bound_ns) probe.why += fmt::format("; without the generator's own lag {}", format_ns(without));
+    if (without <= slo.bound_ns) probe.why += fmt::format("; {} without the generator's own lag", format_ns(without));
   }
   return probe;
 }
@@ -66,7 +66,7 @@ std::uint64_t CapacitySearch::scaled(std::uint64_t rate, double by) const {
   return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), settings_.least, settings_.most);
 }
 
-/// One try that was not disturbed, if one can be had.
+/// Tries the rate until one try is undisturbed, at most kMostDisturbed times; returns whether the bound was met.
 bool CapacitySearch::once(const Try& probe, std::uint64_t rate) {
   for (unsigned disturbed = 0; disturbed < kMostDisturbed; ++disturbed) {
     probes_.push_back(probe(rate));
@@ -82,7 +82,7 @@ Verdict CapacitySearch::prove(const Try& probe, std::uint64_t rate) {
   while (test.verdict() == Verdict::open) {
     const unsigned known = test.tries();
     once(probe, rate);
-    if (test.tries() == known) return Verdict::undecided;  // the machine leaves no try alone
+    if (test.tries() == known) return Verdict::undecided;  // the machine disturbs every try
   }
   return test.verdict();
 }
@@ -100,14 +100,14 @@ void CapacitySearch::bracket(const Try& probe) {
 void CapacitySearch::widen(const Try& probe) {
   const auto move = [&](std::uint64_t& rate, Verdict wanted, std::uint64_t last) {
     const bool down = wanted == Verdict::sustained;
-    double by = settings_.resolution;  // doubled at each step: the boundary may be far from where luck had put it
+    double by = settings_.resolution;  // doubled at each step, because chance may have put the boundary far off
     for (unsigned steps = 0; prove(probe, rate) != wanted;) {
-      do {  // one try a step; where it comes out as wanted, the rate is judged
+      do {  // one try per step; the rate is judged once a try has the wanted result
         if (rate == last || ++steps > kMostSteps) {
           prove(probe, rate);
           return;
         }
-        // A step of the resolution may be less than one message a second.
+        // A step of the resolution may be less than one message per second.
         rate = down ? std::min(scaled(rate, 1 / (1 + by)), rate - 1) : std::max(scaled(rate, 1 + by), rate + 1);
         by *= 2;
       } while (once(probe, rate) != down);
@@ -127,7 +127,7 @@ void CapacitySearch::find(const Try& probe) {
     widen(probe);
     const Capacity found = answer();
     if (found.low == 0 || found.high == 0) return;
-    low_ = found.low, high_ = found.high;  // a step outwards may have gone too far
+    low_ = found.low, high_ = found.high;  // an outward step may have gone too far
     if (!apart(kWide)) return;
   }
 }
@@ -145,7 +145,7 @@ void CapacitySearch::again(const Try& probe) {
 Capacity CapacitySearch::answer() const {
   Capacity capacity;
   capacity.probes = probes_;
-  std::map<std::uint64_t, Verdict> verdicts;  // of all parts together, which must agree
+  std::map<std::uint64_t, Verdict> verdicts;  // over all parts, which must agree
   for (const auto& [at, test] : tests_) {
     const auto [rate, part] = at;
     capacity.rates.push_back({rate, part, test.tries(), test.kept(), test.verdict()});
@@ -168,7 +168,7 @@ Capacity CapacitySearch::answer() const {
     if (one.rate == failed->first) tries += one.tries, kept += one.kept;
   }
   capacity.limit_at = failed->first;
-  capacity.limit = fmt::format("kept in {} of {} tries: {}", kept, tries, why_missed(probes_, failed->first));
+  capacity.limit = fmt::format("met in {} of {} tries: {}", kept, tries, why_missed(probes_, failed->first));
   return capacity;
 }
 

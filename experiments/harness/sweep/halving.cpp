@@ -10,8 +10,8 @@ constexpr unsigned kClimbRung = 1;
 constexpr unsigned kMostRoundsWithoutStep = 3;
 constexpr std::size_t kLeastDraws = 3;
 constexpr std::size_t kKeepOneOf = 8;
-constexpr unsigned kMostTries = 5000;  // what costs nothing must end, too
-constexpr unsigned kMostRedraws = 50;  // a small grid may have nothing new left
+constexpr unsigned kMostTries = 5000;  // limit for tries that use none of the budget
+constexpr unsigned kMostRedraws = 50;  // a small grid may have no untried candidates left
 
 }  // namespace
 
@@ -79,12 +79,12 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     bool moved = false;
     std::shuffle(steps.begin(), steps.end(), random_);
     for (const auto& [axis, up] : steps) {
-      // Where a step was better, the next goes on from there in the same direction.
+      // After a better step, the next one continues from there in the same direction.
       while (true) {
         if (spent()) return best.candidate;
         Candidate next = best.candidate;
         if (up ? next[axis] + 1 == sizes_[axis] : next[axis] == 0) break;
-        // As far as chance says: a rate that only changes after several steps would hold single ones up.
+        // A random distance: single steps would get stuck on a score that changes only after several steps.
         const std::size_t room = up ? sizes_[axis] - 1 - next[axis] : next[axis];
         const std::size_t far = std::uniform_int_distribution<std::size_t>(1, room)(random_);
         up ? next[axis] += far : next[axis] -= far;
@@ -95,10 +95,10 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
         moved = true;
       }
     }
-    if (climbed.size() == 1) return best.candidate;  // it has no neighbours
+    if (climbed.size() == 1) return best.candidate;  // the best candidate has no neighbours
     rounds_without_step = moved ? 0 : rounds_without_step + 1;
     if (moved) continue;
-    // It may only look like the top because it was lucky: measured again, its neighbours have another chance.
+    // Its score may only be the highest by luck. Measuring it again gives its neighbours another chance.
     best.score = attempt(trial, best.candidate, kClimbRung + rounds_without_step);
     climbed = {best.candidate};
   }

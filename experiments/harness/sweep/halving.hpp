@@ -8,27 +8,28 @@
 
 namespace feedrate {
 
-/// Looks for the best point of a grid within a budget of seconds, knowing nothing but what it tries: successive halving
-/// (Karnin, Koren and Somekh, ICML 2013) among random draws, then along one axis at a time.
+/// Searches for the best point of a grid within a budget of seconds, using only the results of its tries: successive
+/// halving (Karnin, Koren and Somekh, ICML 2013) among random draws, then a search along one axis at a time.
 ///
 /// A fifth of the budget goes to random draws, the first of which is the start. The best eighth of them is tried again
-/// for twice as long, then the best eighth of those for twice as long again, until one is left. The rest of the budget
-/// goes to candidates that differ from it on one axis, by a random distance: a better one takes its place. If none is
-/// better, the best is measured again, because it may have been lucky. tests/experiments/harness/sweep/halving_test.cpp holds
-/// what this reaches on synthetic hills and on recorded rows. The seed and the outcomes determine everything.
+/// for twice as long, then the best eighth of those for twice as long again, until one remains. The rest of the budget
+/// goes to candidates that differ from that one on one axis, by a random distance; a better candidate replaces it. If
+/// none is better, the best candidate is measured again, because its score may have been lucky.
+/// tests/experiments/harness/sweep/halving_test.cpp shows the results on synthetic hills and on recorded rows. The
+/// search is determined by the seed and the scores.
 class Halving {
  public:
   using Candidate = std::vector<std::size_t>;  ///< an index on each axis
   struct Trial {
-    double score = 0;    ///< more is better; 0: this candidate can't be
-    double seconds = 0;  ///< of the budget; 0 where nothing had to be measured
+    double score = 0;    ///< higher is better; 0: this candidate is impossible
+    double seconds = 0;  ///< seconds of the budget used; 0 if no measurement was needed
   };
   /// Tries a candidate; `rung` r asks for 2^r times the shortest measurement.
   using Try = std::function<Trial(const Candidate&, unsigned rung)>;
 
-  /// `sizes`: how many values each axis has.
+  /// `sizes` has the number of values of each axis.
   Halving(std::vector<std::size_t> sizes, Candidate start, double budget, std::uint64_t seed);
-  /// The best candidate, or the start when none could be. An exception from a try ends it.
+  /// Returns the best candidate, or the start if all were impossible. An exception from a try ends the search.
   Candidate find(const Try&);
 
  private:

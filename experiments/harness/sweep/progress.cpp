@@ -15,7 +15,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kLeastColumns = 40;
-constexpr std::size_t kMeasured = 3;  // cells, until the time left goes by them
+constexpr std::size_t kMeasured = 3;  // cells before their mean time predicts the time left
 
 std::size_t terminal_columns() {
   winsize size{};
@@ -46,14 +46,14 @@ std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points
   }
   if (crowded == 0) return "";
   return fmt::format(
-      "warning: {} of {} points spin up to {} threads on {} cores. They wait for cores,\n"
-      "         and their latency shows that. Axis producers=0: as many as fit.",
+      "warning: {} of {} points spin up to {} threads on {} cores. Waiting for cores\n"
+      "         adds to their latency. Axis producers=0: as many as fit.",
       crowded, points.size(), most, cores);
 }
 
 Labels::Labels(const Kind& kind, const std::vector<Resolution>& points) : kind_(kind) {
   for (const auto& [axis, owners] : kind.axes().entries()) {
-    std::set<Value> values;  // of the points that it applies to
+    std::set<Value> values;  // for the points to which the axis applies
     for (const Resolution& each : points) {
       const auto found = each.values.find(axis.name);
       if (found != each.values.end() && !is_none(found->second)) values.insert(found->second);
@@ -90,17 +90,17 @@ Progress::Progress(const Kind& kind, std::size_t cells, double seconds_per_cell)
 
 void Progress::show(const std::string& line, bool stays) {
   if (!terminal_) {
-    if (stays) say("{}\n", line);  // a file has no columns
+    if (stays) say("{}\n", line);  // the width of a file is not limited
     return;
   }
-  // One column is left free: some terminals begin a new line when the last is written.
+  // One column remains free: some terminals start a new line when the last column is written.
   say("\r\033[K{}{}", shortened(line, columns_ - 1), stays ? "\n" : "");
   open_ = !stays;
 }
 
 void Progress::before(const std::string& label) {
   const std::size_t k = done_ + 1;
-  cells_ = std::max(cells_, k);  // repetitions until they are precise can't be counted beforehand
+  cells_ = std::max(cells_, k);  // the number of repetitions with --until-precise is not known in advance
   const double spent = static_cast<double>(now_ns() - start_) / 1e9;
   const double per_cell = done_ < kMeasured ? per_cell_ : spent / static_cast<double>(done_);
   head_ = fmt::format("[{}/{}] {:.0f} s left", k, cells_, per_cell * static_cast<double>(cells_ - k + 1));

@@ -8,7 +8,7 @@
 
 namespace feedrate {
 
-/// What tells a point from the others of its sweep: the values of axes that vary among them.
+/// Short labels that distinguish the points of a sweep by the values of the axes that vary.
 class Labels {
  public:
   Labels(const Kind&, const std::vector<Resolution>& points);
@@ -19,8 +19,9 @@ class Labels {
   std::vector<std::string> varying_;  // names of axes
 };
 
-/// How far a sweep is, on stderr: one line a cell, the figures first, and below the reason where a cell is not ok. A
-/// terminal shows at most 80 columns of it, and overwrites the line of a good cell by the next; a file has it whole.
+/// Progress of a sweep on stderr: one line per cell, with the figures first, followed by the reason if the cell is not
+/// ok. On a terminal a line has at most 80 columns, and the next line overwrites that of an ok cell; in a file all
+/// lines are complete.
 class Progress {
  public:
   Progress(const Kind&, std::size_t cells, double seconds_per_cell);
@@ -29,10 +30,10 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   void before(const std::string& label);
   void after(const Json& row);
-  /// Shows a line that belongs to no cell: on a terminal until the next line, elsewhere only when `keep` is called.
+  /// Shows a line that belongs to no cell: on a terminal until the next line, elsewhere only if `keep` is called.
   void show_now(const std::string& line);
   void keep();
-  /// Whatever is printed next begins a line of its own.
+  /// Makes the next output start on a new line.
   void end();
 
  private:
@@ -43,11 +44,11 @@ class Progress {
   double per_cell_;
   std::uint64_t start_;
   std::size_t columns_;
-  bool terminal_, open_ = false;  // a line that does not end yet
+  bool terminal_, open_ = false;  // open_: the current line is not terminated yet
   std::string head_, label_;
 };
 
-/// One line where some of the points spin more threads than there are cores; else empty.
+/// A warning if some of the points spin more threads than there are cores; else empty.
 std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);
 
 }  // namespace feedrate

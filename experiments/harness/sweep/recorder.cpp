@@ -18,20 +18,20 @@ namespace feedrate {
 Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
   for (const auto& [ending, unpack] : {std::pair{".gz", "gunzip"}, {".xz", "unxz"}}) {
     const std::filesystem::path compressed = file_.string() + ending;
-    std::error_code none;  // of a path that can't be, which open() says, too
+    std::error_code none;  // an invalid path is reported by open()
     if (!std::filesystem::exists(file_, none) && std::filesystem::exists(compressed, none)) {
-      throw BadInput(
-          fmt::format("{}: is compressed; `{} {}` first, to add rows", file_.string(), unpack, compressed.string()));
+      throw BadInput(fmt::format("{}: the file is compressed; run `{} {}` before adding rows", file_.string(), unpack,
+                                 compressed.string()));
     }
   }
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
-  // A pipe or a device has no rows of its own, and takes these.
+  // A pipe or a device has no earlier rows.
   if (!std::filesystem::is_regular_file(file_)) return;
-  // The lock goes with the process, however it ends.
+  // The kernel releases the lock when the process ends for any reason.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor_);
-    throw BadInput(fmt::format("{}: another process is writing to it; wait until it has ended", file_.string()));
+    throw BadInput(fmt::format("{}: another process is writing to this file; wait until it has ended", file_.string()));
   }
   const std::size_t whole = read_earlier();
   if (ftruncate(descriptor_, static_cast<off_t>(whole)) != 0 || lseek(descriptor_, 0, SEEK_END) < 0) {
@@ -45,12 +45,13 @@ std::size_t Recorder::read_earlier() {
     try {
       earlier_.push_back(Json::parse(line));
     } catch (const Json::exception& error) {
-      throw BadInput(fmt::format("{}: line {} is no JSON: {}", file_.string(), earlier_.size() + 1, text_of(error)));
+      throw BadInput(
+          fmt::format("{}: line {} is not valid JSON: {}", file_.string(), earlier_.size() + 1, text_of(error)));
     }
     const int version = earlier_.back().value("schema", 0);
     if (version != kRowSchemaVersion) {
-      throw BadInput(fmt::format("{}: its rows are of schema {}; this program writes schema {}", file_.string(),
-                                 version, kRowSchemaVersion));
+      throw BadInput(fmt::format("{}: the rows have schema {}; this program writes schema {}", file_.string(), version,
+                                 kRowSchemaVersion));
     }
     whole += line.size() + 1;
   }
@@ -71,7 +72,7 @@ void Recorder::write(const Json& row) {
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Failure(fmt::format("{}: writing a row: {}", file_.string(), std::strerror(errno)));
+    if (n < 0) throw Failure(fmt::format("{}: could not write a row: {}", file_.string(), std::strerror(errno)));
     done += static_cast<std::size_t>(n);
   }
   fsync(descriptor_);

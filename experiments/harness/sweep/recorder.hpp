@@ -7,22 +7,22 @@
 
 namespace feedrate {
 
-/// Appends rows to a JSONL file, one write(2) and one fsync a row, so that neither a crash nor a kill can lose a
-/// finished row or leave half of one behind a finished one.
+/// Appends rows to a JSONL file, with one write(2) and one fsync per row, so that neither a crash nor a kill can lose a
+/// finished row.
 class Recorder {
  public:
-  /// Opens or creates the file, or opens a pipe or a device; half a last line, left by a kill, is cut off. Throws
-  /// BadInput when it can't be written, or another process is writing to it.
+  /// Opens or creates the file, or opens a pipe or a device. An incomplete last line, left by a kill, is removed.
+  /// Throws BadInput if the file can't be written or another process is writing to it.
   explicit Recorder(std::filesystem::path file);
   ~Recorder();
   Recorder(Recorder&&) noexcept;
   Recorder& operator=(Recorder&&) = delete;
   void write(const Json& row);
-  /// The rows that the file held when it was opened.
+  /// The rows that the file contained when it was opened.
   const std::vector<Json>& earlier() const { return earlier_; }
 
  private:
-  /// Returns how many bytes of the file are whole lines.
+  /// Reads `earlier_`; returns the size of the file's complete lines in bytes.
   std::size_t read_earlier();
 
   std::filesystem::path file_;

@@ -8,39 +8,40 @@
 
 namespace feedrate {
 
-/// Decides when one point has enough repetitions: a fixed number or, with `--until-precise`, as many (ten at least) as
-/// bring the 95 % intervals of the experiment's rate and of one percentile of its time within their bounds, or reach a
-/// limit. A disturbed repetition counts for neither and is repeated. A point gets at most as many of these repeats as
-/// it has repetitions.
+/// Decides when a point has enough repetitions: after a fixed number or, with `--until-precise`, after at least ten,
+/// when the 95 % intervals of the experiment's rate and of one percentile of its time are within their bounds or a
+/// limit is reached. A disturbed repetition does not count and is repeated, at most as often as the point has
+/// repetitions.
 class Repeats {
  public:
   Repeats(const RunSettings& settings, const ExperimentEntry& experiment)
       : settings_(settings), rate_(experiment.rate), time_(experiment.time) {}
-  /// Takes in a repetition's row, in any order. Where it was the last that is needed, returns what ended it, for the
-  /// row: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "disturbed" | "not ok", the
-  /// intervals' relative half widths (`half_widths`), by how much the repetitions differ (`spread`) and where that is
-  /// too much to rely on (`unstable`), each by figure }.
+  /// Adds a repetition's row. Rows may arrive in any order. If no further repetition is needed, returns the row's
+  /// `stop`: { "reason": "repetitions" | "precise" | "most repetitions" | "time limit" | "disturbed" | "not ok", and by
+  /// figure the relative half widths of the intervals (`half_widths`), the ratio of the largest to the smallest value
+  /// (`spread`), and the figures whose spread is too large to rely on (`unstable`) }.
   Json add(const Json& row);
   bool enough() const { return !stop_.empty(); }
 
  private:
   std::string why_enough() const;
   bool precise() const;
-  double half_width(const std::vector<double>& values) const;  ///< of the 95 % interval, as a share of the mean
+  double half_width(
+      const std::vector<double>& values) const;  ///< half width of the 95 % interval, as a share of the mean
   std::string percentile() const { return time_ + "." + settings_.precision.percentile; }
 
   RunSettings settings_;
   std::string rate_, time_;
-  std::map<std::string, std::vector<double>> values_;  // of ok rows, by figure
+  std::map<std::string, std::vector<double>> values_;  // values of ok rows, by figure
   unsigned undisturbed_ = 0, disturbed_ = 0;
   double seconds_ = 0;
   std::string stop_;
 };
 
-/// The largest over the smallest; 1 where there is at most one.
+/// Ratio of the largest to the smallest value; 1 if there is at most one value.
 double spread_of(const std::vector<double>& values);
 
-/// Whether a row says that something else on the machine spoilt it.
+/// Whether the row is marked as disturbed by other activity on the machine.
 bool is_disturbed(const Json& row);
 
 }  // namespace feedrate

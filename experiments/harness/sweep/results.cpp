@@ -20,11 +20,11 @@ namespace feedrate {
 namespace {
 
 constexpr double kLongestByMessages = 86400;
-constexpr double kLongestPhase = 12;        // times the seconds asked for: the pipe fills first
-constexpr double kUnstoppableSeconds = 30;  // beyond what a cell may take at most
+constexpr double kLongestPhase = 12;        // multiple of the requested seconds, because the pipe fills first
+constexpr double kUnstoppableSeconds = 30;  // added to a cell's maximum time
 
-/// Calls `strike` unless destroyed in time: the way out when a cell hangs where no flag is looked at, such as a kernel
-/// that never ends.
+/// Calls `strike` unless destroyed in time. Handles cells that hang without checking a stop flag, such as a kernel that
+/// never ends.
 class Deadman {
  public:
   Deadman(double seconds, std::function<void()> strike)
@@ -40,12 +40,12 @@ class Deadman {
   std::jthread thread_;
 };
 
-/// Makes the directory with its spec.json: a resume must be able to read it.
+/// Creates the directory with its spec.json, which a resume must be able to read.
 void make_results(const std::filesystem::path& directory, const Json& document) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) {
-    throw BadInput("--out", directory.string(), fmt::format("a directory to write to ({})", failed.message()));
+    throw BadInput("--out", directory.string(), fmt::format("a writable directory ({})", failed.message()));
   }
   write_whole(directory / "spec.json", document);
 }
@@ -62,8 +62,8 @@ void write_whole(const std::filesystem::path& path, const Json& document) {
     WholeFile file(path);
     file.stream() << dumped(document, 2) << "\n";
     file.commit();
-  } catch (const std::system_error& error) {  // of the file system as of the stream
-    throw BadInput("--out", path.parent_path().string(), fmt::format("a directory to write to ({})", reason_of(error)));
+  } catch (const std::system_error& error) {  // from the file system or the stream
+    throw BadInput("--out", path.parent_path().string(), fmt::format("a writable directory ({})", reason_of(error)));
   }
 }
 
@@ -93,7 +93,7 @@ void Results::write(const Json& row) {
 void Results::begin(Session& session, std::span<const Resolution> points) {
   const auto limits = done("limit");
   std::vector<Json> fresh;
-  if (done("cell").empty()) {  // limits come first: a cell says that all of them have rows
+  if (done("cell").empty()) {  // limits are written first, so a cell implies that all limits have rows
     fresh = session.measure_limits(points);
     std::erase_if(fresh, [&](const Json& row) { return limits.contains(row.at("id").get<std::string>()); });
   }
@@ -116,7 +116,7 @@ void Results::end(const Session& session) {
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
                       const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();
-  // A phase counted in messages may take as long as it likes: while results come, the load's own watchdog is content.
+  // A phase counted in messages may take any time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
                             ? kLongestByMessages
                             : kLongestPhase * settings.seconds + kMostWarmups * settings.warmup_seconds;
@@ -125,7 +125,7 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
     Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
     label(hung);
     write(hung);
-    spdlog::error("a cell hangs and can't be stopped; starting again behind it");
+    spdlog::error("a cell hangs and can't be stopped; restarting after it");
     if (restart) restart();
     _exit(1);
   });

@@ -11,24 +11,25 @@
 
 namespace feedrate {
 
-/// A results directory while it is written: spec.json, and rows.jsonl with the limits first.
+/// A results directory that is being written: spec.json, and rows.jsonl with the limits first.
 class Results {
  public:
-  /// Makes the directory with `document` as its spec.json, unless `resume`. Throws BadInput when it can't be written.
+  /// Creates the directory with `document` as its spec.json, unless `resume` is set. Throws BadInput if it can't be
+  /// written.
   Results(const std::filesystem::path& directory, const Json& document, bool resume);
-  /// The run's row goes ahead of the first.
+  /// Writes a row, preceded by the run's row if it is the first.
   void write(const Json& row);
-  /// The rows that earlier runs left.
+  /// The rows of earlier runs.
   const std::vector<Json>& earlier() const { return recorder_.earlier(); }
-  /// Ids of those of a kind, without cells that Ctrl-C cut short: these are no measurements yet.
+  /// IDs of the earlier rows of a kind, except interrupted cells, which are not measurements yet.
   std::set<std::string> done(const std::string& kind) const;
-  /// Gives the session its limits, from the rows of earlier runs or measured now for these points. From then on each
-  /// row is one of this run; a run that measures nothing leaves no row.
+  /// Sets the session's limits, from the rows of earlier runs or by measuring them now for these points. Later rows
+  /// belong to this run. A run that measures nothing writes no row.
   void begin(Session&, std::span<const Resolution>);
-  /// The limits once more, if they were read through the run: the last row of a limit has all its readings.
+  /// Writes the limits again if more readings were added during the run. The last row of a limit has all its readings.
   void end(const Session&);
-  /// Measures one repetition. A cell that can't be stopped (a kernel that never ends) gets its failed row; then
-  /// `restart` replaces the process, or the process ends. `label` edits the row in either case.
+  /// Measures one repetition. If a cell can't be stopped (a kernel that never ends), writes a failed row for it; then
+  /// `restart` replaces the process, or the process exits. `label` edits the row in either case.
   Json measure(
       Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart,
       const std::function<void(Json&)>& label = [](Json&) {});
@@ -39,13 +40,13 @@ class Results {
   Json run_;  // not written yet
 };
 
-/// Writes a file that is there whole or not at all, whenever this is killed. Throws BadInput when it can't be written.
+/// Writes a file atomically, even if the process is killed. Throws BadInput if the file can't be written.
 void write_whole(const std::filesystem::path&, const Json& document);
 
-/// What tells a folder's spec.json from another, byte by byte: 16 hexadecimal digits.
+/// Hash of the bytes of a folder's spec.json, as 16 hexadecimal digits.
 std::string spec_hash(const std::filesystem::path& directory);
 
-/// Points that come to the same measurement are measured once.
+/// Resolves the points and removes duplicates, which would give the same measurement.
 std::vector<Resolution> distinct(const std::vector<Values>&, Session&);
 
 }  // namespace feedrate

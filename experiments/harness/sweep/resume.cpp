@@ -7,12 +7,11 @@
 namespace feedrate {
 namespace {
 
-std::string said(const std::string& name, const Json& there, const Json& here) {
-  return fmt::format("{}: {} there, {} here", name, there.dump(), here.dump());
+std::string difference_text(const std::string& name, const Json& there, const Json& here) {
+  return fmt::format("{}: {} in the folder, {} now", name, there.dump(), here.dump());
 }
 
-/// The first leaf in which `here` differs from `there`, by its path. A setting that an older folder does not know says
-/// nothing.
+/// The first leaf in which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
 std::string first_difference(const std::string& path, const Json& there, const Json& here) {
   if (there.is_object() && here.is_object()) {
     std::set<std::string> keys;
@@ -20,7 +19,7 @@ std::string first_difference(const std::string& path, const Json& there, const J
     if (path != "spec.run") {
       for (const auto& [key, value] : here.items()) keys.insert(key);
     }
-    keys.erase("description");  // words for people, as names are
+    keys.erase("description");  // descriptions and names are only for people
     keys.erase("name");
     for (const std::string& key : keys) {
       std::string found =
@@ -36,7 +35,7 @@ std::string first_difference(const std::string& path, const Json& there, const J
     }
     return "";
   }
-  return there == here ? "" : said(path, there, here);
+  return there == here ? "" : difference_text(path, there, here);
 }
 
 }  // namespace
@@ -48,13 +47,13 @@ std::string difference_from(const Json& spec_there, const std::vector<Json>& row
   Json device, environment = Json::object();
   for (const Json& row : rows_there) {
     if (row.value("kind", "") == "run") environment = row.value("environment", Json::object());
-    device = row.value("device", row.value("params", Json::object()).value("device", device));  // of a limit, or a cell
+    device = row.value("device", row.value("params", Json::object()).value("device", device));  // in a limit or a cell
   }
-  if (device.is_string() && device != device_here) return said("device", device, device_here);
+  if (device.is_string() && device != device_here) return difference_text("device", device, device_here);
   for (const char* name : {"host", "cpu", "cores", "gpu", "version", "revision", "build_type"}) {
     if (!environment.contains(name)) continue;
     const Json here = environment_here.value(name, Json());
-    if (environment[name] != here) return said(name, environment[name], here);
+    if (environment[name] != here) return difference_text(name, environment[name], here);
   }
   return "";
 }

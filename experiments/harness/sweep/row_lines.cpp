@@ -14,10 +14,10 @@ namespace feedrate {
 namespace {
 
 BadInput broken(const std::filesystem::path& file, const std::string& reason) {
-  return {"FILE", file.string(), "a whole compressed file (" + reason + ")"};
+  return {"FILE", file.string(), "a complete compressed file (" + reason + ")"};
 }
 
-/// What is not compressed is read as it is.
+/// Reads gzip, or plain text if the file is not compressed.
 std::string read_gzip_or_plain(const std::filesystem::path& file) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> input(gzopen(file.c_str(), "rb"), gzclose);
   if (!input) throw BadInput("FILE", file.string(), "a readable JSONL file");
@@ -51,7 +51,8 @@ std::string read_xz(const std::filesystem::path& file) {
     code = lzma_code(&stream, LZMA_FINISH);
     text.append(buffer.begin(), buffer.end() - static_cast<std::ptrdiff_t>(stream.avail_out));
   }
-  if (code != LZMA_STREAM_END) throw broken(file, code == LZMA_BUF_ERROR ? "it is cut off" : "it is damaged");
+  if (code != LZMA_STREAM_END)
+    throw broken(file, code == LZMA_BUF_ERROR ? "the file is truncated" : "the file is damaged");
   return text;
 }
 

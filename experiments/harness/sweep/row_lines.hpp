@@ -7,11 +7,11 @@ namespace feedrate {
 
 /// The lines of a JSONL file, compressed (by gzip or xz) or not.
 struct RowLines {
-  std::vector<std::string> whole;  ///< those that end
-  std::string cut;                 ///< what lies behind them: a kill left it
+  std::vector<std::string> whole;  ///< lines that end with a newline
+  std::string cut;                 ///< an incomplete last line, left by a kill
 };
 
-/// Throws BadInput when the file can't be read, or its compression is broken.
+/// Throws BadInput if the file can't be read or its compressed data are damaged.
 RowLines read_lines(const std::filesystem::path& file);
 
 }  // namespace feedrate

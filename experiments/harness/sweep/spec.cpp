@@ -16,54 +16,54 @@ namespace {
 
 constexpr std::size_t kMostPoints = 200'000;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+[[noreturn]] void reject(const std::string& where, const std::string& what) {
   throw BadInput(fmt::format("spec {}: {}", where, what));
 }
 
 void allow_only(const Json& object, const std::string& where, const std::set<std::string>& keys) {
-  if (!object.is_object()) refuse(where, "must be an object");
+  if (!object.is_object()) reject(where, "must be an object");
   for (const auto& [key, value] : object.items()) {
-    if (!keys.contains(key)) refuse(where, fmt::format("unknown key '{}'; allowed: {}", key, fmt::join(keys, ", ")));
+    if (!keys.contains(key)) reject(where, fmt::format("unknown key '{}'; allowed: {}", key, fmt::join(keys, ", ")));
   }
 }
 
 std::string as_text(const Json& value, const std::string& where, const std::string& what) {
-  if (!value.is_string()) refuse(where, fmt::format("{} must be a text, not {}", what, value.dump()));
+  if (!value.is_string()) reject(where, fmt::format("{} must be a string, not {}", what, value.dump()));
   return value.get<std::string>();
 }
 
-/// The object's list of that name; empty when it has none.
+/// The object's list with this key; empty if there is none.
 Json list_of(const Json& object, const std::string& where, const std::string& key) {
   Json list = object.value(key, Json::array());
-  if (!list.is_array()) refuse(where, fmt::format("'{}' must be a list, not {}", key, list.dump()));
+  if (!list.is_array()) reject(where, fmt::format("'{}' must be a list, not {}", key, list.dump()));
   return list;
 }
 
-/// What a spec writes for an axis' values: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
+/// The values of an axis in a spec: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
 std::vector<std::string> values_of(const Axis& a, const Json& json) {
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   std::vector<std::string> values;
   for (const Json& item : json.is_array() ? json : Json::array({json})) {
     if (!item.is_string() && !item.is_number()) {
-      refuse(a.name, "values must be numbers or strings, not " + item.dump());
+      reject(a.name, "values must be numbers or strings, not " + item.dump());
     }
-    if (a.free_text) {  // which may have commas
+    if (a.free_text) {  // the text may contain commas
       values.push_back(text(item));
       continue;
     }
     for (auto& value : expand_values("--" + a.name, text(item))) values.push_back(std::move(value));
   }
-  if (values.empty()) refuse(a.name, "has no values");
+  if (values.empty()) reject(a.name, "has no values");
   return values;
 }
 
 double bound_of(const std::string& where, const Json& value) {
   if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) refuse(where, "a bound must be a number, not " + value.dump());
+  if (!value.is_string()) reject(where, "a bound must be a number, not " + value.dump());
   return static_cast<double>(parse_count(where, value.get<std::string>()));
 }
 
-/// A spec's constraints, of points of one experiment.
+/// A spec's constraints on the points of one experiment.
 class Constraints {
  public:
   Constraints(std::shared_ptr<const Kind> kind, Json list, std::string where)
@@ -75,12 +75,12 @@ class Constraints {
  private:
   double numeric(const std::string& name, const Values& point) const {
     const Axis& a = kind_->axes().axis(name);
-    if (a.words || a.free_text) refuse(where_, fmt::format("axis '{}' has no numbers", name));
+    if (a.words || a.free_text) reject(where_, fmt::format("axis '{}' is not numeric", name));
     return number_of(kind_->axes().value(point, name));
   }
-  /// Whether the point's values lie in `wanted`: { axis: values | {min, max} }.
+  /// Whether the point's values are in `wanted`: { axis: values | {min, max} }.
   bool holds(const Json& wanted, const Values& point) const {
-    if (!wanted.is_object()) refuse(where_, "'if' and 'then' must be objects of axes");
+    if (!wanted.is_object()) reject(where_, "'if' and 'then' must be objects of axes");
     for (const auto& [name, values] : wanted.items()) {
       const Axis& a = kind_->axes().axis(name);
       if (values.is_object()) {
@@ -90,7 +90,7 @@ class Constraints {
         if (values.contains("max") && value > bound_of(where_, values["max"])) return false;
         continue;
       }
-      // Compared as the axis itself reads values, so that 1Ki equals 1024.
+      // Values are compared as read by the axis, so that 1Ki equals 1024.
       const auto allowed = values_of(a, values);
       const Value value = kind_->axes().value(point, name);
       if (std::none_of(allowed.begin(), allowed.end(), [&](const std::string& text) { return a.read(text) == value; }))
@@ -103,7 +103,7 @@ class Constraints {
     if (constraint.contains("if") && !holds(constraint["if"], point)) return true;
     if (constraint.contains("then")) return holds(constraint["then"], point);
     if (!constraint.contains("product") || !constraint["product"].is_array() || !constraint.contains("max")) {
-      refuse(where_, "a constraint needs 'then', or 'product' (a list of axes) and 'max'");
+      reject(where_, "a constraint needs 'then', or 'product' (a list of axes) and 'max'");
     }
     double product = 1;
     for (const Json& name : constraint["product"]) {
@@ -117,13 +117,13 @@ class Constraints {
   std::string where_;
 };
 
-/// Axes that step together, with equally many values each.
+/// Axes that step together; all have the same number of values.
 struct Step {
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> values;
 };
 
-/// Reads a spec's parts.
+/// Parser of a spec's parts.
 class Parts {
  public:
   Parts(std::shared_ptr<const Kind> kind, std::string where)
@@ -152,7 +152,7 @@ class Parts {
     }
     for (Json& part : parts) part["axes"][name] = text.substr(equals + 1);
   }
-  /// A zipped axis that the command line replaces needs as many values as those it steps together with.
+  /// A zipped axis that the command line replaces needs as many values as the axes that it steps with.
   void check_zips(const Json& parts, const std::vector<std::string>& overrides) const {
     for (const std::string& text : overrides) {
       for (const Json& part : parts) {
@@ -170,16 +170,16 @@ class Parts {
     std::vector<Step> steps;
     std::set<std::string> zipped;
     for (const Json& group : list_of(part, where_, "zip")) {
-      if (!group.is_array()) refuse(where_, "'zip' must be a list of lists of axes");
+      if (!group.is_array()) reject(where_, "'zip' must be a list of lists of axes");
       Step step;
       for (const Json& name_json : group) {
         const auto name = as_text(name_json, where_, "an axis of 'zip'");
-        if (!part["axes"].contains(name)) refuse(where_, fmt::format("'zip' names '{}', which has no values", name));
-        if (!zipped.insert(name).second) refuse(where_, fmt::format("'zip' names '{}' twice", name));
+        if (!part["axes"].contains(name)) reject(where_, fmt::format("'zip' names '{}', which has no values", name));
+        if (!zipped.insert(name).second) reject(where_, fmt::format("'zip' names '{}' twice", name));
         step.names.push_back(name);
         step.values.push_back(values(part, name));
         if (step.values.back().size() != step.values.front().size()) {
-          refuse(where_, fmt::format("zipped axes need equally many values: '{}' has {}, '{}' has {}",
+          reject(where_, fmt::format("zipped axes need the same number of values: '{}' has {}, '{}' has {}",
                                      step.names.front(), step.values.front().size(), name, step.values.back().size()));
         }
       }
@@ -196,7 +196,7 @@ class Parts {
     const std::vector<Step> steps = steps_of(part);
     std::size_t total = 1;
     for (const Step& step : steps) total *= step.values.front().size();
-    if (total > kMostPoints) refuse(where_, fmt::format("{} points; {} are the most", total, kMostPoints));
+    if (total > kMostPoints) reject(where_, fmt::format("{} points; allowed: at most {}", total, kMostPoints));
     for (std::size_t n = 0; n < total; ++n) {
       Values point;
       std::size_t rest = n;
@@ -212,7 +212,7 @@ class Parts {
     return points;
   }
 
-  /// The searches that begin at a part's points. Where a member's axis is one of the part's own, it is not free.
+  /// Adds the searches that begin at a part's points. A member's axis that the part itself sets is not searched.
   void add_searches(const Json& part, const Constraints& constraints, std::vector<Search>& searches) const {
     const Json& wanted = part["search"];
     allow_only(wanted, where_ + " search", {"goal", "seconds", "axes", "start"});
@@ -222,11 +222,12 @@ class Parts {
       if (figure.better == Better::higher && !figure.distribution) goals.push_back(figure.name);
     }
     if (std::find(goals.begin(), goals.end(), goal) == goals.end()) {
-      refuse(where_, fmt::format("search.goal: '{}'; allowed: {}", goal, fmt::join(goals, ", ")));
+      reject(where_, fmt::format("invalid value '{}' for search.goal; allowed: {}", goal, fmt::join(goals, ", ")));
     }
     const Json seconds = wanted.value("seconds", Json(3));
     if (!seconds.is_number() || !(seconds > 0) || seconds > 3600) {
-      refuse(where_, fmt::format("search.seconds: {}; allowed: more than 0, up to 3600", seconds.dump()));
+      reject(where_,
+             fmt::format("invalid value {} for search.seconds; allowed: more than 0, up to 3600", seconds.dump()));
     }
     std::vector<AxisValues> of_all;
     const Json axes_json = wanted.value("axes", Json::object());
@@ -235,10 +236,11 @@ class Parts {
     const Json start_json = wanted.value("start", Json::object());
     for (const auto& [name, json] : start_json.items()) {
       if (!axes_json.contains(name) || part["axes"].contains(name)) {
-        refuse(where_, fmt::format("search.start: '{}' is no axis of search.axes that the part leaves open", name));
+        reject(where_,
+               fmt::format("search.start: '{}' must be an axis of search.axes that the part does not set", name));
       }
       const std::vector<std::string> values = values_of(axes_.axis(name), json);
-      if (values.size() != 1) refuse(where_, fmt::format("search.start: '{}' needs one value", name));
+      if (values.size() != 1) reject(where_, fmt::format("search.start: '{}' needs one value", name));
       given[name] = axes_.axis(name).read(values.front());
     }
     for (const Values& start : expand(part, Constraints(kind_, Json::array(), where_))) {
@@ -252,9 +254,9 @@ class Parts {
     }
   }
 
-  /// A search starts from the given values and, on other axes, from the standard ones where it may try them, else from
-  /// the first that it may. Where the constraints refuse that, axes take their first value, one after the other, those
-  /// of `given` before the others. False when the constraints leave nothing.
+  /// Sets the start of a search: the given values and, on other axes, the default value if the search includes it, else
+  /// the first value. If the constraints reject this point, axes are set to their first values one after another, those
+  /// of `given` before the others. Returns false if the constraints allow none of these points.
   bool find_start(Search& search, const Values& given) const {
     const auto first = [&](const AxisValues& each) { return axes_.axis(each.axis).read(each.values.front()); };
     for (const AxisValues& each : search.free) {
@@ -288,8 +290,9 @@ class Parts {
       example += fmt::format(" --axis {}=…", other);
     }
     if (equal) return;
-    throw BadInput(fmt::format("--axis {}: the spec steps {} together with {} (zip); give each of them {} value{}: {}",
-                               text, name, others, count, count == 1 ? "" : "s", example));
+    throw BadInput(
+        fmt::format("--axis {}: the spec steps {} together with {} (zip); set each of them to {} value{}: {}", text,
+                    name, others, count, count == 1 ? "" : "s", example));
   }
 
   std::shared_ptr<const Kind> kind_;
@@ -304,7 +307,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   try {
     document = Json::parse(std::ifstream(file));
   } catch (const Json::exception& error) {
-    refuse(file.string(), fmt::format("not valid JSON: {}", text_of(error)));
+    reject(file.string(), fmt::format("not valid JSON: {}", text_of(error)));
   }
   return parse_spec(std::move(document), file.string(), overrides);
 }
@@ -317,16 +320,16 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
   for (const auto& [name, value] : all.items()) options.insert(name);
   allow_only(document.value("run", Json::object()), where + " run", options);
   if (!document.contains("parts")) {
-    if (!document.contains("axes")) refuse(where, "needs 'axes' or 'parts'");
+    if (!document.contains("axes")) reject(where, "needs 'axes' or 'parts'");
     document["parts"] = Json::array({{{"axes", document["axes"]}, {"zip", document.value("zip", Json::array())}}});
     document.erase("axes");
     document.erase("zip");
   }
-  if (!document["parts"].is_array() || document["parts"].empty()) refuse(where, "'parts' must be a list of parts");
+  if (!document["parts"].is_array() || document["parts"].empty()) reject(where, "'parts' must be a list of parts");
   for (const Json& part : document["parts"]) {
     allow_only(part, where + " part", {"name", "axes", "zip", "constraints", "search"});
     if (!part.contains("axes") || !part["axes"].is_object() || part["axes"].empty()) {
-      refuse(where, "every part needs an object 'axes' that names some");
+      reject(where, "every part needs a non-empty object 'axes'");
     }
   }
   Spec spec;
@@ -342,19 +345,19 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
 
   spec.name = as_text(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");
   if (spec.name.empty() || spec.name.starts_with('.') || spec.name.find('/') != std::string::npos) {
-    refuse(where, fmt::format("'name' is part of a folder's name, and '{}' can't be that", spec.name));
+    reject(where, fmt::format("invalid name '{}'; it must be usable in a folder's name", spec.name));
   }
   spec.description = as_text(document.value("description", Json("")), where, "'description'");
   for (std::size_t i = 0; i < document["parts"].size(); ++i) {
     const Json& part = document["parts"][i];
     try {
       parts.add(document, part, spec);
-    } catch (const BadInput& error) {  // of an axis, which names itself as an option
+    } catch (const BadInput& error) {  // from an axis, which refers to itself as an option
       const std::string name = error.option().empty() ? "" : error.option().substr(2);
       throw error.from(fmt::format("spec {}: parts[{}]: {}", where, i, name == "axis" ? name : "axis " + name));
     }
   }
-  if (spec.points.empty() && spec.searches.empty()) refuse(where, "its constraints leave no point");
+  if (spec.points.empty() && spec.searches.empty()) reject(where, "the constraints leave no points");
   spec.document = std::move(document);
   return spec;
 }
@@ -369,8 +372,8 @@ std::filesystem::path find_spec(const std::string& name_or_path) {
   }
   const fs::path executable = fs::read_symlink("/proc/self/exe").parent_path();
   folders.emplace_back("experiments/specs");
-  folders.push_back(executable / "../experiments/specs");        // a bundle
-  folders.push_back(executable / "../../../experiments/specs");  // build/<preset>/bin
+  folders.push_back(executable / "../experiments/specs");        // in a bundle
+  folders.push_back(executable / "../../../experiments/specs");  // in build/<preset>/bin
   std::set<std::string> names;
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) continue;

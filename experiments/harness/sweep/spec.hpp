@@ -8,18 +8,19 @@
 
 namespace feedrate {
 
-/// What to look for from one point on.
+/// A search for the best settings, starting at one point.
 struct Search {
   Values start;
-  std::string goal;                            ///< a figure that is to be as high as it can
-  double seconds = 0;                          ///< of wall-clock time
-  std::vector<AxisValues> free;                ///< the first value of each is not special: `start` is
-  std::function<bool(const Values&)> allowed;  ///< by the spec's constraints
+  std::string goal;    ///< the figure to maximize
+  double seconds = 0;  ///< wall-clock budget
+  std::vector<AxisValues>
+      free;  ///< searched axes with their values; the search begins at `start`, not at the first values
+  std::function<bool(const Values&)> allowed;  ///< the spec's constraints
 };
 
-/// A sweep, as its JSON file says:
+/// A sweep, as defined by its JSON file:
 ///
-///     { "name": …, "description": …, "experiment": …,                       feeding, when it says nothing
+///     { "name": …, "description": …, "experiment": …,                       default: feeding
 ///       "run":   { "seconds", "warmup", "messages", "repetitions", "seed", "watchdog", "pin" },   the options' values
 ///       "parts": [ { "axes": { "queue": ["a", "b"], "payload": "pow2:6..20:2", "window": [1, 256] },
 ///                    "zip": [ ["window", "batch"] ],
@@ -29,30 +30,31 @@ struct Search {
 ///       "constraints": [ … ] }
 ///
 /// Axes are crossed, except that those named together in `zip` step together. A constraint drops points:
-///     { "if": { axis: values }, "then": { axis: values | { "min": …, "max": … } } }   where `if` may be left out
+///     { "if": { axis: values }, "then": { axis: values | { "min": …, "max": … } } }   `if` is optional
 ///     { "if": …, "product": [axis, axis], "max": … }                                  of numeric axes
-/// A spec without `parts` is one part itself.
+/// A spec without `parts` is itself a single part.
 ///
-/// The points of a part with `search` are not measured: each is the start of a search for the best settings, and what
-/// the search finds is measured like a point. It varies the axes of `search` and those that the point's queue and
-/// transfer name (with the values of `search`, where it has them too), except those that the part itself fixes. It
-/// begins at `start`, which joins the values of `search`, and elsewhere at the standard values; where a constraint
-/// refuses that point, axes take their first values, those of `start` before others, until it is allowed.
+/// The points of a part with `search` are not measured. Each is the start of a search for the best settings, and the
+/// search's result is measured like a point. The search varies the axes of `search` and those that the point's queue
+/// and transfer name (with the values of `search`, if it has them too), except the axes of the part itself. It begins
+/// at the values of `start`, which are added to those of `search`, and at the default values of all other axes. If a
+/// constraint rejects that point, axes are set to their first values, those of `start` before others, until the point
+/// is allowed.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const Kind> kind;  ///< the experiment
-  Json document;                     ///< what was read, overrides included: goes into the results' directory
-  std::vector<Values> points;        ///< in order, as written: not yet resolved for a device
+  Json document;                     ///< the document including overrides, for the results directory
+  std::vector<Values> points;        ///< in the order of the file, not yet resolved for a device
   std::vector<Search> searches;
 };
 
-/// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput naming the file and the key.
+/// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput with the file and the key.
 Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
-/// The same of a document; `where` names it in messages.
+/// The same for a document; `where` names it in messages.
 Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides = {});
 
-/// A spec by path, or by name from the folders where specs are kept. Throws BadInput listing the known names.
+/// Finds a spec by path, or by name in the folders of specs. Throws BadInput with a list of the known names.
 std::filesystem::path find_spec(const std::string& name_or_path);
 
 }  // namespace feedrate

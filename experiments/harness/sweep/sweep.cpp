@@ -20,7 +20,7 @@
 namespace feedrate {
 namespace {
 
-constexpr double kSetUpSeconds = 0.1;  // a cell's, for the estimate
+constexpr double kSetUpSeconds = 0.1;  // per cell, for the estimate
 
 struct Cell {
   Resolution resolution;
@@ -28,7 +28,7 @@ struct Cell {
   std::string id;
 };
 
-/// One repetition of every point, in an order of its own.
+/// One repetition of every point, in its own shuffled order.
 std::vector<Cell> round_of(const Kind& kind, const std::vector<Resolution>& resolutions, const RunSettings& settings,
                            unsigned repetition) {
   std::vector<Cell> cells;
@@ -49,7 +49,7 @@ std::vector<Cell> planned(const Kind& kind, const std::vector<Resolution>& resol
   return cells;
 }
 
-/// Searches that come to the same on this device are made once; with the variant that they start from as it is here.
+/// Removes searches that are equal on this device, and sets each search's variant as resolved for this device.
 std::vector<Search> distinct_searches(const std::vector<Search>& searches, Session& session) {
   const Kind& kind = session.kind();
   std::vector<Search> all;
@@ -72,7 +72,7 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
                 const RunSettings& settings, std::size_t done) {
   const auto impossible =
       std::count_if(points.begin(), points.end(), [](const auto& r) { return !r.impossible.empty(); });
-  // What is found by a search is measured like a point.
+  // The result of a search is measured like a point.
   const std::size_t count = points.size() + searches.size(), all = count * settings.repetitions;
   double seconds = (settings.seconds + settings.warmup_seconds + kSetUpSeconds) * static_cast<double>(all - done);
   for (const Search& search : searches) seconds += search.seconds;
@@ -82,12 +82,12 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
         fmt::format("{} searches for the best settings, {:.3g} s each; ", searches.size(), searches.front().seconds);
   }
   text += fmt::format("{} cells = {} points × {} repetitions", all, count, settings.repetitions);
-  if (impossible != 0) text += fmt::format(", {} points impossible here", impossible);
-  if (done != 0) text += fmt::format("; {} cells are done, {} are left", done, all - done);
+  if (impossible != 0) text += fmt::format("; {} points are impossible on this machine", impossible);
+  if (done != 0) text += fmt::format("; {} cells are done, {} remain", done, all - done);
   say("{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
 }
 
-/// Cells that failed, and why the first did.
+/// Number of failed cells, and the reason of the first failure.
 struct Failures {
   std::size_t cells = 0;
   std::string first;
@@ -97,16 +97,16 @@ struct Failures {
   }
 };
 
-/// `--profile-cell` names a cell by its id or its number in the dry run's list.
+/// `--profile-cell` names a cell by its ID or its number in the dry run's list.
 std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wanted) {
   if (wanted.empty()) return "";
   for (std::size_t k = 0; k < cells.size(); ++k) {
     if (wanted == cells[k].id || wanted == std::to_string(k + 1)) return cells[k].id;
   }
-  throw BadInput("--profile-cell", wanted, fmt::format("1 to {}, or a row's id (see --dry-run)", cells.size()));
+  throw BadInput("--profile-cell", wanted, fmt::format("1 to {}, or a row ID (see --dry-run)", cells.size()));
 }
 
-/// The points of a spec, and after them what its searches found.
+/// The points of a spec, followed by the results of its searches.
 std::vector<Resolution> search_points(Session& session, std::vector<Values> points, std::vector<Search> searches,
                                       Results& results, const SweepOptions& options) {
   std::mt19937_64 random(session.settings().seed);
@@ -150,7 +150,7 @@ int plan_sweep(Session& session, const Spec& spec) {
   for (const Search& search : searches) {
     std::string free;
     for (const AxisValues& each : search.free) free += " " + each.axis;
-    fmt::print("search {}: most {} over{}\n", kind.text(search.start), search.goal, free);
+    fmt::print("search {}: highest {} over{}\n", kind.text(search.start), search.goal, free);
   }
   std::size_t k = 0;
   for (const auto& [resolution, repetition, id] : planned(kind, points, session.settings())) {
@@ -206,7 +206,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
       if (profiled) session.device().profile(true);
       Json row = results.measure(session, cell.resolution, cell.repetition, options.restart);
       if (profiled) session.device().profile(false);
-      if (interrupted() && row["status"] != "ok") break;  // cut short: the next run measures it
+      if (interrupted() && row["status"] != "ok") break;  // interrupted; the next run measures this cell
       if (Json stop = so_far.add(row); !stop.empty()) row["stop"] = std::move(stop);
       results.write(row);
       measured.insert(cell.id);
@@ -218,14 +218,14 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   progress.end();
   results.end(session);
   if (interrupted()) {
-    // What a search would have found is measured like a point.
+    // The result of a search is measured like a point.
     const std::size_t all = std::max(plan.size(), (spec.points.size() + searches.size()) * settings.repetitions);
-    say("interrupted: of {} cells {} are measured\n", all, count_done(plan, measured));
+    say("interrupted: {} of {} cells are measured\n", count_done(plan, measured), all);
   }
   say("{}", answer->text());
   if (failures.cells != 0) {
-    say("{}\n", wrapped(fmt::format("{} of {} cells failed, the first: {}", failures.cells, count_done(plan, measured),
-                                    failures.first)));
+    say("{}\n", wrapped(fmt::format("{} of {} cells failed; first failure: {}", failures.cells,
+                                    count_done(plan, measured), failures.first)));
   }
   if (interrupted()) return 130;
   return failures.cells != 0 ? 1 : 0;

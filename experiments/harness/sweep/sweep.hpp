@@ -8,19 +8,19 @@
 namespace feedrate {
 
 struct SweepOptions {
-  std::string profile_cell;            ///< profiler capture only around this cell: its number or row id
-  std::filesystem::path found = {};    ///< file for the spec of what the searches found
-  std::function<void()> restart = {};  ///< called when a cell can't be stopped: replaces the process, never returns
+  std::string profile_cell;            ///< limit profiler capture to this cell, given by number or row ID
+  std::filesystem::path found = {};    ///< file for the spec of the searches' results
+  std::function<void()> restart = {};  ///< called if a cell can't be stopped; replaces the process and never returns
 };
 
-/// All that a sweep may measure.
+/// All points that a sweep may measure.
 std::vector<Resolution> all_points(const Spec&, Session&);
 
-/// Searches the best settings where the spec asks for that, then measures every cell in a seeded shuffled order, a
-/// repetition after the other. Cells that have rows are not measured again. Returns the exit code.
+/// Searches for the best settings if the spec has searches, then measures every cell, repetition by repetition, in a
+/// seeded shuffled order. Cells that have rows are not measured again. Returns the exit code.
 int run_sweep(Session&, const Spec&, Results&, const SweepOptions&);
 
-/// Prints the cells and the time they will take, and measures nothing. Returns the exit code.
+/// Prints the cells and the estimated time without measuring. Returns the exit code.
 int plan_sweep(Session&, const Spec&);
 
 }  // namespace feedrate

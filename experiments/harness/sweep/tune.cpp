@@ -13,10 +13,10 @@ namespace feedrate {
 namespace {
 
 constexpr double kShortest = 0.03, kShortestWarmup = 0.015;  // seconds of a first try
-constexpr double kLongestPass = 1. / 12;                     // of the budget: one hopeless try must not eat it up
-constexpr unsigned kLeastCap = 3;                            // a producer, a collector and a worker
+constexpr double kLongestPass = 1. / 12;  // share of the budget, so that one slow try does not use it up
+constexpr unsigned kLeastCap = 3;         // a producer, a collector and a worker
 
-/// The search's free axes as far as they make a difference here: a block size makes none on the CPU device.
+/// The free axes of the search that have an effect on this device; a block size has none on the CPU device.
 struct Grid {
   std::vector<AxisValues> axes;
   Halving::Candidate start;
@@ -47,7 +47,8 @@ struct Grid {
     }
     return point;
   }
-  /// What constraints are to judge: where a searched value leaves it open, such as `producers` 0, what it stands for.
+  /// The values for the constraints: a searched value that leaves the choice open, such as `producers` 0, is replaced
+  /// by the resolved one.
   Values counted(Values asked, const Values& resolved) const {
     for (const AxisValues& each : axes) {
       if (const auto found = resolved.find(each.axis); found != resolved.end()) asked[each.axis] = found->second;
@@ -107,7 +108,7 @@ Values Tuner::find(const Search& search, const Tell& tell) {
     unsigned times = 0;  // measured
     std::set<Halving::Candidate> asked;
   };
-  std::map<std::string, Known> all_known;  // by point and rung: candidates may come to the same point
+  std::map<std::string, Known> all_known;  // by point and rung, because candidates may resolve to the same point
   unsigned tries = 0;
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
     const Values asked = grid.point(search, candidate);
@@ -116,14 +117,14 @@ Values Tuner::find(const Search& search, const Tell& tell) {
     if (!search.allowed(grid.counted(asked, cell.values))) return {};
     if (interrupted()) return {0, search.seconds};
     Known& known = all_known[fmt::format("{} {}", kind.axes().params(cell.values).dump(), rung)];
-    // Another candidate's point needs no measurement; the same candidate asked again wants one more.
+    // A point that another candidate has measured is not measured again; a repeated candidate is measured once more.
     if (known.asked.insert(candidate).second && known.times != 0) return {known.score, 0};
     const Json row = measure(search, cell, rung, known.times++, tries++);
     known.score = figure_of(row, search.goal).value_or(0);
     tell(row, tries);
     return {known.score, row["time"]["duration_seconds"]};
   };
-  // Each variant draws its own numbers, whatever was searched before it.
+  // Each variant has its own random numbers, independent of earlier searches.
   const std::uint64_t seed = session_.settings().seed ^ hash64(kind.variant(search.start) + search.goal);
   return grid.point(search, Halving(grid.sizes(), grid.start, search.seconds, seed).find(attempt));
 }

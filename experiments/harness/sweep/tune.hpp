@@ -9,21 +9,22 @@
 
 namespace feedrate {
 
-/// Searches each variant's best settings, all with the same budget of seconds and the same cap on threads, by short
-/// measurements (halving.hpp). Each of these is a row with a `search`; none is an answer: what is found is to be
-/// measured afresh.
+/// Searches for the best settings of variants by short measurements (halving.hpp), with the same budget of seconds and
+/// the same limit on threads for each variant. Each measurement is a row with a `search` and is not an answer: the
+/// settings found are remeasured.
 class Tuner {
  public:
-  /// Called after each try: its row, and how many there were in this search.
+  /// Called after each try with its row and the number of tries in this search.
   using Tell = std::function<void(const Json& row, unsigned tries)>;
-  /// Takes up the tries that the folder already has: the same search finds the same from them.
+  /// Reuses the tries that the folder already has: the same search takes the same path with them.
   Tuner(Session&, Results&, std::function<void()> restart);
-  /// The best settings that were found, or where the search started when nothing else could be measured. Ends early
-  /// when the user interrupts.
+  /// Returns the best settings found, or the start of the search if nothing else could be measured. Ends early if the
+  /// user interrupts.
   Values find(const Search&, const Tell&);
 
  private:
-  /// One try; `times`: how often the point was measured at this rung before, `number`: the try's in its search.
+  /// Measures one try. `times` is the number of earlier measurements of the point at this rung; `number` is the try's
+  /// number in its search.
   Json measure(const Search&, const Resolution&, unsigned rung, unsigned times, unsigned number);
 
   Session& session_;

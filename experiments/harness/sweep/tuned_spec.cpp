@@ -40,14 +40,14 @@ void remove_from_zips(Json& part, const std::string& axis) {
   part["zip"] = std::move(zips);
 }
 
-/// Makes a part a search. `points` are those that it would measure.
+/// Turns a part of the spec into a search. `points` are the points that the part would measure.
 void set_free(Json& part, const Kind& kind, const std::vector<Values>& points) {
   Json free = Json::object();
   const auto consider = [&](const AxisValues& setting, bool of_experiment) {
     Json& axes = part["axes"];
     if (free.contains(setting.axis)) return;
     if (!axes.contains(setting.axis)) {
-      if (of_experiment) free[setting.axis] = setting.values;  // a member's own are searched anyway
+      if (of_experiment) free[setting.axis] = setting.values;  // a member's axes are searched by default
     } else if (!is_fixed(kind.axes(), points, setting.axis)) {
       free[setting.axis] = axes[setting.axis];
       axes.erase(setting.axis);
@@ -58,7 +58,7 @@ void set_free(Json& part, const Kind& kind, const std::vector<Values>& points) {
   for (const Values& point : points) {
     for (const AxisValues& setting : kind.entry().searching.members(point)) consider(setting, false);
   }
-  if (part["axes"].empty()) {  // a part names some
+  if (part["axes"].empty()) {  // a part needs at least one axis
     const std::string& axis = kind.entry().variant.front();
     part["axes"][axis] = to_json(kind.axes().axis(axis).standard);
   }
@@ -78,8 +78,8 @@ Spec tuned(const Spec& spec, const Tuning& tuning) {
     for (const Values& point : points) {
       if (!offers_load(*spec.kind, point)) continue;
       throw BadInput("SPEC", spec.name,
-                     fmt::format("a spec of closed loads; parts[{}] offers a load: `feedrate capacity` finds the most "
-                                 "that a queue takes",
+                     fmt::format("a spec with closed load only; parts[{}] offers open load, and `feedrate capacity` "
+                                 "finds the highest rate of a queue",
                                  i));
     }
     if (!part.contains("search")) set_free(part, *spec.kind, points);
@@ -89,7 +89,7 @@ Spec tuned(const Spec& spec, const Tuning& tuning) {
   document["name"] = spec.name + "-tuned";
   Spec made = parse_spec(std::move(document), spec.name);
   if (std::all_of(made.searches.begin(), made.searches.end(), [](const Search& s) { return s.free.empty(); })) {
-    throw BadInput("SPEC", spec.name, "a spec that leaves a setting open; all of this one's are fixed");
+    throw BadInput("SPEC", spec.name, "a spec with at least one free setting; all settings of this one are fixed");
   }
   return made;
 }
@@ -105,7 +105,7 @@ Json spec_of_points(const Spec& spec, std::span<const Resolution> points) {
     parts.push_back({{"name", spec.kind->text(point.values)}, {"axes", std::move(axes)}});
   }
   return {{"name", spec.name + "-found"},
-          {"description", fmt::format("The settings that the searches of {} found.", spec.name)},
+          {"description", fmt::format("Settings found by the searches of {}.", spec.name)},
           {"experiment", spec.kind->name()},
           {"run", spec.document.value("run", Json::object())},
           {"parts", std::move(parts)}};

@@ -6,20 +6,21 @@
 
 namespace feedrate {
 
-/// How much each variant is tuned, and for what.
+/// Budget and goal of the tuning.
 struct Tuning {
-  double seconds_each = 3;  ///< wall-clock budget of every search
-  std::string goal;  ///< a figure that is better when it is higher; empty: the spec's, else the experiment's rate
+  double seconds_each = 3;  ///< wall-clock budget per search
+  std::string goal;         ///< a figure for which higher is better; empty: the spec's goal, else the experiment's rate
 };
 
-/// The questions of a spec with the settings set free: what each part asks (variant, payload, …) stays, and every axis
-/// that is a setting is searched, with the same budget for each variant. Settings are the axes that the experiment or a
-/// member names for searches. One that the part gives several values is searched among these, one that it gives a
-/// single value stays fixed, and one that it does not name is searched among the values that the owner names.
-/// Throws BadInput where a part offers a load, or nothing is free.
+/// Returns a spec with the same questions but free settings. Each part keeps its question (variant, payload, …), and
+/// every axis that is a setting is searched, with the same budget for each variant. Settings are the axes that the
+/// experiment or a member names for searches. A setting with several values in the part is searched among these, a
+/// setting with a single value remains fixed, and a setting that the part does not name is searched among its owner's
+/// values. Throws BadInput if a part offers a load or no setting is free.
 Spec tuned(const Spec&, const Tuning&);
 
-/// A spec of fixed points under the settings of another: what a search found, to be measured again at any time.
+/// Returns a spec of fixed points with the run settings of another spec, so that the results of a search can be
+/// measured again at any time.
 Json spec_of_points(const Spec&, std::span<const Resolution>);
 
 }  // namespace feedrate

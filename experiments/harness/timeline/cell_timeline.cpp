@@ -10,13 +10,14 @@
 
 namespace feedrate {
 CellTimeline::~CellTimeline() {
-  if (!written_) spdlog::warn("no timeline in {}: the cell did not get so far", file_.path().string());
+  if (!written_)
+    spdlog::warn("no timeline in {}: the cell ended before its timed phase was complete", file_.path().string());
 }
 
 namespace {
 
 WholeFile writable(const std::string& file) try { return WholeFile(file); } catch (const std::system_error& error) {
-  throw BadInput("--trace", file, fmt::format("a file that can be written ({})", reason_of(error)));
+  throw BadInput("--trace", file, fmt::format("a writable file ({})", reason_of(error)));
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ Json CellTimeline::end(const std::vector<Span>& spans, std::uint64_t begin_ns, d
   if (recorder_) recording = recorder_->end();
   about["dropped_records"] = recording.dropped;
   about["untimed_records"] = recording.untimed;
-  written_ = true;  // or why not is thrown
+  written_ = true;  // otherwise an exception reports the reason
   write_timeline(file_, recording.activities, spans, about);
   if (!recorder_) return {};
   return to_json(gpu_use(recording.activities, begin_ns, begin_ns + static_cast<std::uint64_t>(seconds * 1e9)));

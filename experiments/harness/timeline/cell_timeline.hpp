@@ -10,19 +10,19 @@
 
 namespace feedrate {
 
-/// A timeline of one cell's timed phase, as a file: what CUPTI saw of the GPU, of CUDA calls and of NVTX ranges, where
-/// there is a GPU, and the spans that the experiment adds, all on the host's clock.
+/// A file with the timeline of one cell's timed phase, on the host's clock: CUPTI's records of the GPU, of CUDA calls
+/// and of NVTX ranges, if there is a GPU, and the spans that the experiment adds.
 class CellTimeline {
  public:
-  /// Make it first of all: before any thread, NVTX range or device. `gpu`: the cell will run on one; throws Failure
-  /// when CUPTI can't be had then, and BadInput for a file that can't be written.
+  /// Construct it first, before any thread, NVTX range or device. `gpu` states whether the cell will run on a GPU.
+  /// Throws Failure if CUPTI is needed but unavailable, and BadInput if the file can't be written.
   CellTimeline(const std::string& file, bool gpu);
   ~CellTimeline();
 
   void begin();
-  /// When all that was begun has ended on the device. Writes the file, whose `otherData` is `about` and what found no
-  /// room, and returns how the GPU spent the `seconds` from `begin_ns` on; null without one. Throws Failure when the
-  /// file can't be written.
+  /// Call it when all started work has ended on the device. Writes the file, whose `otherData` consists of `about` and
+  /// the numbers of dropped and untimed records. Returns how the GPU was used for `seconds` starting at `begin_ns`;
+  /// null without a GPU. Throws Failure if the file can't be written.
   Json end(const std::vector<Span>& spans, std::uint64_t begin_ns, double seconds, Json about);
 
  private:

@@ -27,17 +27,17 @@ std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t) { throw Fa
 namespace feedrate {
 namespace {
 
-// CUPTI's callbacks are plain functions of the process and are told nothing of who registered them, so here is the one
-// place that knows the recorder in use. Buffers outlive it: CUPTI owns those that it has.
+// CUPTI's callbacks are plain functions without a context argument, so this global variable refers to the recorder in
+// use. Buffers may outlive the recorder: CUPTI owns the buffers that it holds.
 std::mutex in_use_mutex;
 RecordBuffers* in_use = nullptr;
 
-/// The recorder in use, while it lives.
+/// Registers the recorder in use, for its lifetime.
 class InUse {
  public:
   explicit InUse(RecordBuffers& buffers) {
     const std::lock_guard lock(in_use_mutex);
-    if (in_use != nullptr) throw Failure("CUPTI serves one recorder at a time, and there is one already");
+    if (in_use != nullptr) throw Failure("CUPTI serves one recorder at a time, and another recorder exists");
     in_use = &buffers;
   }
   ~InUse() {
@@ -69,19 +69,21 @@ void set_attribute(CUpti_ActivityAttribute attribute, Value value) {
   cupti().set_attribute(attribute, &size, &value);
 }
 
-/// CUPTI keeps the GPU's times in buffers on the device, makes three of them with the context, and others when these
-/// are full, in whatever thread launches then. That allocation would wait for a resident kernel. So all are made with
-/// the context: together they hold more than is kept on the host, even if none became free again because a resident
-/// kernel's record holds it. Their number must be below the limit, which stops CUPTI from making a second one more.
+/// CUPTI keeps GPU timestamps in device buffers. It allocates three with the context, and further ones when those are
+/// full, in whichever thread is launching at that time. Such an allocation would wait for a resident kernel, so all
+/// buffers are allocated with the context. Together they hold more records than are kept on the host, even if a
+/// resident kernel's record prevents every buffer from becoming free again. Their number must be below the pool limit,
+/// which prevents CUPTI from allocating more than one additional buffer.
 void reserve_device_memory() {
-  constexpr std::size_t kBuffers = 16, kBytes = 3'200'000, kOperations = kBytes / 32;  // as CUPTI's header gives it
+  constexpr std::size_t kBuffers = 16, kBytes = 3'200'000,
+                        kOperations = kBytes / 32;  // bytes per operation from CUPTI's header
   static_assert(kBuffers * kOperations >= kRecordBytes / sizeof(CUpti_ActivityMemcpy5));
   set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, kBytes);
   set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, kBuffers + 1);
   set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, kBuffers);
 }
 
-/// "cudaMemcpyAsync" of "cudaMemcpyAsync_ptsz_v7000".
+/// Name without suffixes: "cudaMemcpyAsync" for "cudaMemcpyAsync_ptsz_v7000".
 std::string plain_name(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
   return std::string(name.substr(0, name.find('_')));
@@ -111,7 +113,7 @@ Calls driver_calls() {
                   std::array<std::string_view, 1>{"cuStreamWriteValue"});
 }
 
-/// What CUPTI traces, while this lives.
+/// Enables CUPTI's tracing for its lifetime.
 class Tracing {
  public:
   Tracing(const Calls& runtime, const Calls& driver) {
@@ -143,7 +145,7 @@ class Tracing {
     for (const auto id : driver_) cupti().enable_driver.result(id, 0);
     for (const auto id : runtime_) cupti().enable_runtime.result(id, 0);
     for (const auto kind : kinds_) cupti().disable.result(kind);
-    cupti().flush.result(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // returns our buffers
+    cupti().flush.result(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // returns the recorder's buffers
   }
   std::vector<CUpti_ActivityKind> kinds_;
   std::vector<CUpti_CallbackId> runtime_, driver_;
@@ -153,19 +155,18 @@ class CuptiRecorder final : public ActivityRecorder {
  public:
   explicit CuptiRecorder(std::size_t most_bytes) : buffers_(most_bytes), in_use_(buffers_) {
     cupti().thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    // Before any kind is enabled, so that all records have the host's clock: those of calls take it at once, and the
-    // GPU's times are converted to it later, between pairs of both clocks.
+    // Set before any kind is enabled, so that all records use the host's clock: records of calls read it directly, and
+    // GPU times are converted to it later, by interpolation between pairs of readings of both clocks.
     cupti().clock(&host_clock);
     set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, std::uint8_t{1});
     reserve_device_memory();
     cupti().callbacks(&buffer_requested, &buffer_completed);
-    // To the recorder's end: what is enabled or disabled while a resident kernel runs may wait for it.
+    // Enabled for the recorder's lifetime, because enabling or disabling may wait for a resident kernel.
     tracing_ = std::make_unique<Tracing>(runtime_, driver_);
   }
 
   void begin() override {
-    // Earlier records that are complete go now, and make room. Those that are not come to `end`, which knows their
-    // time.
+    // Flush earlier complete records to make room. Incomplete ones arrive in `end`, which filters them by time.
     cupti().flush(0);
     count_dropped();
     buffers_.keep();
@@ -174,7 +175,7 @@ class CuptiRecorder final : public ActivityRecorder {
 
   Recording end() override {
     const std::uint64_t end_ns = now_ns();
-    // The first flush returns buffers whose records are all complete, the second the others too.
+    // The first flush returns buffers with only complete records, the second flush returns the others.
     cupti().flush(0);
     cupti().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     auto [full, dropped] = buffers_.stop_keeping();
@@ -189,7 +190,7 @@ class CuptiRecorder final : public ActivityRecorder {
   }
 
  private:
-  /// Since the last time.
+  /// Number of records dropped since the last call.
   static std::uint64_t count_dropped() {
     std::size_t dropped = 0;
     cupti().dropped(nullptr, 0, &dropped);
@@ -199,7 +200,7 @@ class CuptiRecorder final : public ActivityRecorder {
   const Calls runtime_ = runtime_calls(), driver_ = driver_calls();
   RecordBuffers buffers_;
   InUse in_use_;
-  std::unique_ptr<Tracing> tracing_;  // ends first
+  std::unique_ptr<Tracing> tracing_;  // destroyed first
   std::uint64_t since_ns_ = 0;
 };
 

@@ -9,39 +9,40 @@
 
 namespace feedrate {
 
-/// Why nothing can be recorded here (a build without CUPTI's header, no library); empty when it can. Says nothing of
-/// the GPU.
+/// Reason why recording is unavailable (a build without CUPTI's header, or no library); empty if it is available. Does
+/// not check the GPU.
 std::string cupti_unavailable();
 
-/// Lets NVTX ranges reach CUPTI: at its first call NVTX loads the tool that an environment variable names, and no
-/// other ever. So call this before the first range, and before the first thread, since it changes the environment. A
-/// tool that is named there already stays; without CUPTI it does nothing.
+/// Connects NVTX ranges to CUPTI. At its first call NVTX loads the tool that an environment variable names, and never
+/// another one. So call this before the first range, and before the first thread, because it changes the environment.
+/// If the variable already names a tool, it is not changed. Does nothing without CUPTI.
 void prepare_ranges();
 
 struct Recording {
-  std::vector<Activity> activities;  ///< by their begin
-  std::uint64_t dropped = 0;         ///< records that found no room, of all kinds
-  std::uint64_t untimed = 0;         ///< work on the GPU without times: most of it had not ended
+  std::vector<Activity> activities;  ///< in order of their start
+  std::uint64_t dropped = 0;         ///< records of any kind that were dropped for lack of space
+  std::uint64_t untimed = 0;         ///< records of GPU work without times, mostly work that had not ended
 };
 
-/// Records what the GPU does, the CUDA calls that gave it the work, and NVTX ranges.
+/// Records work on the GPU, the CUDA calls that submitted it, and NVTX ranges.
 class ActivityRecorder {
  public:
   virtual ~ActivityRecorder() = default;
-  /// From now on records are kept. May be called again after `end`. Neither this nor `end` waits for the device.
+  /// Starts keeping records. May be called again after `end`. Neither `begin` nor `end` waits for the device.
   virtual void begin() = 0;
-  /// What ended since `begin`. Before it, wait for the streams and stop resident kernels: a kernel's times come when it
-  /// has ended, and one that still runs is told of in `untimed` alone.
+  /// Returns the records of work that ended since `begin`. First wait for the streams and stop resident kernels: the
+  /// times of a kernel are known only after it has ended, and a kernel that is still running counts only in `untimed`.
   virtual Recording end() = 0;
 };
 
-/// Some 0.6 million kernels, 1.4 million copies or 3 million calls.
+/// Room for about 0.6 million kernels, 1.4 million copies or 3 million calls.
 inline constexpr std::size_t kRecordBytes = 128 << 20;
 
-/// To be called before CUDA's context is made (by the first Device), because CUPTI takes its memory on the device with
-/// it: later that may wait for a resident kernel, for ever. Keeps records of about `most_bytes`, in memory that it
-/// takes at once, and counts those beyond. All work between this and the recorder's end is traced, and a little slower.
-/// Throws Failure when CUPTI is missing or refuses (another profiler has it), or when there is a recorder already.
+/// Call this before the CUDA context is created (by the first Device), because CUPTI allocates its device memory with
+/// the context; a later allocation may wait forever for a resident kernel. Keeps records of about `most_bytes`, in
+/// memory allocated at once, and counts any further records. All work until the recorder's destruction is traced and a
+/// little slower. Throws Failure if CUPTI is missing or busy (used by another profiler), or if a recorder already
+/// exists.
 std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t most_bytes = kRecordBytes);
 
 }  // namespace feedrate

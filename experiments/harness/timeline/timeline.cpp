@@ -25,7 +25,7 @@ using Kind = Activity::Kind;
 constexpr std::size_t kKinds = 7;
 constexpr std::array<const char*, kKinds> kCategories{"kernel", "copy", "copy", "copy", "memset", "api", "range"};
 
-/// Where an activity begins or ends.
+/// Start or end of an activity.
 struct Edge {
   std::uint64_t ns;
   Kind kind;
@@ -53,10 +53,10 @@ GpuUse::Gaps summary(std::vector<std::uint64_t> gaps) {
   return {gaps.size(), sum / n, quantile(0.5), quantile(0.99), gaps.back()};
 }
 
-/// A JSON string; names come from other programs' symbols and ranges, so they may hold anything.
+/// A JSON string. Names come from other programs' symbols and ranges, so they may contain any bytes.
 std::string json_text(std::string_view text) { return dumped(text); }
 
-/// The events of a trace, one a line, none kept in memory: there may be millions.
+/// Writes the events of a trace, one per line, without keeping them in memory, because there may be millions.
 class EventWriter {
  public:
   /// Times are written relative to `zero_ns`.
@@ -64,7 +64,7 @@ class EventWriter {
     file_.stream() << "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   }
 
-  /// `more` holds further members, each after a comma.
+  /// `more` contains further members, each preceded by a comma.
   void event(char phase, int process, std::uint64_t track, std::uint64_t ns, std::string_view name,
              std::string_view more = {}) {
     fmt::format_to(std::back_inserter(text_),
@@ -85,7 +85,7 @@ class EventWriter {
     file_.commit();
   }
 
-  /// Microseconds with all digits, which a double's shortest form may not have.
+  /// Microseconds with all digits; a double's shortest form may have fewer.
   static std::string micros(std::uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
  private:
@@ -103,8 +103,8 @@ class EventWriter {
 
 enum Process { kGpu = 1, kHost = 2, kMessages = 3 };
 
-/// Kernels of a stream apart from its copies, which other engines make. Never 0, which Perfetto takes for a CPU's idle
-/// thread.
+/// Number of an activity's track. Kernels of a stream and its copies have separate tracks, because different engines
+/// execute them. Never 0, which Perfetto interprets as a CPU's idle thread.
 std::uint64_t track_of(const Activity& activity) {
   if (!activity.on_gpu()) return activity.thread;
   return 2 * std::uint64_t{activity.stream} + (activity.kind == Kind::kernel ? 1 : 2);
@@ -127,9 +127,10 @@ void write_activity(EventWriter& out, const Activity& activity) {
                         kCategories[static_cast<std::size_t>(activity.kind)], EventWriter::micros(ns), args));
 }
 
-/// Arrows from calls to what they launched. Each has an id of its own, since one call may launch many.
+/// Writes arrows from calls to the work that they launched. Each arrow has its own ID, because one call may launch
+/// several kernels or copies.
 void write_launches(EventWriter& out, std::span<const Activity> activities) {
-  std::unordered_map<std::uint32_t, const Activity*> calls;  // the outermost of those that share a correlation
+  std::unordered_map<std::uint32_t, const Activity*> calls;  // the outermost call per correlation
   for (const auto& activity : activities) {
     if (activity.kind != Kind::api || activity.correlation == 0) continue;
     const Activity*& call = calls[activity.correlation];
@@ -143,13 +144,13 @@ void write_launches(EventWriter& out, std::span<const Activity> activities) {
     const Activity& call = *found->second;
     const std::string more = fmt::format(", \"cat\": \"launch\", \"id\": {}", ++id);
     out.event('s', kHost, track_of(call), call.begin_ns, "launch", more);
-    // Bound to the work that encloses its time, not to the next one to begin.
+    // The arrow is bound to the work that encloses its time, not to the next work that begins.
     out.event('f', kGpu, track_of(activity), activity.begin_ns, "launch", more + ", \"bp\": \"e\"");
   }
 }
 
-/// Stages of many messages overlap on a track, so they are asynchronous events, paired by the message's id. Readers
-/// match equal ids by order too, so those of one message are written as they nest.
+/// Writes stages. Stages of many messages overlap on a track, so they are asynchronous events, paired by message ID.
+/// Viewers match events with equal IDs by order, so the stages of one message are written in nesting order.
 void write_spans(EventWriter& out, std::span<const Span> spans) {
   std::vector<const Span*> order;
   for (const auto& span : spans) order.push_back(&span);
@@ -161,7 +162,7 @@ void write_spans(EventWriter& out, std::span<const Span> spans) {
     out.event(phase, kMessages, track, ns, span.name,
               fmt::format(", \"cat\": {}, \"id\": \"{:#x}\"", json_text(span.track), span.id));
   };
-  std::vector<const Span*> open;  // of one message
+  std::vector<const Span*> open;  // open spans of one message
   const auto close_until = [&](std::uint64_t ns) {
     for (; !open.empty() && open.back()->end_ns <= ns; open.pop_back()) {
       event('e', *open.back(), std::max(open.back()->end_ns, open.back()->begin_ns));
@@ -264,13 +265,13 @@ void write_timeline(WholeFile& file, std::span<const Activity> activities, std::
     }
     for (const auto& [track, name] : tracks) out.name_track(track.first, track.second, name);
     for (const auto& activity : activities) write_activity(out, activity);
-    write_launches(out, activities);  // after the work: at equal times viewers keep the file's order
+    write_launches(out, activities);  // after the work, because viewers keep the file's order at equal times
     write_spans(out, spans);
     Json other = metadata.is_null() ? Json::object() : metadata;
     other["zero_ns"] = zero_ns;
     out.finish(other);
   } catch (const std::system_error& error) {
-    throw Failure(fmt::format("the timeline can't be written to '{}': {}", file.path().string(), reason_of(error)));
+    throw Failure(fmt::format("could not write the timeline to '{}': {}", file.path().string(), reason_of(error)));
   }
 }
 

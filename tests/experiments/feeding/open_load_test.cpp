@@ -227,7 +227,7 @@ TEST(OpenLoad, GeneratorIsFlaggedOnlyForLagThatMovesThePercentile) {
   const Json row = judged({{200, 80'000, 40'000}});
   EXPECT_EQ(row["late"], true);
   const std::string late = row["details"]["load"]["late"];
-  EXPECT_NE(late.find("without its own lag 44.9"), std::string::npos) << late;
+  EXPECT_NE(late.find("without the generator's own lag, 44.9"), std::string::npos) << late;
   EXPECT_NEAR(row["details"]["load"]["without_own_lag_ns"]["p99"], 45'000, 500);
   // The generator was late for messages that do not determine the percentile.
   EXPECT_EQ(judged({{90, 80'000, 0}, {310, 0, 40'000}})["late"], false);

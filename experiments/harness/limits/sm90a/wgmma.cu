@@ -3,20 +3,20 @@
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "experiments/harness/limits/tensor_types.hpp"
 
-/// Tensor cores by warpgroup instructions, which exist on compute capability 9.0 alone (PTX ISA, "wgmma.mma_async").
+/// Tensor cores with warpgroup instructions, which exist only on compute capability 9.0 (PTX ISA, "wgmma.mma_async").
 namespace feedrate {
 namespace {
 
-constexpr unsigned kRows = 64, kColumns = 128;      // of one instruction's result
-constexpr unsigned kRowBytes = 128;                 // of the operands, so many of one row lie side by side
-constexpr unsigned kGroups = 3;                     // warpgroups of an SM: while one waits, others compute
-constexpr unsigned kSums = kRows * kColumns / 128;  // of one thread
-constexpr unsigned kQueued = 16, kBatches = 256;    // instructions of a warpgroup: at once, and how often
+constexpr unsigned kRows = 64, kColumns = 128;      // result of one instruction
+constexpr unsigned kRowBytes = 128;                 // consecutive bytes per row of the operands
+constexpr unsigned kGroups = 3;                     // warpgroups per SM: while one waits, others compute
+constexpr unsigned kSums = kRows * kColumns / 128;  // per thread
+constexpr unsigned kQueued = 16, kBatches = 256;    // instructions per batch of a warpgroup; number of batches
 
-/// Operands for TensorType, all of them 1, so that the sums are known.
+/// Operands of a TensorType, all equal to 1, so that the sums are known.
 struct Ones {
-  std::uint32_t word;  // as many as fit into 32 bits
-  unsigned depth;      // products in one sum of one instruction
+  std::uint32_t word;  // as many operands as fit into 32 bits
+  unsigned depth;      // products per sum and instruction
 };
 constexpr Ones ones_of(TensorType type) {
   switch (type) {
@@ -33,7 +33,8 @@ constexpr Ones ones_of(TensorType type) {
   }
 }
 
-/// Where operands lie in shared memory: rows of 128 bytes, swizzled in groups of eight (PTX ISA, "matrix descriptor").
+/// Descriptor of operands in shared memory: rows of 128 bytes, swizzled in groups of eight (PTX ISA, "matrix
+/// descriptor").
 __device__ std::uint64_t descriptor_of(const void* operands) {
   const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(operands));
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupStride = 8 * kRowBytes;
@@ -52,7 +53,8 @@ __device__ std::uint64_t descriptor_of(const void* operands) {
   "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, " \
   "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-// `types` and what follows the operands differ by type. `%66`: whether the sums are added to, or begin anew.
+// `types` and `more`, which follows the operands, differ by type. `%66` selects whether the instruction adds to the
+// sums or overwrites them.
 #define FEEDRATE_WGMMA(types, more, constraint)                                                       \
   asm volatile(                                                                                       \
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"                                              \
@@ -69,8 +71,8 @@ __device__ void multiply(Sum (&sums)[kSums], std::uint64_t a, std::uint64_t b, i
   if constexpr (type == TensorType::i8) FEEDRATE_WGMMA("m64n128k32.s32.s8.s8", "", "+r");
 }
 
-/// One block on each SM. `begins_anew` is 0, which the compiler must not know: it would leave out sums that are
-/// overwritten. `found`: the sum of each thread, or -1 if its sums differ.
+/// Runs one block per SM. `begins_anew` is 0, but the compiler must not know this: it would omit sums that are
+/// overwritten. `found` receives the sum of each thread, or -1 if the thread's sums differ.
 template <TensorType type>
 __global__ void __launch_bounds__(128 * kGroups, 1) wgmma_kernel(std::uint32_t one, int begins_anew, double* found) {
   using Sum = std::conditional_t<type == TensorType::i8, int, float>;
@@ -82,7 +84,7 @@ __global__ void __launch_bounds__(128 * kGroups, 1) wgmma_kernel(std::uint32_t o
   __syncthreads();
   const std::uint64_t a = descriptor_of(left), b = descriptor_of(right);
   Sum sums[kSums] = {};
-  // Each batch begins its sums anew: those of 8-bit floats are kept in fewer bits than single precision has.
+  // Each batch restarts its sums, because sums of 8-bit floats have fewer bits than single precision.
   for (unsigned batch = 0; batch < kBatches; ++batch) {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll

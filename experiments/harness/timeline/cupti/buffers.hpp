@@ -10,8 +10,8 @@
 
 namespace feedrate {
 
-/// Memory that CUPTI writes its records to; full buffers are kept, and read when all is over, so that the measurement
-/// is disturbed the least. Thread-safe.
+/// Buffers for CUPTI's records. Full buffers are kept and read after the measurement, to disturb it as little as
+/// possible. Thread-safe.
 class RecordBuffers {
  public:
   using Buffer = std::unique_ptr<std::uint8_t[]>;
@@ -19,15 +19,16 @@ class RecordBuffers {
     Buffer buffer;
     std::size_t bytes;
   };
-  // CUPTI's threads have a buffer each, so one shouldn't be a large part of all; and it asks for 1 to 10 MB.
+  // Each of CUPTI's threads holds a buffer, so a buffer must be small compared with the total. CUPTI asks for 1 to 10
+  // MB.
   static constexpr std::size_t kBytes = 1 << 20;
 
   explicit RecordBuffers(std::size_t most_bytes) : most_(std::max<std::size_t>(1, most_bytes / kBytes)) {
     for (std::size_t i = 0; i < most_; ++i) free_.push_back(make());
   }
 
-  /// nullptr when too many are under way. CUPTI before 12.9 may crash then, so this doesn't happen at the mere end of
-  /// what is kept: buffers beyond that are counted and used again.
+  /// Returns nullptr if too many buffers are in use. CUPTI before 12.9 may crash in that case, so reaching the limit of
+  /// kept buffers does not cause it: the records of further buffers are counted, and the buffers are reused.
   Buffer take() {
     const std::lock_guard lock(mutex_);
     if (out_ == most_ + kMostOut) return nullptr;
@@ -53,7 +54,7 @@ class RecordBuffers {
     keep_ = true;
     dropped_ = 0;
   }
-  /// What was kept, and how many records were not.
+  /// Returns the kept buffers and the number of dropped records.
   std::pair<std::vector<Full>, std::uint64_t> stop_keeping() {
     const std::lock_guard lock(mutex_);
     keep_ = false;
@@ -66,7 +67,7 @@ class RecordBuffers {
 
  private:
   static constexpr std::size_t kMostOut = 256;
-  // Zeroed: CUPTI would do it in the thread that asks, and its pages would come only then.
+  // Zeroed here; otherwise CUPTI would zero it in the requesting thread, and page faults would occur there.
   static Buffer make() { return std::make_unique<std::uint8_t[]>(kBytes); }
   void reuse(Buffer buffer) {
     if (free_.size() >= most_) return;

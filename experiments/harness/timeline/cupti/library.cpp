@@ -7,8 +7,8 @@
 namespace feedrate {
 namespace {
 
-/// In the order of the search: the loader's own paths, a bundle's folder, then those of CUDA's packages. The header's
-/// version comes first; of each record only members that all of them have are read.
+/// Search order: the loader's own paths, a bundle's folder, then the folders of CUDA's packages. The header's version
+/// is first. Only record members that exist in all versions are read.
 constexpr std::array kPlaces{
     "libcupti.so.13",
     "$ORIGIN/../lib/libcupti.so.13",
@@ -27,14 +27,14 @@ constexpr std::array kPlaces{
 
 void* open_cupti_library() {
   for (const char* place : kPlaces) {
-    // It has threads and handlers of its own, so it stays to the end.
+    // CUPTI has its own threads and handlers, so it is never unloaded.
     if (void* library = dlopen(place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return library;
   }
   return nullptr;
 }
 
 std::string Cupti::unavailable() const {
-  if (library == nullptr) return fmt::format("CUPTI is missing: no {} or other version was found", kPlaces[0]);
+  if (library == nullptr) return fmt::format("CUPTI is missing: found neither {} nor another version", kPlaces[0]);
   std::string reason;
   const auto need = [&](const auto& function) {
     if (!function.there()) reason = fmt::format("this CUPTI is too old: it has no {}", function.name());

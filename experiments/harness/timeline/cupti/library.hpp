@@ -7,12 +7,12 @@
 
 #include "common/error.hpp"
 
-/// CUPTI's library, loaded when it is first asked for; only built where its header is.
+/// CUPTI's library, loaded on first use. Built only if its header is available.
 namespace feedrate {
 
 template <class Signature>
 class Function;
-/// A function of the library, of the type that the header declares. A call throws Failure when it fails.
+/// A function of the library, with the type that the header declares. A call throws Failure if the function fails.
 template <class... Args>
 class Function<CUptiResult(Args...)> {
  public:
@@ -29,10 +29,10 @@ class Function<CUptiResult(Args...)> {
   CUptiResult (*function_)(Args...);
 };
 
-/// nullptr where there is none.
+/// Returns nullptr if there is none.
 void* open_cupti_library();
 
-/// The library as far as it is used here.
+/// The functions of the library that are used here.
 struct Cupti {
   void* library = open_cupti_library();
   Function<decltype(cuptiActivityEnable)> enable{library, "cuptiActivityEnable"};
@@ -49,11 +49,11 @@ struct Cupti {
   Function<decltype(cuptiGetResultString)> result_string{library, "cuptiGetResultString"};
   Function<decltype(cuptiSetThreadIdType)> thread_ids{library, "cuptiSetThreadIdType"};
 
-  /// Why it can't be used; empty when it can.
+  /// Reason why the library can't be used; empty if it can.
   std::string unavailable() const;
 };
 
-/// Loaded once, when first asked for: it can't be unloaded safely, nor does NVTX load it twice.
+/// Loaded once, on first use: it can't be unloaded safely, and NVTX does not load it twice.
 const Cupti& cupti();
 
 template <class... Args>
@@ -69,7 +69,7 @@ void Function<CUptiResult(Args...)>::operator()(Args... args) const {
 template <class Each>
 void for_records(std::uint8_t* buffer, std::size_t bytes, Each&& each) {
   CUpti_Activity* record = nullptr;
-  // An invalid kind marks the end of what a forced flush found half written.
+  // An invalid kind marks the end of the valid records in a buffer that a forced flush returned half written.
   while (bytes != 0 && cupti().next_record.result(buffer, bytes, &record) == CUPTI_SUCCESS) each(*record);
 }
 

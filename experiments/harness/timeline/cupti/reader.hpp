@@ -13,8 +13,8 @@
 
 namespace feedrate {
 
-/// CUDA calls that give the GPU work, by their callbacks' ids. Only these are traced: threads that poll events make
-/// millions of calls. What the runtime calls of the driver is left out, since it would be told twice.
+/// CUDA calls that submit work to the GPU, by callback ID. Only these are traced, because threads that poll events make
+/// millions of calls. Driver calls made by the runtime are left out, because they would appear twice.
 using Calls = std::map<CUpti_CallbackId, std::string>;
 
 inline Activity::Kind copy_kind(std::uint8_t kind) {
@@ -37,7 +37,7 @@ inline std::string demangled(const char* name) {
   return plain ? plain.get() : name;
 }
 
-/// Makes activities of CUPTI's records.
+/// Converts CUPTI's records to activities.
 class RecordReader {
  public:
   RecordReader(const Calls& runtime, const Calls& driver, std::uint64_t since_ns)
@@ -65,7 +65,7 @@ class RecordReader {
     }
   }
 
-  /// Ranges that are still open are taken to end at `now_ns`.
+  /// Ranges that are still open end at `now_ns`.
   Recording finish(std::uint64_t now_ns) {
     for (auto& [id, range] : ranges_) {
       const auto end = range_ends_.find(id);
@@ -94,7 +94,7 @@ class RecordReader {
   }
 
   void kernel(const CUpti_ActivityKernel9& record) {
-    // CUPTI has one text for all launches of a kernel.
+    // CUPTI uses the same string pointer for all launches of a kernel.
     std::string& name = kernel_names_[record.name];
     if (name.empty()) name = record.name == nullptr ? "kernel" : demangled(record.name);
     add_timed({.kind = Activity::Kind::kernel,
@@ -105,7 +105,7 @@ class RecordReader {
                .correlation = record.correlationId});
   }
   void copy(const CUpti_ActivityMemcpy5& record) {
-    // The driver's correlation differs from the runtime's, where the runtime was called.
+    // If the runtime was called, the driver's correlation differs from the runtime's.
     const std::uint32_t runtime = record.runtimeCorrelationId;
     add_copy(record.copyKind, record, runtime != 0 ? runtime : record.correlationId);
   }
@@ -142,7 +142,7 @@ class RecordReader {
          .thread = record.threadId,
          .correlation = record.correlationId});
   }
-  // A range's begin and end are records of their own, and may come in any order where they are of two threads.
+  // The start and the end of a range are separate records, in any order if they are from two threads.
   void marker(const CUpti_ActivityMarker2& record) {
     if (record.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
       range_ends_[record.id] = record.timestamp;

@@ -182,7 +182,7 @@ MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t s
 
 TEST(Disturbances, ThreadsThatShareCoresBesideIdleCoresAreReported) {
   const std::string text = disturbed(with_switches(16, 13.5, 1000));
-  EXPECT_NE(text.find("while 2.5 stood idle: 2000 involuntary"), std::string::npos) << text;
+  EXPECT_NE(text.find("while 2.5 cores were idle: 2000 involuntary"), std::string::npos) << text;
   EXPECT_NE(disturbed(with_switches(16, 2, 61)), "");
   EXPECT_EQ(disturbed(with_switches(16, 2, 59)), "");       // sometimes the system needs a core
   EXPECT_EQ(disturbed(with_switches(16, 14, 200)), "");     // more often if more cores are busy
