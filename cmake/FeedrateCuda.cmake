@@ -1,23 +1,23 @@
-# Decides whether this build has CUDA, for which GPUs, and enables the language. Included by the
-# top CMakeLists.txt, or by that of libraries/ring or libraries/tensors where these are built by themselves.
+# Decides whether this build uses CUDA and for which GPUs, and enables the language. Included by the top CMakeLists.txt,
+# or by that of libraries/ring or libraries/tensors if one of these is built on its own.
 #
-# In:  FEEDRATE_CUDA = AUTO (CUDA where there is a compiler) | ON (it must be there) | OFF.
-# Out: FEEDRATE_HAVE_CUDA, and where it is OFF FEEDRATE_NO_CUDA_REASON, for the executable to tell.
-#      Where it is ON, the language CUDA is enabled and CUDA::cudart_static, CUDA::nvtx3 and the like can be linked.
+# In:  FEEDRATE_CUDA = AUTO (CUDA if there is a compiler) | ON (a compiler is required) | OFF.
+# Out: FEEDRATE_HAVE_CUDA. If it is OFF, FEEDRATE_NO_CUDA_REASON holds the reason, which the executable reports. If it is
+#      ON, the language CUDA is enabled and CUDA::cudart_static, CUDA::nvtx3 and others can be linked.
 #
-# The compiler: CMAKE_CUDA_COMPILER or CUDACXX if set, else PATH, /usr/local/cuda, and last .cuda/ in the source folder,
-# which experiments/setup.sh fills from PyPI where a machine has no toolkit.
+# The compiler is CMAKE_CUDA_COMPILER or CUDACXX if set; otherwise it is looked up in PATH, /usr/local/cuda, and finally
+# .cuda/ in the source folder, which experiments/setup.sh fills from PyPI if the machine has no toolkit.
 
-set(FEEDRATE_CUDA AUTO CACHE STRING "CUDA: AUTO (where there is a compiler), ON or OFF")
+set(FEEDRATE_CUDA AUTO CACHE STRING "CUDA: AUTO (if there is a compiler), ON or OFF")
 set_property(CACHE FEEDRATE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(FEEDRATE_HAVE_CUDA OFF)
 set(FEEDRATE_NO_CUDA_REASON "")
 
-# Sets `reason` to why CUDA cannot be enabled, or to nothing when CMAKE_CUDA_COMPILER is set and works.
+# Sets `reason` to the reason why CUDA cannot be enabled, or to an empty string if CMAKE_CUDA_COMPILER works.
 macro(_feedrate_find_cuda reason)
   set(${reason} "")
   if(NOT CMAKE_CUDA_COMPILER)
-    unset(CMAKE_CUDA_COMPILER CACHE)   # a check that failed is repeated: a toolkit may have come since
+    unset(CMAKE_CUDA_COMPILER CACHE)   # repeat a failed check, since a toolkit may have been installed
     if(NOT DEFINED ENV{CUDACXX})
       find_program(FEEDRATE_NVCC nvcc PATHS /usr/local/cuda/bin "${CMAKE_CURRENT_LIST_DIR}/../.cuda/bin" NO_CACHE)
       if(FEEDRATE_NVCC)
@@ -36,8 +36,9 @@ macro(_feedrate_find_cuda reason)
   endif()
 endmacro()
 
-# The machine's own GPU if it has one, else (or with FEEDRATE_EVERY_GPU) every one from Ampere on, and PTX for those to come.
-option(FEEDRATE_EVERY_GPU "Device code for every GPU from Ampere on, whatever this machine has" OFF)
+# Selects the machine's own GPU if it has one; otherwise, or with FEEDRATE_EVERY_GPU, all GPUs starting with Ampere, and
+# PTX for later ones.
+option(FEEDRATE_EVERY_GPU "Device code for all GPUs starting with Ampere, regardless of this machine's GPU" OFF)
 function(_feedrate_cuda_architectures out)
   find_program(smi nvidia-smi NO_CACHE)
   set(gpus "")
@@ -63,16 +64,16 @@ else()
       set(CMAKE_CUDA_ARCHITECTURES "${_architectures}" CACHE STRING "GPU architectures to compile for" FORCE)
     endif()
     enable_language(CUDA)
-    # nvcc has C++20 since 12.0, which CMake 3.25 does not know yet.
+    # nvcc supports C++20 since 12.0, but CMake 3.25 does not know this.
     foreach(kind STANDARD EXTENSION)
       if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
         set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
       endif()
     endforeach()
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0)
-      set(FEEDRATE_NO_CUDA_REASON "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old for C++20: 12.0 or later")
+      set(FEEDRATE_NO_CUDA_REASON "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old for C++20, which needs 12.0 or later")
     else()
-      # CMake 3.25's module fails on CUDA 13, which has no nvToolsExt, unless that target is there.
+      # CMake 3.25's module fails on CUDA 13, which has no nvToolsExt, unless that target exists.
       if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
         add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
       endif()
@@ -88,5 +89,5 @@ endif()
 if(FEEDRATE_HAVE_CUDA)
   message(STATUS "Feedrate: CUDA ${CMAKE_CUDA_COMPILER_VERSION} (${CMAKE_CUDA_COMPILER}) for ${CMAKE_CUDA_ARCHITECTURES}")
 else()
-  message(STATUS "Feedrate: a CPU-only build: ${FEEDRATE_NO_CUDA_REASON}")
+  message(STATUS "Feedrate: CPU-only build: ${FEEDRATE_NO_CUDA_REASON}")
 endif()

@@ -1,13 +1,14 @@
-# Makes the targets feedrate_fmt and feedrate_spdlog, which leave the executable without a shared library of either.
+# Defines the targets feedrate_fmt and feedrate_spdlog, so that the executable needs no shared library of either.
 #
-# Each is compiled once (cmake/fmt_library.cpp, cmake/spdlog_library.cpp) where its version allows that, and else in every
-# file that includes it, which makes a build longer.
+# Each is compiled once (cmake/fmt_library.cpp, cmake/spdlog_library.cpp) if its version allows this; otherwise every file
+# that includes it compiles it again, which makes a build longer.
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 get_target_property(fmt_headers fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
 get_target_property(spdlog_headers spdlog::spdlog_header_only INTERFACE_INCLUDE_DIRECTORIES)
 
-# Sets FEEDRATE_<name>_COMPILED: whether the program `text`, which uses the library, links with FILES of the folder cmake.
+# Sets FEEDRATE_<name>_COMPILED to whether the program `text`, which uses the library, links with FILES from the folder
+# cmake.
 function(feedrate_compiles name text)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "FILES;HEADERS;DEFINITIONS")
   if(FEEDRATE_${name}_COMPILED)
@@ -24,14 +25,14 @@ function(feedrate_compiles name text)
     file(WRITE ${CMAKE_BINARY_DIR}/${name}_probe.log "${refused}")
     set(kind STATUS)
     if(FEEDRATE_WERROR)
-      set(kind FATAL_ERROR)  # a mistake in the probe would look the same
+      set(kind FATAL_ERROR)  # an error in the probe would look the same
     endif()
-    message(${kind} "Feedrate: this ${name} cannot be compiled apart from its users; the build takes longer. "
-            "Why: ${CMAKE_BINARY_DIR}/${name}_probe.log")
+    message(${kind} "Feedrate: this ${name} cannot be compiled separately; the build takes longer. "
+            "Log: ${CMAKE_BINARY_DIR}/${name}_probe.log")
   endif()
 endfunction()
 
-# feedrate_<name> from cmake/<name>_library.cpp. It goes into the Python module, too.
+# Defines feedrate_<name> from cmake/<name>_library.cpp. The Python module also links it.
 function(feedrate_compiled name)
   add_library(feedrate_${name} STATIC cmake/${name}_library.cpp)
   set_target_properties(feedrate_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)

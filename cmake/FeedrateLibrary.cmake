@@ -1,16 +1,16 @@
-# A library of Feedrate's that others can use by itself. Included by libraries/ring and libraries/tensors.
+# A part of Feedrate that other programs can use as a library. Included by libraries/ring and libraries/tensors.
 #
 #   feedrate_library(NAME ROOMS room… INCLUDE folder HEADERS file…)
 #
-# makes feedrate::NAME (static) and feedrate::NAME_shared, both of the objects of these POSITION_INDEPENDENT rooms, which
-# show no name but those marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
+# defines feedrate::NAME (static) and feedrate::NAME_shared, both from the objects of these POSITION_INDEPENDENT rooms.
+# They export only names marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
 # feedrate_NAME for find_package.
 #
-# Headers: all of INCLUDE, which has feedrate/NAME.hpp and the like; and HEADERS, paths from the top folder, which these
-# include. The latter are installed below feedrate/detail/: a user's `common/error.hpp` must not be found in place of ours.
+# The headers are all files in INCLUDE, such as feedrate/NAME.hpp, and HEADERS, paths from the top folder that these
+# include. HEADERS are installed in feedrate/detail/, so that a user's `common/error.hpp` is not included instead of ours.
 #
-# Included after project(), by a part of Feedrate's build or by a project of its own, which is then a Release build with
-# CUDA where there is nvcc.
+# Include this file after project(), in a part of Feedrate's build or in a separate project. The latter is a Release build
+# by default, with CUDA if there is nvcc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
@@ -24,7 +24,7 @@ find_package(Threads REQUIRED GLOBAL)
 get_filename_component(FEEDRATE_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 include(${CMAKE_CURRENT_LIST_DIR}/FeedrateRoom.cmake)
 
-# A room that the library has besides its own: Feedrate's build has it already.
+# Adds a further room that the library needs, unless Feedrate's build already has it.
 function(feedrate_room_of_a_library folder)
   string(MAKE_C_IDENTIFIER ${folder} name)
   if(NOT TARGET feedrate_${name})
@@ -32,7 +32,7 @@ function(feedrate_room_of_a_library folder)
   endif()
 endfunction()
 
-# Copies one, with the paths in its #include lines as they are below feedrate/.
+# Copies a header and adapts the paths in its #include lines to their places in feedrate/.
 function(_feedrate_public_header from to)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
   file(READ ${from} text)
@@ -54,7 +54,7 @@ function(feedrate_library name)
   set(objects "")
   foreach(room IN LISTS arg_ROOMS)
     list(APPEND objects $<TARGET_OBJECTS:feedrate_${room}>)
-    # As Feedrate's own build sets it for all targets.
+    # The same settings as for all targets in Feedrate's own build.
     set_target_properties(feedrate_${room} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
                           CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static)
     target_compile_options(feedrate_${room} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
@@ -75,7 +75,7 @@ function(feedrate_library name)
   # Until 1.0 a minor version may change the interface.
   set_target_properties(${package}_shared PROPERTIES VERSION ${PROJECT_VERSION}
                         SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  target_link_options(${package}_shared PRIVATE LINKER:--exclude-libs,ALL)  # what is linked into it stays inside
+  target_link_options(${package}_shared PRIVATE LINKER:--exclude-libs,ALL)  # do not export the symbols of linked libraries
   if(FEEDRATE_HAVE_CUDA)
     target_link_libraries(${package} INTERFACE $<LINK_ONLY:CUDA::cudart_static>)
     target_link_libraries(${package}_shared PRIVATE CUDA::cudart_static)

@@ -1,5 +1,5 @@
-# Packages of this system that have no CMake target: feedrate_<name>, each with its headers and, if it has one, its static
-# library, so that the executable needs no shared library of theirs on another host.
+# Defines a target feedrate_<name> for each system package that has no CMake target, with its headers and, if it has one,
+# its static library, so that the executable needs no shared library of the package on another host.
 function(feedrate_package name header)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "LIBRARY;PACKAGE" "PATHS")
   string(TOUPPER ${name} upper)
@@ -21,5 +21,5 @@ feedrate_package(zlib zlib.h LIBRARY libz.a PACKAGE zlib1g-dev)
 feedrate_package(lzma lzma.h LIBRARY liblzma.a PACKAGE liblzma-dev)
 feedrate_package(json nlohmann/json.hpp PACKAGE nlohmann-json3-dev)
 feedrate_package(cli11 CLI/CLI.hpp PACKAGE libcli11-dev)
-# The system's, or what experiments/setup.sh unpacked: installed, the package would bring 160 others.
+# From the system, or unpacked by experiments/setup.sh, because installing the package would install 160 others.
 feedrate_package(valijson valijson/validator.hpp PACKAGE libvalijson-dev PATHS ${CMAKE_SOURCE_DIR}/.deps/usr/include)

@@ -1,34 +1,34 @@
-# A room: a folder of the tree as a static library. Its CMakeLists.txt says
+# A room is a folder of the tree that is built as a static library. Its CMakeLists.txt contains
 #
 #   feedrate_room(NAME [FOLDERS folder…] [EXCEPT file…] [CUDA file…] [NO_CUDA file…]
 #                 [MEASURED] [POSITION_INDEPENDENT] [PUBLIC library…] [PRIVATE library…] [DEFINITIONS name=value…]
 #                 [CUDA_ARCHITECTURES architecture…] [CUDA_FLAGS flag…])
 #
-# which makes feedrate_NAME of all .cpp and .cu files in FOLDERS (default: the folder itself); a new file is found by the
-# next build. CUDA files are compiled only with CUDA, NO_CUDA files only without. CUDA_ARCHITECTURES: instead of the
-# build's, such as 90a-real for a room whose device code runs on compute capability 9.0 alone. PUBLIC and PRIVATE: as in
-# target_link_libraries. A room may link only rooms below its own:
+# which defines feedrate_NAME from all .cpp and .cu files in FOLDERS (default: the folder itself); the next build finds new
+# files. CUDA files are compiled only with CUDA, NO_CUDA files only without. CUDA_ARCHITECTURES replaces the build's
+# architectures, for example 90a-real for a room whose device code runs only on compute capability 9.0. PUBLIC and PRIVATE
+# are as in target_link_libraries. A room may link only rooms on lower levels:
 #
 #   common <- kernels <- libraries <- variants <- experiments, and the harness below the experiments
 #
-# A test executable links the rooms that it tests, whole, so that a use of a higher room ends in an undefined symbol.
+# A test executable links the rooms that it tests completely, so that a use of a higher room is an undefined symbol.
 #
 #   feedrate_link(TARGET library…)
 #
-# links libraries. Rooms are linked whole, because members of the axes register themselves while the program loads and no
-# other code names them.
+# links libraries. Rooms are linked as whole archives, because members of the axes register themselves while the program
+# loads and no other code refers to them.
 #
 #   feedrate_experiment(NAME …)
 #
-# makes a room like feedrate_room(), which every program made after it has (feedrate_program).
+# defines a room like feedrate_room() and adds it to every program defined after it (feedrate_program).
 #
-# In a unity build (CMAKE_UNITY_BUILD, which the presets set) files compile several at a time, as most of a file's time
-# goes into headers and templates that they share. In a build for measuring, MEASURED rooms compile one file at a time, so
-# that their code does not depend on other files; in a build for tests (FEEDRATE_MEASURED_APART=OFF) all are joined, and
-# so are .cu files.
+# In a unity build (CMAKE_UNITY_BUILD, which the presets set) several files are compiled together, since most of the time
+# is spent on headers and templates that they share. In a build for measuring, the files of MEASURED rooms are compiled
+# one at a time, so that their code does not depend on other files. In a build for tests (FEEDRATE_MEASURED_APART=OFF) all
+# files are joined, including .cu files.
 include_guard(GLOBAL)
-option(FEEDRATE_MEASURED_APART "In a unity build, measured code and members still compile one file at a time" ON)
-set(CMAKE_UNITY_BUILD_UNIQUE_ID registered)  # each member's registration has this name; joined, each gets another
+option(FEEDRATE_MEASURED_APART "In a unity build, compile measured code and members one file at a time" ON)
+set(CMAKE_UNITY_BUILD_UNIQUE_ID registered)  # name of each member's registration, made unique in joined files
 
 function(feedrate_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURED;POSITION_INDEPENDENT" ""
@@ -53,7 +53,7 @@ function(feedrate_room name)
   endforeach()
   _feedrate_join(device_sources ${name} ${device_sources})
   if(NOT FEEDRATE_HAVE_CUDA)
-    # They are plain C++ but for the forms that nvcc adds.
+    # Apart from nvcc's extensions, these files are plain C++.
     set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   endif()
 
@@ -72,7 +72,7 @@ function(feedrate_room name)
   if(arg_MEASURED AND FEEDRATE_MEASURED_APART)
     set_target_properties(${room} PROPERTIES UNITY_BUILD OFF)
   endif()
-  if(arg_POSITION_INDEPENDENT)  # for a library that others can use, too
+  if(arg_POSITION_INDEPENDENT)  # for a library that other programs can use
     set_target_properties(${room} PROPERTIES
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   endif()
@@ -88,7 +88,7 @@ function(feedrate_link target)
   set(wanted ${ARGN})
   set(others ${ARGN})
   list(REMOVE_ITEM others ${rooms})
-  # All that they need, higher rooms first: CMake would name one again behind another that needs it.
+  # List all required rooms, higher ones first; CMake would repeat a room after another one that needs it.
   set(linked "")
   list(REVERSE rooms)
   foreach(room IN LISTS rooms)
@@ -103,8 +103,8 @@ function(feedrate_link target)
   set_target_properties(${target} PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${rooms}")
 endfunction()
 
-# _feedrate_join(RESULT NAME FILE…): the sources to compile for these .cu files. In a build for tests it is one file that
-# includes them all, which CMake's unity build makes of C++ alone.
+# _feedrate_join(RESULT NAME FILE…) returns the sources to compile for these .cu files. In a build for tests this is one
+# file that includes them all, because CMake's unity build supports only C++.
 function(_feedrate_join result name)
   if(FEEDRATE_MEASURED_APART OR NOT ARGN)
     set(${result} ${ARGN} PARENT_SCOPE)
@@ -113,7 +113,7 @@ function(_feedrate_join result name)
   set(text "")
   foreach(file IN LISTS ARGN)
     string(MAKE_C_IDENTIFIER ${file} id)
-    # As CMAKE_UNITY_BUILD_UNIQUE_ID does.
+    # Like CMAKE_UNITY_BUILD_UNIQUE_ID.
     string(APPEND text "#undef registered\n#define registered registered_${id}\n#include \"${file}\"\n")
   endforeach()
   set(joined ${CMAKE_BINARY_DIR}/generated/joined_${name}.cu)
@@ -121,8 +121,8 @@ function(_feedrate_join result name)
   set(${result} ${joined} PARENT_SCOPE)
 endfunction()
 
-# A build for tests compiles device code fast, not for speed, if this nvcc can; and g++ collects its garbage from 1 GB on
-# only, which saves a tenth of its time.
+# A build for tests favours compile time over the speed of device code, if this nvcc supports it. g++ starts its garbage
+# collection only at 1 GB, which saves a tenth of its time.
 if(NOT FEEDRATE_MEASURED_APART)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")

@@ -1,15 +1,15 @@
-# Makes BUILD/feedrate-bundle.tar.gz: one archive that runs on a GPU host without network, packages or root.
+# Makes BUILD/feedrate-bundle.tar.gz, an archive that runs on a GPU host without network, packages or root access.
 #   cmake -DSOURCE=<source folder> -DBUILD=<build folder> -DPYTHON=<python3> -P cmake/bundle.cmake
 # The target `bundle` (cmake/bundle_target.cmake) runs this after building everything.
 cmake_minimum_required(VERSION 3.25)
 
-set(limit_mib 48)   # what clusters' upload tools and job inboxes commonly take
+set(limit_mib 48)   # common limit of clusters' upload tools and job inboxes
 set(stage "${BUILD}/bundle/feedrate-bundle")
 set(archive "${BUILD}/feedrate-bundle.tar.gz")
 file(REMOVE_RECURSE "${BUILD}/bundle")
 file(REMOVE "${archive}")
 
-# Copies the shared libraries of a program to a folder. `keep` decides by file name; the loader is among them.
+# Copies the shared libraries of a program, including the loader, to a folder. `keep` is a pattern of file names.
 function(copy_libraries program folder keep)
   execute_process(COMMAND ldd "${program}" OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "/[^ \n]+" paths "${lines}")
@@ -22,13 +22,13 @@ function(copy_libraries program folder keep)
   endforeach()
 endfunction()
 
-# --- executables, and what they need beyond any Linux's C library
+# --- executables, and the libraries that they need beyond a Linux system's C library
 file(MAKE_DIRECTORY "${stage}/bin" "${stage}/lib")
 file(GLOB programs LIST_DIRECTORIES false "${BUILD}/bin/*")
 foreach(program IN LISTS programs)
   get_filename_component(name "${program}" NAME)
   file(READ "${program}" magic LIMIT 4 HEX)
-  # Suites that need no GPU and no server are run where the bundle is built.
+  # Suites that need no GPU and no server run on the machine that builds the bundle.
   if(NOT magic STREQUAL 7f454c46 OR (name MATCHES "^test_" AND NOT name MATCHES "^test_(gpu|redis|cli)$"))
     continue()
   endif()
@@ -36,15 +36,15 @@ foreach(program IN LISTS programs)
   copy_libraries("${program}" "${stage}/lib" "^lib(prometheus|civetweb|benchmark|stdc\\+\\+|gcc_s|fmt|spdlog|hiredis)")
 endforeach()
 if(NOT EXISTS "${stage}/bin/feedrate")
-  message(FATAL_ERROR "${BUILD}/bin/feedrate is not there: build first")
+  message(FATAL_ERROR "${BUILD}/bin/feedrate does not exist: build first")
 endif()
 
-# --- Redis with every library, C library and loader included, so that the host's versions do not matter. The same loader
-# starts feedrate where the host's C library is older than this machine's.
+# --- Redis with all its libraries, including the C library and the loader, so that the host's versions do not matter. The
+# same loader starts feedrate if the host's C library is older than this machine's.
 find_program(redis redis-server REQUIRED)
 file(REAL_PATH "${redis}" redis)
 file(MAKE_DIRECTORY "${stage}/redis/lib")
-file(COPY_FILE "${redis}" "${stage}/redis/lib/redis-server")   # the name tells it what to be
+file(COPY_FILE "${redis}" "${stage}/redis/lib/redis-server")   # Redis chooses its mode by this name
 copy_libraries("${redis}" "${stage}/redis/lib" ".")
 copy_libraries("${BUILD}/bin/feedrate" "${stage}/redis/lib" ".")
 file(GLOB loader RELATIVE "${stage}/redis/lib" "${stage}/redis/lib/ld-linux*")
@@ -53,17 +53,17 @@ foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate"
                 "feedrate_with_additions;../bin/feedrate_with_additions")
   list(POP_FRONT wrapped name path)
   file(WRITE "${stage}/redis/${name}" "#!/bin/sh
-# Starts ${name} with the C library in this folder; exec, so that signals and the process id are its own.
+# Starts ${name} with the C library in this folder; exec keeps the process id and delivers signals directly.
 here=$(cd \"$(dirname \"$0\")\" && pwd)
 exec \"$here/lib/${loader}\" --library-path \"$here/lib\" \"$here/${path}\" \"$@\"
 ")
   file(CHMOD "${stage}/redis/${name}" PERMISSIONS ${executable_by_all})
 endforeach()
 
-# --- sources that run as they are
+# --- sources that need no build
 file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
-# Pages for people: those of the clone's top, those beside the code, and the published results' with their figures and
-# without the rows.
+# Pages: those in the clone's top folder, those next to the code, and those of the published results, with figures but
+# without rows.
 file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md" "${SOURCE}/results/*.md")
 file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/libraries/*.md" "${SOURCE}/variants/*.md"
      "${SOURCE}/experiments/*.md" "${SOURCE}/results/reference/*.md" "${SOURCE}/results/reference/*.png")
@@ -77,7 +77,7 @@ endforeach()
 file(COPY_FILE "${SOURCE}/cmake/bundle_run.sh" "${stage}/run")
 file(CHMOD "${stage}/run" PERMISSIONS ${executable_by_all})
 
-# --- which executable carries which of ctest's labels: `LABELS EXECUTABLE` a line, for `./run test`
+# --- the ctest labels of each executable, as lines `LABELS EXECUTABLE`, for `./run test`
 execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --show-only=json-v1 WORKING_DIRECTORY "${BUILD}"
                 OUTPUT_VARIABLE tests COMMAND_ERROR_IS_FATAL ANY)
 file(WRITE "${BUILD}/bundle/tests.json" "${tests}")
@@ -102,7 +102,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf "${archive}" feedrate-bundle
 file(SIZE "${archive}" bytes)
 math(EXPR mib "(${bytes} + 1048575) / 1048576")
 if(mib GREATER_EQUAL limit_mib)
-  message(FATAL_ERROR "${archive} has ${mib} MiB: it must stay below ${limit_mib}")
+  message(FATAL_ERROR "${archive} has ${mib} MiB; it must be smaller than ${limit_mib} MiB")
 endif()
 file(STRINGS "${BUILD}/CMakeCache.txt" cached REGEX "^CMAKE_CUDA_ARCHITECTURES:")
 string(REGEX REPLACE "^[^=]*=" "" architectures "${cached}")

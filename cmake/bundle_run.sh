@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs Feedrate from an unpacked bundle: no installation, no network, no root.
+# Runs Feedrate from an unpacked bundle, without installation, network or root access.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -7,20 +7,20 @@ usage() {
   cat <<'TEXT'
 Usage: ./run COMMAND [ARGUMENTS]
 
-  test [LABEL…] [--gtest_…]   runs the test executables, all or those with a label: cli, gpu, redis
-  sweep [SPEC] [OPTIONS]      runs a sweep (default: quick) and, where python3 has matplotlib and the like, makes its
-                              report; results go to results/ in this folder unless --out names another
+  test [LABEL…] [--gtest_…]   runs all test executables, or those with one of the labels cli, gpu, redis
+  sweep [SPEC] [OPTIONS]      runs a sweep (default: quick) and, if python3 has the required packages, makes its report;
+                              results go to results/ in this folder unless --out names another one
   micro [OPTIONS]             runs the micro-benchmarks
   report DIR…                 makes the report of results
-  feedrate [ARGUMENTS]        the executable itself
+  feedrate [ARGUMENTS]        runs the executable
 TEXT
 }
 
 export FEEDRATE_REDIS_SERVER=${FEEDRATE_REDIS_SERVER:-$here/redis/redis-server}
 export FEEDRATE_SOURCE_DIR=$here FEEDRATE_SPECS=${FEEDRATE_SPECS:-$here/experiments/specs}
 export FEEDRATE_EXECUTABLE=$here/bin/feedrate
-# A host whose C library is older than the build machine's: start through the bundle's own. What the environment asks for
-# is no part of that question: a variable that is refused would be taken for an old library.
+# If the host's C library is older than the build machine's, start with the bundle's own. The check uses an empty
+# environment, because a rejected variable would look like an old library.
 env -i "$FEEDRATE_EXECUTABLE" --version >/dev/null 2>&1 || FEEDRATE_EXECUTABLE=$here/redis/feedrate
 
 start() {   # start EXECUTABLE ARGUMENT…
@@ -41,7 +41,7 @@ has_gpu() {
 run_tests() {
   local wanted=() arguments=() labels program label fits status=0 passed=0 failed=0 skipped=0 ran f s xml
   xml=$(mktemp)
-  # shellcheck disable=SC2064  # its name is known now
+  # shellcheck disable=SC2064  # expand the name now
   trap "rm -f '$xml'" EXIT
   for label in "$@"; do
     if [[ $label == -* ]]; then arguments+=("$label"); else wanted+=("$label"); fi
@@ -62,7 +62,7 @@ run_tests() {
     ran=$(grep -c '<testcase .*status="run"' "$xml" || true)
     s=$(grep -c '<testcase .*result="skipped"' "$xml" || true)
     if ((ran)); then f=$(sed -n '0,/<testsuites/s/.*<testsuites [^>]*failures="\([0-9]*\)".*/\1/p' "$xml"); fi
-    if ((status != 0 && f == 0)); then   # it crashed, and there is no account of what ran
+    if ((status != 0 && f == 0)); then   # it crashed, so the number of tests that ran is unknown
       echo "$program ended with exit code $status"
       f=1 ran=$((ran + 1))
     fi
@@ -78,7 +78,7 @@ case $command in
   test) run_tests "$@" ;;
   sweep)
     printf -v called '%q' "$0"
-    export FEEDRATE_RESUME_WITH="$called sweep"   # what an interrupted sweep tells its user to type
+    export FEEDRATE_RESUME_WITH="$called sweep"   # the command that an interrupted sweep prints
     exec bash "$here/experiments/run_experiment.sh" "$@"
     ;;
   micro)

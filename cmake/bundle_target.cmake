@@ -1,8 +1,8 @@
-# The target `bundle`: build/<preset>/feedrate-bundle.tar.gz, an archive for GPU hosts without network or root.
+# The target `bundle` makes build/<preset>/feedrate-bundle.tar.gz, an archive for GPU hosts without network or root access.
 if(NOT FEEDRATE_TESTS)
-  # As experiments/run_experiment.sh configures it for its own machine: without tests, and perhaps without CUDA.
+  # experiments/run_experiment.sh configures a build for its own machine without tests and perhaps without CUDA.
   add_custom_target(bundle COMMAND ${CMAKE_COMMAND} -E echo
-    "This folder is built for this machine alone. A bundle: experiments/run_experiment.sh --bundle"
+    "This folder is built for this machine only. To make a bundle, run: experiments/run_experiment.sh --bundle"
     COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
   return()
 endif()
@@ -13,7 +13,7 @@ add_custom_target(bundle
   COMMENT "Making feedrate-bundle.tar.gz"
   VERBATIM USES_TERMINAL)
 
-# Everything with a place in bin/ goes in; targets of all folders are known only once they are all configured.
+# Adds all executables to the bundle. The targets of all folders are known only after they have been configured.
 function(_feedrate_bundle_needs folder)
   get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)

@@ -1,6 +1,6 @@
-// fmt, compiled once. Debian ships it as headers and as a shared library only: header-only use compiles all of it again in
-// every file (half of the build's time), and a shared library would have to be on every host that runs the executable.
-// The same as fmt's own src/format.cc.
+// Compiles fmt once. Debian ships it only as headers and as a shared library. Header-only use compiles it again in every
+// file (half of the build's time), and a shared library would have to be present on every host that runs the executable.
+// The content is the same as fmt's src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,5 +1,5 @@
-// spdlog, compiled once, as fmt is (fmt_library.cpp): a file that logs then takes half as long to compile. It needs
-// SPDLOG_COMPILED_LIB, which takes all of this out of spdlog's headers. The sinks are those that Feedrate uses.
+// Compiles spdlog once, like fmt (fmt_library.cpp), which halves the compile time of files that log. It needs
+// SPDLOG_COMPILED_LIB, which removes the implementation from spdlog's headers. The sinks are those that Feedrate uses.
 #include <mutex>
 
 #include <spdlog/common-inl.h>

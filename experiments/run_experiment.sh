@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a clone to a report: installs what is missing, builds, runs a sweep and makes its report. See --help.
+# From a clone to a report: installs missing packages, builds, runs a sweep and makes its report. See --help.
 set -euo pipefail
 # shellcheck source=experiments/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -9,25 +9,25 @@ usage() {
 Usage: experiments/run_experiment.sh [SPEC] [OPTIONS]
        experiments/run_experiment.sh --bundle
 
-Installs what is missing, builds Feedrate, runs the sweep SPEC (default: quick) on the GPU or, where there is none, on
-the CPU device, and makes a report. Rows and report go to results/<UTC time>-<spec>/; the last line printed is the
-report's path. Run again, it installs and rebuilds nothing.
+Installs missing packages, builds Feedrate, runs the sweep SPEC (default: quick) on the GPU or, if there is none, on the
+CPU device, and makes a report. Rows and report go to results/<UTC time>-<spec>/; the last line printed is the report's
+path. A second run installs and rebuilds nothing.
 
   SPEC            a name in experiments/specs/ or a path to a .json file
-  --out DIR       write there instead of results/<UTC time>-<spec>/
-  --resume DIR    go on with the interrupted sweep whose rows are in DIR
+  --out DIR       write to DIR instead of results/<UTC time>-<spec>/
+  --resume DIR    continue the interrupted sweep whose rows are in DIR
   --redis URL     use this Redis instead of a private one: redis://[user:password@]host:port or unix:///path
   --axis NAME=V   sweep these values instead of the spec's: --axis payload=64,1Ki --axis window=pow2:0..12:2
-  --bundle        measure nothing here: build build/bundle/feedrate-bundle.tar.gz, which runs on GPU hosts without network,
+  --bundle        measure nothing; build build/bundle/feedrate-bundle.tar.gz, which runs on GPU hosts without network,
                   packages or root, and print its path
-  --nsys          run the sweep under Nsight Systems (`nsys` must be on PATH), whose report goes beside the rows; with
-                  --profile-cell N only that cell is in it: see analysis/profiling.md
-  --help          this text
+  --nsys          run the sweep under Nsight Systems (`nsys` must be on PATH) and write its report next to the rows; with
+                  --profile-cell N it contains only that cell (see analysis/profiling.md)
+  --help          print this text
 
-Every other option goes to `feedrate sweep` as it is; `build/release/bin/feedrate sweep --help` lists them.
-Ctrl-C or SIGTERM end the sweep cleanly; the report of what was measured is still made, and --resume goes on later.
-Without a GPU the build leaves out CUDA (tests/run_tests.sh adds it); FEEDRATE_CUDA=AUTO builds it where there is nvcc.
-Exit codes: 0 done, 1 something failed, 2 bad arguments, missing packages or an unwritable folder, 130 interrupted.
+Every other option is passed to `feedrate sweep`; `build/release/bin/feedrate sweep --help` lists them.
+Ctrl-C or SIGTERM ends the sweep cleanly; the report is still made from the rows measured so far, and --resume continues.
+Without a GPU the build leaves out CUDA (tests/run_tests.sh adds it); FEEDRATE_CUDA=AUTO builds it if nvcc is available.
+Exit codes: 0 success, 1 a failure, 2 bad arguments, missing packages or an unwritable folder, 130 interrupted.
 TEXT
 }
 
@@ -35,7 +35,7 @@ spec='' out='' resume='' dry_run=0 nsys=0 bundle=0
 profile_cell=${FEEDRATE_PROFILE_CELL:-}
 options=()
 
-# Takes what this script itself must know; the sweep gets everything, and judges it.
+# Parses the options that this script itself needs; the sweep gets all others and validates them.
 parse() {
   local given=$#
   if (($#)) && [[ $1 != -* ]]; then
@@ -60,13 +60,13 @@ parse() {
     esac
     shift
   done
-  ((!bundle || given == 1)) || die 2 '--bundle stands alone: it measures nothing'
-  [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes where it was'
-  [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: there is no such folder"
+  ((!bundle || given == 1)) || die 2 '--bundle allows no other arguments: it measures nothing'
+  [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes to its own folder'
+  [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: no such folder"
   ((!nsys)) || have nsys || die 2 "--nsys needs Nsight Systems, and there is no 'nsys' on PATH"
 }
 
-# A name in experiments/specs/ becomes its file. Checked before the build, which may take minutes.
+# Prints the file of a spec. Called before the build, which may take minutes.
 find_spec() {
   local file=$FEEDRATE_ROOT/experiments/specs/$1.json known
   if [[ -f $1 ]]; then
@@ -75,11 +75,11 @@ find_spec() {
     echo "$file"
   else
     known=$(cd "$FEEDRATE_ROOT/experiments/specs" && printf '%s\n' *.json | sed 's/\.json$//' | paste -sd' ')
-    die 2 "spec '$1': neither a file nor one of: $known"
+    die 2 "spec '$1': no such file; names of specs: $known"
   fi
 }
 
-# results/<UTC time>-<spec>, made distinct should two start within a second.
+# Prints results/<UTC time>-<spec>, made unique in case two sweeps start within a second.
 new_folder() {
   local time folder n=1
   time=$(date -u +%Y%m%dT%H%M%SZ)
@@ -88,19 +88,19 @@ new_folder() {
   echo "$folder"
 }
 
-# Sets `wrap`, the command that puts the sweep under Nsight Systems; $1 is where the sweep's process leaves its number.
-# Nothing is sampled and the sweep goes on behind its profiled cell, so that the rows are those of any other sweep.
+# Sets `wrap`, the command that runs the sweep under Nsight Systems; the sweep writes its process id to the file $1.
+# nsys takes no samples, and the sweep continues after its profiled cell, so the rows are like those of any other sweep.
 under_nsys() {
   profile=$out/nsys-$(date -u +%Y%m%dT%H%M%SZ)
-  mkdir -p "$out" || die 2 "--out $out: not a folder to write to"   # nsys makes none
+  mkdir -p "$out" || die 2 "--out $out: not a folder to write to"   # nsys does not create folders
   wrap=(nsys profile "--trace=cuda,nvtx,osrt" --sample=none --cpuctxsw=none "--output=$profile")
   [[ -z $profile_cell ]] || wrap+=(--capture-range=cudaProfilerApi --capture-range-end=stop)
   # shellcheck disable=SC2016  # the inner shell's own names
   wrap+=(sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$1")
 }
 
-# Gives a signal to the sweep itself: nsys, where it stands between, doesn't pass on what it gets. A sweep that nsys is only
-# about to start is waited for.
+# Sends a signal to the sweep itself, because nsys does not forward signals. Waits for the sweep if nsys is still starting
+# it.
 # shellcheck disable=SC2317  # called by traps
 pass_on() {
   local pid=$child
@@ -110,8 +110,8 @@ pass_on() {
   [[ -z $pid ]] || kill -"$1" "$pid" 2>/dev/null || true
 }
 
-# Runs the sweep so that one signal reaches it exactly once, whether it came from the terminal or was sent to this script:
-# in a process group of its own (set -m), with this script passing signals on. Sets `status`.
+# Runs the sweep so that a signal reaches it exactly once, whether it came from the terminal or was sent to this script:
+# the sweep has its own process group (set -m), and this script forwards signals. Sets `status`.
 sweep() {
   local child='' pid_file='' profile='' signal wrap=()
   if ((nsys && !dry_run)); then
@@ -138,17 +138,17 @@ sweep() {
     if compgen -G "$profile.*" >/dev/null; then
       say "profile: $(compgen -G "$profile.*" | paste -sd' ')"
     else
-      say 'no profile: nsys saw nothing to record; a chosen cell must be measured, and on a GPU'
+      say 'no profile: nsys recorded nothing; with --profile-cell, the cell must be measured on a GPU'
     fi
   fi
 }
 
-# What an unpacked bundle's host lacks for a report; a clone has its .venv.
+# Prints what the host of an unpacked bundle lacks for a report; a clone has its .venv.
 bundle_lacks() {
   local names code=0
   [[ -n ${FEEDRATE_EXECUTABLE:-} ]] || return 0
   if ! have python3; then
-    echo 'there is no python3 here'
+    echo 'this host has no python3'
     return
   fi
   names=$(PYTHONPATH=$FEEDRATE_ROOT python3 -m analysis needs 2>/dev/null) || code=$?
@@ -159,11 +159,11 @@ bundle_lacks() {
 
 report() {
   local folder=$1 lacks
-  # Nothing measured, nothing to report: a refused command line, say.
+  # Nothing was measured, for example after a rejected command line.
   [[ -n $(find "$folder" -maxdepth 1 -name '*.jsonl' -size +0 2>/dev/null) ]] || return 0
-  # A sweep that was interrupted while it searched has tries, which are no results.
+  # A sweep that was interrupted during its search has only tries, which are not results.
   if ! awk '/"kind":"cell"/ && !/"search":{/ { found = 1; exit } END { exit !found }' "$folder"/rows.jsonl; then
-    say "nothing to report yet: no cell is measured"
+    say "nothing to report yet: no cell has been measured"
     return
   fi
   lacks=$(bundle_lacks)
@@ -171,10 +171,10 @@ report() {
     say "no report: $lacks; the rows are in $folder"
     return
   fi
-  # After an interruption the line that resumes, which the sweep has just printed, stays the last one.
+  # After an interruption, the sweep has just printed the command that resumes it; this must remain the last line.
   ((status == 130)) || say 'making the report'
   [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || FEEDRATE_LOGS=$folder/logs
-  # In a shell of its own: a full disk ends it.
+  # In a subshell, which a full disk ends.
   (
     export PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH}
     logged report "$FEEDRATE_PYTHON" -m analysis report "$folder"
@@ -185,7 +185,7 @@ report() {
 
 # Sets `feedrate`, the executable.
 prepare() {
-  if [[ -n ${FEEDRATE_EXECUTABLE:-} ]]; then   # an unpacked bundle: built, and to be run without installing anything
+  if [[ -n ${FEEDRATE_EXECUTABLE:-} ]]; then   # an unpacked bundle: already built, installs nothing
     feedrate=$FEEDRATE_EXECUTABLE
     FEEDRATE_PYTHON=python3
   else
@@ -196,9 +196,9 @@ prepare() {
   fi
 }
 
-# The archive for hosts where nothing can be installed, with the tests, and device code for more than this machine's GPU.
+# Makes the archive for hosts where nothing can be installed, with the tests and device code for all supported GPUs.
 make_bundle() {
-  [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || die 2 '--bundle needs a clone, and this is an unpacked bundle'
+  [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || die 2 '--bundle needs a clone; this is an unpacked bundle'
   FEEDRATE_CUDA=${FEEDRATE_CUDA:-AUTO}
   feedrate_setup tests
   locked configure bundle
@@ -213,16 +213,16 @@ main() {
     make_bundle
     exit
   fi
-  # A resumed folder holds its own spec, with the settings it was begun with.
+  # A resumed folder holds its own spec and settings.
   if [[ -n $spec || -z $resume ]]; then spec=$(find_spec "${spec:-quick}"); fi
   [[ -n ${FEEDRATE_EXECUTABLE:-} ]] || require_writable_clone   # --out would not help
   if [[ -n $resume ]]; then
-    require_writable 'the sweep goes on writing there' "$resume"
+    require_writable 'the sweep continues in this folder' "$resume"
   elif ((!dry_run)); then
     require_writable 'name another folder with --out' "${out:-$FEEDRATE_ROOT/results}"
   fi
   prepare
-  # The sweep, once interrupted, says how to go on: in the words that began it.
+  # An interrupted sweep prints how to continue, using the command that started it.
   export FEEDRATE_RESUME_WITH=${FEEDRATE_RESUME_WITH:-$called}
   status=0 interrupted=0
   if ((dry_run)); then
@@ -234,7 +234,7 @@ main() {
     out=${out:-$(new_folder "$(basename "$spec" .json)")}
     sweep "$spec" --out "$out" "${options[@]}"
   fi
-  # What ended the sweep matters more than a report that found too little.
+  # The sweep's own exit status takes precedence over that of the report.
   ((dry_run || status == 2)) || report "$out" || ((status)) || status=1
   exit "$status"
 }

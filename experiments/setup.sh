@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Installs what Feedrate needs and is not there yet; a second run finds everything and touches neither disk nor network.
-# Run it (`experiments/setup.sh`; `experiments/setup.sh tests` for what the tests need besides; `experiments/setup.sh
-# python` to install the Python package into .venv) or source it:
-# experiments/run_experiment.sh and tests/run_tests.sh use its functions.
+# Installs the missing requirements of Feedrate; a second run finds everything and uses neither disk nor network.
+# Run it (`experiments/setup.sh`; `experiments/setup.sh tests` also installs the requirements of the tests;
+# `experiments/setup.sh python` installs the Python package into .venv) or source it: experiments/run_experiment.sh and
+# tests/run_tests.sh use its functions.
 #
-# Exit code 2: something is missing that only root may install (it is named), or this clone can't be written to.
-# 1: an installation failed (its log is named), or the disk is full.
-# FEEDRATE_CUDA: OFF builds without CUDA, AUTO with it where there is a compiler. Without it, CUDA is built where there is a
-# GPU or a test asks for it.
+# Exit code 2: a package is missing that only root may install (the message names it), or the clone is not writable.
+# Exit code 1: an installation failed (the message names its log), or the disk is full.
+# FEEDRATE_CUDA: OFF builds without CUDA, AUTO builds with CUDA if there is a compiler. If unset, CUDA is built if there is
+# a GPU or for the tests.
 set -euo pipefail
 
 FEEDRATE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 FEEDRATE_LOGS=$FEEDRATE_ROOT/build/logs
-FEEDRATE_PYTHON=$FEEDRATE_ROOT/.venv/bin/python   # after feedrate_setup: the Python that has requirements.txt
+FEEDRATE_PYTHON=$FEEDRATE_ROOT/.venv/bin/python   # after feedrate_setup: the Python with the packages of requirements.txt
 FEEDRATE_PURPOSE=measure                          # or `tests`, or `python`, which need more packages
 FEEDRATE_NVCC=''                                  # after feedrate_setup: the CUDA compiler, empty for a CPU-only build
 
@@ -23,7 +23,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }   # version $1 >= $2
 hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }   # of the content: a moved clone keeps its stamps
 
-# Whether the disk of a path has no room: less than 100 KiB, or no inode. What is no disk, such as /proc, has no size.
+# Whether the disk of a path is full: less than 100 KiB or no inode left. File systems such as /proc have no size.
 is_full() {
   local free
   free=$(df --output=size,avail,itotal,iavail -k -- "$(nearest "$1")" 2>/dev/null | tail -n1)
@@ -48,7 +48,7 @@ cannot_write() {   # cannot_write PATH WHAT-TO-DO
   die 2 "cannot write $1: $why; $2"
 }
 
-# Ends with one line before anything is installed or built, if one of these folders cannot be made or written.
+# Exits with a one-line message, before anything is installed or built, if a folder cannot be created or written.
 require_writable() {   # require_writable WHAT-TO-DO FOLDER…
   local advice=$1 folder place
   shift
@@ -58,30 +58,30 @@ require_writable() {   # require_writable WHAT-TO-DO FOLDER…
   done
 }
 
-# Runs a command with its output in a log, and shows the log's end only when it fails (FEEDRATE_TAIL lines of it). The
-# command can reach the user on descriptor 3. A full disk is told in one line and ends the shell: whatever else could be
-# tried or said would fail for the same reason.
+# Runs a command with its output in a log, and shows the end of the log (FEEDRATE_TAIL lines) only if the command fails.
+# The command can write to the user on descriptor 3. A full disk is reported in one line and ends the shell, because any
+# further step would fail for the same reason.
 logged() {
   local name=$1 log=$FEEDRATE_LOGS/$1.log rc=0
   shift
-  { mkdir -p "$FEEDRATE_LOGS" && : >"$log"; } 2>/dev/null || cannot_write "$log" 'it holds what this step says'
+  { mkdir -p "$FEEDRATE_LOGS" && : >"$log"; } 2>/dev/null || cannot_write "$log" 'this step logs its output there'
   { printf '+'; printf ' %q' "$@"; printf '\n'; "$@"; } 3>&2 >"$log" 2>&1 || rc=$?
   ((rc == 0)) && return
   if grep -qE 'No space left on device|enough free space|Disk quota exceeded' "$log" || is_full "$log"; then
-    die 1 "failed: $name: no space left on the disk$(full_place); the whole log: $log"
+    die 1 "failed: $name: no space left on the disk$(full_place); full log: $log"
   fi
   tail -n "${FEEDRATE_TAIL:-40}" "$log" >&2
-  say "failed (exit $rc): $name; the whole log: $log"
+  say "failed (exit $rc): $name; full log: $log"
   return "$rc"
 }
 
-# Names the fullest of the places that are written to.
+# Names the fullest of the file systems that are written to.
 full_place() {
   df --output=avail,target -k -- "$FEEDRATE_ROOT" "$(nearest "$FEEDRATE_LOGS")" "${TMPDIR:-/tmp}" /var 2>/dev/null |
     tail -n +2 | sort -n | awk 'NR == 1 { kib = $1; $1 = ""; printf " at%s (%d MB are free)", $0, kib / 1024 }'
 }
 
-# What a logged command says to the user.
+# Prints a message to the user from within a logged command.
 tell() { printf 'feedrate: %s\n' "$*" >&3; }
 
 # Minutes and seconds: 75 -> 1 min 15 s.
@@ -89,7 +89,7 @@ duration() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1
 
 # ---------------------------------------------------------------------------------------------- Debian packages
 
-# What is needed is probed for, not the package's name: a CMake or a header installed in another way counts as well.
+# The functions below probe for the tool or header itself, not for the package, so other ways to install it count as well.
 missing_tools() {
   have g++ && at_least "$(g++ -dumpfullversion)" 12 || echo g++
   have cmake && at_least "$(cmake --version | sed -n '1s/[^0-9]*//p')" 3.25 || echo cmake
@@ -99,7 +99,7 @@ missing_tools() {
   [[ -e /etc/ssl/certs/ca-certificates.crt || -n ${SSL_CERT_FILE:-} || ! -x /usr/bin/apt-get ]] || echo ca-certificates
 }
 
-# Package and header, one pair a line.
+# Package and header, one pair per line.
 FEEDRATE_HEADERS='libhiredis-dev hiredis/hiredis.h
 libcsv-dev csv.h
 zlib1g-dev zlib.h
@@ -116,7 +116,7 @@ prometheus-cpp-dev prometheus/text_serializer.h'
 # Prints the packages of those headers that the compiler does not find.
 lacking() {   # lacking PAIRS
   local package header
-  while read -r package header; do   # one run of the preprocessor answers for all
+  while read -r package header; do   # one run of the preprocessor checks all
     printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$package"
   done <<<"$1" | g++ -E -P -x c++ -I "$FEEDRATE_ROOT/.deps/usr/include" - | sed -n 's/^missing //p' | tr -d ' '
 }
@@ -136,7 +136,7 @@ missing_python() {
   fi
 }
 
-# What the Python package is compiled with. The tests build it too.
+# Prints the package with Python's headers if they are missing. The Python package needs them, and the tests build it.
 missing_python_headers() {
   [[ $FEEDRATE_PURPOSE != measure ]] || return 0
   have python3 && python3 -c 'import os, sysconfig, sys
@@ -151,15 +151,15 @@ install_packages() {
   missing=${missing//$'\n'/ }
   [[ -z $missing ]] && return
   command="apt-get install -y --no-install-recommends $missing"
-  have apt-get || die 2 "needs what Debian and Ubuntu call: $missing. There is no apt-get here: install them in this system's way."
+  have apt-get || die 2 "these packages (names as in Debian and Ubuntu) are missing: $missing. There is no apt-get here: install them with this system's package manager."
   if ((EUID != 0)); then
-    # Asking for a password is fine at a terminal, and would hang anywhere else.
+    # Ask for a password only at a terminal; anywhere else this would hang.
     if have sudo && { sudo -n true 2>/dev/null || [[ -t 0 && -t 2 ]]; }; then
       sudo=sudo
     else
       die 2 "not root and no sudo, and these packages are missing: $missing
 feedrate: as root run: apt-get update && $command
-feedrate: or make a bundle on a machine where you have them, and unpack it here, where it needs nothing installed:
+feedrate: or make a bundle on a machine that has them, and unpack it here; it needs no installed packages:
 feedrate:   experiments/run_experiment.sh --bundle     # prints the archive's path; then here: ./run sweep"
     fi
   fi
@@ -169,18 +169,18 @@ feedrate:   experiments/run_experiment.sh --bundle     # prints the archive's pa
   logged apt apt_install "$sudo" $missing || die 1 'apt-get could not install the packages above'
   missing=$(missing_packages)
   say "installed the Debian packages in $(duration $((SECONDS - started)))"
-  [[ -z $missing ]] || die 1 "installed, yet still missing or too old: ${missing//$'\n'/ } (needs g++ >= 12, CMake >= 3.25)"
+  [[ -z $missing ]] || die 1 "still missing or too old after the installation: ${missing//$'\n'/ } (needs g++ >= 12, CMake >= 3.25)"
 }
 
-# In a subshell, so that its traps undo what must not outlive the installation. apt_install SUDO PACKAGE…
+# Runs in a subshell, so that its traps undo temporary changes. apt_install SUDO PACKAGE…
 apt_install() (
   sudo=$1
   shift
   # dpkg insists on the sbin folders, which a user's PATH may lack.
   as_root=(${sudo:+"$sudo"} env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "PATH=/usr/local/sbin:/usr/sbin:/sbin:$PATH")
   apt=("${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
-  # Feedrate starts a private Redis of its own: the package must not leave a service running on this machine.
-  # An administrator's own policy-rc.d, or a Redis that was here before, stays as it is.
+  # Feedrate starts a private Redis, so the package must not leave a service running on this machine. An existing
+  # policy-rc.d or Redis installation remains unchanged.
   policy=/usr/sbin/policy-rc.d
   new_redis=0
   [[ " $* " == *' redis-server '* ]] && new_redis=1
@@ -189,25 +189,25 @@ apt_install() (
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
     "${as_root[@]}" chmod 755 "$policy"
   fi
-  "${apt[@]}" update || echo 'apt-get update failed; trying with the package lists that are here'
+  "${apt[@]}" update || echo 'apt-get update failed; trying with the existing package lists'
   sizes=$("${apt[@]}" install --assume-no --no-install-recommends "$@" 2>&1 |
     sed -n 's/^Need to get \(.*\) of archives.*/\1 to download/p
             s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
-  tell "apt-get, with what they depend on: ${sizes//$'\n'/}"
+  tell "apt-get, including dependencies: ${sizes//$'\n'/}"
   "${apt[@]}" install -y --no-install-recommends "$@" || exit
-  if ((new_redis)); then   # nor one that starts at the next boot
+  if ((new_redis)); then   # nor may a service start at the next boot
     if have systemctl; then "${as_root[@]}" systemctl disable redis-server.service || true; fi
     "${as_root[@]}" update-rc.d redis-server disable || true
   fi
 )
 
-# valijson's headers are all that is needed of its package, which depends on 160 others (Qt, Poco …): so it is unpacked into
-# this clone, which takes no root either.
+# Only the headers of valijson's package are needed, and it depends on 160 others (Qt, Poco …). So the package is unpacked
+# into this clone, which does not require root either.
 install_valijson() {
   [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
-  say 'fetching the package libvalijson-dev alone, for its headers, into .deps'
+  say 'fetching only the package libvalijson-dev, for its headers, into .deps'
   FEEDRATE_TAIL=8 logged valijson unpack_valijson ||
-    die 2 "libvalijson-dev could not be fetched: as root run apt-get update, or put valijson's headers into .deps/usr/include"
+    die 2 "libvalijson-dev could not be fetched: run apt-get update as root, or put valijson's headers into .deps/usr/include"
 }
 
 unpack_valijson() {
@@ -222,8 +222,8 @@ unpack_valijson() {
 
 # ---------------------------------------------------------------------------------------------- Python
 
-# .venv/ holds requirements.txt, which reports need, and once the tests have run tests/requirements.txt too. A stamp each
-# says what is there: neither command installs the other's again.
+# .venv/ holds the packages of requirements.txt for reports and, once the tests have run, those of tests/requirements.txt.
+# A stamp for each file records what is installed, so neither command reinstalls the other's packages.
 venv_has() {   # venv_has REQUIREMENTS
   local stamp
   stamp=$(stamp_of "$1")
@@ -232,7 +232,7 @@ venv_has() {   # venv_has REQUIREMENTS
 stamp_of() { echo "$FEEDRATE_ROOT/.venv/.stamp-${1//\//-}"; }
 python_ready() { venv_has requirements.txt && { [[ $FEEDRATE_PURPOSE != tests ]] || venv_has tests/requirements.txt; }; }
 
-# Whether a Python's packages satisfy the lower bounds of a file of requirements.
+# Whether a Python's packages satisfy the lower bounds in a requirements file.
 suffices() {   # suffices PYTHON REQUIREMENTS
   "$1" - "$FEEDRATE_ROOT/$2" 2>/dev/null <<'PYTHON'
 import importlib, importlib.metadata, re, sys
@@ -260,7 +260,7 @@ venv_from_system() {
 
 names_in() { sed -n 's/^\([a-z0-9-]*\)>=.*/\1/p' "$FEEDRATE_ROOT/$1" | paste -sd' '; }   # names_in REQUIREMENTS
 
-# Says how much pip fetched, from its log: `Downloading numpy-….whl (16.6 MB)`.
+# Prints how much pip downloaded, from the lines `Downloading numpy-….whl (16.6 MB)` in its log.
 say_downloaded() {   # say_downloaded LOG SECONDS
   local mb
   mb=$(sed -n 's/.*Downloading .* (\([0-9.]*\) \([kMG]\)B)$/\1 \2/p' "$FEEDRATE_LOGS/$1.log" |
@@ -276,8 +276,8 @@ install_python() {
       say_downloaded python $((SECONDS - started))
     else
       logged python-system venv_from_system ||
-        die 1 "the Python packages of requirements.txt could not be installed, and the system's python3 lacks some of them"
-      say "PyPI did not serve them; using the system's own Python packages"
+        die 1 "the Python packages in requirements.txt could not be installed, and the system's python3 lacks some of them"
+      say "the installation from PyPI failed; using the system's own Python packages"
     fi
     hash_of "$FEEDRATE_ROOT/requirements.txt" >"$(stamp_of requirements.txt)"
   fi
@@ -285,7 +285,7 @@ install_python() {
     if ! suffices "$FEEDRATE_PYTHON" tests/requirements.txt; then
       say "installing the tests' Python packages from PyPI into .venv: $(names_in tests/requirements.txt)"
       FEEDRATE_TAIL=8 logged python-tests pip_install -r "$FEEDRATE_ROOT/tests/requirements.txt" ||
-        die 1 "the Python packages of tests/requirements.txt could not be installed"
+        die 1 "the Python packages in tests/requirements.txt could not be installed"
     fi
     hash_of "$FEEDRATE_ROOT/tests/requirements.txt" >"$(stamp_of tests/requirements.txt)"
   fi
@@ -295,8 +295,8 @@ install_python() {
 
 nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'; }
 
-# The compiler CMake shall use: PATH, then the usual folder, then what was unpacked into .cuda/. 12.0 is the first with C++20.
-# It is named by its toolkit's real folder: wrappers and links to one toolkit must not look like a change of compiler.
+# Prints the compiler for CMake: from PATH, the usual folder, or .cuda/, in this order. C++20 needs 12.0 or later. The path
+# is the toolkit's real folder, so that wrappers and links to one toolkit do not look like a change of compiler.
 find_nvcc() {
   local nvcc top
   for nvcc in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$FEEDRATE_ROOT/.cuda/bin/nvcc"; do
@@ -312,7 +312,8 @@ find_nvcc() {
 
 cuda_stamp() { hash_of "$FEEDRATE_ROOT/cmake/cuda-pypi.txt"; }
 
-# The wheels share one folder, nvidia/cu13, shaped like a toolkit but for a few names that nvcc, CMake and the linker expect.
+# The wheels share one folder, nvidia/cu13, laid out like a toolkit except for a few names that nvcc, CMake and the linker
+# expect.
 cuda_from_pypi() {
   local new=$FEEDRATE_ROOT/.cuda.new kit library
   rm -rf "$new"
@@ -322,7 +323,7 @@ cuda_from_pypi() {
   for library in "$kit"/lib/*.so.*; do
     [[ -e ${library%.so.*}.so ]] || ln -s "${library##*/}" "${library%.so.*}.so"
   done
-  # CMake and nvcc name the parts by these paths; links keep the folder's inside (nvcc.profile's TOP) as it was.
+  # CMake and nvcc expect the parts at these paths; links leave the folder's layout (nvcc.profile's TOP) unchanged.
   for library in bin include lib lib64 nvvm; do ln -s "nvidia/cu13/$library" "$new/$library"; done
   "$new/bin/nvcc" --version || return
 }
@@ -332,22 +333,22 @@ install_cuda() {
   FEEDRATE_NVCC=$(find_nvcc) && return
   local folder=$FEEDRATE_ROOT/.cuda started=$SECONDS
   if [[ ! -e $folder/.feedrate-stamp || $(<"$folder/.feedrate-stamp") != "$(cuda_stamp)" ]]; then
-    say 'no nvcc here: fetching the CUDA 13 compiler and runtime (100 MB) from PyPI into .cuda'
+    say 'no nvcc on this machine: fetching the CUDA 13 compiler and runtime (100 MB) from PyPI into .cuda'
     if FEEDRATE_TAIL=8 logged cuda cuda_from_pypi; then
       rm -rf "$folder"
       mv "$folder.new" "$folder"
       say_downloaded cuda $((SECONDS - started))
     else
-      # Remembered, so that the next run does not ask again.
+      # Record the failure, so that the next run does not try again.
       rm -rf "$folder" "$folder.new"
       mkdir -p "$folder"
     fi
     cuda_stamp >"$folder/.feedrate-stamp"
   fi
-  FEEDRATE_NVCC=$(find_nvcc) || say 'no CUDA toolkit, neither here nor from PyPI: a CPU-only build (remove .cuda to try again)'
+  FEEDRATE_NVCC=$(find_nvcc) || say 'no CUDA toolkit found on this machine or on PyPI: building for the CPU only (remove .cuda to try again)'
 }
 
-# A GPU that this machine's driver shows; what a toolkit can compile for is another matter.
+# Whether this machine's driver shows a GPU.
 has_gpu() {
   if have nvidia-smi; then
     [[ $(nvidia-smi -L 2>/dev/null) == GPU* ]]
@@ -368,13 +369,13 @@ locked() {
   exec {lock}>&-
 }
 
-# What the CMake cache of a preset's folder says of a variable; nothing before it is configured.
+# Prints a variable from the CMake cache of a preset's folder; prints nothing before the folder is configured.
 cached() {   # cached PRESET VARIABLE
   [[ ! -e $FEEDRATE_ROOT/build/$1/CMakeCache.txt ]] || sed -n "s/^$2:[A-Z]*=//p" "$FEEDRATE_ROOT/build/$1/CMakeCache.txt"
 }
 
-# Whether this run needs CUDA: only a GPU runs it, and the tests prove that it compiles. A folder that has it keeps it:
-# what build/release is configured for only grows, so that the commands do not undo each other's work.
+# Decides whether this run needs CUDA: only a GPU can run it, and the tests check that it compiles. A folder configured
+# with CUDA keeps it, so that the commands do not undo each other's work.
 decide_cuda() {
   local had
   [[ -z ${FEEDRATE_CUDA:-} ]] || return 0
@@ -383,7 +384,8 @@ decide_cuda() {
   if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
 }
 
-# The architectures to compile device code for: those of this machine's GPUs; without one, what the folder has, or one.
+# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, those of the folder
+# or 90.
 architectures() {   # architectures PRESET
   local had gpus=''
   had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)
@@ -395,7 +397,8 @@ architectures() {   # architectures PRESET
   echo "${had:-90}"
 }
 
-# configure PRESET [-DNAME=value…]: only when the toolkit, the preset or the options changed; Ninja itself notices the rest.
+# configure PRESET [-DNAME=value…]: configures only if the toolkit, the preset or the options changed; Ninja detects other
+# changes.
 configure() {
   local preset=$1 folder=$FEEDRATE_ROOT/build/$1 place key old='' tests=OFF
   shift
@@ -411,28 +414,29 @@ configure() {
   key=$(printf '%s\n' "$place" "$(hash_of "$FEEDRATE_ROOT/CMakePresets.json")" "$@")
   [[ ! -e $folder/.feedrate-key ]] || old=$(<"$folder/.feedrate-key")
   [[ -e $folder/build.ninja && $old == "$key" ]] && return
-  # CMake forgets the preset's variables when it finds another compiler in a folder that was configured by hand.
+  # CMake drops the preset's variables if it finds another compiler in a folder that was configured by hand.
   [[ -n $old || ! -e $folder/CMakeCache.txt ]] || old=by-hand
   if [[ -n $old && ${old%%$'\n'*} != "$place" && ${old%%$'\n'*} != "$FEEDRATE_ROOT " ]]; then
-    set -- --fresh "$@"   # the clone or the toolkit moved: nothing in the cache can be relied on
+    set -- --fresh "$@"   # the clone or the toolkit moved, so the cache is not reliable
   fi
   say "configuring build/$preset"
   cd "$FEEDRATE_ROOT"
-  # A folder that was configured by hand remembers another Python, and would keep it.
+  # A folder that was configured by hand would keep its other Python.
   logged "configure-$preset" cmake --preset "$preset" '-U_Python3_*' "$@" || exit 1
   cd "$OLDPWD"
   printf '%s\n' "$key" >"$folder/.feedrate-key"
 }
 
-# Runs a build with Ninja's status in a form that show_progress reads.
+# Runs a build with Ninja's status in a format that show_progress reads.
 with_progress() {   # with_progress WHAT COMMAND…
   local what=$1
   shift
   NINJA_STATUS='[%f/%t %e s] ' "$@" 2>&1 | show_progress "$what"
 }
 
-# Passes lines on to the log, and tells the user (descriptor 3) how far the build is: at a terminal in one line in place,
-# elsewhere in a line every FEEDRATE_PROGRESS seconds (15). What is left is reckoned from the rate so far.
+# Passes lines on to the log and shows the user (descriptor 3) the progress of the build: at a terminal in one line that is
+# updated in place, elsewhere in a new line every FEEDRATE_PROGRESS seconds (15). The time left is estimated from the rate
+# so far.
 show_progress() {   # show_progress WHAT
   local what=$1 line='' part status finished=0 all=0 spent text terminal=0 started=$SECONDS told=$SECONDS
   [[ ! -t 3 ]] || terminal=1
@@ -444,7 +448,7 @@ show_progress() {   # show_progress WHAT
       printf '%s\n' "$line"
       [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\ .*s\] ]] || finished=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
       line=''
-    elif ((status <= 128)); then   # beyond 128: no whole line came for a second
+    elif ((status <= 128)); then   # above 128: no complete line arrived within a second
       break
     fi
     ((all > 0 && (terminal || SECONDS - told >= ${FEEDRATE_PROGRESS:-15}))) || continue
@@ -457,7 +461,7 @@ show_progress() {   # show_progress WHAT
   if ((terminal)); then printf '\r\033[K' >&3; fi
 }
 
-# build PRESET [TARGET…]. FEEDRATE_WRAP, an array: a command to run the build under (tests list themselves in it).
+# build PRESET [TARGET…]. The array FEEDRATE_WRAP is a command that wraps the build.
 FEEDRATE_WRAP=()
 build() {
   local preset=$1 started=$SECONDS
@@ -469,7 +473,7 @@ build() {
   ((SECONDS - started < 5)) || say "built build/$preset in $(duration $((SECONDS - started)))"
 }
 
-# ---------------------------------------------------------------------------------------------- all of it
+# ---------------------------------------------------------------------------------------------- setup
 
 install_everything() {
   install_packages
@@ -486,14 +490,14 @@ require_writable_clone() {
 
 feedrate_setup() {   # feedrate_setup [tests|python]
   FEEDRATE_PURPOSE=${1:-measure}
-  # An empty environment has a PATH in bash, but none for its children.
+  # In an empty environment bash has a PATH but does not export it.
   export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}" HOME="${HOME:-$FEEDRATE_ROOT/build}"
   require_writable_clone
   decide_cuda
   locked install_everything
 }
 
-# The package `feedrate` into .venv/, with this clone's executable.
+# Installs the package `feedrate` into .venv/, with this clone's executable.
 install_python_package() {
   configure release
   build release feedrate
@@ -504,7 +508,7 @@ install_python_package() {
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  [[ ${1:-tests} =~ ^(tests|python)$ ]] || die 2 "'$1': the arguments are \`tests\` and \`python\`"
+  [[ ${1:-tests} =~ ^(tests|python)$ ]] || die 2 "invalid argument '$1'; allowed: tests, python"
   if [[ ${1:-} == python ]]; then
     feedrate_setup python
     install_python_package

@@ -11,7 +11,7 @@
 namespace feedrate {
 namespace {
 
-/// The message as a JSON text; what is not UTF-8 in it is escaped.
+/// The message as a JSON string; bytes that are not UTF-8 are escaped.
 class JsonText final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& to) override {

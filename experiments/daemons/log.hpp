@@ -2,7 +2,7 @@
 
 namespace feedrate {
 
-/// From now on each line of the log is a JSON object: `time` (ISO 8601, UTC), `level`, `process`, `message`.
+/// Makes each further line of the log a JSON object with `time` (ISO 8601, UTC), `level`, `process` and `message`.
 void log_as_json();
 
 }  // namespace feedrate

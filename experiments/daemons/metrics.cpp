@@ -30,8 +30,9 @@ MetricsEndpoint::MetricsEndpoint(const std::string& address, const Label& label,
   State& state = *state_;
   state.module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (state.module == nullptr) {
-    throw BadInput("--metrics", address,
-                   fmt::format("nothing here: {} (Debian's package prometheus-cpp-dev, and a new build)", dlerror()));
+    throw BadInput(
+        "--metrics", address,
+        fmt::format("no value in this build: {} (install Debian's prometheus-cpp-dev and build again)", dlerror()));
   }
   const auto open = reinterpret_cast<decltype(&feedrate_metrics_open)>(dlsym(state.module, "feedrate_metrics_open"));
   state.close = reinterpret_cast<decltype(&feedrate_metrics_close)>(dlsym(state.module, "feedrate_metrics_close"));
@@ -50,7 +51,7 @@ MetricsEndpoint::MetricsEndpoint(const std::string& address, const Label& label,
   std::array<char, 256> reason{};
   state.server = open(address.c_str(), &asked, reason.data(), reason.size());
   if (state.server == nullptr) {
-    throw BadInput("--metrics", address, fmt::format("[HOST:]PORT that is free ({})", reason.data()));
+    throw BadInput("--metrics", address, fmt::format("[HOST:]PORT with a free port ({})", reason.data()));
   }
 }
 

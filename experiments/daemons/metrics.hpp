@@ -7,24 +7,24 @@
 
 namespace feedrate {
 
-/// What a service tells of itself. Asked from threads of the endpoint, one at a time; must not throw.
+/// Source of a service's metrics and health. Called from threads of the endpoint, one at a time; must not throw.
 class MetricsSource {
  public:
   using Add = std::function<void(const FeedrateMetric&)>;
   virtual ~MetricsSource() = default;
   virtual void collect(const Add&) = 0;
-  /// Empty while all is well.
+  /// Reason why the service is unhealthy; empty if it is healthy.
   virtual std::string why_unhealthy() const = 0;
 };
 
 /// A service's metrics and health over HTTP: GET /metrics in Prometheus' text format, GET /healthz with 200 or 503.
 class MetricsEndpoint {
  public:
-  struct Label {  ///< of all metrics
+  struct Label {  ///< attached to all metrics
     const char* name;
     std::string value;
   };
-  /// Throws BadInput naming `--metrics` where nothing can be served at the address, or the module is missing.
+  /// Throws BadInput naming `--metrics` if the address cannot be served or the module is missing.
   MetricsEndpoint(const std::string& address, const Label&, MetricsSource&);
   ~MetricsEndpoint();
   MetricsEndpoint(const MetricsEndpoint&) = delete;

@@ -104,7 +104,7 @@ class Server {
   std::mutex mutex_;
   Metrics metrics_{*this};
   Health health_{*this};
-  CivetServer server_;  // last: its threads end before what they use
+  CivetServer server_;  // last: its threads end before the objects that they use are destroyed
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 
 namespace feedrate {
 
-/// A stop that SIGINT or SIGTERM requests. Signal handlers may not request one themselves: a thread hands it on.
+/// A stop token that SIGINT or SIGTERM triggers. Signal handlers may not request a stop, so a thread polls for the
+/// signal.
 class StopOnSignal {
  public:
   StopOnSignal() = default;

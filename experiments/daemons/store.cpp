@@ -45,7 +45,8 @@ gid_t group_of(const std::string& name) {
   return found->gr_gid;
 }
 
-/// A descriptor a chunk, and two a connection: the system's standard limit may be below what was asked for.
+/// Raises the limit of open files: each chunk needs one descriptor and each connection two, which may exceed the
+/// default.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -53,7 +54,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Which way to share this GPU's memory takes least. Throws as gpu_memory().
+/// The fastest way to share this GPU's memory. Throws like gpu_memory().
 std::string chosen_way(const std::string& device) {
   constexpr std::size_t kProbeBytes = std::size_t{64} << 20;
   std::vector<Candidate> candidates;
@@ -63,14 +64,14 @@ std::string chosen_way(const std::string& device) {
   const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; };
   for (const WayCost& cost : costs) {
     if (!cost.fault.empty()) {
-      spdlog::warn("store: --share {} can't be: {}", cost.name, cost.fault);
+      spdlog::warn("store: --share {} is not available: {}", cost.name, cost.fault);
     } else {
-      spdlog::info("store: --share {}: 64 MiB made in {:.0f} us, mapped in {:.0f} us", cost.name, us(cost.make),
+      spdlog::info("store: --share {}: 64 MiB created in {:.0f} us, mapped in {:.0f} us", cost.name, us(cost.make),
                    us(cost.map));
     }
   }
   const WayCost* const best = cheapest(costs);
-  return best != nullptr ? best->name : gpu_ways().front();  // which then says itself why it can't be
+  return best != nullptr ? best->name : gpu_ways().front();  // its own error message then gives the reason
 }
 
 std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::string& way) {
@@ -82,10 +83,11 @@ std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::str
   return gpu_memory(way == kAnyWay && !ways.empty() ? chosen_way(device) : way, device);
 }
 
-/// SIGTERM when the process that started this one ends, however it does.
+/// Makes the kernel send SIGTERM to this process when its parent ends, for whatever reason.
 void end_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) throw BadInput("--parent", std::to_string(parent), "the process that starts this one");
+  if (getppid() != parent)
+    throw BadInput("--parent", std::to_string(parent), "the id of the process that starts this one");
 }
 
 std::vector<std::string> child_of(std::vector<std::string> words) {
@@ -99,7 +101,7 @@ std::vector<std::string> child_of(std::vector<std::string> words) {
 int serve_store(const StoreServiceOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
   if (options.parent != 0) {
-    if (options.supervise) throw BadInput("--parent", std::to_string(options.parent), "0 beside --supervise");
+    if (options.supervise) throw BadInput("--parent", std::to_string(options.parent), "0 with --supervise");
     end_with(options.parent);
   }
   if (options.supervise) return supervise(child_of(arguments));
@@ -133,9 +135,10 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   spdlog::info("store: {} of {} at {}", options.memory, options.device, options.socket);
   const StopOnSignal signals;
   daemon.run(signals.token());
-  spdlog::info("store: ended; what processes map stays theirs");
+  spdlog::info("store: ended; memory that processes have mapped stays theirs");
   if (memory->cuda_index() < 0) return 0;
-  // CUDA forbids to free memory that others still map. When this process ends, the memory stays until they do.
+  // CUDA forbids freeing memory that other processes still map. If this process exits without freeing it, the memory
+  // stays until they end.
   endpoint.reset();
   list.reset();
   mirror.reset();

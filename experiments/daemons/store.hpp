@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// Of `feedrate store serve`.
+/// Options of `feedrate store serve`.
 struct StoreServiceOptions {
   std::string socket, group;
   std::string device = "cpu", share = "vmm";
@@ -16,7 +16,7 @@ struct StoreServiceOptions {
   std::string redis, prefix, list = "tensor_lifecycle";
   std::string metrics, log = "text";
   bool supervise = false;
-  pid_t parent = 0;  ///< 0: any
+  pid_t parent = 0;  ///< 0: any parent
 };
 
 /// Serves until SIGINT or SIGTERM. Returns the exit code. Throws BadInput, Failure.

@@ -4,7 +4,7 @@
 
 namespace feedrate {
 
-/// A tensor store's figures.
+/// Metrics of a tensor store.
 class StoreSource final : public MetricsSource {
  public:
   explicit StoreSource(tensors::Daemon& daemon) : daemon_(daemon) {}

@@ -4,9 +4,9 @@
 
 namespace feedrate {
 
-/// Runs this executable with the words `child`, its own name the first, and starts it again, with
-/// longer and longer pauses, whenever it ends by a signal or with code 1. Ends when the child ends with any other code,
-/// or after SIGINT or SIGTERM, which it hands on; returns the child's exit code, or 0 where none ran just then.
+/// Runs this executable with the arguments `child` (the first is its name) and restarts it, with increasing pauses,
+/// whenever it ends by a signal or with code 1. Returns when the child ends with any other code, or after SIGINT or
+/// SIGTERM, which it forwards. The result is the child's exit code, or 0 if no child was running.
 int supervise(const std::vector<std::string>& child);
 
 }  // namespace feedrate

@@ -16,12 +16,12 @@ void WorkerSource::collect(const Add& add) {
   const auto counter = [&](const char* name, const char* help, const WorkerMetrics::Count& count) {
     tell(kFeedrateCounter, name, help, static_cast<double>(count.load()));
   };
-  counter("feedrate_tasks_served_total", "Tasks that the device worked on.", m.served);
+  counter("feedrate_tasks_served_total", "Tasks that the device processed.", m.served);
   counter("feedrate_tasks_failed_total", "Tasks that got a failed result.", m.failed);
   counter("feedrate_tasks_retried_total", "Tasks put back for another attempt.", m.retried);
   counter("feedrate_tasks_buried_total", "Tasks made dead letters by this worker.", m.buried);
   counter("feedrate_suspects_served_total", "Tasks served alone because their worker had died.", m.suspects);
-  counter("feedrate_reconnects_total", "Times that the server was lost or rejected commands.", m.reconnects);
+  counter("feedrate_reconnects_total", "Number of times that the server was lost or rejected commands.", m.reconnects);
   std::array<unsigned long long, std::tuple_size_v<decltype(m.batch_buckets)>> counts{};
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = m.batch_buckets[i].load();
   const FeedrateMetric batches{kFeedrateHistogram,
@@ -33,11 +33,11 @@ void WorkerSource::collect(const Add& add) {
                                counts.data()};
   add(batches);
   const auto gauge = [&](const char* name, const char* help, double value) { tell(kFeedrateGauge, name, help, value); };
-  constexpr auto kUp = "feedrate_server_up", kUpHelp = "Whether the queue's server answers.";
+  constexpr auto kUp = "feedrate_server_up", kUpHelp = "1 if the queue's server responds, otherwise 0.";
   try {
     watched_.queue.collect(gauge);
     gauge(kUp, kUpHelp, 1);
-  } catch (const std::exception&) {  // none may leave through the module, which is C
+  } catch (const std::exception&) {  // no exception may pass through the module, which is C
     gauge(kUp, kUpHelp, 0);
   }
   if (!watched_.gpu) return;
@@ -51,9 +51,9 @@ void WorkerSource::collect(const Add& add) {
 
 std::string WorkerSource::why_unhealthy() const {
   if (!watched_.metrics.connected) return "not connected to the server";
-  const std::uint64_t alive = watched_.metrics.alive_ns.load();  // before the clock is read
+  const std::uint64_t alive = watched_.metrics.alive_ns.load();  // read before the clock
   const double silent = static_cast<double>(now_ns() - alive) * 1e-9;
-  return silent <= watched_.queue.longest_silence() ? "" : fmt::format("did not look for work for {:.1f} s", silent);
+  return silent <= watched_.queue.longest_silence() ? "" : fmt::format("has not polled for work for {:.1f} s", silent);
 }
 
 }  // namespace feedrate

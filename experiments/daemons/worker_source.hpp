@@ -6,7 +6,7 @@
 
 namespace feedrate {
 
-/// A worker's figures, those of its queue on the server, and the GPU's.
+/// Metrics of a worker, of its queue on the server, and of the GPU.
 class WorkerSource final : public MetricsSource {
  public:
   struct Watched {

@@ -11,7 +11,8 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kLarge = 4096;  // bytes: from here on bytes count, not messages
+constexpr std::size_t kLarge =
+    4096;  // bytes; payloads of this size and above are compared by bytes, smaller ones by messages
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";
@@ -24,7 +25,7 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
   return text;
 }
 
-/// How the two compare. What is only a bound on the second's figure may hide a better one.
+/// Verdict on two places. "unclear" if the second's figure is only a bound, since the true figure may be better.
 std::string against(const Answer::Place& first, const Answer::Place& second) {
   return second.limited ? "unclear" : comparison(first.value, second.value);
 }
@@ -42,7 +43,7 @@ void Answer::add(const Json& row) {
   const bool disturbed = row["cause"] == text_of(Cause::disturbed);
   if (row["status"] != "ok" && !driver_bound && !disturbed) return;
   Measured& point = points_[params.dump()];
-  // Where nothing else was measured of a point, what was disturbed is shown: left out, it would let others win.
+  // If a point has only disturbed measurements, show those: leaving the point out would let others win.
   if (disturbed && !point.disturbed && !point.messages.empty()) return;
   if (!disturbed && point.disturbed) point = {};
   point.disturbed = disturbed;
@@ -65,7 +66,7 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
   const auto better = [lone](const Place& a, const Place& b) {
     return lone ? a.value.median < b.value.median : a.value.median > b.value.median;
   };
-  // What the category itself says is no setting.
+  // Leave out the axes that the category itself implies.
   std::set<std::string> said{"device", "payload"};
   if (lone) said.insert({"window", "producers"});
   std::map<std::string, Place> by_variant;
@@ -93,11 +94,11 @@ std::vector<Answer::Category> Answer::categories() const {
     queues_at[point.payload].insert(point.queue);
   }
   const std::size_t smallest = queues_at.begin()->first;
-  std::size_t largest = smallest;  // that all queues were measured with
+  std::size_t largest = smallest;  // largest payload that all queues were measured with
   for (const auto& [payload, those] : queues_at) {
     if (those == queues) largest = payload;
   }
-  // One size alone is what it is.
+  // With a single size, its own category applies.
   std::vector<Category> all{best(largest == smallest && smallest >= kLarge ? "large" : "small", smallest)};
   if (largest != smallest) all.push_back(best("large", largest));
   if (Category lone = best("lone", smallest); !lone.places.empty()) all.push_back(std::move(lone));

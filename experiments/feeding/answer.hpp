@@ -9,22 +9,22 @@
 
 namespace feedrate {
 
-/// What a sweep's cells say at a glance: which variant moves most small messages, which most bytes in large ones, and
-/// which answers a lone message first; each with its interval, and the runner-up.
+/// Summary of a sweep: the variant with the highest rate of small messages, the one with the highest byte rate of large
+/// messages, and the one with the lowest latency of a lone message, each with its interval and the runner-up.
 class Answer final : public Summary {
  public:
-  /// Takes in a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing don't
-  /// count. Rows that the driver limited do, as a least; disturbed rows do where a point has no others.
+  /// Adds a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing do not
+  /// count. Rows that the load generator limited count as lower bounds. Disturbed rows count if a point has no others.
   void add(const Json& row) override;
-  /// Lines of at most 80 columns for a terminal; empty when there is nothing to say.
+  /// Lines of at most 80 columns for a terminal; empty if no row counts.
   std::string text() const override;
 
   /// A variant's best point.
   struct Place {
     std::string variant, settings;
     Estimate value;
-    bool limited = false;    ///< by the load generator: the queue itself may be better
-    bool disturbed = false;  ///< in every repetition
+    bool limited = false;    ///< limited by the load generator: the queue itself may be better
+    bool disturbed = false;  ///< every repetition was disturbed
     bool unstable = false;
   };
   struct Category {

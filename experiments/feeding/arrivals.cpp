@@ -16,7 +16,7 @@ std::string refuse_load(Point& point, const Workload& workload) {
   if (traced) {
     const TraceFile trace = read_trace(point.trace_file);
     if (!trace.workload.empty() && trace.workload != point.workload) {
-      return fmt::format("the trace is of workload {}, the point of {}", trace.workload, point.workload);
+      return fmt::format("the trace is of workload {}, but the point has workload {}", trace.workload, point.workload);
     }
     sizes.assign(trace.schedule.payloads.begin(), trace.schedule.payloads.end());
     std::sort(sizes.begin(), sizes.end());
@@ -26,8 +26,7 @@ std::string refuse_load(Point& point, const Workload& workload) {
     sizes = parse_payload_mix(point.payload_mix, point.payload).values();
   for (const std::size_t size : sizes) {
     if (auto reason = workload.refuse(size); !reason.empty()) {
-      return fmt::format("{}: a payload of '{}' is not possible: {}", traced ? "--trace-file" : "--payload-mix", size,
-                         reason);
+      return fmt::format("{}: invalid payload '{}': {}", traced ? "--trace-file" : "--payload-mix", size, reason);
     }
     point.payload = std::max(point.payload, size);
   }

@@ -7,7 +7,8 @@
 
 namespace feedrate {
 
-/// Why a point's load can't be; empty when it can. Raises `payload` to the largest of the mix or the trace.
+/// Reason why a point's load is impossible; empty if it is possible. Raises `payload` to the largest payload in the mix
+/// or the trace.
 std::string refuse_load(Point&, const Workload&);
 
 }  // namespace feedrate

@@ -7,8 +7,8 @@
 #include "common/threads/threads.hpp"
 #include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/stamped.hpp"
-#include "experiments/harness/load/mix.hpp"
 #include "experiments/harness/load/axes.hpp"
+#include "experiments/harness/load/mix.hpp"
 #include "experiments/harness/load/trace_file.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
@@ -28,24 +28,25 @@ Axes<Point> make_axes() {
           "queue", &Point::queue, [] { return Queues::instance().list(); },
           "carries messages to the device and results back")
       .word("transfer", &Point::transfer, transfers_and_none,
-            "moves batches to the device and back, for queues that don't do it themselves")
+            "moves batches to the device and back, for queues that do not do so themselves")
       .word(
           "workload", &Point::workload, [] { return Workloads::instance().list(); },
-          "what the device does with a message")
-      .word("device", &Point::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
-      .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "bytes in a message")
-      .number("batch", &Point::batch, {1, 1 << 20}, "most messages handed on at once")
+          "what the device computes for a message")
+      .word("device", &Point::device, {"auto", "cpu", "cuda"},
+            "device that runs the workload; auto = cuda if there is a GPU")
+      .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "payload bytes per message")
+      .number("batch", &Point::batch, {1, 1 << 20}, "maximum number of messages handed on together")
       .number("batch-timeout", &Point::batch_timeout_us, {0, 10'000'000, 1, "batch_timeout_us"},
-              "microseconds that a producer holds back a batch that is not full; 0 = sends at once what there is")
+              "microseconds for which a producer holds back a partial batch; 0 = sends it immediately")
       .number("window", &Point::window, {1, 1 << 24}, "messages in flight per producer; 1 = lone messages")
       .number("producers", &Point::producers, {0, 1024},
-              "producing threads, and as many collecting; 0 = as many as this machine's cores suffice for")
+              "producing threads, each with a collecting thread; 0 = as many as this machine has cores for")
       .number("workers", &Point::workers, {1, 64}, "threads between a broker queue and the device")
       .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, whole warps")
       .number("capacity", &Point::capacity, {0, 1 << 24},
-              "messages (Redis: elements) a queue holds before it pushes back; 0 = the window")
+              "messages (Redis: elements) that a queue holds before it pushes back; 0 = the window")
       .word("touch", &Point::touch, {"all", "stamp"},
-            "bytes that the host writes and checks: all, or a header and a stamp, and 1 of 64 messages whole")
+            "bytes that the host writes and checks: all, or a header and a stamp (1 of 64 messages in full)")
       .all_of(load_axes())
       .text(
           "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMostPayload); },
@@ -56,8 +57,8 @@ Axes<Point> make_axes() {
   return axes;
 }
 
-/// Two cores for a worker and for all else, those that a server's threads keep busy, and two for each producer and its
-/// collector.
+/// Number of producers that fit the machine's cores: two cores are for a worker and everything else, one for each busy
+/// thread of a server, and two for each producer and its collector.
 unsigned producers_that_fit(const QueueEntry& queue) {
   constexpr unsigned kMost = 8;
   const unsigned served = queue.service.empty() ? 0 : Services::instance().get("service", queue.service).threads;
@@ -65,7 +66,7 @@ unsigned producers_that_fit(const QueueEntry& queue) {
   return cores < others + 2 ? 1 : std::min(kMost, (cores - others) / 2);
 }
 
-/// Of the members' axes those that this point's members have, each with a value.
+/// Values on the axes of this point's members.
 Values own_values(const Point& point, const QueueEntry& queue) {
   std::vector<Axis> axes = joined(queue.axes, Workloads::instance().get("--workload", point.workload).axes);
   if (point.transfer != kNoTransfer) {
@@ -107,19 +108,19 @@ void normalise(Resolved& made, const QueueEntry& queue) {
 std::string refuse_touch(const Point& point) {
   if (point.touch == "all") return "";
   if (point.payload < Stamped::kStampBytes) {
-    return fmt::format("--payload: '{}' is not possible: --touch stamp needs at least the stamp's {} bytes",
+    return fmt::format("--payload: invalid value '{}': --touch stamp needs at least the stamp's {} bytes",
                        point.payload, Stamped::kStampBytes);
   }
   const bool sizes = point.payload_mix != kNoMix ||
                      (point.arrivals == "trace" && !read_trace(point.trace_file).schedule.payloads.empty());
-  return sizes ? "touch stamp needs messages of one size: behind the stamp all are alike" : "";
+  return sizes ? "touch stamp needs messages of one size: all messages are identical after the stamp" : "";
 }
 
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
   if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
   if (auto reason = workload->refuse(point.payload); !reason.empty()) {
-    return fmt::format("--payload: '{}' is not possible: {}", point.payload, reason);
+    return fmt::format("--payload: invalid value '{}': {}", point.payload, reason);
   }
   if (auto reason = refuse_touch(point); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
@@ -131,7 +132,7 @@ std::string why_impossible(Point& point, Device& device, const QueueEntry& queue
     if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;
   }
   std::size_t slots = 2 * std::size_t{point.producers} * std::max(point.window, point.capacity);
-  if (queue.uses_transfer) {  // what workers stage
+  if (queue.uses_transfer) {  // slots in which workers stage messages
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
     slots += std::size_t{point.workers} * (transfer.depth(point) + 1) * point.batch;
   }

@@ -10,26 +10,26 @@
 
 namespace feedrate {
 
-/// The axes of `feeding` itself; members add theirs.
+/// The axes of `feeding` itself, without those of its members.
 const Axes<Point>& shared_axes();
-/// All of them.
+/// All axes of `feeding`, including those of its members.
 AxisTable feeding_axes();
 
 Point point_of(const Values&);
 Values values_of(const Point&);
 
-/// A point as it is measured on this machine: axes that do not apply are 0 or "none", or, of members, absent, so that
-/// equal work has equal parameters.
+/// A point as it is measured on this machine. Axes that do not apply are 0 or "none", or absent if they belong to a
+/// member, so that equal work has equal parameters.
 struct Resolved {
   Point point;
-  std::string impossible;                     ///< why it can't be measured; empty when it can
-  std::map<std::string, std::string> unused;  ///< shared axes that do not apply, and what is allowed instead
+  std::string impossible;                     ///< reason why the point cannot be measured; empty if it can
+  std::map<std::string, std::string> unused;  ///< shared axes that do not apply, with the condition under which they do
 };
 Resolved resolve(Point, Device&);
 
 std::unique_ptr<Workload> make_workload(const Point&);
 
-/// "gpu_ring", or "redis_list + pinned".
+/// Name of the variant, for example "gpu_ring" or "redis_list + pinned".
 std::string variant_of(const Point&);
 
 }  // namespace feedrate

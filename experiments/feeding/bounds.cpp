@@ -11,9 +11,8 @@ namespace feedrate {
 
 namespace {
 
-/// Producers write messages, as many collectors read results, each in slots of its own, a thread each. What lies
-/// beyond the caches for sure is bound by the memory; of what may lie in them, no more is said than what a thread does
-/// in its nearest cache.
+/// Producers write messages and the same number of collectors read results, each thread in its own slots. If the slots
+/// exceed the caches, memory is the bound. If they may fit, the bound is the rate of a thread in its nearest cache.
 void limit_by_host_memory(const Bounded& bounded, std::size_t cache_bytes, Bounds& bounds) {
   const Point& point = bounded.point;
   const double threads = point.producers;
@@ -57,7 +56,7 @@ std::vector<std::pair<std::string, Expression>> bounds_of(const Point& point, co
   std::vector<std::pair<std::string, Expression>> all;
   if (bounds.time()) {
     all.emplace_back("latency_ns", *bounds.time());
-    // Little's law: the messages under way, over the shortest time that one can take.
+    // Little's law: messages in flight divided by the shortest possible time of a message.
     bounds.rate(given("window", static_cast<double>(point.producers * point.window)) / *bounds.time());
   }
   if (open) return all;

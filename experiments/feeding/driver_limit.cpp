@@ -44,7 +44,7 @@ DriverLimit measure_driver(const Point& yardstick, const Workload& workload, con
   Load load(*queue, yardstick, payloads, device,
             {settings.seed, settings.pin_threads, settings.watchdog_seconds, interrupted});
   queue->start();
-  load.run({.messages = yardstick.producers * yardstick.capacity});  // every slot once, so that its memory is there
+  load.run({.messages = yardstick.producers * yardstick.capacity});  // touch every slot once to map its memory
   const double seen = rate_of(load.run({.seconds = kWarmupSeconds}));
   const Pass pass{.seconds = kRunSeconds, .sample_every = timing_sampling(seen, yardstick)};
   std::vector<double> rates;

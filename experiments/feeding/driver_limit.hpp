@@ -6,23 +6,23 @@
 
 namespace feedrate {
 
-/// What the load generator alone reaches, in messages a second: the yardstick that a rate is judged by.
+/// Rate of the load generator alone, in messages per second: the yardstick for a rate.
 ///
 /// It is the median of `kDriverRuns` short runs of the queue `null`, made once for all points with the same memory
-/// footprint (`yardstick_of`), whatever their rows say: a limit that is looked at again when a rate comes near it only
-/// ever moves to where the rate is fine. A yardstick touches as much memory as the points do: the same payload bytes
-/// are written for each message, as many result bytes are compared, in as many slots. Large payloads are bound by the
-/// host's memory, and then so is the yardstick.
+/// footprint (`yardstick_of`), regardless of their rows. Measuring the limit again only when a rate is near it would
+/// bias it in favour of the rate. A yardstick touches as much memory as the points do: it writes the same payload bytes
+/// per message and compares as many result bytes in as many slots. For large payloads, which host memory bounds, it is
+/// therefore bound in the same way.
 struct DriverLimit {
-  double median = 0, least = 0, greatest = 0;  ///< of the runs
+  double median = 0, least = 0, greatest = 0;  ///< over the runs
 };
 inline constexpr unsigned kDriverRuns = 5;
 
-/// Of the rates of these runs.
+/// Summary of the rates of these runs.
 DriverLimit driver_limit_of(std::vector<double> rates);
 /// Whether a rate says more about the load generator than about the queue.
 bool driver_bound(double rate, const DriverLimit&);
-/// The point at which the load generator is measured for `point`. Points with equal ones have one limit.
+/// The point at which the load generator is measured for `point`. Points with equal yardsticks share one limit.
 Point yardstick_of(Point point, Device&);
 /// Throws Failure.
 DriverLimit measure_driver(const Point& yardstick, const Workload&, const Payloads&, Device&, const RunSettings&);

@@ -17,7 +17,7 @@
 namespace feedrate {
 namespace {
 
-/// Of an open load: other ones in each repetition, but the same for every queue.
+/// Schedules of an open load: they differ between repetitions but are the same for every queue.
 struct Arrivals {
   Schedule warmup, timed;
 };
@@ -32,17 +32,17 @@ Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned
   return arrivals;
 }
 
-/// Repetitions carry other payloads: what one leaves behind anywhere is no result of the next.
+/// Seed of the payloads. It differs between repetitions, so that data left over from one is not a result of the next.
 std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix64(seed) + repetition; }
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
-/// Untimed load until the rate is steady, or until kMostWarmups times the seconds that were asked for have passed: an
-/// open load repeats its arrivals.
+/// Runs untimed load until the rate is steady, for at most kMostWarmups times the requested seconds. An open load
+/// repeats its arrivals.
 PassResult warm_up(Load& load, const Point& point, const RunSettings& settings, const Schedule& arrivals) {
   PassResult warmup;
   const unsigned times = settings.extend_warmup ? kMostWarmups : 1;
-  // An open load at a low rate may have nothing due so soon; then there is nothing to warm up with.
+  // An open load at a low rate may have no message due during the warm-up.
   if (settings.warmup_seconds <= 0 || (is_open(point) && arrivals.size() == 0)) return warmup;
   const NvtxRange range("warm-up");
   if (!is_open(point)) return load.run({.seconds = times * settings.warmup_seconds, .until_steady = true});
@@ -103,7 +103,7 @@ void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std
 
 namespace {
 
-/// That these points need.
+/// Services that these points need.
 std::set<std::string> services_of(std::span<const Resolution> points) {
   std::set<std::string> services;
   for (const Resolution& each : points) {
@@ -127,11 +127,11 @@ void Feeding::connect(std::span<const Resolution> points) {
     const Point point = point_of(each.values);
     if (!queue_of(point).workers) {
       throw BadInput("--external-worker", point.queue,
-                     "queues that other processes reach: " + names_of_queues(has_workers));
+                     "queues that other processes can reach: " + names_of_queues(has_workers));
     }
     const std::string& service = queue_of(point).service;
     if (!service.empty() && !session_.services().given(service)) {
-      throw BadInput(option_of(service), "", "a URL: an external worker can't know a private server");
+      throw BadInput(option_of(service), "", "a URL: an external worker cannot find a private server");
     }
   }
   for (const std::string& service : services_of(points)) session_.services().reach(service);
@@ -149,8 +149,8 @@ void Feeding::add_limits(LimitList& limits, std::span<const Resolution> points) 
   for (const std::string& service : services_of(points)) {
     try {
       session_.services().get(service).add_limits(limits);
-    } catch (const Failure& failure) {  // a full or dying server: the cells that need it will fail by themselves
-      spdlog::warn("the limits of {} are left out: {}", service, failure.what());
+    } catch (const Failure& failure) {  // a full or dying server: the cells that need it fail by themselves
+      spdlog::warn("the limits of {} are not measured: {}", service, failure.what());
     }
   }
 }
@@ -159,7 +159,7 @@ std::optional<ClockReading> Feeding::read_clock() {
   try {
     return session_.device().read_clock();
   } catch (const Failure& failure) {
-    spdlog::warn("no stage times: {}", failure.what());
+    spdlog::warn("stage times are not available: {}", failure.what());
     return std::nullopt;
   }
 }
@@ -203,7 +203,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
     const double expected = is_open(point) ? due_per_second : seen;
     outcome.sample_every = timing_sampling(expected, point);
     if (stages) {
-      // What is staged is timed, too: the larger of two powers of two is a multiple of the other.
+      // A message with stage times is also timed: the larger of two powers of two is a multiple of the other.
       stages->sample(std::max(outcome.sample_every, stages_sampling(expected, settings.seconds, point)));
       outcome.stages_sampled_every = stages->every();
     }
@@ -287,10 +287,10 @@ void Feeding::compare_with_driver(const Point& point, double rate, Measurement& 
                                   {"ratio", ratio}};
     if (!driver_bound(rate, limit)) return;
     measured.judge(Status::invalid, Cause::driver_bound,
-                   fmt::format("driver-bound: {:.0f} % of what the driver alone reaches", 100 * ratio));
-  } catch (const std::exception& error) {  // the yardstick broke, not the cell
+                   fmt::format("driver-bound: {:.0f} % of the rate of the driver alone", 100 * ratio));
+  } catch (const std::exception& error) {  // the yardstick failed, not the cell
     measured.judge(Status::invalid, Cause::driver_unknown,
-                   fmt::format("the driver's own limit could not be measured: {}", error.what()));
+                   fmt::format("the limit of the driver alone could not be measured: {}", error.what()));
   }
 }
 
@@ -300,7 +300,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   Measurement measured;
   Outcome outcome;
   std::string failure, given_up;
-  const bool open = is_open(point);  // nobody else is judged by the pauses, and reading them takes time
+  const bool open = is_open(point);  // only open loads are judged by the pauses, and reading them takes time
   const double pause_before = open ? host_pause_p99_ns() : 0;
   try {
     run_load(point, session_.settings(), session_.gpu(), repetition, outcome);
@@ -342,8 +342,9 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
     return measured;
   }
   if (!result.ramped) {
-    measured.judge(Status::invalid, Cause::no_results,
-                   fmt::format("{} results came within {:.3g} s: not yet a window", result.received, result.seconds));
+    measured.judge(
+        Status::invalid, Cause::no_results,
+        fmt::format("{} results arrived within {:.3g} s: less than a window", result.received, result.seconds));
     return measured;
   }
   const double rate = static_cast<double>(result.received) / result.seconds;

@@ -10,7 +10,7 @@
 
 namespace feedrate {
 
-/// How messages get to the GPU and results back: queues × transfers × workloads under a load.
+/// The experiment `feeding`: queues × transfers × workloads under a load.
 class Feeding final : public Experiment {
  public:
   explicit Feeding(Session& session) : session_(session) {}
@@ -20,7 +20,7 @@ class Feeding final : public Experiment {
   Measurement measure(const Resolution&, const Repetition&) override;
 
  private:
-  /// What a load left behind; the counts and costs also when it failed.
+  /// Outcome of a load; counts and costs are also set if it failed.
   struct Outcome {
     Counts counts;
     std::string first_wrong;
@@ -31,26 +31,26 @@ class Feeding final : public Experiment {
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
     ClockMap clock;        // the device's, if stages were timed
-    Json gpu_use;          // what the timeline says of it
+    Json gpu_use;          // from the timeline
   };
-  /// Without it there are no stage times, but all the rest.
+  /// Reads the device's clock; empty if this fails. Then only the stage times are missing.
   std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
-  /// Of this point's memory footprint; measured when it is first asked for.
+  /// Limit of the load generator for this point's memory footprint; measured on first use.
   const DriverLimit& driver_limit(const Point&);
-  /// Says when `rate`, which was reached or asked for, is more than the load generator could be trusted with.
+  /// Judges the row as driver-bound if `rate`, measured or requested, is too close to the load generator's limit.
   void compare_with_driver(const Point&, double rate, Measurement&);
 
-  /// The point's, with what it needs to check results: the last one is kept, for the next repetition.
+  /// The point's workload, prepared for checking results; the last one is kept for the next repetition.
   const Workload& workload_of(const Point&);
-  /// Its messages where the driver only stamps them, for one load; else none, and the workload's own are meant.
+  /// Stamped messages for one load if `touch` is `stamp`; otherwise null, and the workload's own messages are used.
   std::unique_ptr<const Payloads> stamped_of(const Point&);
 
   Session& session_;
   std::unique_ptr<Workload> workload_;
   Values workload_made_of_;
-  std::optional<PayloadPool> stamps_;                 // of `workload_`; made when a point needs them
-  std::map<std::string, DriverLimit> driver_limits_;  // by the yardstick's parameters
+  std::optional<PayloadPool> stamps_;                 // pool for `workload_`; made when a point needs it
+  std::map<std::string, DriverLimit> driver_limits_;  // keyed by the yardstick's parameters
 };
 
 }  // namespace feedrate

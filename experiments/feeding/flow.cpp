@@ -13,11 +13,11 @@
 namespace feedrate {
 namespace {
 
-/// Results are verified before they are timed, so they are taken in portions: 2 µs of verification. And not smaller,
-/// for each begins with lines that no cache holds.
+/// Size of a portion of results. Results are verified before they are timed, so they are taken in portions, each about
+/// 2 µs of verification. Smaller portions would be slower, since each begins with uncached lines.
 constexpr std::size_t kPortionBytes = 64 << 10;
 
-/// Compares results with what becomes of the messages whose ids they carry (Workload::check).
+/// Compares results with the expected results of the messages whose ids they carry (Workload::check).
 Checked check(const Flow& flow, const Work& work, const ConstMessages& results, std::uint64_t* ids) {
   if (!flow.mixed()) return work.payloads.check(work.seed, flow.payload, results, ids);
   Checked all{true, false, 0};
@@ -31,14 +31,14 @@ Checked check(const Flow& flow, const Work& work, const ConstMessages& results, 
   return all;
 }
 
-/// How many at the head of `ids` (at least one) count up.
+/// Number of consecutive ids at the head of `ids`, at least one.
 std::size_t leading_run(std::span<const std::uint64_t> ids) {
   std::size_t count = 1;
   while (count < ids.size() && ids[count] == ids[0] + count) ++count;
   return count;
 }
 
-/// A portion's moments: the collector comes to it, and has verified it.
+/// Times of a portion: when the collector reached it and when it had verified it.
 struct Moments {
   std::uint64_t found_ns, verified_ns;
 };
@@ -54,12 +54,12 @@ void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, 
   flow.stages.push_back(sample);
 }
 
-/// Of a closed load's first window, which met an emptier pipe than all that follow.
+/// Whether a message belongs to the first window of a closed load, which meets an emptier pipe than all later ones.
 bool fills_the_pipe(const Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence) {
   return pass.schedule == nullptr && pass.messages == 0 && sequence < flow.first + work.point.window;
 }
 
-/// A timed message's result is verified.
+/// Records the times of a timed message whose result is verified.
 void record(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, const Moments& moments) {
   if (fills_the_pipe(flow, work, pass, sequence)) return;
   if (work.stages != nullptr && work.stages->samples(sequence)) record_stages(flow, *work.stages, sequence, moments);
@@ -80,7 +80,7 @@ std::string describe_wrong(const Flow& flow, const Work& work, std::uint64_t id,
                            const ConstMessages& result) {
   const std::string name = fmt::format("message {} of producer {}", sequence_of(id), producer_of(id));
   if (verdict == Tracker::Verdict::unknown)
-    return name + ": it came to producer " + std::to_string(flow.index) + ", which awaits no such message";
+    return name + ": delivered to producer " + std::to_string(flow.index) + ", which expects no such message";
   return name + ": " + work.payloads.difference(work.seed, id, flow.payload_of(sequence_of(id)), result);
 }
 
@@ -92,7 +92,7 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<c
     const bool known = producer_of(id) == flow.index && flow.may_have(sequence, sequence + 1) &&
                        sequence < flow.sent.load(std::memory_order_relaxed) + work.point.batch;
     const auto verdict = known ? flow.tracker.accept(sequence) : Tracker::Verdict::unknown;
-    // An earlier pass is complete: whatever comes of it again, comes twice.
+    // Earlier passes are complete, so a result of one is a duplicate.
     const bool earlier = producer_of(id) == flow.index && sequence < flow.first;
     if (earlier || verdict == Tracker::Verdict::duplicate) {
       ++counts.duplicated;
@@ -110,11 +110,11 @@ void take_one_by_one(Flow& flow, const Work& work, const Pass& pass, std::span<c
   }
 }
 
-/// Counts a run of right results, if it is this flow's and new.
+/// Counts a run of right results if it belongs to this flow and is new.
 bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint64_t count) {
   const std::uint64_t first = sequence_of(first_id), end = first + count;
-  // The producer's line is asked for only when what it said the last time does not cover the run. What is published is
-  // counted after it: a batch more may be on its way.
+  // Read the producer's cache line only if its last known value does not cover the run. Messages are counted after they
+  // are published, so up to one more batch may be in flight.
   if (end > flow.sent_seen + work.point.batch) flow.sent_seen = flow.sent.load(std::memory_order_relaxed);
   const bool known =
       producer_of(first_id) == flow.index && flow.may_have(first, end) && end <= flow.sent_seen + work.point.batch;
@@ -123,20 +123,20 @@ bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint6
   return true;
 }
 
-/// Verifies, counts and times results. They are verified together, whatever their ids, as they come out of memory here
-/// and no branch has to wait for them; then they are counted run by run, by the ids that were compared.
+/// Verifies, counts and times results. They are verified together, regardless of their ids, because this first access
+/// loads them from memory and no branch has to wait for it. Then they are counted run by run, by the compared ids.
 void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
   if (flow.ids.size() < results.count) flow.ids.resize(results.count);
-  // Results of a queue that does no work have no ids, and are taken to be the next ones.
+  // Results of a queue that does no work have no ids; assume that they are the next ones.
   const std::uint64_t next = message_id(flow.index, flow.tracker.lowest_missing());
   const std::uint64_t first = work.queue_works ? results.header(0).id : next;
   std::optional<NvtxRange> range;
   if (samples_one_of(work, sequence_of(first), results.count)) range.emplace("collect");
-  // Of several, other ids may be sampled than if they counted up.
+  // With several results, the sampled ids may differ from those of a consecutive run.
   const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
   Checked checked = check(flow, work, results, flow.ids.data());
-  // It has its results compared too, for the time that takes, but they answer nothing.
+  // Such a queue's results are compared too, for the cost in time, but the outcome is ignored.
   if (!work.queue_works) checked = {true, true, next};
   std::uint64_t verified_ns = 0;
   const auto accept = [&](std::uint64_t first_id, std::uint64_t count) {
@@ -179,12 +179,12 @@ void Flow::begin(const Schedule* of_pass) {
 
 void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& abort) {
   Backoff backoff;
-  bool last_look = false;  // all is sent: if nothing has come now, nothing can follow what has
+  bool last_poll = false;  // everything is sent: if this poll is empty, no more results can follow
   while (!abort.load(std::memory_order_relaxed)) {
     const ConstMessages results = flow.collector->poll(work.point.batch);
     if (results.empty()) {
-      if (last_look && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
-      last_look = flow.all_sent.load(std::memory_order_acquire);
+      if (last_poll && flow.counts.received >= flow.sent.load(std::memory_order_acquire)) break;
+      last_poll = flow.all_sent.load(std::memory_order_acquire);
       backoff.wait();
       continue;
     }

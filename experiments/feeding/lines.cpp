@@ -7,7 +7,7 @@
 namespace feedrate {
 namespace {
 
-/// "p50 12 µs, p99 …": parts of a distribution.
+/// Parts of a distribution as text, for example "p50 12 µs, p99 …".
 std::string parts(const Json& distribution, const std::vector<std::pair<const char*, const char*>>& names) {
   std::string text;
   for (const auto& [key, name] : names) {
@@ -22,9 +22,9 @@ void add_open_load(const Json& row, std::vector<std::pair<std::string, std::stri
   lines.emplace_back("service", parts(row["figures"]["service_ns"], three));
   lines.emplace_back(
       "send lag",
-      fmt::format("{}; of it the generator's own p50 {}, p99 {}", parts(row["figures"]["send_lag_ns"], three),
+      fmt::format("{}; the generator's own part p50 {}, p99 {}", parts(row["figures"]["send_lag_ns"], three),
                   format_ns(load["own_lag_ns"]["p50"]), format_ns(load["own_lag_ns"]["p99"])));
-  lines.emplace_back("backlog", fmt::format("{:.0f} messages at the end, {:.0f} at most; {} of {} due were never sent",
+  lines.emplace_back("backlog", fmt::format("{:.0f} messages at the end, maximum {:.0f}; {} of {} due were never sent",
                                             load["backlog"]["end"].get<double>(), load["backlog"]["max"].get<double>(),
                                             load["unsent"].dump(), load["due"].dump()));
 }
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind& kind,
   }
   if (details.contains("driver")) {
     lines.emplace_back(
-        "", fmt::format("{:.1f} % of what the driver alone reaches", 100 * details["driver"]["ratio"].get<double>()));
+        "", fmt::format("{:.1f} % of the rate of the driver alone", 100 * details["driver"]["ratio"].get<double>()));
   }
   return lines;
 }

@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// What a row of `feeding` tells, for a terminal.
+/// Lines that show a row of `feeding` in a terminal.
 std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind&, const Json& row);
 
 }  // namespace feedrate

@@ -13,7 +13,7 @@
 namespace feedrate {
 namespace {
 
-/// An open load begins when all threads have seen that it does.
+/// Delay before an open load starts, so that all threads have seen the start signal.
 constexpr std::uint64_t kStartNs = 2'000'000;
 
 }  // namespace
@@ -27,7 +27,7 @@ Load::Load(Queue& queue, const Point& point, const Payloads& payloads, Device& d
   for (unsigned i = 0; i < point.producers; ++i) {
     flows_.push_back(std::make_unique<Flow>(i, point, queue));
     if (stages != nullptr)
-      flows_.back()->stages.resize(most_stage_samples(point.producers));  // its pages, before time counts
+      flows_.back()->stages.resize(most_stage_samples(point.producers));  // allocates the pages before timing starts
   }
 }
 
@@ -58,7 +58,7 @@ void Load::send(Flow& flow, const Pass& pass) {
     send_closed(flow, work_, pass, stop_sending_);
   }
   flow.all_sent.store(true, std::memory_order_release);
-  // A broker's client may still hold unsent bytes; they must go out while results are awaited.
+  // A broker's client may still hold unsent bytes; send them while waiting for results.
   Backoff backoff;
   while (!abort_.load(std::memory_order_relaxed) && flow.received.load(std::memory_order_acquire) < flow.sent.load()) {
     flow.producer->progress();
@@ -66,7 +66,7 @@ void Load::send(Flow& flow, const Pass& pass) {
   }
 }
 
-/// Watches a pass from its start to its end; fills in the seconds, and the results in them.
+/// Supervises a pass from start to end and fills in its duration and number of results.
 class Load::Supervision {
  public:
   Supervision(Load& load, const Pass& pass, std::uint64_t start, PassResult& result)
@@ -98,7 +98,8 @@ class Load::Supervision {
         last_received = received;
         last_sent = sent;
         if (now - last_progress > patience) {
-          throw Failure(fmt::format("watchdog: the queue took no message for {} s", load_.settings_.watchdog_seconds));
+          throw Failure(
+              fmt::format("watchdog: the queue accepted no message for {} s", load_.settings_.watchdog_seconds));
         }
       } else if (now - last_progress > patience) {
         throw Failure(fmt::format("watchdog: no result for {} s, {} of {} messages missing",
@@ -106,8 +107,8 @@ class Load::Supervision {
       }
       const double longest = load_.settings_.longest_pass_seconds;
       if (longest != 0 && static_cast<double>(now - start_) > longest * 1e9) {
-        throw PassGivenUp(fmt::format("given up after {:.3g} s: {} of {} messages had not come back", longest,
-                                      sent - received, sent));
+        throw PassGivenUp(
+            fmt::format("given up after {:.3g} s: {} of {} messages are missing", longest, sent - received, sent));
       }
       load_.queue_.check();
     }
@@ -120,7 +121,8 @@ class Load::Supervision {
   }
 
  private:
-  /// A pass of a closed load begins with an empty pipe: what counts begins when a whole window has come back.
+  /// Whether the pipe is still filling. A pass of a closed load begins with an empty pipe; counting starts when a full
+  /// window has come back.
   bool ramping(std::uint64_t now, std::uint64_t received) {
     if (ramped_) return false;
     ramped_ =
@@ -151,9 +153,9 @@ class Load::Supervision {
     result_.ramped = ramped_;
     result_.received = received - received_before_;
     result_.seconds = static_cast<double>(now - counted_from_) / 1e9;
-    // Nothing was due after the end, so the time until this look is no time of the load's.
+    // Nothing was due after the end, so the time since then does not belong to the load.
     if (pass_.schedule != nullptr && late) result_.seconds = pass_.seconds;
-    // What is due is still sent for a while: its being late is what is measured.
+    // Due messages are still sent for a while, because their lateness is part of the measurement.
     const bool finish = pass_.schedule != nullptr && !interrupted && !result_.steady;
     stop_at_ = now + (finish ? static_cast<std::uint64_t>(kGraceSeconds * 1e9) : 0);
     if (!finish) load_.stop_sending_ = true;
@@ -172,9 +174,9 @@ PassResult Load::run(const Pass& pass) {
   PassResult result;
   stop_sending_ = false;
   {
-    // Until all threads are there: making hundreds of them takes milliseconds. Those that are wait awake, so that the
-    // scheduler gives each that is made a core of its own. Threads that sleep here and are woken together are put on
-    // the same core now and then, and stay there for tens of milliseconds.
+    // Wait until all threads exist: creating hundreds of them takes milliseconds. Threads spin while they wait, so that
+    // the scheduler gives each new thread its own core. Threads that sleep here and are woken together sometimes end up
+    // on the same core and stay there for tens of milliseconds.
     std::atomic<unsigned> ready{0};
     std::atomic<bool> go{false};
     std::vector<std::jthread> threads;
@@ -188,7 +190,7 @@ PassResult Load::run(const Pass& pass) {
         guarded(body);
       });
     };
-    guarded([&] {  // so that threads that can't be had end those that could
+    guarded([&] {  // if a thread cannot be created, the others end
       for (auto& flow : flows_) {
         add(
             2 * flow->index, [&flow, &pass] { flow->begin(pass.schedule); },
@@ -202,7 +204,7 @@ PassResult Load::run(const Pass& pass) {
     const std::uint64_t start = now_ns() + (pass.schedule != nullptr ? kStartNs : 0);
     result.began_ns = start;
     for (auto& flow : flows_) flow->start = start;
-    Supervision supervision(*this, pass, start, result);  // before any thread is at work
+    Supervision supervision(*this, pass, start, result);  // before any thread starts working
     go.store(true, std::memory_order_release);
     guarded([&] { supervision.watch(); });
   }
@@ -231,7 +233,7 @@ PassResult Load::run(const Pass& pass) {
 }
 
 void Load::collect_leftovers() {
-  constexpr std::uint64_t kPatienceNs = 1'000'000;  // what is under way from a broker arrives within that
+  constexpr std::uint64_t kPatienceNs = 1'000'000;  // results in flight from a broker arrive within this time
   for (auto& flow : flows_) {
     const std::uint64_t deadline = now_ns() + kPatienceNs;
     do {

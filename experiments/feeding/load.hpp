@@ -10,42 +10,42 @@
 namespace feedrate {
 
 struct PassResult : LoadResult {
-  double mean_payload = 0;  ///< bytes of a message
-  bool steady = false;      ///< ended because the rate had no trend any more
-  std::vector<StageSample> stages;  ///< of sampled messages
+  double mean_payload = 0;          ///< mean payload bytes per message
+  bool steady = false;              ///< ended because the rate no longer had a trend
+  std::vector<StageSample> stages;  ///< stage times of sampled messages
 };
 
 struct LoadSettings {
   std::uint64_t seed = 1;
   bool pin_threads = false;
-  double watchdog_seconds = 10;            ///< without a single result, while some are awaited
-  std::function<bool()> interrupted = {};  ///< asked every millisecond
-  double longest_pass_seconds = 0;         ///< a pass that takes longer is given up; 0: it never is
+  double watchdog_seconds = 10;            ///< longest time without a result while results are pending
+  std::function<bool()> interrupted = {};  ///< polled every millisecond
+  double longest_pass_seconds = 0;         ///< a pass that takes longer is given up; 0: never
 };
 
-/// A pass took longer than it may; its messages are lost with the queue.
+/// A pass exceeded its time limit; its messages are lost with the queue.
 class PassGivenUp : public Failure {
  public:
   using Failure::Failure;
 };
 
-/// A load on a queue: per producer one thread that sends and one that collects and verifies. Closed: each producer
-/// keeps `window` messages in flight; of a phase that is measured in seconds, its first window fills the pipe and
-/// counts neither as throughput nor as latency. Open: a schedule says when messages are due, whatever comes back;
-/// `window` is then what the queue takes before it pushes back. Passes follow each other on the same queue with
-/// continuing sequence numbers; between them nothing is in flight.
+/// A load on a queue, with one sending thread and one collecting and verifying thread per producer. Closed load: each
+/// producer keeps `window` messages in flight; in a phase measured in seconds, the first window fills the pipe and
+/// counts neither for throughput nor for latency. Open load: a schedule determines when messages are due, regardless of
+/// the results; `window` is then the number of messages that the queue takes before it pushes back. Successive passes
+/// use the same queue with continuing sequence numbers; nothing is in flight between them.
 class Load {
  public:
-  /// `stages`: the clock that the queue was given, if it was.
+  /// `stages`: the clock given to the queue, if any.
   Load(Queue&, const Point&, const Payloads&, Device&, const LoadSettings&, StageClock* stages = nullptr);
   ~Load();
-  /// Throws Failure when the queue breaks or the watchdog strikes, PassGivenUp when the pass takes too long.
+  /// Throws Failure if the queue fails or the watchdog expires, PassGivenUp if the pass takes too long.
   PassResult run(const Pass&);
-  /// Call it after the queue has stopped. Results that still come match no open message and count as duplicated.
+  /// Polls for late results after the queue has stopped. They match no open message and count as duplicates.
   void collect_leftovers();
-  /// Of all passes together.
+  /// Totals over all passes.
   Counts counts() const;
-  /// What was expected and found in one of the corrupted results; empty when there is none. After a pass.
+  /// Expected and actual content of the first corrupted result; empty if there is none. Call it after a pass.
   std::string first_wrong() const;
 
  private:

@@ -10,13 +10,13 @@
 namespace feedrate {
 namespace {
 
-// What timing a message costs, in ns: a histogram entry and a share of a line that travels between two cores; two clock
-// reads a batch.
+// Cost of timing a message in ns: a histogram entry and a share of a cache line that travels between two cores; two
+// clock reads per batch.
 constexpr double kStampNs = 40, kClockNs = 50;
-// The times of a message's stages are lines that travel among three cores or more; and a transfer that is asked for its
-// own records more events, which can wake a thread each.
+// Cost of a message's stage times in ns: cache lines that travel among three or more cores. A transfer also records
+// more events, each of which can wake a thread.
 constexpr double kStagesNs = 400, kEventsNs = 10'000;
-constexpr double kStampBudget = 0.02;  // of a producer's time
+constexpr double kStampBudget = 0.02;  // share of a producer's time
 
 unsigned sampling(double messages_per_second, const Point& point, double cost_ns) {
   const double share = messages_per_second / point.producers * cost_ns * 1e-9;
@@ -35,7 +35,8 @@ unsigned stages_sampling(double messages_per_second, double seconds, const Point
   const double samples = messages_per_second / point.producers * seconds;
   const double fit = std::max(
       1.0,
-      std::ceil(2 * samples / static_cast<double>(most_stage_samples(point.producers))));  // it may become faster yet
+      std::ceil(2 * samples /
+                static_cast<double>(most_stage_samples(point.producers))));  // factor 2: the rate may still increase
   return std::max(sampling(messages_per_second, point, events ? kEventsNs : kStagesNs),
                   std::bit_ceil(static_cast<unsigned>(fit)));
 }

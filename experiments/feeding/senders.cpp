@@ -11,19 +11,19 @@
 namespace feedrate {
 namespace {
 
-/// How far a flow may go on sending, as its collector last said.
+/// Room for further messages of a flow, from its collector's last known progress.
 class Room {
  public:
   Room(const Flow& flow, const Point& point)
       : flow_(flow), window_(point.window), batch_(point.batch), received_(flow.first), lowest_(flow.first) {}
-  /// Messages that may follow the first `sent`, at most `n` and a batch.
+  /// Number of messages that may follow the first `sent`, at most `n` and at most a batch.
   std::uint64_t operator()(std::uint64_t sent, std::uint64_t n) {
     const std::uint64_t span = flow_.stamps.size();
-    if (sent - received_ >= window_ || sent - lowest_ >= span) look();
+    if (sent - received_ >= window_ || sent - lowest_ >= span) update();
     return std::min({batch_, n, window_ - (sent - received_), span - (sent - lowest_)});
   }
-  /// Takes in what has come back: by itself this happens when there seems to be no room at all.
-  void look() {
+  /// Reads the collector's progress. operator() calls it only if there seems to be no room at all.
+  void update() {
     received_ = flow_.received.load(std::memory_order_acquire);
     lowest_ = flow_.lowest_missing.load(std::memory_order_relaxed);
   }
@@ -43,7 +43,7 @@ void fill(const Flow& flow, const Work& work, std::uint64_t sequence, const Mess
   }
 }
 
-/// Makes room for the stage times of those of `count` messages that are sampled.
+/// Makes room for the stage times of the sampled messages among `count` messages.
 void forget_stages(const Flow& flow, const Work& work, std::uint64_t sequence, std::uint64_t count) {
   if (!samples_one_of(work, sequence, count)) return;
   for_timed(sequence, count, work.stages->every(),
@@ -60,11 +60,11 @@ void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t 
   }
 }
 
-/// Holds back a batch that is not full, until its first message has waited for as long as the point says.
+/// Holds back a partial batch until its first message has waited for the point's batch timeout.
 class Linger {
  public:
   explicit Linger(const Point& point) : batch_(point.batch), longest_ns_(point.batch_timeout_us * 1000) {}
-  /// Whether `n` messages, the first of which is there since `since_ns`, are to be held back still.
+  /// Whether to hold back `n` messages, the first of which has been waiting since `since_ns`.
   bool holds(std::uint64_t n, std::uint64_t since_ns, std::uint64_t now) const {
     return longest_ns_ != 0 && n < batch_ && now < since_ns + longest_ns_;
   }
@@ -74,7 +74,7 @@ class Linger {
   std::uint64_t batch_, longest_ns_;
 };
 
-/// Publishes what is filled, now; each message is as late as this is behind its due time.
+/// Publishes the filled messages now and records each message's lag behind its due time.
 void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
              Behind& behind) {
   forget_stages(flow, work, sequence, count);
@@ -101,7 +101,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
   std::uint64_t sent = start;
   Room room(flow, work.point);
   const Linger linger(work.point);
-  std::uint64_t room_since = 0;  // when there was room for the next message; 0: there is none, or nobody asks
+  std::uint64_t room_since = 0;  // when there was room for the next message; 0: no room, or not needed
   Backoff backoff;
   while (!stop.load(std::memory_order_relaxed) && sent < limit) {
     const std::uint64_t n = room(sent, limit - sent);
@@ -112,12 +112,12 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
       continue;
     }
     if (linger.wanted()) {
-      const std::uint64_t looked = now_ns();
-      if (room_since == 0) room_since = looked;
-      if (n < limit - sent && linger.holds(n, room_since, looked)) {
+      const std::uint64_t checked = now_ns();
+      if (room_since == 0) room_since = checked;
+      if (n < limit - sent && linger.holds(n, room_since, checked)) {
         flow.producer->progress();
         backoff.wait();
-        room.look();
+        room.update();
         continue;
       }
     }
@@ -126,7 +126,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
     if (samples_one_of(work, sent, slots.count)) range.emplace("produce");
     fill(flow, work, sent, slots);
     forget_stages(flow, work, sent, slots.count);
-    std::uint64_t now = std::exchange(room_since, 0);  // what was held back is timed from then on
+    std::uint64_t now = std::exchange(room_since, 0);  // messages held back are timed from this moment
     for_timed(sent, slots.count, pass.sample_every, [&](std::uint64_t timed) {
       if (now == 0) now = now_ns();
       note_sending(flow, work, pass, timed, now);
@@ -140,15 +140,15 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
 void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
   const std::uint64_t end = flow.first + flow.due.size();
   std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
-  std::uint64_t filled = 0;                         // messages that lie ready to be published
+  std::uint64_t filled = 0;                         // messages that are ready to be published
   const std::uint64_t began = now_ns();
   Behind behind(began);
   bool blocked = false;
   Room room(flow, work.point);
   const Linger linger(work.point);
   Backoff backoff;
-  /// Has up to `n` lie ready; says whether any do. To the one that was ready before it was due, no more is added than
-  /// takes less time to make than to publish.
+  /// Prepares up to `n` messages; returns whether any are ready. If a message was prepared before it was due, adds only
+  /// as many as take less time to fill than to publish.
   const auto prepare = [&](std::uint64_t n) {
     constexpr std::uint64_t kQuicklyMade = 1024;  // bytes
     if (filled != 0) n = std::min(n, filled + kQuicklyMade / stride_of(flow.payload));
@@ -162,10 +162,10 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   };
   while (!stop.load(std::memory_order_relaxed) && sent < end) {
     const std::uint64_t now = now_ns();
-    if (!blocked) behind.go_on(now);  // from publishing
+    if (!blocked) behind.go_on(now);  // after publishing
     while (due_end < end && due_end < sent + work.point.batch && flow.due_ns(due_end) <= now) ++due_end;
     if (due_end == sent) {
-      // So that making the next message makes none late; where messages wait for others anyway, it is made with these.
+      // Prepare the next message now, so that filling it delays none. With a batch timeout, messages wait anyway.
       if (filled == 0 && !linger.wanted()) prepare(1);
       flow.producer->progress();
       wait_for_due(flow.due_ns(sent) - now, backoff);
@@ -176,7 +176,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
       continue;
     }
     if (due_end < end && linger.holds(due_end - sent, flow.due_ns(sent), now)) {
-      behind.wait(now);  // as the point wants it: that is not the generator's own lag
+      behind.wait(now);  // requested by the point, so it is not the generator's own lag
       flow.producer->progress();
       backoff.wait();
       continue;

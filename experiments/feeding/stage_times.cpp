@@ -8,7 +8,7 @@ StageDurations stage_durations(std::span<const StageSample> samples, const Clock
   constexpr auto kBrokered = static_cast<std::size_t>(Stage::brokered), kDequeued = kBrokered + 1;
   const bool brokered = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return s.times[kBrokered]; });
   for (StageSample sample : samples) {
-    // An answer that was read behind the end is as late as it can be.
+    // If a broker's reply was read after the end, use the latest possible time.
     if (brokered && sample.times[kBrokered] == 0) sample.times[kBrokered] = sample.times[kDequeued];
     for_each_stage(sample, clock, [&](Stage stage, std::uint64_t begin, std::uint64_t end, std::uint64_t moved) {
       const auto i = static_cast<std::size_t>(stage);

@@ -10,31 +10,31 @@
 
 namespace feedrate {
 
-/// A sampled message's times, as they were taken: of `on_device_clock` stages in the device's.
+/// Raw times of a sampled message; those of `on_device_clock` stages are on the device's clock.
 struct StageSample {
   std::uint64_t id = 0;
-  std::uint64_t due = 0;  ///< in open load; in closed load it is due when it is sent
+  std::uint64_t due = 0;  ///< due time in an open load; in a closed load, the time of sending
   StageTimes times{};
 };
 
-/// How long messages took to each stage.
+/// Time of messages to each stage.
 struct StageDurations {
-  std::array<Histogram, kStages> stages;  ///< ns, from the last stage before it
-  std::uint64_t out_of_order = 0;         ///< times that lay before the last or behind the end, and were moved there
+  std::array<Histogram, kStages> stages;  ///< ns, since the previous stage
+  std::uint64_t out_of_order = 0;         ///< times before the previous stage or after the end, which were moved there
   std::uint64_t most_out_of_order_ns = 0;
 };
-/// Every stage that any of them has is recorded for all, with 0 where a message lacks it: so the stages' means add up
-/// to the mean of the whole.
+/// Records every stage that occurs for all messages, with 0 if a message lacks it, so that the stages' means add up to
+/// the mean of the total.
 StageDurations stage_durations(std::span<const StageSample>, const ClockMap&);
 
-/// Calls `each(stage, begin ns, end ns, moved ns)` for the stages of a message that were timed, in the order of its
-/// way, all on the host's clock. They follow each other from when it was due until it was collected, so a time that
-/// lies outside is moved by `moved`: clocks differ by a little.
+/// Calls `each(stage, begin ns, end ns, moved ns)` for the timed stages of a message, in order, with times on the
+/// host's clock. Stages follow each other from the due time until collection; because clocks differ slightly, a time
+/// outside this order is moved by `moved`.
 template <class Each>
 void for_each_stage(const StageSample& sample, const ClockMap& clock, Each&& each) {
   constexpr auto kBrokered = static_cast<std::size_t>(Stage::brokered), kDequeued = kBrokered + 1;
   StageTimes times = sample.times;
-  // A broker's answer is read late, or not before all is over: it had the message when a worker got it.
+  // A broker's reply may be read late, even after the end: the broker had the message when a worker received it.
   if (times[kBrokered] != 0) times[kBrokered] = std::min(times[kBrokered], std::max(times[kDequeued], times[0]));
   const std::uint64_t end = std::max(sample.due, times.back());
   std::uint64_t before = sample.due;

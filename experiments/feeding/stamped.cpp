@@ -32,7 +32,7 @@ Stamped::Stamped(const Workload& workload, const PayloadPool& pool, unsigned pro
     : workload_(workload), pool_(pool), slots_(producers) {}
 
 std::string Stamped::how_checked(std::size_t payload) const {
-  return fmt::format("the stamp{} of each; 1 of {} whole: {}", workload_.exact() ? " and the checksum" : "",
+  return fmt::format("the stamp{} of each result; 1 of {} in full: {}", workload_.exact() ? " and the checksum" : "",
                      kSampledOneOf, workload_.how_checked(payload));
 }
 

@@ -7,27 +7,27 @@
 
 namespace feedrate {
 
-/// Messages of which the host touches little, so that what carries them is measured and not the host's memory. Behind
-/// the first `kStampBytes` of the payload, the stamp, all messages are alike: that rest is written when a slot is first
-/// used and then stays in place, so a message costs a header and a stamp. Of each result the header, the stamp's part
-/// and the checksum are compared, and the checksum is the device's own, over every byte of the result.
+/// Messages of which the host touches only a few bytes, so that the transport is measured and not the host's memory.
+/// The first `kStampBytes` of the payload are the stamp. The rest is identical in all messages: it is written when a
+/// slot is first used and stays in place, so a message costs a header and a stamp. For each result, the host compares
+/// the header, the result of the stamp, and the checksum, which the device computes over every byte of the result.
 ///
-/// One of `kSampledOneOf` messages, chosen by a hash so that they take any slot, is written whole with bytes of its own
-/// and compared whole with its own expected bytes. A byte behind the stamp that is lost or wrong on the way back shows
-/// in these alone.
+/// One of `kSampledOneOf` messages, chosen by a hash so that they use any slot, is written in full with its own bytes
+/// and compared in full with its own expected bytes. Only these messages reveal a byte after the stamp that is lost or
+/// wrong on the way back.
 class Stamped final : public Payloads {
  public:
   static constexpr std::size_t kStampBytes = 64;
   static constexpr std::uint64_t kSampledOneOf = 64;
 
-  /// What messages of this size are made of: stamps with the rest behind them, and their results. Takes as long as
+  /// Pool for messages of this size: stamps followed by the rest, and their results. Takes as long as
   /// Workload::prepare, which must have been called.
   static PayloadPool pool_of(const Workload&, std::size_t payload);
   static bool sampled(std::uint64_t seed, std::uint64_t id) {
     return mix64(mix64(seed ^ mix64(id))) % kSampledOneOf == 0;
   }
 
-  /// For one load of so many producers: the slots that it fills are its own, and keep what was written.
+  /// For one load with this number of producers. It remembers which slots already hold the rest.
   Stamped(const Workload&, const PayloadPool&, unsigned producers);
   std::string how_checked(std::size_t payload) const override;
   void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const override;
@@ -38,7 +38,7 @@ class Stamped final : public Payloads {
 
  private:
   struct alignas(128) Slots {
-    std::unordered_set<const std::byte*> with_rest;  // the rest is in place
+    std::unordered_set<const std::byte*> with_rest;  // slots in which the rest is in place
   };
   std::size_t entry_of(std::uint64_t seed, std::uint64_t id) const {
     return PayloadPool::entry_of(seed, id) % pool_.entries();
@@ -47,7 +47,7 @@ class Stamped final : public Payloads {
 
   const Workload& workload_;
   const PayloadPool& pool_;
-  mutable std::vector<Slots> slots_;  // by producer, whose thread alone fills them
+  mutable std::vector<Slots> slots_;  // by producer; only its thread fills them
 };
 
 }  // namespace feedrate

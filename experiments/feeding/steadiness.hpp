@@ -7,25 +7,25 @@
 
 namespace feedrate {
 
-/// Whether a rate has no trend any more: over the last half of the time slices seen so far, and at least eight, it
-/// surely neither rose nor fell by 5 % of its mean. A rate that varies a lot takes longer to show that.
+/// Detects when a rate no longer has a trend: over the last half of the time slices, and at least eight, it neither
+/// rose nor fell by 5 % of its mean, with confidence. A rate that varies a lot takes longer to show this.
 class Steadiness {
  public:
   static constexpr std::uint64_t kSliceNs = 5'000'000;
   static constexpr std::size_t kLeastSlices = 8;
   static constexpr double kDrift = 0.05;
 
-  /// Called often, with the clock and what has come back so far. In an open load the rate is a share of what was due
-  /// (`due` so far), for arrivals vary by themselves; else `due` is 0. True from the first time on at which it is
-  /// steady.
+  /// Adds a sample of the time and the number of results so far; call it often. In an open load the rate is a share of
+  /// the messages due so far (`due`), because arrivals vary; otherwise `due` is 0. Returns true once the rate is
+  /// steady, and on every later call.
   bool add(std::uint64_t now_ns, std::uint64_t received, std::uint64_t due = 0) {
     if (steady_) return true;
-    const Look look{now_ns, received, due};
-    if (last_.now_ns == 0) last_ = look;
+    const Sample sample{now_ns, received, due};
+    if (last_.now_ns == 0) last_ = sample;
     if (now_ns - last_.now_ns < kSliceNs || (due != 0 && due == last_.due)) return false;
     const auto expected = due != 0 ? due - last_.due : now_ns - last_.now_ns;
     rates_.push_back(static_cast<double>(received - last_.received) / static_cast<double>(expected));
-    last_ = look;
+    last_ = sample;
     const std::size_t judged = std::max(kLeastSlices, rates_.size() / 2);
     if (rates_.size() < judged) return false;
     const Trend trend = trend_of(std::span(rates_).last(judged));
@@ -35,11 +35,11 @@ class Steadiness {
   }
 
  private:
-  struct Look {
+  struct Sample {
     std::uint64_t now_ns = 0, received = 0, due = 0;
   };
   std::vector<double> rates_;
-  Look last_;
+  Sample last_;
   bool steady_ = false;
 };
 

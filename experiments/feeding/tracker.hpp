@@ -6,8 +6,8 @@
 
 namespace feedrate {
 
-/// Knows which of one producer's sequence numbers have come back. Numbers may come back in any order within `span` of
-/// the lowest one missing; the producer never runs further ahead. One thread.
+/// Tracks which of a producer's sequence numbers have come back. Numbers may come back in any order within `span` of
+/// the lowest missing one; the producer never runs further ahead. For use by one thread.
 class Tracker {
  public:
   enum class Verdict { fresh, duplicate, unknown };
@@ -27,8 +27,8 @@ class Tracker {
     mark(sequence, 1);
     return Verdict::fresh;
   }
-  /// Accepts `count` numbers (at least one) from `first` on if all of them are fresh, and says whether; if not, nothing
-  /// changes. The same as so many calls of `accept`, but by 64 numbers at a time.
+  /// Accepts `count` numbers (at least one) starting at `first` and returns true if all of them are fresh; otherwise
+  /// changes nothing. Equivalent to `count` calls of `accept`, but processes 64 numbers at a time.
   bool accept_run(std::uint64_t first, std::uint64_t count) {
     if (first == lowest_ && ahead_ == 0) {  // in order, the usual case
       lowest_ += count;
@@ -40,16 +40,16 @@ class Tracker {
     if (fresh) mark(first, count);
     return fresh;
   }
-  /// All numbers below it have come back.
+  /// Lowest missing number; all numbers below it have come back.
   std::uint64_t lowest_missing() const { return lowest_; }
-  /// Numbers that came back after a higher one had.
+  /// Count of numbers that came back after a higher one.
   std::uint64_t reordered() const { return reordered_; }
   std::uint64_t span() const { return span_; }
 
  private:
   std::uint64_t& word_of(std::uint64_t n) { return seen_[n / 64 & (seen_.size() - 1)]; }
   bool test(std::uint64_t n) { return (word_of(n) >> (n % 64) & 1) != 0; }
-  /// Calls `f(word, bits)` for the words in which `count` numbers from `first` on have their bits.
+  /// Calls `f(word, bits)` for the words that hold the bits of `count` numbers starting at `first`.
   template <class F>
   void by_words(std::uint64_t first, std::uint64_t count, F&& f) {
     while (count > 0) {
@@ -59,7 +59,7 @@ class Tracker {
       count -= here;
     }
   }
-  /// Records fresh numbers when a number below them is missing, or when higher ones have already come.
+  /// Records fresh numbers if a lower number is missing or higher numbers have already come back.
   void mark(std::uint64_t first, std::uint64_t count) {
     const std::uint64_t end = first + count;
     if (first < highest_) reordered_ += std::min(end, highest_) - first;
@@ -70,7 +70,7 @@ class Tracker {
       return;
     }
     lowest_ = end;
-    while (ahead_ > 0) {  // those that were only waiting for these
+    while (ahead_ > 0) {  // numbers that directly follow
       std::uint64_t& word = word_of(lowest_);
       const std::uint64_t rest = 64 - lowest_ % 64;
       const auto done = static_cast<std::uint64_t>(std::countr_one(word >> (lowest_ % 64)));

@@ -13,7 +13,7 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 
-/// How a tensor gets to another process that computes on it. `experiments/handoff/README.md` has the page.
+/// The experiment `handoff`: passing a tensor to another process that computes on it (experiments/handoff/README.md).
 namespace feedrate::handoff {
 namespace {
 
@@ -21,17 +21,17 @@ const Axes<Options>& own_axes() {
   static const auto kAxes =
       Axes<Options>()
           .word(
-              "way", &Options::way, [] { return Ways::instance().list(); }, "how the tensor gets there")
-          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where both compute; auto = cuda where it is")
-          .number("bytes", &Options::bytes, {128, double(std::size_t{8} << 30), 8}, "bytes of a tensor")
-          .number("tensors", &Options::tensors, {1, tensors::kPacketDescriptors},
-                  "tensors that are handed over at once")
+              "way", &Options::way, [] { return Ways::instance().list(); }, "how the tensor is handed over")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"},
+                "device of giver and readers; auto = cuda if available")
+          .number("bytes", &Options::bytes, {128, double(std::size_t{8} << 30), 8}, "bytes per tensor")
+          .number("tensors", &Options::tensors, {1, tensors::kPacketDescriptors}, "tensors per hand-off")
           .number("readers", &Options::readers, {1, 16}, "processes that each read all tensors")
           .word("use", &Options::use, {"cached", "first"},
-                "tensors that the readers have had before, with new content; or new ones each time")
-          .word("to", &Options::to, {"same", "other"}, "the readers' GPU: the giver's, or another")
+                "cached: tensors that the readers already know, with new content; first: new tensors each time")
+          .word("to", &Options::to, {"same", "other"}, "GPU of the readers: the giver's or another one")
           .word("reach", &Options::reach, {"map", "copy"},
-                "from another GPU: the kernel reads the giver's memory, or a copy of it");
+                "on another GPU: the kernel reads the giver's memory, or a local copy");
   return kAxes;
 }
 
@@ -80,7 +80,7 @@ class Handoff final : public Experiment {
     try {
       seen = run_for(session_.settings().seconds, options, setting);
     } catch (...) {
-      readers_.clear();  // they may have answers left, or be gone
+      readers_.clear();  // they may have unread replies or have exited
       throw;
     }
     measured.machine = monitor.stop();
@@ -92,7 +92,7 @@ class Handoff final : public Experiment {
       return measured;
     }
     if (seen.handoff.samples() == 0) {
-      measured.judge(Status::invalid, Cause::no_results, "no hand-over ended within the timed phase");
+      measured.judge(Status::invalid, Cause::no_results, "no hand-off ended within the timed phase");
       return measured;
     }
     add_figures(options, entry.copies, seen, measured);
@@ -134,7 +134,7 @@ class Handoff final : public Experiment {
 
   Seen run_for(double seconds, const Options& options, const Setting& setting) {
     Seen seen;
-    // One that is not needed would spin beside the others.
+    // A surplus reader would spin next to the others.
     if (readers_.size() > options.readers) readers_.resize(options.readers);
     while (readers_.size() < options.readers) readers_.push_back(std::make_unique<ReaderProcess>());
     Rounds rounds(options, setting, session_.device(), readers_);
@@ -147,7 +147,7 @@ class Handoff final : public Experiment {
     const NvtxRange range("timed");
     const Captured captured(session_);
     const std::uint64_t end = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-    // One at least, however long it takes.
+    // At least one round, however long it takes.
     for (unsigned round = 0; seen.wrong == 0 && !interrupted() && (round == 0 || now_ns() < end); ++round) {
       rounds.hand_over(&seen);
       if (first) rounds.let_go(&seen);
@@ -167,7 +167,7 @@ class Handoff final : public Experiment {
     const unsigned of_reader = copies.device_of_reader + (options.reach == "copy" ? 1 : 0);
     measured.cost["device_bytes"] = bytes * (1 + of_reader * options.readers);
     measured.cost["host_bytes"] = bytes * (copies.host + copies.host_of_reader * options.readers);
-    // The least: one kernel of the reader's, after the tensor's way over the bus and back.
+    // Lower bound: one kernel of the reader, after the tensor has crossed the bus and back.
     Expression least = floor_of("launch_sync_ns");
     if (copies.moves_over_bus != 0) {
       least = least + given("bytes", bytes) / ceiling_of("copy_engine_d2h_bytes_per_second") +
@@ -177,16 +177,16 @@ class Handoff final : public Experiment {
   }
 
   Session& session_;
-  std::optional<std::optional<unsigned>> other_;  // once it was looked for: that takes a context
+  std::optional<std::optional<unsigned>> other_;  // cached, since the search creates a context
   Rounds::Readers readers_;                       // kept from cell to cell
 };
 
-/// In a reader's process.
+/// Runs in a reader's process.
 int read_for_parent() {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(kOwnSocket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
-    throw BadInput("subcommand", "helper", "what --help lists: this one is the experiment handoff's own");
+    throw BadInput("subcommand", "helper", "the subcommands in --help; this one is internal to the experiment handoff");
   }
   read_tensors(kOwnSocket);
   return 0;
@@ -216,13 +216,15 @@ const ExperimentRegistration registered(
            table.add("", own_axes().list());
            return table;
          },
-     .figures = {{"handoff_ns", "ns", Better::lower, true, true,
-                  "from the giver's tensor is written until all readers' kernels have read all of it"},
-                 {"to_start_ns", "ns", Better::lower, true, false,
-                  "until each reader's first kernel could start: it was launched, and all before it had ended"},
-                 {"bytes_per_second", "B/s", Better::higher, false, true, "bytes read, over the median hand-over"},
-                 {"create_ns", "ns", Better::lower, true, false, "a new tensor in the giver's device memory"},
-                 {"delete_ns", "ns", Better::lower, true, false, "of a tensor that nobody uses any more"}},
+     .figures =
+         {{"handoff_ns", "ns", Better::lower, true, true,
+           "from when the giver's tensor is written until all readers' kernels have read it completely"},
+          {"to_start_ns", "ns", Better::lower, true, false,
+           "until the first kernel of every reader could start: launched, with all earlier work in its stream done"},
+          {"bytes_per_second", "B/s", Better::higher, false, true,
+           "bytes read by all readers, divided by the median hand-off"},
+          {"create_ns", "ns", Better::lower, true, false, "time to create a tensor in the giver's device memory"},
+          {"delete_ns", "ns", Better::lower, true, false, "time to delete a tensor that no process uses any longer"}},
      .variant = {"way"},
      .shown = {"bytes", "use"},
      .rate = "bytes_per_second",

@@ -18,7 +18,7 @@ namespace {
 template <class T>
 T taken(std::string_view& text) {
   T value{};
-  if (text.size() < sizeof value) throw Failure("a request of the giver is too short");
+  if (text.size() < sizeof value) throw Failure("a request from the giver is too short");
   std::memcpy(&value, text.data(), sizeof value);
   text.remove_prefix(sizeof value);
   return value;
@@ -76,7 +76,7 @@ class Reader {
       const auto size = taken<std::uint32_t>(tickets);
       const auto has_descriptor = taken<std::uint32_t>(tickets);
       if (size > tickets.size() || (has_descriptor != 0 && next == descriptors.size())) {
-        throw Failure("a ticket of the giver is too short");
+        throw Failure("a ticket from the giver is too short");
       }
       taker_->open(tensor, tickets.substr(0, size),
                    has_descriptor != 0 ? std::move(descriptors[next++]) : tensors::Descriptor());
@@ -87,7 +87,7 @@ class Reader {
       clear(tensors);
     }
   }
-  /// The kernel adds to what is there.
+  /// Zeroes the results, because the kernel adds to them.
   void clear(unsigned tensors) {
     const std::vector<ItemHeader> zeros(tensors);
     stream_->copy_to_device(results_.data(), reinterpret_cast<const std::byte*>(zeros.data()),
@@ -101,7 +101,7 @@ class Reader {
   StageKernel kernel_;
   Buffer results_;
   std::unique_ptr<Event> event_;
-  std::unique_ptr<Stream> stream_;  // last: it waits for work that uses all of the above
+  std::unique_ptr<Stream> stream_;  // last: its destructor waits for work that uses all of the above
 };
 
 }  // namespace
@@ -109,7 +109,7 @@ class Reader {
 void read_tensors(int socket) {
   const auto say = [&](std::string_view text) {
     if (tensors::send_packet(socket, text, {}, std::chrono::seconds(10)) != tensors::Sent::yes) {
-      throw Failure("the giver does not take answers");
+      throw Failure("the giver does not accept replies");
     }
   };
   std::unique_ptr<Reader> reader;
@@ -118,12 +118,12 @@ void read_tensors(int socket) {
     if (request.op == Op::begin) {
       reader.reset();
       const auto end = text.find('\0');
-      if (end == std::string_view::npos) throw Failure("a request of the giver names no way");
+      if (end == std::string_view::npos) throw Failure("a request from the giver names no way");
       reader = std::make_unique<Reader>(std::string(text.substr(0, end)),
                                         nlohmann::json::parse(text.substr(end + 1)).get<Setting>());
       return text_of({});
     }
-    if (!reader) throw Failure("the giver has not said how tensors come");
+    if (!reader) throw Failure("the giver has not sent a way and a setting");
     return reader->serve(request, text, descriptors);
   };
   tensors::Packet packet;

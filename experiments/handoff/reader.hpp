@@ -6,58 +6,59 @@
 #include <string_view>
 #include <vector>
 
-#include "variants/handoff/handoff.hpp"
 #include "libraries/tensors/socket.hpp"
+#include "variants/handoff/handoff.hpp"
 
-/// The process that takes tensors: the executable itself, started again with the hidden subcommand `helper`.
-/// Both ends speak over a socket of packets: a request, then its answer.
+/// The process that receives tensors: the same executable, started with the hidden subcommand `helper`.
+/// Both ends communicate over a packet socket: a request, then its reply.
 namespace feedrate::handoff {
 
 enum class Op : std::uint32_t {
-  begin,  ///< serves another way or setting from now on: behind it stand the way's name, a zero, and the setting's JSON
-  take,   ///< reads all tensors, once each
-  close,  ///< lets all tensors go
+  begin,  ///< switches to another way or setting; followed by the way's name, a zero byte, and the setting as JSON
+  take,   ///< reads every tensor once
+  close,  ///< releases all tensors
 };
 
-/// What the giver asks. Behind it, where `fresh`, a ticket's length (std::uint32_t) and bytes for each tensor.
+/// A request of the giver. If `fresh`, it is followed by the length (std::uint32_t), a flag for a descriptor
+/// (std::uint32_t) and the bytes of a ticket for each tensor.
 struct Request {
   Op op = Op::take;
-  std::uint32_t fresh = 0;  ///< the tensors must be opened first
+  std::uint32_t fresh = 0;  ///< 1 if the tensors must be opened first
   std::uint32_t tensors = 0;
 };
 
-/// What one reader answers to `take`. Times are now_ns(), of a clock that all processes share.
+/// Reply of one reader to `take`. Times are now_ns(), from a clock that all processes share.
 struct Answer {
-  std::uint64_t failed = 0;      ///< not 0: why stands behind it
-  std::uint64_t started_ns = 0;  ///< the first tensor's kernel could start: it was launched, all before it had ended
-  std::uint64_t read_ns = 0;     ///< all kernels had ended
+  std::uint64_t failed = 0;      ///< if not 0, the reason follows the reply
+  std::uint64_t started_ns = 0;  ///< when the first kernel could start: launched, with all earlier work done
+  std::uint64_t read_ns = 0;     ///< when all kernels had ended
 };
-/// Behind an answer, of each tensor: what its kernel read.
+/// Result of a tensor's kernel; one per tensor follows the reply.
 struct Read {
   std::uint64_t id = 0, sum = 0;
 };
 
-/// Blocks of the giver's and the readers' kernels: enough that loads from memory are always under way on every SM.
+/// Number of blocks of the giver's and the readers' kernels: enough to keep memory loads in flight on every SM.
 inline unsigned blocks_for(Device& device) { return 8 * std::max(1u, device.info().processors); }
 
-/// A reader's whole life: serves requests until the socket ends. `socket` is a descriptor.
+/// Main loop of a reader: serves requests until the socket is closed. `socket` is a descriptor.
 void read_tensors(int socket);
 
-/// A reader in a process of its own, until this ends. One process serves many cells, since a GPU's context takes it a
-/// third of a second.
+/// A reader in a separate process, which ends with this object. One process serves many cells, since creating a GPU
+/// context takes a third of a second.
 class ReaderProcess {
  public:
-  /// Throws Failure where it can't be started.
+  /// Throws Failure if the process cannot be started.
   ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
   ~ReaderProcess();
 
-  /// Lets go of what it had, and serves this from now on.
+  /// Releases the previous way and setting and switches to these.
   void begin(const std::string& way, const Setting&);
   void ask(const Request&, const std::vector<Ticket>&);
-  /// Waits for the answer, with what each tensor's kernel read; none of `close`. Throws Failure with the reader's words
-  /// where it fails.
+  /// Waits for the reply; `read` receives one result per tensor (none for `close`). Throws Failure with the reader's
+  /// message if the reader fails.
   Answer answer(std::vector<Read>& read);
 
  private:

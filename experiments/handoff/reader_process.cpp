@@ -57,7 +57,7 @@ void ReaderProcess::send(const Request& request, std::string_view more, std::spa
   text.append(more);
   const auto sent = tensors::send_packet(socket_.get(), text, descriptors, std::chrono::seconds(10));
   if (sent == tensors::Sent::gone) throw Failure("a reader ended");
-  if (sent == tensors::Sent::later) throw Failure("a reader does not take requests");
+  if (sent == tensors::Sent::later) throw Failure("a reader does not accept requests");
 }
 
 Answer ReaderProcess::answer(std::vector<Read>& read) {
@@ -69,16 +69,16 @@ Answer ReaderProcess::answer(std::vector<Read>& read) {
     if (received != tensors::Received::nothing) throw Failure("a reader ended");
     if (now_ns() > deadline) {
       kill(process_, SIGKILL);
-      throw Failure("a reader does not answer");
+      throw Failure("a reader does not reply");
     }
     backoff.wait();
   }
   std::string_view text = packet_.text;
   Answer made;
-  if (text.size() < sizeof made) throw Failure("a reader's answer is too short");
+  if (text.size() < sizeof made) throw Failure("a reader's reply is too short");
   std::memcpy(&made, text.data(), sizeof made);
   text.remove_prefix(sizeof made);
-  if (made.failed != 0) throw Failure(fmt::format("a reader: {}", text));
+  if (made.failed != 0) throw Failure(fmt::format("a reader failed: {}", text));
   read.resize(text.size() / sizeof(Read));
   std::memcpy(read.data(), text.data(), read.size() * sizeof(Read));
   return made;

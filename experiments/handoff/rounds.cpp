@@ -25,7 +25,7 @@ Rounds::Rounds(const Options& options, const Setting& setting, Device& device, R
   for (const auto& reader : readers_) reader->begin(options.way, setting_);
 }
 
-/// After a cell that broke off, tensors are left. The readers end first, since they may still read them.
+/// After an aborted cell there are tensors left. The readers end first, since they may still be reading them.
 Rounds::~Rounds() {
   if (places_.empty()) return;
   readers_.clear();
@@ -33,7 +33,7 @@ Rounds::~Rounds() {
     try {
       giver_->destroy(tensor);
     } catch (const std::exception& error) {
-      spdlog::warn("handoff: a tensor is left: {}", error.what());
+      spdlog::warn("handoff: a tensor could not be deleted: {}", error.what());
     }
   }
 }
@@ -99,8 +99,8 @@ void Rounds::check(Seen& seen) const {
     const Read found = tensor < read_.size() ? read_[tensor] : Read{};
     if (found.id == id && found.sum == sums_(id)) continue;
     if (seen.wrong++ == 0) {
-      seen.first_wrong = fmt::format("tensor {} was read with id {} and checksum {:016x}, not {} and {:016x}", tensor,
-                                     found.id, found.sum, id, sums_(id));
+      seen.first_wrong = fmt::format("tensor {} was read with id {} and checksum {:016x}, expected {} and {:016x}",
+                                     tensor, found.id, found.sum, id, sums_(id));
     }
   }
 }

@@ -19,7 +19,7 @@ struct Options {
 
 inline const Entry& entry_of(const Options& options) { return Ways::instance().get("--way", options.way); }
 
-/// What a repetition saw.
+/// Results of a repetition.
 struct Seen {
   Histogram handoff, start, create, destroy;
   unsigned verified = 0, wrong = 0;
@@ -35,16 +35,16 @@ class Rounds {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds();
 
-  /// One hand-over of all tensors. `seen`: where it counts.
+  /// Hands over all tensors once. `seen` receives the results; null: they do not count.
   void hand_over(Seen* seen);
-  /// Readers let go of all tensors, then the giver.
+  /// Releases all tensors, first in the readers, then in the giver.
   void let_go(Seen* seen);
 
  private:
   static constexpr std::size_t kIdBytes = 64;
 
   void create(Seen* seen);
-  /// The giver's device fills all tensors with what no earlier round had.
+  /// Fills all tensors on the giver's device with content that no earlier round had.
   void write();
   void check(Seen& seen) const;
 

@@ -17,7 +17,7 @@
 namespace feedrate::handoff {
 namespace {
 
-/// A tensor store in a process of its own, as `feedrate store serve` starts it.
+/// A tensor store in a separate process, started as `feedrate store serve`.
 class OwnStore {
  public:
   /// `device`: `cpu` or `cuda:N`. Throws Failure if it does not start.
@@ -32,7 +32,7 @@ class OwnStore {
         std::ifstream log(folder_ / "log");
         const std::string said((std::istreambuf_iterator<char>(log)), {});
         end();
-        throw Failure(fmt::format("the tensor store does not start: {}", said));
+        throw Failure(fmt::format("the tensor store did not start: {}", said));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -107,12 +107,12 @@ struct Options {
 const Axes<Options>& options() {
   static const auto all = Axes<Options>().raw(
       "store", &Options::store,
-      "socket of a tensor store on this device, with room for the tensors; without it a private one is started");
+      "socket of a tensor store on this device with room for the tensors; default: a private store");
   return all;
 }
 
 const ServiceRegistration registered(
-    "store", {.description = "the tensor store's daemon; a private one is a process of this executable",
+    "store", {.description = "the tensor store's daemon; a private one runs from this executable",
               .options = options().list(),
               .make = [](const Values& values) { return std::make_unique<StoreService>(options().of(values).store); }});
 

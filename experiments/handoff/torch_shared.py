@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's own way to hand a GPU tensor to another process (torch.multiprocessing), beside ways of the experiment
-`handoff`, on one machine in one run and by turns:
+"""Compares PyTorch's way to hand a GPU tensor to another process (torch.multiprocessing) with ways of the experiment
+`handoff`, in turn, on one machine in one run:
 
     python experiments/handoff/torch_shared.py FEEDRATE [--seconds S] [--repetitions N] > torch_shared.jsonl
 
-FEEDRATE is the executable. Each line is a repetition: the way, bytes, use, and medians in nanoseconds of what README.md
-in this folder calls `handoff_ns` and `to_start_ns`. Both sides of PyTorch's way look for messages without sleeping, as
-the experiment's do. A reader's sum of the whole tensor is checked every time; one wrong sum ends the run.
+FEEDRATE is the executable. Each output line is a repetition: the way, bytes, use, and medians in nanoseconds of
+`handoff_ns` and `to_start_ns` (README.md in this folder). Both sides of PyTorch's way poll for messages without
+sleeping, as the experiment does. The reader's sum over the complete tensor is checked every time; one wrong sum ends
+the run.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def await_message(connection):
 
 
 def reader(connection) -> None:
-    """Sums what it is given, or what it has, and says when its first kernel could start and when the sum was there."""
+    """Sums the received or the known tensor; replies when its first kernel could start and when the sum was done."""
     tensor, started = None, torch.cuda.Event()
     while (message := await_message(connection)) != "end":
         if message == "close":
@@ -54,7 +55,7 @@ def reader(connection) -> None:
 
 
 class Giver:
-    """This process's side: tensors of 64-bit integers that all have the round's number."""
+    """This process's side: tensors of 64-bit integers, all filled with the round number."""
 
     def __init__(self) -> None:
         self.connection, theirs = torch.multiprocessing.Pipe()
@@ -63,7 +64,7 @@ class Giver:
         self.round = 0
 
     def measure(self, size: int, use: str, seconds: float) -> dict:
-        """One repetition, as the experiment's: hand-overs until the time is over, and one at least."""
+        """Measures one repetition, as the experiment does: hand-offs until the time is over, at least one."""
         handoffs, starts, tensor = [], [], None
         end = None
         while end is None or time.monotonic() < end or not handoffs:
@@ -77,7 +78,7 @@ class Giver:
             self.connection.send(tensor if fresh else "again")
             started, read, total = await_message(self.connection)
             if total != self.round * tensor.numel():
-                raise SystemExit(f"wrong: {total} was read, not {self.round * tensor.numel()}")
+                raise SystemExit(f"wrong sum: {total} was read, expected {self.round * tensor.numel()}")
             if end is not None:
                 handoffs.append(read - ready)
                 starts.append(started - ready)
@@ -90,8 +91,8 @@ class Giver:
         return figures("torch_shared", size, use, statistics.median(handoffs), statistics.median(starts), len(handoffs))
 
     def let_go(self) -> None:
-        """The reader closes its mapping, so that the next tensor is a new one for it. PyTorch keeps the giver's memory for
-        the next tensor; the caller's reference ends when it takes this function's result."""
+        """Makes the reader close its mapping, so that the next tensor is new to it. PyTorch keeps the giver's memory
+        for the next tensor; the caller drops its reference by assigning this function's result."""
         self.connection.send("close")
         await_message(self.connection)
         torch.cuda.ipc_collect()
@@ -120,14 +121,14 @@ def by_feedrate(feedrate: str, way: str, size: int, use: str, seconds: float) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="PyTorch's way to share a GPU tensor, beside Feedrate's, by turns.")
+    parser = argparse.ArgumentParser(description="Compares PyTorch's way to share a GPU tensor with Feedrate's.")
     parser.add_argument("feedrate", metavar="FEEDRATE", help="the executable")
-    parser.add_argument("--seconds", type=float, default=0.1, help="of each repetition (default: 0.1)")
-    parser.add_argument("--repetitions", type=int, default=3, help="of each way, by turns (default: 3)")
-    parser.add_argument("--most-bytes", type=int, default=SIZES[-1], help="leave out larger tensors")
+    parser.add_argument("--seconds", type=float, default=0.1, help="duration of each repetition (default: 0.1)")
+    parser.add_argument("--repetitions", type=int, default=3, help="repetitions of each way, in turn (default: 3)")
+    parser.add_argument("--most-bytes", type=int, default=SIZES[-1], help="largest tensor to measure, in bytes")
     options = parser.parse_args()
     if not torch.cuda.is_available():
-        parser.exit(2, "PyTorch sees no GPU here\n")
+        parser.exit(2, "PyTorch finds no GPU on this machine\n")
     torch.multiprocessing.set_start_method("spawn")
     version = subprocess.run([options.feedrate, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     where = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "feedrate": version}

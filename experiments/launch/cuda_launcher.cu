@@ -10,7 +10,7 @@ __global__ void null_kernel(std::uint64_t* counter) {
   if (counter != nullptr && threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull);
 }
 
-/// The same, which lets the next kernel of the stream begin at once, and waits for the one before it to have ended.
+/// Like null_kernel, but lets the next kernel of the stream begin at once and waits until the previous one has ended.
 __global__ void dependent_kernel(std::uint64_t* counter) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -71,7 +71,7 @@ class CudaLauncher final : public Launcher {
     config.numAttrs = 1;
     check(cudaLaunchKernelEx(&config, dependent_kernel, counter_), "cudaLaunchKernelEx");
   }
-  /// One graph a stream: an executable graph runs once at a time.
+  /// Captures one graph per stream, because an executable graph cannot run concurrently with itself.
   void capture() {
     for (cudaStream_t stream : streams_) {
       cudaGraph_t graph = nullptr;

@@ -13,7 +13,7 @@
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/launch/launcher.hpp"
 
-/// What it costs to launch a kernel that does nothing. `experiments/launch/README.md` has the results.
+/// The experiment `launch`: the cost of launching an empty kernel (results: experiments/launch/README.md).
 namespace feedrate::launch {
 namespace {
 
@@ -26,13 +26,14 @@ const Axes<Options>& own_axes() {
   static const auto kAxes =
       Axes<Options>()
           .word("form", &Options::form, {"plain", "graph", "pdl"},
-                "plain launches; a graph of all kernels of a unit; programmatic dependent launch")
-          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
+                "plain launches, one graph of a unit's kernels, or programmatic dependent launch")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"},
+                "device that runs the kernels; auto = cuda if there is a GPU")
           .number("kernels", &Options::kernels, {1, 4096},
-                  "kernels in a unit, one after the other on one stream; a round trip is one unit's")
-          .number("streams", &Options::streams, {1, 128}, "streams of each thread; units go to them by turns")
-          .number("threads", &Options::threads, {1, 64}, "threads that launch, each on streams of its own")
-          .number("block", &Options::block, {32, 1024, 32}, "threads of a kernel, one block each");
+                  "kernels per unit, one after another on one stream; a round trip is timed per unit")
+          .number("streams", &Options::streams, {1, 128}, "streams per thread; units use them in turn")
+          .number("threads", &Options::threads, {1, 64}, "launching threads, each with its own streams")
+          .number("block", &Options::block, {32, 1024, 32}, "GPU threads per kernel, in one block");
   return kAxes;
 }
 
@@ -40,17 +41,17 @@ Shape shape_of(const Options& options) {
   return {options.form, options.kernels, options.streams, options.block, false};
 }
 
-/// What one launching thread saw.
+/// Results of one launching thread.
 struct Seen {
   Histogram call, round_trip;
   std::uint64_t kernels = 0;
 };
 
-/// Threads that launch, together: each makes its launcher, waits for all the others, and does `body`.
+/// Launching threads that start together: each makes its launcher, waits for the others, and runs `body`.
 class Threads {
  public:
   Threads(const Options& options, Device& device) : options_(options), device_(device) {}
-  /// Throws what the first of them threw.
+  /// Rethrows the first exception of a thread.
   void run(const std::function<void(Launcher&, unsigned index)>& body) {
     std::atomic<unsigned> ready{0};
     {
@@ -60,7 +61,7 @@ class Threads {
           try {
             device_.use_in_this_thread();
             const auto launcher = make_launcher(shape_of(options_), device_);
-            launcher->launch();  // what the first launch loads
+            launcher->launch();  // the first launch loads the module
             launcher->wait();
             ready.fetch_add(1);
             Backoff backoff;
@@ -115,7 +116,7 @@ class Launch final : public Experiment {
     std::atomic<std::uint64_t> first{0};
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
-    // Half of the time for round trips, half for as many launches as go.
+    // Half of the time is for round trips, half for launches at the highest rate.
     Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
       round_trips(launcher, options, settings.seconds / 2, seen[t]);
     });
@@ -146,7 +147,8 @@ class Launch final : public Experiment {
   }
 
  private:
-  /// Whether all kernels run that are launched so: by the same calls, with a kernel that counts.
+  /// Verifies that every launched kernel runs, with the same calls and a kernel that counts its runs. Returns the
+  /// error, or an empty string.
   std::string verify(const Options& options, Json& details) {
     constexpr unsigned kUnits = 10;
     Shape shape = shape_of(options);
@@ -156,7 +158,7 @@ class Launch final : public Experiment {
     launcher->wait();
     const std::uint64_t launched = kUnits * options.kernels, ran = launcher->counted();
     details["verified"] = {{"launched", launched}, {"ran", ran}};
-    return launched == ran ? "" : fmt::format("{} kernels ran of {} that were launched", ran, launched);
+    return launched == ran ? "" : fmt::format("{} of {} launched kernels ran", ran, launched);
   }
 
   static void round_trips(Launcher& launcher, const Options& options, double seconds, Seen& seen) {
@@ -170,14 +172,15 @@ class Launch final : public Experiment {
     }
   }
 
-  /// Returns the nanoseconds until all was done.
+  /// Returns the nanoseconds until all launches have completed.
   static std::uint64_t stream_of_launches(Launcher& launcher, const Options& options, double seconds, Seen& seen) {
-    constexpr unsigned kLook = 16;  // units between two looks at the clock
+    constexpr unsigned kUnits = 16;  // units between two readings of the clock
     const std::uint64_t begin = now_ns(), end = begin + static_cast<std::uint64_t>(seconds * 1e9);
     while (now_ns() < end && !interrupted()) {
-      for (unsigned i = 0; i < kLook; ++i) launcher.launch();
-      seen.kernels += std::uint64_t{kLook} * options.kernels;
-      if (seen.kernels % (std::uint64_t{kLook} * kMostQueued) < std::uint64_t{kLook} * options.kernels) launcher.wait();
+      for (unsigned i = 0; i < kUnits; ++i) launcher.launch();
+      seen.kernels += std::uint64_t{kUnits} * options.kernels;
+      if (seen.kernels % (std::uint64_t{kUnits} * kMostQueued) < std::uint64_t{kUnits} * options.kernels)
+        launcher.wait();
     }
     launcher.wait();
     return now_ns() - begin;
@@ -191,30 +194,29 @@ class Launch final : public Experiment {
       measured.can_not_beat.emplace_back("kernels_per_second", ceiling_of("launch_per_second"));
   }
 
-  static constexpr unsigned kMostQueued = 256;  // looks, until the queue is let run empty
+  static constexpr unsigned kMostQueued = 256;  // rounds of launches between two waits for an empty queue
 
   Session& session_;
 };
 
 const ExperimentRegistration registered(
-    "launch",
-    {.description = "what it costs to launch a kernel that does nothing",
-     .axes =
-         [] {
-           AxisTable table;
-           table.add("", own_axes().list());
-           return table;
-         },
-     .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
-                  "kernels that ended, launched without waiting for any"},
-                 {"round_trip_ns", "ns", Better::lower, true, true,
-                  "from the launch of a unit until the host knows that it is done"},
-                 {"call_ns", "ns", Better::lower, true, false, "the launching calls of a unit, by its kernels"}},
-     .variant = {"form"},
-     .rate = "kernels_per_second",
-     .time = "round_trip_ns",
-     .make = [](Session& session) { return std::make_unique<Launch>(session); },
-     .threads = [](const Values& values) { return own_axes().of(values).threads; }});
+    "launch", {.description = "what it costs to launch an empty kernel",
+               .axes =
+                   [] {
+                     AxisTable table;
+                     table.add("", own_axes().list());
+                     return table;
+                   },
+               .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
+                            "completed kernels, launched without waiting for any"},
+                           {"round_trip_ns", "ns", Better::lower, true, true,
+                            "from the launch of a unit until the host knows that it has ended"},
+                           {"call_ns", "ns", Better::lower, true, false, "time of a unit's launch calls, per kernel"}},
+               .variant = {"form"},
+               .rate = "kernels_per_second",
+               .time = "round_trip_ns",
+               .make = [](Session& session) { return std::make_unique<Launch>(session); },
+               .threads = [](const Values& values) { return own_axes().of(values).threads; }});
 
 }  // namespace
 }  // namespace feedrate::launch

@@ -9,7 +9,7 @@
 namespace feedrate::launch {
 namespace {
 
-/// On the CPU device a launch hands a function to the stream's thread.
+/// Empty kernel for the CPU device, where a launch hands a function to the stream's thread.
 class NullLaunch final : public Launchable {
  public:
   explicit NullLaunch(std::atomic<std::uint64_t>* counter) : counter_(counter) {}

@@ -7,32 +7,32 @@
 
 namespace feedrate::launch {
 
-/// How null kernels are launched by one thread.
+/// Settings with which one thread launches empty kernels.
 struct Shape {
   std::string form = "plain";  ///< plain, graph or pdl
-  unsigned kernels = 1;        ///< in one unit: launched one after the other, or as one graph
-  unsigned streams = 1;        ///< units go to them by turns
-  unsigned block = 32;         ///< threads of a kernel, one block each
-  bool counted = false;        ///< each kernel adds one to a counter, to verify that all of them run
+  unsigned kernels = 1;        ///< kernels per unit, launched one after another or as one graph
+  unsigned streams = 1;        ///< streams that units use in turn
+  unsigned block = 32;         ///< threads per kernel, in one block
+  bool counted = false;        ///< each kernel increments a counter, to verify that all of them run
 };
 
-/// Launches units of kernels that do nothing. Used by one thread. Calls throw Failure when the device refuses.
+/// Launches units of empty kernels. For use by one thread. Calls throw Failure if the device reports an error.
 class Launcher {
  public:
   virtual ~Launcher() = default;
   /// Queues one unit.
   virtual void launch() = 0;
-  /// Returns when all that was queued is done.
+  /// Returns when all queued work has completed.
   virtual void wait() = 0;
-  /// How many counted kernels have run, once nothing is queued.
+  /// Number of counted kernels that have run. Call it when nothing is queued.
   virtual std::uint64_t counted() = 0;
 };
 
-/// Why this form can't be on this device; empty when it can.
+/// Reason why this device does not support the form; empty if it does.
 std::string refuse(const Shape&, Device&);
 std::unique_ptr<Launcher> make_launcher(const Shape&, Device&);
 
-/// In builds with CUDA.
+/// The same for CUDA devices.
 std::string refuse_on_cuda(const Shape&);
 std::unique_ptr<Launcher> make_cuda_launcher(const Shape&);
 

@@ -9,7 +9,7 @@ namespace feedrate::overlap {
 std::vector<std::string> balances() { return {"even", "first", "middle", "last", "rising"}; }
 
 std::vector<double> spread_costs(const std::string& balance, double average_ns, std::size_t kernels) {
-  constexpr double kHeavy = 3;  // times what the others cost
+  constexpr double kHeavy = 3;  // cost of a heavy kernel relative to the others
   std::vector<double> shares(kernels, 1);
   if (balance == "first") {
     shares.front() = kHeavy;

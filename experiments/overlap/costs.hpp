@@ -4,10 +4,10 @@
 
 namespace feedrate::overlap {
 
-/// How a pipeline's cost may be spread over its kernels.
+/// Names of the ways to distribute a pipeline's cost over its kernels.
 std::vector<std::string> balances();
 
-/// The cost of each of `kernels` kernels, `average_ns` on average. Throws BadInput for an unknown balance.
+/// Cost of each of `kernels` kernels, with the average `average_ns`. Throws BadInput for an unknown balance.
 std::vector<double> spread_costs(const std::string& balance, double average_ns, std::size_t kernels);
 
 }  // namespace feedrate::overlap

@@ -13,11 +13,11 @@
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"
 
-/// How the stages of a pipeline are run so that they overlap. `experiments/overlap/README.md` tells the lesson.
+/// The experiment `overlap`: ways to overlap the stages of a pipeline (experiments/overlap/README.md).
 namespace feedrate::overlap {
 namespace {
 
-constexpr std::size_t kMostMemory = std::size_t{16} << 30;  // bytes of the device, and of pinned memory
+constexpr std::size_t kMostMemory = std::size_t{16} << 30;  // bytes, for device memory and for pinned memory
 
 struct Options {
   std::string pipeline = "chain", strategy = "ring", device = "auto";
@@ -37,14 +37,14 @@ const Axes<Options>& shared_axes() {
           .word(
               "strategy", &Options::strategy, [] { return Strategies::instance().list(); },
               "how the stages are run and ordered")
-          .word("device", &Options::device, {"auto", "cpu", "cuda"}, "where it runs; auto = cuda where there is a GPU")
-          .number("item", &Options::item_bytes, {8, 256 << 20, 8, "item_bytes"}, "bytes in an item")
-          .number("items", &Options::items, {2, 4096}, "items in a run; a run begins and ends with nothing under way")
-          .number("cost-us", &Options::cost_us, {0, 100'000},
-                  "microseconds that a kernel takes for an item, on average")
-          .word("balance", &Options::balance, balances(), "how the cost is spread over the kernels")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"},
+                "device that runs the pipeline; auto = cuda if there is a GPU")
+          .number("item", &Options::item_bytes, {8, 256 << 20, 8, "item_bytes"}, "bytes per item")
+          .number("items", &Options::items, {2, 4096}, "items per run; a run begins and ends with nothing in flight")
+          .number("cost-us", &Options::cost_us, {0, 100'000}, "average time of a kernel per item, in microseconds")
+          .word("balance", &Options::balance, balances(), "distribution of the cost over the kernels")
           .number("stage-blocks", &Options::stage_blocks, {0, 1024},
-                  "blocks of a stage's kernel; 0 = so many that all stages fit side by side, one block an SM");
+                  "blocks of a stage's kernel; 0 = as many as let all stages fit side by side, one block per SM");
   return kAxes;
 }
 
@@ -55,14 +55,14 @@ const StrategyEntry& strategy_of(const Options& options) {
   return Strategies::instance().get("--strategy", options.strategy);
 }
 
-/// Of the members' axes those that this point's members have.
+/// Values on the axes of this point's members.
 Values own_values(const Options& options, const Values& values) {
   return values_on(joined(pipeline_of(options).axes, strategy_of(options).axes), values);
 }
 
 constexpr auto kPeerCopies = "peer_copy_bytes_per_second";
 
-/// What bounds items that cross from one device to the other.
+/// Adds the limit for items that cross from one device to the other.
 void add_peer_limit(LimitList& limits, const std::vector<Device*>& devices) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   const auto index = [&](std::size_t i) {
@@ -83,24 +83,24 @@ void add_peer_limit(LimitList& limits, const std::vector<Device*>& devices) {
              });
 }
 
-/// A run of the strategy and one of the control, interleaved, as often as the time allows.
+/// Results of interleaved runs of the strategy and of the control.
 struct Runs {
-  Histogram strategy, serial;  ///< ns of a run
+  Histogram strategy, serial;  ///< ns per run
   unsigned wrong = 0, verified = 0;
   std::string first_wrong;
 };
 
-/// The session's device, and another of its kind for strategies that use two.
+/// The session's device, and a second one of the same kind for strategies that use two.
 class Devices {
  public:
   explicit Devices(Device& first) : first_(first) {}
-  /// Throws BadInput where there are fewer.
+  /// Devices for a strategy. Throws BadInput if the machine has too few.
   std::vector<Device*> of(const StrategyEntry& strategy) {
     if (strategy.devices < 2) return {&first_};
     if (!second_) second_ = first_.kind() == "cpu" ? open_cpu_device() : another_gpu();
     return {&first_, second_.get()};
   }
-  /// Why a strategy can't run a pipeline here; empty when it can.
+  /// Reason why a strategy cannot run a pipeline here; empty if it can.
   std::string refuse(const std::string& name, const PipelineShape& shape) {
     const StrategyEntry& strategy = Strategies::instance().get("--strategy", name);
     try {
@@ -159,7 +159,7 @@ class Overlap final : public Experiment {
     const StrategyEntry& entry = strategy_of(options);
     PipelineShape shape = shape_of(options, cell.values);
     if (entry.resident_blocks && options.device != "cpu") measured.sms = entry.resident_blocks(shape);
-    session_.device().use_in_this_thread();  // a cell that broke off may have left another
+    session_.device().use_in_this_thread();  // an aborted cell may have left another device selected
     calibrate(options, shape);
     const StageTimes stages = measure_stages(shape, session_.device(), options.items);
     const std::vector<Device*> devices = devices_.of(entry);
@@ -251,7 +251,7 @@ class Overlap final : public Experiment {
       measured.gpu_use = traced_run(pipeline, *strategy, options, own, *repetition.timeline);
     const auto budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
     const std::uint64_t began_ns = now_ns();
-    // One run at least, however long it takes; who goes first alternates.
+    // At least one run, however long it takes. The strategy and the control alternate in going first.
     for (unsigned pair = 0; runs.wrong == 0 && !interrupted() && (pair == 0 || now_ns() - began_ns < budget_ns);
          ++pair) {
       if (control || pair % 2 == 0) run_once(*strategy, &runs.strategy);
@@ -262,7 +262,7 @@ class Overlap final : public Experiment {
     return runs;
   }
 
-  /// One run of the strategy alone, with a timeline: how many stages the GPU's own records saw at work at once.
+  /// Runs the strategy alone once with a timeline, which shows how many stages the GPU ran at once.
   Json traced_run(Pipeline& pipeline, Strategy& strategy, const Options& options, const Values& own,
                   CellTimeline& timeline) {
     pipeline.begin(options.items);
@@ -295,15 +295,15 @@ class Overlap final : public Experiment {
     measured.details["runs"] = runs.strategy.samples();
     measured.details["serial_ns"] = {{"p50", serial_ns}, {"runs", runs.serial.samples()}};
     if (!measured.gpu_use.is_null()) {
-      // The same by the stages' times: what a run takes in all, over how long it lasts.
+      // The same figure from the stages' times: the total work of a run divided by its duration.
       const double work = std::accumulate(stages.contended.begin(), stages.contended.end(), 0.0) * options.items;
       measured.details["at_once"] = {{"by_stage_times", work / run_ns},
                                      {"by_activity", measured.gpu_use["mean_at_once"]}};
     }
     const double alone = ideal_ns(stages.alone, options.items), contended = ideal_ns(stages.contended, options.items);
     measured.details["ideal_ns"] = {{"alone", alone}, {"contended", contended}};
-    // Of the time that overlapping could save at best, the share that it saves. Where that is next to nothing, a share
-    // of it says nothing.
+    // Share of the possible saving that the strategy achieves. If the possible saving is close to zero, the share is
+    // meaningless.
     const auto efficiency = [&](const std::string& figure, double ideal) {
       constexpr double kLeastSaving = 0.1;
       if (serial_ns - ideal < kLeastSaving * serial_ns) {
@@ -351,14 +351,15 @@ const ExperimentRegistration registered(
            for (const auto& [name, entry] : Strategies::instance().entries()) table.add(name, entry.axes);
            return table;
          },
-     .figures = {{"items_per_second", "items/s", Better::higher, false, true, "verified items, whole runs"},
-                 {"bytes_per_second", "B/s", Better::higher, false, false, "bytes of these items"},
-                 {"speedup", "", Better::higher, false, true, "time of a run with strategy serial / with this one"},
+     .figures = {{"items_per_second", "items/s", Better::higher, false, true, "verified items, over complete runs"},
+                 {"bytes_per_second", "B/s", Better::higher, false, false, "bytes of the verified items"},
+                 {"speedup", "", Better::higher, false, true,
+                  "time of a run with strategy serial / time of a run with this strategy"},
                  {"overlap_efficiency", "", Better::higher, false, true,
-                  "(serial - run) / (serial - ideal), ideal by the stages' times beside each other"},
+                  "(serial - run) / (serial - ideal), with ideal from the stages' concurrent times"},
                  {"overlap_efficiency_alone", "", Better::higher, false, false,
-                  "the same, ideal by the stages' times alone"},
-                 {"run_ns", "ns", Better::lower, true, true, "from the first call until all items are there"}},
+                  "the same, with ideal from the stages' times alone"},
+                 {"run_ns", "ns", Better::lower, true, true, "from the first call until all items have arrived"}},
      .variant = {"strategy"},
      .shown = {"pipeline", "item"},
      .rate = "items_per_second",

@@ -11,7 +11,7 @@
 namespace feedrate::overlap {
 namespace {
 
-/// One stage with buffers of its own, which runs whether or not others do.
+/// One stage with its own buffers, which runs independently of the others.
 class LoneStage {
  public:
   LoneStage(const Pipeline& pipeline, unsigned stage, Device& device)
@@ -30,7 +30,7 @@ class LoneStage {
                       last ? pipeline_.result(item) : out_.data());
   }
   void end() { stream_->record(*ended_); }
-  /// By the device's events.
+  /// Nanoseconds from begin() to end(), by the device's events.
   double wait_ns() {
     stream_->synchronize();
     return ended_->ns_since(*begun_);
@@ -41,11 +41,11 @@ class LoneStage {
   unsigned stage_;
   Buffer in_, out_;
   std::unique_ptr<Event> begun_, ended_;
-  std::unique_ptr<Stream> stream_;  // last: it waits for work that uses all of the above
+  std::unique_ptr<Stream> stream_;  // last: its destructor waits for work that uses all of the above
 };
 
-/// Nanoseconds of an item in each of these stages, which all work at once: they are queued item by item, so that none
-/// is far ahead of the others.
+/// Nanoseconds per item in each of these stages while all run at once. Work is queued item by item, so that no stage
+/// gets far ahead of the others.
 std::vector<double> item_ns(std::span<LoneStage* const> stages, unsigned items) {
   for (LoneStage* const stage : stages) stage->begin();
   for (unsigned item = 0; item < items; ++item) {
@@ -75,7 +75,7 @@ StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned i
     owned.push_back(std::make_unique<LoneStage>(pipeline, s, device));
     stages.push_back(owned.back().get());
   }
-  item_ns(stages, 1);  // what the first launches load
+  item_ns(stages, 1);  // the first launches load the modules
   std::vector<std::vector<double>> alone(stages.size()), contended(stages.size());
   for (unsigned reading = 0; reading < kReadings; ++reading) {
     const std::vector<double> together = item_ns(stages, items);
@@ -100,16 +100,16 @@ double ideal_ns(std::span<const double> stages, unsigned items) {
 Calibration::Line Calibration::measure(const Key& key) {
   const auto& [role, words, blocks] = key;
   constexpr unsigned kItems = 8;
-  // Launches hide what a few rounds take: the greater number grows until it is seen well beside the lesser.
+  // The launch time hides the time of a few rounds, so increase the larger number until the difference is clear.
   constexpr std::uint32_t kFew = 16, kMost = 1 << 22;
-  constexpr double kSeenWellNs = 50e3;
-  // A pipeline of the stage and of another that makes or takes its items; of that one only the place matters.
+  constexpr double kClearNs = 50e3;
+  // Pipeline of the stage and a neighbour that makes or takes its items; only the neighbour's position matters.
   const bool first = role == StageRole::generate;
   PipelineShape shape{
       {{"a", first ? role : StageRole::generate}, {"b", first ? StageRole::reduce : role}}, {}, words, blocks, kItems};
   const auto item_ns = [&](std::uint32_t rounds) {
     shape.rounds = {first ? rounds : 1, first ? 1 : rounds};
-    if (role == StageRole::transform) {  // it must not be the last, whose result is no item
+    if (role == StageRole::transform) {  // not the last stage, whose result is not an item
       shape.stages = {{"a", StageRole::generate}, {"b", role}, {"c", StageRole::reduce}};
       shape.rounds = {1, rounds, 1};
     }
@@ -118,7 +118,7 @@ Calibration::Line Calibration::measure(const Key& key) {
   const double few = item_ns(kFew);
   for (std::uint32_t rounds = 4 * kFew; rounds <= kMost; rounds *= 4) {
     const double many = item_ns(rounds);
-    if (many < few + kSeenWellNs) continue;
+    if (many < few + kClearNs) continue;
     const double round_ns = (many - few) / (rounds - kFew);
     return {std::max(few - kFew * round_ns, 0.0), round_ns};
   }

@@ -7,23 +7,22 @@
 
 #include "variants/overlap/pipeline.hpp"
 
-/// What the stages of a pipeline take, alone and beside each other: what a strategy's time is compared with.
+/// Times of a pipeline's stages, alone and concurrent, with which a strategy's time is compared.
 namespace feedrate::overlap {
 
-/// Nanoseconds of one item in each stage, when each stage does nothing but `items` items in a row. `alone`: while the
-/// others rest; `contended`: while they do the same, on streams and buffers of their own, without waiting for each
-/// other.
+/// Nanoseconds per item in each stage, measured over `items` consecutive items. `alone`: while the other stages are
+/// idle. `contended`: while all stages run, each on its own stream and buffers, without waiting for each other.
 struct StageTimes {
   std::vector<double> alone, contended;
 };
 StageTimes measure_stages(const PipelineShape&, Device&, unsigned items);
 
-/// The least time for `items` items when a stage works on one at a time and all stages at once: the first item through
-/// all stages, and every further one behind it in the slowest.
+/// Shortest time for `items` items if all stages run at once and each works on one item at a time: the first item
+/// passes all stages, and every further item adds one step of the slowest stage.
 double ideal_ns(std::span<const double> stages, unsigned items);
 
-/// How many rounds a stage needs on this device to take `cost_ns` for an item; measured by two numbers of rounds, kept
-/// for each kind of stage.
+/// Number of rounds for which a stage takes `cost_ns` per item on this device. Measured with two numbers of rounds and
+/// cached for each kind of stage.
 class Calibration {
  public:
   explicit Calibration(Device& device) : device_(device) {}

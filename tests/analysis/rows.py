@@ -29,7 +29,7 @@ TIME = {"started": "2026-11-21T08:00:00Z", "duration_seconds": 0.7}
 CATALOGUE = json.loads((Path(__file__).parents[2] / "results/reference/h200/overlap/catalogue.json").read_text())
 METRICS = catalogue.merged([CATALOGUE]).experiment("feeding").compared
 RUNS: dict[str, dict] = {}  # every run that some row names; `write` puts those of its rows into the file
-LIMITED = "driver-bound: 97 % of what the driver alone reaches"
+LIMITED = "driver-bound: 97 % of the rate of the driver alone"
 
 
 def environment(gpu: str | None = "NVIDIA H200", **changes) -> dict:

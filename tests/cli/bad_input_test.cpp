@@ -83,7 +83,7 @@ const std::vector<BadInput>& command_lines() {
        run({"--queue", "gpu_ring", "--transfer", "pinned"}),
        {"--transfer", "pinned", "none", "gpu_ring"}},
       {"HostPolledWithoutTransfer", run({"--queue", "host_polled", "--transfer", "none"}), {"host_polled", "transfer"}},
-      {"VecaddHalfWords", run({"--workload", "vecadd", "--payload", "20"}), {"--payload: '20'", "vecadd", "32 bytes"}},
+      {"VecaddHalfWords", run({"--workload", "vecadd", "--payload", "20"}), {"--payload: invalid value '20'", "vecadd", "32 bytes"}},
       {"VecaddHalfWordsInAMix",
        run({"--arrivals", "poisson", "--rate", "9", "--workload", "vecadd", "--payload-mix", "64:0.5,20:0.5"}),
        {"--payload-mix", "'20'", "vecadd", "32 bytes"}},

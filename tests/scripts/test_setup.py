@@ -148,7 +148,7 @@ def test_files_that_check_feature_macros_include_the_features_header():
 
 def test_packages_are_listed_with_their_size(clone):
     ran = clone.run(MAIN, HEADERS="", APT_FAILS="")
-    assert "feedrate: apt-get, with what they depend on: 95.3 MB to download, 412 MB on disk" in ran.stderr.splitlines()
+    assert "feedrate: apt-get, including dependencies: 95.3 MB to download, 412 MB on disk" in ran.stderr.splitlines()
     assert re.search(r"installing Debian packages: [^:]*libhiredis-dev", ran.stderr)
 
 
@@ -288,7 +288,7 @@ def test_full_disk_is_reported_in_one_line_at_every_step(clone):
         line = ran.stderr.splitlines()[-1]
         assert ran.returncode == 1 and "Traceback" not in ran.stderr and ran.stdout == ""
         assert re.match(rf"feedrate: failed: ({step}): no space left on the disk at /", line), ran.stderr
-        log = Path(line.split("the whole log: ")[1])
+        log = Path(line.split("full log: ")[1])
         assert log.exists() and next(iter(variables.values()), "") in log.read_text() or "HEADERS" in variables
 
 

@@ -83,7 +83,7 @@ TEST(Touch, StampIsRejectedForSmallOrMixedPayloads) {
   EXPECT_EQ(why([](Point& p) { p.payload = 64; }), "");
   EXPECT_NE(why([](Point& p) {
               p.payload = 63;
-            }).find("'63' is not possible: --touch stamp needs at least the stamp's 64 bytes"),
+            }).find("invalid value '63': --touch stamp needs at least the stamp's 64 bytes"),
             std::string::npos);
   EXPECT_NE(
       why([](Point& p) { p.arrivals = "poisson", p.rate = 1000, p.payload_mix = "64:0.5,4Ki:0.5"; }).find("one size"),

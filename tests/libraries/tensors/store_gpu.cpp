@@ -287,11 +287,12 @@ TEST(GpuStoreWays, AutoChoosesTheFastest) {
   std::string fastest;
   double least = 0;
   for (const std::string way : {"vmm", "pool", "legacy"}) {
-    const auto at = log.find("--share " + way + ": 64 MiB made in ");
+    const auto at = log.find("--share " + way + ": 64 MiB created in ");
     ASSERT_NE(at, std::string::npos) << log;
     double made = 0, mapped = 0;
-    ASSERT_EQ(std::sscanf(log.c_str() + log.find("made in", at), "made in %lf us, mapped in %lf us", &made, &mapped),
-              2);
+    ASSERT_EQ(
+        std::sscanf(log.c_str() + log.find("created in", at), "created in %lf us, mapped in %lf us", &made, &mapped),
+        2);
     if (fastest.empty() || made + mapped < least) fastest = way, least = made + mapped;
   }
   Store store(socket);
