@@ -8,68 +8,68 @@
 #include <variant>
 #include <vector>
 
-/// Axes of a sweep: named coordinates and the values that they take. Whoever owns an axis (an experiment, a queue, a
-/// transfer, a workload) declares it beside the struct that its values are read into:
+/// Axes of a sweep: named coordinates and their values. The owner of an axis (an experiment, a queue, a transfer or a
+/// workload) declares it next to the struct that receives its values:
 ///
 ///     struct RingOptions { unsigned lanes = 0; std::string notify = "auto"; };
 ///     const auto kAxes = Axes<RingOptions>().number("lanes", &RingOptions::lanes, 0, 4096, "rings")
 ///                                           .word("notify", &RingOptions::notify, {"auto", "flags"}, "how …");
 ///     const RingOptions options = kAxes.of(point.own);
 ///
-/// The command line's options, the specs' keys, a row's `params` and the catalogue follow from this.
+/// Command-line options, keys in specs, a row's `params` and the catalogue are derived from this declaration.
 namespace feedrate {
 
 using Value = std::variant<std::uint64_t, double, std::string>;
-/// By axis name. An axis that is not there has its standard value.
+/// Values by axis name. A missing axis has its default value.
 using Values = std::map<std::string, Value>;
-/// As a command line writes it.
+/// The value as written on a command line.
 std::string text_of(const Value&);
-/// The value of a number, else 0.
+/// The value if it is a number, otherwise 0.
 double number_of(const Value&);
 
-/// An axis with some of its values, as a command line writes them.
+/// An axis with some of its values, as written on a command line.
 struct AxisValues {
   std::string axis;
   std::vector<std::string> values;
 };
 
 struct Axis {
-  std::string name;  ///< of the option (`--name`) and of the specs' key
-  std::string key;   ///< in a row's `params`
+  std::string name;  ///< name of the option (`--name`) and of the key in specs
+  std::string key;   ///< name in a row's `params`
   std::string help;
   Value standard;
-  std::function<Value(const std::string&)> read;         ///< throws BadInput, naming the option
-  std::function<std::vector<std::string>()> words = {};  ///< all that it takes, where these are words
-  double least = 0, most = 0;                            ///< of numbers
-  bool free_text = false;                                ///< values are neither names nor numbers; may have commas
+  std::function<Value(const std::string&)> read;         ///< parses a value; throws BadInput that names the option
+  std::function<std::vector<std::string>()> words = {};  ///< the allowed values, if they are words
+  double least = 0, most = 0;                            ///< range of numbers
+  bool free_text = false;  ///< values are neither names nor numbers and may contain commas
 };
 
-/// Of each of these axes the value that is given, else its standard value.
+/// Returns a value for each of the axes: the given one, otherwise the default.
 Values values_on(const std::vector<Axis>&, const Values& given);
 std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more);
 
-/// How numbers are limited, and an axis named.
+/// Limits of a numeric axis, and its name in rows.
 struct Limited {
   double least = 0, most = 0;
   std::uint64_t multiple_of = 1;
-  std::string key = {};  ///< in rows, where it is not the name
+  std::string key = {};  ///< name in rows, if it differs from the axis name
 };
 
 Axis number_axis(std::string name, std::uint64_t standard, const Limited&, std::string help);
 Axis real_axis(std::string name, double standard, const Limited&, std::string help);
 Axis word_axis(std::string name, std::string standard, std::function<std::vector<std::string>()> words,
                std::string help);
-/// Free text; `check` throws BadInput for what is not allowed. The standard value is always allowed.
+/// An axis of free text; `check` throws BadInput for text that is not allowed. The default value is always allowed.
 Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check, std::string help);
 
-/// Any text, as it is: a path or a URL of this system's, which need not be UTF-8.
+/// An axis of unchecked text: a path or URL of this system, which need not be UTF-8.
 Axis raw_axis(std::string name, std::string standard, std::string help);
 
-/// The axes whose values make a T.
+/// The axes whose values fill the fields of a T.
 template <class T>
 class Axes {
  public:
-  /// The field is of T, or of one of its bases.
+  /// The field belongs to T or to one of its bases.
   template <class N, class Base>
   Axes& number(const std::string& name, N Base::*inherited, const Limited& limits, std::string help) {
     const auto field = static_cast<N T::*>(inherited);
@@ -80,7 +80,7 @@ class Axes {
     }
     return *this;
   }
-  /// `words` are asked for late: members register themselves while the program loads.
+  /// `words` is called late, because members register themselves while the program loads.
   Axes& word(const std::string& name, std::string T::*field, std::function<std::vector<std::string>()> words,
              std::string help) {
     add(word_axis(name, T{}.*field, std::move(words), std::move(help)), field);
@@ -101,7 +101,7 @@ class Axes {
     return *this;
   }
 
-  /// All axes of one of T's bases.
+  /// Adds all axes of one of T's bases.
   template <class Base>
   Axes& all_of(const Axes<Base>& base) {
     list_.insert(list_.end(), base.list_.begin(), base.list_.end());
@@ -116,7 +116,7 @@ class Axes {
     }
     return made;
   }
-  /// Writes all of `made` into `values`.
+  /// Writes all fields of `made` into `values`.
   void put(const T& made, Values& values) const {
     for (std::size_t i = 0; i < list_.size(); ++i) values[list_[i].name] = fields_[i].get(made);
   }

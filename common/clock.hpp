@@ -5,15 +5,14 @@
 
 namespace feedrate {
 
-/// Nanoseconds of the host's monotonic clock, the raw one: nobody slews it while something is timed. About 20 ns a
-/// call.
+/// Nanoseconds of the host's raw monotonic clock, which is not slewed during a measurement. About 20 ns per call.
 inline std::uint64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// Milliseconds of wall time since 1970.
+/// Wall time in milliseconds since 1970.
 inline std::uint64_t unix_ms() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);

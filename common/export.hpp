@@ -1,4 +1,4 @@
 #pragma once
 
-/// A name that a shared library shows; it is compiled with all others hidden.
+/// Exports a name from a shared library; all other names are hidden.
 #define FEEDRATE_EXPORT __attribute__((visibility("default")))

@@ -13,7 +13,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// FNV-1a over bytes, finalized: stable across machines and versions, which row ids rely on.
+/// FNV-1a over bytes, finalized with mix64. Stable across machines and versions, as row ids require.
 constexpr std::uint64_t hash64(std::string_view text) {
   std::uint64_t h = 0xCBF29CE484222325ull;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;

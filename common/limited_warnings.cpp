@@ -15,12 +15,12 @@ constexpr std::uint64_t kWindowNs = 60'000'000'000;
 void LimitedWarnings::warn(const std::string& text) {
   const std::uint64_t now = now_ns();
   if (window_begin_ns_ == 0 || now - window_begin_ns_ > kWindowNs) {
-    if (hidden_ != 0) spdlog::warn("{} warnings more like these were not printed", hidden_);
+    if (hidden_ != 0) spdlog::warn("{} further warnings like these were not printed", hidden_);
     window_begin_ns_ = now;
     printed_ = hidden_ = 0;
   }
   if (printed_ == kMostPrinted) {
-    if (hidden_++ == 0) spdlog::warn("further warnings of this minute are counted, not printed");
+    if (hidden_++ == 0) spdlog::warn("further warnings in this minute are counted but not printed");
     return;
   }
   ++printed_;

@@ -2,7 +2,8 @@
 
 #include "features.hpp"
 
-/// NVTX ranges in the domain `feedrate`; a few nanoseconds when no tool is attached, nothing in builds without NVTX.
+/// NVTX ranges in the domain `feedrate`. They cost a few nanoseconds if no tool is attached, and nothing in builds
+/// without NVTX.
 #ifdef FEEDRATE_NVTX
 #include <nvtx3/nvtx3.hpp>
 namespace feedrate {

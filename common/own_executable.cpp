@@ -36,7 +36,7 @@ std::vector<char*> raw_words(std::vector<std::string>& words) {
 pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
   const std::string_view name = program_invocation_short_name;
   if (name != "feedrate" && name != "feedrate_with_additions") {
-    throw Failure("only feedrate can start itself again");
+    throw Failure("only the executable feedrate can start another feedrate process");
   }
   std::vector<std::string> words = launcher_words();
   words.emplace_back(program_invocation_name);
@@ -57,19 +57,19 @@ pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how
   pid_t process = -1;
   const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr, raw.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw Failure(fmt::format("{} can't be started: {}", program_invocation_name, std::strerror(error)));
+  if (error != 0) throw Failure(fmt::format("cannot start {}: {}", program_invocation_name, std::strerror(error)));
   return process;
 }
 
 void await_end(pid_t process) {
-  constexpr std::chrono::milliseconds kPatience{10'000}, kLook{1};
+  constexpr std::chrono::milliseconds kPatience{10'000}, kPollInterval{1};
   const auto ended = [&](int flags) {
     const pid_t found = waitpid(process, nullptr, flags);
     return found == process || (found < 0 && errno != EINTR);
   };
   for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < kPatience;) {
     if (ended(WNOHANG)) return;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
   kill(process, SIGKILL);
   while (!ended(0)) {

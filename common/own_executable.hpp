@@ -4,28 +4,28 @@
 #include <string>
 #include <vector>
 
-/// This executable, started again as a process of its own.
+/// Starts this executable again as a separate process.
 namespace feedrate {
 
-/// The words of this process's command line in front of its own: the dynamic loader's, where that was started to start
-/// this executable, as bundles do on a host with an older C library.
+/// The words before this executable's name on the process's command line: those of the dynamic loader, if the loader
+/// was used to start this executable, as bundles do on a host with an older C library.
 std::vector<std::string> launcher_words();
 
-/// As exec takes words; they stay with the caller.
+/// Converts words to the format of exec. The pointers refer to the caller's `words`.
 std::vector<char*> raw_words(std::vector<std::string>& words);
 
 inline constexpr int kOwnSocket = 3;
 
 struct OwnProcess {
-  int socket = -1;       ///< a descriptor that becomes kOwnSocket there; -1: none
-  std::string log = {};  ///< a file for what it writes to stdout and stderr; empty: where this process writes
+  int socket = -1;       ///< a descriptor that becomes kOwnSocket in the new process; -1: none
+  std::string log = {};  ///< a file for its stdout and stderr; empty: those of this process
 };
 
-/// Starts this executable with these arguments, and without the FEEDRATE_… variables, which are this run's. Throws
-/// Failure; also where this is not the executable feedrate, as in a library.
+/// Starts this executable with `arguments`, and without the FEEDRATE_… variables, which belong to this run. Throws
+/// Failure, also if this process is not the executable feedrate (if a library is used from another program).
 pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess&);
 
-/// Waits for its end; kills it where it does not end within some seconds.
+/// Waits until the process ends; kills it if it has not ended after ten seconds.
 void await_end(pid_t process);
 
 }  // namespace feedrate

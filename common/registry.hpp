@@ -9,19 +9,19 @@
 
 namespace feedrate {
 
-/// Names that two files register in one registry, with the files, of all registries.
+/// Names that two files register in the same registry, with the files; collected over all registries.
 inline std::string& doubles() {
   static std::string found;
   return found;
 }
-/// Throws BadInput naming them: which of two members would be measured is up to the linker. For main(): registration
-/// comes before it, where nothing could catch the error.
+/// Throws BadInput that names the duplicates: which of the two members would be measured depends on the linker. Called
+/// by main(), because an exception during registration, before main(), could not be caught.
 inline void refuse_doubles() {
-  if (!doubles().empty()) throw BadInput("two files register one name; rename one: " + doubles());
+  if (!doubles().empty()) throw BadInput("two files register the same name; rename one of them: " + doubles());
 }
 
-/// The members of one axis by name. Each member's file adds itself while the program loads, through a `Registration`;
-/// nothing else needs to know that the file exists.
+/// The members of one axis by name. Each member's file registers it through a `Registration` while the program loads;
+/// no other code needs to know that the file exists.
 template <class Entry>
 class Registry {
  public:
@@ -45,7 +45,7 @@ class Registry {
     for (const auto& [name, entry] : entries_) all += (all.empty() ? "" : ", ") + name;
     return all;
   }
-  /// Throws BadInput naming `option` and the allowed names.
+  /// Returns the entry called `name`; throws BadInput that names `option` and the allowed names.
   const Entry& get(const std::string& option, const std::string& name) const {
     const auto found = entries_.find(name);
     if (found == entries_.end()) throw BadInput(option, name, names());
@@ -54,16 +54,16 @@ class Registry {
 
  private:
   std::map<std::string, Entry> entries_;
-  std::map<std::string, std::string> files_;  // where each member is registered
+  std::map<std::string, std::string> files_;  // by member: the file that registers it
 };
 
 template <class Entry>
 struct Registration {
-  /// `file` is the one that registers: as a default it is the caller's. (std::source_location is what clang 14 lacks.)
+  /// `file`: the registering file; the default is the caller's file. (clang 14 lacks std::source_location.)
   Registration(const std::string& name, Entry entry, const char* file = __builtin_FILE()) {
     Registry<Entry>::instance().add(name, std::move(entry), file);
   }
-  /// Several of one file.
+  /// Registers several members of one file.
   Registration(std::initializer_list<std::pair<const char*, Entry>> members, const char* file = __builtin_FILE()) {
     for (const auto& [name, entry] : members) Registry<Entry>::instance().add(name, entry, file);
   }

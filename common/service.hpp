@@ -11,47 +11,49 @@
 
 namespace feedrate {
 
-/// What a session's cells put into a service.
+/// Requirements of a session's cells on a service.
 struct ServiceNeeds {
   std::string device = "cpu";
   unsigned gpu = 0;
   std::size_t bytes = 0;
 };
 
-/// Something that members need running beside this process: a server, a broker, a store's daemon. The user names one,
-/// or it is private: started by the first that needs it, and ended with this object. Used by one thread.
+/// A process that members need alongside this one: a server, a broker or a store's daemon. Either the user names a
+/// service, or the service is private: started by the first member that needs it, and stopped when this object is
+/// destroyed. For use by one thread.
 class Service {
  public:
   virtual ~Service() = default;
-  /// Starts a private one, unless the user named one; again if it has died, or is too small for these needs. Throws
-  /// Failure if it does not come up, BadInput if it can't be started here.
+  /// Starts a private service unless the user named one; starts it again if it has died or is too small for these
+  /// needs. Throws Failure if the service fails to start, BadInput if it cannot be started here.
   virtual void start(const ServiceNeeds& = {}) = 0;
-  /// Connects to it once. Throws Failure.
+  /// Connects to the service once, as a test. Throws Failure.
   virtual void reach() = 0;
-  /// Ends a private one; the next start() starts another.
+  /// Stops a private service; the next start() starts a new one.
   virtual void stop() = 0;
-  /// Whether the user named one: others may use it, too, so what this run makes there must expire.
+  /// Whether the user named the service. Others may use it too, so everything that this run creates there must expire.
   virtual bool given() const = 0;
-  /// Where other processes reach it, once it was started.
+  /// Address for other processes; valid once the service is started.
   virtual std::string address() const = 0;
-  /// What the names begin with that this run makes there.
+  /// Prefix of all names that this run creates in the service.
   virtual std::string own_prefix() const = 0;
-  /// For the run's row, once it was started: version and settings, "config.NAME" for a setting. Throws Failure.
+  /// Version and settings for the run's row; a setting has the key "config.NAME". Valid once the service is started.
+  /// Throws Failure.
   virtual std::map<std::string, std::string> state() = 0;
-  /// Measures its limits, once it was started; names them in a list that measures nothing.
+  /// Measures the limits of the started service; if the list does not measure, only lists them.
   virtual void add_limits(LimitList&) {}
 };
 
 struct ServiceEntry {
   std::string description;
-  std::vector<Axis> options;              ///< of every command that may use it; the first says where it is
-  std::vector<Axis> worker_options = {};  ///< of `feedrate worker`
-  /// From the values of both.
+  std::vector<Axis> options;  ///< options of every command that may use the service; the first is its address
+  std::vector<Axis> worker_options = {};  ///< options of `feedrate worker`
+  /// Makes the service from the values of both groups of options.
   std::function<std::unique_ptr<Service>(const Values&)> make;
-  /// Why no private one can be started here; empty if it can.
+  /// Returns why no private service can be started here; empty if one can.
   std::function<std::string()> unavailable = [] { return std::string(); };
-  unsigned threads = 1;  ///< cores that a private one keeps busy
-  /// What the process of a private one does, if it is this executable: `feedrate helper NAME ARGUMENT…`.
+  unsigned threads = 1;  ///< number of cores that a private service keeps busy
+  /// Main function of a private service's process if that is this executable: `feedrate helper NAME ARGUMENT…`.
   std::function<int(const std::vector<std::string>& arguments)> serve = {};
 };
 using Services = Registry<ServiceEntry>;

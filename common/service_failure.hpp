@@ -3,11 +3,11 @@
 
 namespace feedrate {
 
-/// A service was lost, or answered with an error.
+/// A lost service, or an error reply from it.
 struct FEEDRATE_EXPORT ServiceFailure : Failure {
   using Failure::Failure;
   /// Whether the cause is the connection or the state of the service (full, a replica, changed permissions), and not
-  /// what it was asked, such as one task: with another connection, or later, it may be over.
+  /// the request, such as a particular task. With another connection, or later, the failure may be over.
   bool of_the_service = true;
 };
 

@@ -20,11 +20,12 @@ SocketFolder::SocketFolder() {
   const char* given = std::getenv("TMPDIR");
   const std::string folder = given != nullptr && *given != '\0' ? given : "/tmp";
   if (folder.size() > kLongest) {
-    throw BadInput("$TMPDIR", folder, fmt::format("a path of at most {} bytes, for Unix sockets in it", kLongest));
+    throw BadInput("$TMPDIR", folder,
+                   fmt::format("a path of at most {} bytes, so that Unix sockets fit in it", kLongest));
   }
   std::string path = folder + std::string(kName);
   if (mkdtemp(path.data()) == nullptr) {
-    throw BadInput("$TMPDIR", folder, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+    throw BadInput("$TMPDIR", folder, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
   path_ = path;
 }

@@ -20,14 +20,14 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kSuffixes{{{
                                                                                {"M", 1'000'000},
                                                                                {"G", 1'000'000'000},
                                                                                {"", 1}}};
-constexpr auto kAllowed = "a whole number, with Ki, Mi, Gi, k, M or G behind it if wanted";
-constexpr std::uint64_t kMostValues = 4096;  // in one axis; more is a typing error
+constexpr auto kAllowed = "a whole number, optionally followed by Ki, Mi, Gi, k, M or G";
+constexpr std::uint64_t kMostValues = 4096;  // per axis; a larger number is a typing error
 
 struct Range {
   std::uint64_t first, last, step;
 };
 
-/// "a..b" or "a..b:step"
+/// Parses "a..b" or "a..b:step"; returns false if `text` is not a range.
 bool parse_range(std::string_view option, std::string_view text, Range& range) {
   const auto dots = text.find("..");
   if (dots == std::string_view::npos) return false;
@@ -69,7 +69,7 @@ std::vector<std::string> expand_values(std::string_view option, std::string_view
   while (true) {
     const auto comma = text.find(',');
     std::string_view item = text.substr(0, comma);
-    if (item.empty()) throw BadInput(std::string(option), std::string(text), "values divided by single commas");
+    if (item.empty()) throw BadInput(std::string(option), std::string(text), "values separated by single commas");
     const bool powers = item.starts_with("pow2:");
     if (powers) item.remove_prefix(5);
     Range range{};

@@ -5,7 +5,7 @@
 
 namespace feedrate {
 
-/// Length of the UTF-8 sequence that `text` begins with; 0 if it begins with none (RFC 3629, section 4).
+/// Length of the UTF-8 sequence at the start of `text`; 0 if there is none (RFC 3629, section 4).
 constexpr std::size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
@@ -23,7 +23,7 @@ constexpr std::size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-/// The same text with each byte that is not part of UTF-8 written as \xHH.
+/// Returns the text with each byte that is not part of valid UTF-8 written as \xHH.
 inline std::string utf8_escaped(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string escaped;

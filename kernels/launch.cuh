@@ -11,15 +11,15 @@ namespace feedrate {
 /// Grid, block and cluster of a launch, and its shared memory.
 struct LaunchShape {
   Extent grid, block;
-  unsigned shared_bytes = 0;  ///< dynamic shared memory of a block
+  unsigned shared_bytes = 0;  ///< dynamic shared memory per block
   Extent cluster = {};
 };
 
-/// A __global__ function with its grid and its arguments, which are copied:
+/// A launch of a __global__ function: its shape, and copies of its arguments.
 ///
 ///     KernelLaunch(scale_kernel, {blocks, 256}, [=] { scale_on_cpu(in, out, n); }, in, out, n)
 ///
-/// In a build without CUDA the kernel is nullptr, and the function of the CPU is all that runs.
+/// In a build without CUDA the kernel is nullptr, and only the CPU function runs.
 template <class... Parameters>
 class KernelLaunch final : public Launchable {
  public:

@@ -13,15 +13,15 @@
 #include "kernels/serving/kernel_of.hpp"
 #include "kernels/workload.hpp"
 
-/// Makes a Workload from one functor struct F, which has what a KernelOf needs (kernels/serving/kernel_of.hpp) and
+/// Makes a Workload from one functor struct F. F has the parts that KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription;
-///     static string refuse(payload);              host: what sizes it needs when this is none of them, or ""
+///     static string refuse(payload);              host: the required sizes if this is not one of them, else ""
 ///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
-///   and, if wanted,
-///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    axes of its own
+///   and, optionally,
+///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    its own axes
 ///     check(seed, payload, results, ids)          host: Workload::check, faster than by memcmp with a pool of results
-///     static constexpr Tolerance kTolerance       how far floats may lie from the reference's (payload/tolerance.hpp)
+///     static constexpr Tolerance kTolerance       allowed deviation from the reference (payload/tolerance.hpp)
 ///     shape(payload, bytes)                       host: turns random words into valid input (finite floats, …)
 namespace feedrate {
 
@@ -135,17 +135,18 @@ class WorkloadOf final : public KernelOf<F, Workload> {
 
  private:
   static constexpr bool kExact = !requires { F::kTolerance; };
-  /// Unless the workload has a check of its own, which is faster than any table of results.
+  /// Whether to use a pool: not if the workload has its own check, which is faster than any table of results.
   static constexpr bool kPooled =
       !requires(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) {
     F::check(seed, payload, results, ids);
   };
   static constexpr std::uint64_t kPoolSeed = 1;
 
-  /// Messages of their own for each id, in the workload's shape.
+  /// Generates a unique message for each id, in the workload's format.
   static void make(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages messages) {
     if constexpr (requires { F::shape(messages.base, payload); }) {
-      for (std::size_t i = 0; i < messages.count; ++i) {  // one at a time, so that it is shaped while in the cache
+      for (std::size_t i = 0; i < messages.count;
+           ++i) {  // one at a time, so that each is shaped while it is in the cache
         fastest_passes().fill(seed, first_id + i, payload, messages.from(i).first(1));
         F::shape(messages.payload(i), payload);
       }
@@ -153,7 +154,7 @@ class WorkloadOf final : public KernelOf<F, Workload> {
       fastest_passes().fill(seed, first_id, payload, messages);
     }
   }
-  /// The reference's result; valid until this thread asks again.
+  /// The reference's result; valid until this thread's next call.
   const std::vector<std::byte>& expected_of(std::uint64_t seed, std::uint64_t id, std::size_t payload) const {
     thread_local std::vector<std::byte> message, expected;
     message.resize(stride_of(payload));
@@ -180,7 +181,7 @@ class WorkloadOf final : public KernelOf<F, Workload> {
   PayloadPool pool_;
 };
 
-/// A namespace-scope `const WorkloadRegistration<F>` adds F to the workloads.
+/// Registers F as a workload; declare a `const WorkloadRegistration<F>` at namespace scope.
 template <class F>
 struct WorkloadRegistration : Registration<WorkloadEntry> {
   explicit WorkloadRegistration(const char* file = __builtin_FILE()) : Registration(F::kName, entry(), file) {}

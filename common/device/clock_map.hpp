@@ -3,14 +3,14 @@
 
 namespace feedrate {
 
-/// What a device's clock shows at a moment of the host's.
+/// A reading of a device's clock at a known host time.
 struct ClockReading {
   std::uint64_t host_ns = 0, device_ns = 0;
-  double within_ns = 0;         ///< the moment is known so well
-  double events_within_ns = 0;  ///< and the times of events, beside the device's clock
+  double within_ns = 0;         ///< uncertainty of the host time
+  double events_within_ns = 0;  ///< uncertainty of event times relative to the device's clock
 };
 
-/// From a device's clock to the host's, by a straight line through two readings.
+/// Maps a device's clock to the host's by linear interpolation through two readings.
 class ClockMap {
  public:
   ClockMap() = default;
@@ -23,15 +23,16 @@ class ClockMap {
     const auto since = static_cast<double>(static_cast<std::int64_t>(device_ns - first_.device_ns));
     return first_.host_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(since * pace_));
   }
-  /// How much faster the device's clock goes than the host's, in parts per million; right within `drift_within_ppm`.
+  /// How much faster the device's clock runs than the host's, in parts per million; accurate to within
+  /// `drift_within_ppm`.
   double drift_ppm() const { return (1 / pace_ - 1) * 1e6; }
   double drift_within_ppm() const {
     const auto apart = static_cast<double>(second_.host_ns - first_.host_ns);
     return apart > 0 ? (first_.within_ns + second_.within_ns) / apart * 1e6 : 0;
   }
-  /// Between the readings every time is right within this.
+  /// Uncertainty of every mapped time between the two readings.
   double within_ns() const { return first_.within_ns > second_.within_ns ? first_.within_ns : second_.within_ns; }
-  /// The times of events are those since the first reading, and may be off by so much besides.
+  /// Additional uncertainty of event times, which are measured from the first reading.
   double events_within_ns() const { return first_.events_within_ns; }
 
  private:

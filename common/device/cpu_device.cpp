@@ -31,8 +31,8 @@ Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
-/// Counts how often it was recorded, and how many of these are reached: streams wait for the one that was the last when
-/// they were told to.
+/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the last
+/// when `wait` was called.
 class CpuEvent final : public Event {
  public:
   bool ready() override { return reached(recorded_); }
@@ -40,11 +40,11 @@ class CpuEvent final : public Event {
   double ns_since(const Event& earlier) const override {
     return static_cast<double>(static_cast<std::int64_t>(ready_ns_ - static_cast<const CpuEvent&>(earlier).ready_ns_));
   }
-  /// Returns the number of this recording. By whoever queues.
+  /// Returns the number of this recording. Called by the thread that queues.
   std::uint64_t record() { return ++recorded_; }
   std::uint64_t recorded() const { return recorded_; }
   bool reached(std::uint64_t recording) const { return reached_.load(std::memory_order_acquire) >= recording; }
-  /// By a stream's thread.
+  /// Called by a stream's thread.
   void reach(std::uint64_t recording) {
     ready_ns_ = now_ns();
     reached_.store(recording, std::memory_order_release);
@@ -60,10 +60,10 @@ class CpuEvent final : public Event {
  private:
   std::uint64_t recorded_ = 0;
   std::atomic<std::uint64_t> reached_{0};
-  std::uint64_t ready_ns_ = 0;  // read once it is ready
+  std::uint64_t ready_ns_ = 0;  // valid once the event is ready
 };
 
-/// Turns what is queued into tasks.
+/// Turns queued operations into tasks.
 class CpuTasks : public Stream {
  public:
   void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) override {
@@ -104,11 +104,11 @@ class CpuTasks : public Stream {
     enqueue([&mine, number = mine.recorded()] { mine.await(number); });
   }
 
-  /// Any piece of work, in its turn.
+  /// Queues a task.
   virtual void enqueue(std::function<void()> task) = 0;
 };
 
-/// A thread that does queued tasks in order, as a CUDA stream does.
+/// A thread that runs queued tasks in order, as a CUDA stream does.
 class CpuStream final : public CpuTasks {
  public:
   CpuStream() : thread_([this](const std::stop_token& stop) { serve(stop); }) {}
@@ -144,26 +144,26 @@ class CpuStream final : public CpuTasks {
   std::condition_variable_any added_, idle_;
   std::deque<std::function<void()>> tasks_;
   bool busy_ = false;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // declared last because it uses all of the above
 };
 
-/// Keeps what is queued, and does nothing.
+/// Records queued tasks without running them.
 class CpuCapture final : public CpuTasks {
  public:
   void enqueue(std::function<void()> task) override { tasks.push_back(std::move(task)); }
-  void synchronize() override { refuse(); }
-  std::byte* allocate(std::size_t) override { return refuse(); }
-  void free(std::byte*) override { refuse(); }
-  void record(Event&) override { refuse(); }
-  void wait(Event&) override { refuse(); }
+  void synchronize() override { reject(); }
+  std::byte* allocate(std::size_t) override { return reject(); }
+  void free(std::byte*) override { reject(); }
+  void record(Event&) override { reject(); }
+  void wait(Event&) override { reject(); }
   std::vector<std::function<void()>> tasks;
 
  private:
-  static std::byte* refuse() { throw Failure("a graph captures copies, fills and kernels only"); }
+  static std::byte* reject() { throw Failure("a graph can capture only copies, fills and kernels"); }
 };
 
-/// Does its nodes one after the other, of those that may come next always the one that was added last: an order that a
-/// node lacks shows.
+/// Runs its nodes one after another. Of the nodes that may run next it always takes the one added last, so that a
+/// missing dependency shows up.
 class CpuGraph final : public Graph {
  public:
   Node add(const Copy& copy, Direction, std::span<const Node> after) override { return keep({.copy = copy}, after); }
@@ -176,7 +176,7 @@ class CpuGraph final : public Graph {
   Node add(std::function<void()> task, std::span<const Node> after) { return keep({.task = std::move(task)}, after); }
   void change(Node node, const Copy& copy) override { nodes_.at(node).copy = copy; }
   void change(Node node, const BatchView& batch) override {
-    if (nodes_.at(node).kernel == nullptr) throw Failure("this node of a graph works on no messages");
+    if (nodes_.at(node).kernel == nullptr) throw Failure("this graph node does not process messages");
     nodes_[node].batch = batch;
   }
   void leave_out(Node node, bool left_out) override { nodes_.at(node).left_out = left_out; }
@@ -202,13 +202,13 @@ class CpuGraph final : public Graph {
  private:
   struct Work {
     Copy copy = {};
-    const Kernel* kernel = nullptr;  ///< none: a copy
+    const Kernel* kernel = nullptr;  ///< null: the node is a copy
     BatchView batch = {};
     std::function<void()> task = {};
     bool left_out = false;
   };
   Node keep(const Work& work, std::span<const Node> after) {
-    if (!order_.empty()) throw Failure("a graph that is in use takes no further node");
+    if (!order_.empty()) throw Failure("nodes cannot be added to a graph that has been launched");
     nodes_.push_back(work);
     next_.emplace_back();
     before_.push_back(after.size());
@@ -232,12 +232,13 @@ class CpuGraph final : public Graph {
   }
 
   std::vector<Work> nodes_;
-  std::vector<std::vector<Node>> next_;  // by node: who waits for it
-  std::vector<std::size_t> before_;      // by node: how many it waits for
-  std::vector<Node> order_;              // from the first launch on
+  std::vector<std::vector<Node>> next_;  // by node: the nodes that wait for it
+  std::vector<std::size_t> before_;      // by node: the number of nodes that it waits for
+  std::vector<Node> order_;              // filled by the first launch
 };
 
-/// The resident form: threads instead of blocks. Each is a poller of some of the lanes, in turn, by the same protocol.
+/// The resident form, with threads instead of blocks. Each thread polls some of the lanes in turn, using the same
+/// protocol.
 class CpuResident final : public Resident {
  public:
   CpuResident(const Kernel& kernel, std::span<const LaneView> lanes, const ResidentShape& shape, unsigned threads)
@@ -267,12 +268,12 @@ class CpuResident final : public Resident {
     LaneView lane;
     LaneServer server;
     FlaggedLook flagged_look;
-    std::uint64_t idle_at = 0;  // the number that was next to claim when it last changed
+    std::uint64_t idle_at = 0;  // the next number to claim, when it last changed
     std::uint64_t idle_since = now_ns();
   };
 
   void serve(std::vector<Poller> pollers) {
-    std::vector<std::byte> scratch;  // of flagged messages and their results
+    std::vector<std::byte> scratch;  // flagged messages and their results
     Backoff backoff;
     while (!pollers.empty()) {
       bool worked = false;
@@ -287,7 +288,7 @@ class CpuResident final : public Resident {
     }
   }
 
-  /// The lane is idle when nobody claims; that this poller does not may only mean that others are faster.
+  /// The lane is idle if no poller claims. If only this poller does not claim, others may merely be faster.
   void leave_if_idle(Poller& poller) {
     const std::uint64_t next = poller.server.next();
     if (next != poller.idle_at) {
@@ -368,16 +369,16 @@ class CpuDevice final : public Device {
   std::unique_ptr<Graph> graph() override { return std::make_unique<CpuGraph>(); }
   bool copies_in_batches() const override { return true; }
   std::string reach_peer(Device& other) override {
-    return other.kind() == "cpu" ? "" : "the CPU's threads don't read a GPU's memory";
+    return other.kind() == "cpu" ? "" : "CPU threads cannot read a GPU's memory";
   }
   ClockReading read_clock() override {
     const std::uint64_t now = now_ns();
-    return {now, now};  // one clock
+    return {now, now};  // the device's clock is the host's
   }
   unsigned most_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
                                            const ResidentShape& shape) override {
-    // Half of the cores serve, the others produce and collect.
+    // Half of the cores serve; the others produce and collect.
     const std::size_t pollers = lanes.size() * shape.pollers;
     const auto threads = std::min<std::size_t>(pollers, std::max(1u, available_cores() / 2));
     return std::make_unique<CpuResident>(kernel, lanes, shape, static_cast<unsigned>(threads));
@@ -407,7 +408,7 @@ DeviceInfo describe_cpu() {
 
 namespace {
 
-/// `cpu` or `cuda`; throws BadInput if there is no such device.
+/// Returns `cpu` or `cuda`; throws BadInput if there is no such device.
 std::string kind_of(const std::string& kind) {
   if (kind != "cpu" && kind != "cuda" && kind != "auto") throw BadInput("--device", kind, "cuda, cpu, auto");
   if (kind == "cpu") return kind;
@@ -433,7 +434,7 @@ std::optional<unsigned> other_gpu(Device& device) {
     for (unsigned index = 0;; ++index) {
       if (describe_gpu(index).pci_bus != taken) return index;
     }
-  } catch (const BadInput&) {  // there are no more
+  } catch (const BadInput&) {  // there are no more GPUs
     return std::nullopt;
   }
 }

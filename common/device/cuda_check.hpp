@@ -7,20 +7,20 @@
 
 namespace feedrate {
 
-/// Throws Failure unless a CUDA call succeeded.
+/// Throws Failure unless the CUDA call `what` succeeded.
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
+    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
     throw Failure(std::string(what) + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error));
   }
 }
 
-/// Why no GPU can be used here; empty when one can.
+/// Returns why no GPU can be used here; empty if one can.
 inline std::string why_no_gpu() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {
-    // Without any driver the runtime calls its version, 0, insufficient.
+    // Without any driver the runtime reports driver version 0 and calls it insufficient.
     int version = 0;
     if (cudaDriverGetVersion(&version) == cudaSuccess && version == 0) return "no NVIDIA driver on this machine";
   }

@@ -10,18 +10,18 @@
 
 namespace feedrate {
 
-/// Each side writes a line of its own.
+/// Each side writes its own cache line.
 struct ClockWords {
-  alignas(128) std::uint64_t host;    ///< the host's time, renewed all the while
-  alignas(128) std::uint64_t device;  ///< the GPU's, likewise
-  std::int64_t most_ahead;            ///< at the end: the most that the host was seen to be ahead of the GPU
+  alignas(128) std::uint64_t host;    ///< the host's time, updated continuously
+  alignas(128) std::uint64_t device;  ///< the GPU's time, updated likewise
+  std::int64_t most_ahead;            ///< written at the end: the maximum lead of the host's clock that the GPU saw
   std::uint64_t ended;
 };
 
 namespace {
 
 constexpr unsigned kExchanges = 2000;
-constexpr std::uint64_t kLongestNs = 100'000'000;  // without a word: a host that stops can't leave the GPU busy
+constexpr std::uint64_t kLongestNs = 100'000'000;  // maximum wait for the host, which may have stopped
 constexpr std::uint64_t kTooLongNs = 1'000'000'000;
 constexpr unsigned kTries = 3;
 constexpr unsigned kAnchors = 20;
@@ -37,7 +37,7 @@ __global__ void exchange(ClockWords* words) {
       continue;
     }
     seen = host;
-    const std::uint64_t now = device_clock_ns();  // when it has come: the branch has waited for it
+    const std::uint64_t now = device_clock_ns();  // read after `host` has arrived: the branch waited for it
     most_ahead = max(most_ahead, static_cast<std::int64_t>(host - now));
     SystemMemory::store_relaxed(words->device, now);
     heard = now;
@@ -76,19 +76,20 @@ ClockReading CudaClock::read() {
   for (unsigned tries = 0; tries < kTries; ++tries) {
     if (const auto reading = exchange_clocks()) return *reading;
   }
-  throw Failure("the clocks of host and GPU could not be set side by side");
+  throw Failure("could not compare the clocks of host and GPU");
 }
 
 std::optional<ClockReading> CudaClock::exchange_clocks() {
   *words_ = {};
   exchange<<<1, 1, 0, stream_>>>(words_);
   check(cudaGetLastError(), "launching the exchange of clocks");
-  std::int64_t least_ahead = std::numeric_limits<std::int64_t>::max();  // of the host, as the host sees it
+  // The minimum lead of the host's clock that the host saw.
+  std::int64_t least_ahead = std::numeric_limits<std::int64_t>::max();
   std::uint64_t shown = 0;
   const std::uint64_t begin = now_ns();
   while (SystemMemory::load_acquire(words_->ended) == 0) {
     const std::uint64_t before = now_ns();
-    if (before - begin > kTooLongNs) break;  // the stream's own error says why
+    if (before - begin > kTooLongNs) break;  // synchronizing the stream reports the cause
     SystemMemory::store_release(words_->host, before);
     const std::uint64_t device = SystemMemory::load_relaxed(words_->device);
     if (device == shown) continue;
@@ -97,7 +98,7 @@ std::optional<ClockReading> CudaClock::exchange_clocks() {
   }
   check(cudaStreamSynchronize(stream_), "exchanging clocks");
   const std::int64_t most_ahead = words_->most_ahead;
-  // Nothing was exchanged (launches are serialized, say), or the GPU's clock ticks too coarsely.
+  // Nothing was exchanged (for example because launches are serialized), or the GPU's clock is too coarse.
   if (shown == 0 || least_ahead < most_ahead) return std::nullopt;
   ClockReading reading;
   reading.events_within_ns = anchor();
@@ -107,7 +108,8 @@ std::optional<ClockReading> CudaClock::exchange_clocks() {
   return reading;
 }
 
-/// An event's time lies between a kernel's before it and after it; the closest of some tries is kept.
+/// Takes the time of an event from a kernel that runs between that event and a second one, and keeps the closest pair
+/// of several tries.
 double CudaClock::anchor() {
   float closest = std::numeric_limits<float>::max();
   for (unsigned i = 0; i < kAnchors; ++i) {

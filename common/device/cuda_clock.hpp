@@ -10,13 +10,13 @@ namespace feedrate {
 
 struct ClockWords;
 
-/// A GPU's `globaltimer` beside the host's clock, and events' times in it.
+/// Relates a GPU's `globaltimer` to the host's clock, and gives event times on `globaltimer`.
 ///
-/// A thread of the GPU and one of the host show each other their clocks through pinned memory for some milliseconds.
-/// What the host reads there was the GPU's time at a moment before; what the GPU reads was the host's. Each exchange so
-/// bounds the difference from one side, and the narrowest of thousands are kept: what remains is the shortest time that
-/// a word takes there plus the shortest that one takes back (about a microsecond over PCIe), and the middle is taken.
-/// The same idea as NTP's minimum filter (RFC 5905, section 10), with the two directions filtered apart.
+/// For a few milliseconds, a GPU thread and a host thread publish their clocks to each other through pinned memory. A
+/// value that one side reads was the other side's time a moment earlier, so each exchange bounds the difference between
+/// the clocks from one side. Of thousands of exchanges the tightest bounds are kept. The remaining interval is the
+/// shortest transfer time there plus the shortest transfer time back (about a microsecond over PCIe); its middle is
+/// used. This is the idea of NTP's minimum filter (RFC 5905, section 10), with the two directions filtered separately.
 class CudaClock {
  public:
   CudaClock();
@@ -24,16 +24,17 @@ class CudaClock {
   CudaClock(const CudaClock&) = delete;
   CudaClock& operator=(const CudaClock&) = delete;
 
-  /// Throws Failure when the two can't talk: launches that wait for their end (CUDA_LAUNCH_BLOCKING, profilers), or a
-  /// clock that ticks more coarsely than a word takes.
+  /// Throws Failure if the clocks cannot be exchanged: because launches block until their kernel ends
+  /// (CUDA_LAUNCH_BLOCKING, profilers), or because the tick of the GPU's clock is longer than the transfer of a word.
   ClockReading read();
-  /// When a recorded event was ready, in ns of `globaltimer`; right within the last reading's `events_within_ns`, and a
-  /// ten-millionth of the time since it (an event's time is a float of milliseconds). 0 before the first `read`.
+  /// Time at which a recorded event was ready, in ns of `globaltimer`. Its error is at most the last reading's
+  /// `events_within_ns` plus a ten-millionth of the time since that reading (CUDA gives event times as a float in
+  /// milliseconds). 0 before the first `read`.
   std::uint64_t ready_ns(cudaEvent_t event) const;
 
  private:
   std::optional<ClockReading> exchange_clocks();
-  /// Sets an event beside `globaltimer`, and returns within how many ns.
+  /// Determines the `globaltimer` time of an event; returns its uncertainty in ns.
   double anchor();
 
   cudaStream_t stream_ = nullptr;

@@ -11,13 +11,13 @@
 namespace feedrate {
 namespace {
 
-/// A kernel that is loaded at its first launch waits for resident ones to end; so all are loaded with the context. The
-/// driver reads this once, at the process's first call of CUDA.
+/// Makes CUDA load all kernels with the context. A kernel loaded at its first launch would wait for resident kernels to
+/// end. The driver reads the variable once, at the process's first CUDA call.
 void load_eagerly() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 class CudaResident final : public Resident {
  public:
-  /// `alive` counts the residents of the device.
+  /// `alive`: number of residents on the device.
   CudaResident(const Kernel& kernel, std::span<const LaneView> lanes, const ResidentShape& shape,
                std::atomic<unsigned>& alive)
       : alive_(alive) {
@@ -49,20 +49,20 @@ class CudaDevice final : public Device {
   DeviceInfo info() const override { return info_; }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override {
     if (memory == HostMemory::pageable) return cpu_->allocate_host(bytes, memory);
-    refuse_while_resident();
+    reject_while_resident();
     void* data = nullptr;
     check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFreeHost(p); }};
   }
   Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
-    refuse_while_resident();
+    reject_while_resident();
     void* data = nullptr;
     check(cudaMalloc(&data, bytes), "cudaMalloc");
     Buffer buffer{static_cast<std::byte*>(data), bytes, [](std::byte* p) { cudaFree(p); }};
     if (fresh == Fresh::as_is) return buffer;
     check(cudaMemset(data, kPoison, bytes), "cudaMemset");
-    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for it
+    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for the fill
     return buffer;
   }
   Buffer pin(std::byte* data, std::size_t bytes) override {
@@ -91,15 +91,15 @@ class CudaDevice final : public Device {
   bool copies_in_batches() const override { return has_batched_copies(); }
   std::string reach_peer(Device& other) override {
     const auto* const peer = dynamic_cast<const CudaDevice*>(&other);
-    if (peer == nullptr) return "a GPU's kernels don't read another device's memory";
+    if (peer == nullptr) return "a GPU's kernels cannot read the memory of a device of another kind";
     int possible = 0;
     check(cudaDeviceCanAccessPeer(&possible, index_, peer->index_), "cudaDeviceCanAccessPeer");
     if (possible == 0)
-      return "GPU " + std::to_string(index_) + " can't reach the memory of GPU " + std::to_string(peer->index_);
+      return "GPU " + std::to_string(index_) + " cannot access the memory of GPU " + std::to_string(peer->index_);
     check(cudaSetDevice(index_), "cudaSetDevice");
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer->index_, 0);
     if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-      static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
+      static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
       return "";
     }
     check(enabled, "cudaDeviceEnablePeerAccess");
@@ -119,10 +119,9 @@ class CudaDevice final : public Device {
   void use_in_this_thread() override { check(cudaSetDevice(index_), "cudaSetDevice"); }
 
  private:
-  void refuse_while_resident() const {
+  void reject_while_resident() const {
 #ifndef NDEBUG
-    if (residents_ != 0)
-      throw Failure("memory asked of the device while a resident kernel runs: that may never return");
+    if (residents_ != 0) throw Failure("memory allocated while a resident kernel runs: the call may never return");
 #endif
   }
 

@@ -9,7 +9,7 @@ namespace {
 class CudaGraph final : public Graph {
  public:
   CudaGraph() { check(cudaGraphCreate(&graph_, 0), "cudaGraphCreate"); }
-  /// Takes a graph over.
+  /// Takes ownership of `graph`.
   explicit CudaGraph(cudaGraph_t graph) : graph_(graph) {}
   ~CudaGraph() override {
     if (ready_ != nullptr) cudaGraphExecDestroy(ready_);
@@ -41,7 +41,8 @@ class CudaGraph final : public Graph {
     const auto before = handles(after);
     Work work{};
     launchable.with_cuda_launch([&](const CudaLaunch& launch) {
-      if (launch.cluster.size() != 1) throw Failure("a kernel in clusters as a node of a graph: capture it");
+      if (launch.cluster.size() != 1)
+        throw Failure("a kernel with clusters cannot be added to a graph; capture it instead");
       const cudaKernelNodeParams parameters = parameters_of(launch);
       check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
             "cudaGraphAddKernelNode");
@@ -58,8 +59,8 @@ class CudaGraph final : public Graph {
   }
   void change(Node node, const BatchView& batch) override {
     Work& work = nodes_.at(node);
-    if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // at worst padding differs, and it is told again
-    if (work.kernel == nullptr) throw Failure("this node of a graph works on no messages");
+    if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // if only padding differs, a redundant update
+    if (work.kernel == nullptr) throw Failure("this graph node does not process messages");
     work.kernel->with_cuda_launch(batch, work.block, [&](const CudaLaunch& launch) {
       const cudaKernelNodeParams parameters = parameters_of(launch);
       check(cudaGraphExecKernelNodeSetParams(ready(), work.node, &parameters), "cudaGraphExecKernelNodeSetParams");
@@ -101,7 +102,7 @@ class CudaGraph final : public Graph {
     return found;
   }
   Node keep(const Work& work) {
-    if (ready_ != nullptr) throw Failure("a graph that is in use takes no further node");
+    if (ready_ != nullptr) throw Failure("nodes cannot be added to a graph that has been launched");
     nodes_.push_back(work);
     return nodes_.size() - 1;
   }
@@ -128,7 +129,7 @@ std::unique_ptr<Graph> capture_cuda_graph(const std::function<void(Stream&)>& bo
   } catch (...) {
     cudaStreamEndCapture(stream.get(), &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
-    static_cast<void>(cudaGetLastError());  // else the next check of a launch would find it
+    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
     throw;
   }
   check(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");

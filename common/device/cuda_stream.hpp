@@ -13,7 +13,7 @@ namespace feedrate {
 
 class CudaEvent final : public Event {
  public:
-  /// `clock`: of an event whose time will be asked for.
+  /// `clock`: given if the event's time will be read; null for an untimed event.
   explicit CudaEvent(const CudaClock* clock = nullptr) : clock_(clock) {
     check(cudaEventCreateWithFlags(&event_, clock != nullptr ? cudaEventDefault : cudaEventDisableTiming),
           "cudaEventCreate");
@@ -41,7 +41,7 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Whether this build knows cudaMemcpyBatchAsync, in the form that it has from CUDA 13 on, and the driver at hand, too.
+/// Whether this build and the installed driver support cudaMemcpyBatchAsync, in its form since CUDA 13.
 inline bool has_batched_copies() {
 #if CUDART_VERSION >= 13000
   static const bool known = [] {
@@ -54,7 +54,7 @@ inline bool has_batched_copies() {
 #endif
 }
 
-/// From the driver, because the runtime has no such call.
+/// Returns the driver's cuStreamWriteValue64, for which the runtime has no equivalent.
 inline auto stream_write_value() {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -106,7 +106,7 @@ class CudaStream final : public Stream {
     }
   }
   void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    // Both addresses say which GPU they are of.
+    // The addresses identify their GPUs.
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync between GPUs");
   }
   void launch(const Launchable& launchable) override {
@@ -131,7 +131,7 @@ class CudaStream final : public Stream {
   void free(std::byte* data) override { check(cudaFreeAsync(data, stream_), "cudaFreeAsync"); }
   void write_word(std::uint64_t* device, std::uint64_t value) override {
     static const auto write = stream_write_value();
-    // Without flags the write comes after a fence: what was queued before it is there when the word is.
+    // Without flags a fence precedes the write: a reader that sees the word also sees the results of all earlier work.
     const CUresult result = write(stream_, reinterpret_cast<CUdeviceptr>(device), value, CU_STREAM_WRITE_VALUE_DEFAULT);
     if (result != CUDA_SUCCESS) throw Failure("cuStreamWriteValue64: error " + std::to_string(result));
   }
@@ -145,7 +145,7 @@ class CudaStream final : public Stream {
   cudaStream_t get() const { return stream_; }
 
  private:
-  /// With attributes: of a kernel in clusters, or one that may begin early.
+  /// Launches with attributes: a kernel with clusters, or one that may begin early.
   void launch_with(const CudaLaunch& launch, bool early) {
     std::array<cudaLaunchAttribute, 2> attributes{};
     cudaLaunchConfig_t config{};
@@ -168,13 +168,14 @@ class CudaStream final : public Stream {
   }
 
   cudaStream_t stream_ = nullptr;
-  std::vector<void*> to_;  // a batch of copies, as CUDA wants it
+  std::vector<void*> to_;  // a batch of copies in CUDA's format
   std::vector<const void*> from_;
   std::vector<std::size_t> bytes_;
 };
 
-/// A graph, empty at first; then one of what `body` queues in a stream.
+/// Creates an empty graph.
 std::unique_ptr<Graph> make_cuda_graph();
+/// Creates a graph of the work that `body` queues on a stream.
 std::unique_ptr<Graph> capture_cuda_graph(const std::function<void(Stream&)>& body);
 
 }  // namespace feedrate

@@ -17,24 +17,24 @@
 
 namespace feedrate {
 
-/// Work on messages that a device can run, in each of its forms. `kernels/` makes them all from one functor.
+/// Work on messages, in each form that a device can run. `kernels/` makes all forms from one functor.
 class Kernel {
  public:
   using KernelMarks =
-      NoMarks;  ///< what its kernels note of messages; an interface that adds to Kernel may have another
+      NoMarks;  ///< the marks that its kernels record of messages; a derived interface may use another type
 
   virtual ~Kernel() = default;
   virtual void run_on_cpu(const BatchView&) const = 0;
-  /// Tells `use` what to launch for a batch; never calls it when there is nothing to do. Throws Failure.
+  /// Calls `use` with the launch for a batch, or not at all if there is nothing to do. Throws Failure.
   virtual void with_cuda_launch(const BatchView&, unsigned block, const UseCudaLaunch& use) const = 0;
-  /// One block per lane serves it until it is stopped, or leaves for idleness. `lanes` lie in memory that the device
-  /// can reach.
+  /// Starts one block per lane, which serves the lane until it is stopped or has been idle for too long. `lanes` must
+  /// be in memory that the device can access.
   virtual void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape&, void* stream) const = 0;
-  /// How many blocks of the resident form run at once on this GPU; 0 on machines without.
+  /// Number of blocks of the resident form that run concurrently on this GPU; 0 on machines without a GPU.
   virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
 };
 
-/// A kernel of messages without a resident form on a GPU.
+/// A kernel for messages that has no resident form on a GPU.
 class LaunchedKernel : public Kernel {
  public:
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const final {
@@ -43,7 +43,7 @@ class LaunchedKernel : public Kernel {
   unsigned resident_blocks_that_fit(const ResidentShape&) const final { return 0; }
 };
 
-/// A kernel's launch for one batch of messages. The kernel outlives it.
+/// A kernel's launch for one batch of messages. The kernel must outlive it.
 class BatchLaunch final : public Launchable {
  public:
   BatchLaunch(const Kernel& kernel, const BatchView& batch, unsigned block)
@@ -59,9 +59,9 @@ class BatchLaunch final : public Launchable {
   unsigned block_;
 };
 
-enum class HostMemory { pageable, pinned };  ///< pinned memory is mapped too: the device may use its address
+enum class HostMemory { pageable, pinned };  ///< pinned memory is also mapped: the device may use its address
 
-/// Owned bytes, freed by whoever allocated them.
+/// Owned bytes, freed by the function given at construction.
 class Buffer {
  public:
   Buffer() = default;
@@ -75,16 +75,17 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// A point in a stream that the host can ask about without waiting.
+/// A point in a stream that the host can query without waiting.
 class Event {
  public:
   virtual ~Event() = default;
-  /// Whether it is, as it was last recorded; one that never was is ready.
+  /// Whether the event's last recording has been reached; an event that was never recorded is ready.
   virtual bool ready() = 0;
-  /// When it became ready, in ns of the device's clock; 0 unless it was made to be timed, and after a reading of that
-  /// clock (Device::read_clock).
+  /// Time at which the event became ready, in ns of the device's clock. 0 unless the event was created as timed and
+  /// after a reading of that clock (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
-  /// Nanoseconds from one timed event of the same device to this one; both are ready. Needs no reading of the clock.
+  /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
+  /// the clock.
   virtual double ns_since(const Event& earlier) const = 0;
 };
 
@@ -95,42 +96,44 @@ struct Copy {
 };
 enum class Direction { to_device, to_host };
 
-/// Work in order, asynchronous to the host. Every call throws Failure when the device refuses.
+/// A sequence of work that runs in order, asynchronously to the host. Every call throws Failure if the device reports
+/// an error.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
-  /// Copies that may happen in any order among themselves, by one call where the device has such a call
+  /// Queues copies that may run in any order among themselves, with one call if the device supports that
   /// (`Device::copies_in_batches`).
   virtual void copy_batch(std::span<const Copy>, Direction) = 0;
-  /// Between the memories of two devices.
+  /// Copies between the memories of two devices.
   virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void launch(const Launchable&) = 0;
-  /// The same, but the kernel may begin before what was queued before has ended: it waits for that itself. (CUDA:
-  /// programmatic dependent launch.) Where a device has no such thing, this is `launch`.
+  /// Like `launch`, but the kernel may begin before earlier work in the stream has ended, and waits for that work
+  /// itself (CUDA: programmatic dependent launch). If the device does not support this, same as `launch`.
   virtual void launch_early(const Launchable& launchable) { launch(launchable); }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned block) {
     launch(BatchLaunch(kernel, batch, block));
   }
-  /// Sets each byte of device memory.
+  /// Sets each byte of a range of device memory to `value`.
   virtual void fill(std::byte* device, unsigned char value, std::size_t bytes) = 0;
-  /// Memory of the device, from when what was queued before is done until what is queued before `free`.
+  /// Allocates device memory in stream order: it is valid after the work queued before this call, and until the work
+  /// queued before `free` is done.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void free(std::byte*) = 0;
-  /// Writes one word of the device's memory, after all that was queued before has arrived there.
+  /// Writes one word of device memory, after the results of all earlier work in the stream have arrived there.
   virtual void write_word(std::uint64_t* device, std::uint64_t value) = 0;
-  /// `event` becomes ready when all that was queued before is done. It must come from the same device.
+  /// Records `event`: it becomes ready when all earlier work in the stream is done. It must belong to the same device.
   virtual void record(Event& event) = 0;
-  /// What is queued from now on begins when `event` is ready, as it was last recorded before this call. An event that
-  /// was never recorded is not waited for.
+  /// Makes later work in the stream wait for the last recording of `event` before this call. An event that was never
+  /// recorded causes no wait.
   virtual void wait(Event& event) = 0;
   virtual void synchronize() = 0;
 };
 
-/// Copies and kernels with an order among them, which one call queues. It is built node by node; each call names the
-/// nodes that must be done before. Between two launches addresses may change, and nodes be left out; what is as it was
-/// costs nothing. What is still under way is not touched by that. Throws Failure when the device refuses.
+/// Copies and kernels with dependencies, which one call queues. The graph is built node by node; each `add` names the
+/// nodes that must be done before. Between two launches, nodes may get new addresses or be left out; unchanged nodes
+/// cost nothing. Launches in flight are not affected. Throws Failure if the device reports an error.
 class Graph {
  public:
   using Node = std::size_t;
@@ -140,39 +143,40 @@ class Graph {
   virtual Node add(const Launchable&, std::span<const Node> after) = 0;
   virtual void change(Node, const Copy&) = 0;
   virtual void change(Node, const BatchView&) = 0;
-  /// A node that is left out takes no time; those behind it still wait for those before it.
+  /// Leaves a node out, or includes it again. A node that is left out takes no time; the nodes after it still wait for
+  /// the nodes before it.
   virtual void leave_out(Node, bool) = 0;
-  /// Queues all of it. Nodes can no longer be added.
+  /// Queues the graph. After the first launch no more nodes can be added.
   virtual void launch(Stream&) = 0;
 };
 
-/// Pollers that serve lanes until these are stopped or left. Destroying this waits for the end, so stop the lanes
-/// first.
+/// Pollers that serve lanes until the lanes are stopped or the pollers leave. The destructor waits for the pollers to
+/// end, so stop the lanes first.
 class Resident {
  public:
   virtual ~Resident() = default;
-  /// True until every lane's pollers have gone. Throws Failure when they broke.
+  /// Returns true until the pollers of every lane have left. Throws Failure if the pollers failed.
   virtual bool running() = 0;
   virtual unsigned host_threads() const = 0;
 };
 
 struct DeviceInfo {
-  std::string kind;                       ///< cuda or cpu
+  std::string kind;                       ///< "cuda" or "cpu"
   std::string name;                       ///< "NVIDIA H200", or the CPU's model
   unsigned processors;                    ///< SMs, or cores
-  std::size_t memory;                     ///< bytes
+  std::size_t memory;                     ///< total memory in bytes
   std::string pci_bus;                    ///< empty on the CPU
   std::string cuda_driver, cuda_runtime;  ///< "13.0"; empty on the CPU
-  unsigned index = 0;                     ///< of a GPU, as open_device() counts
+  unsigned index = 0;                     ///< index of a GPU, as for open_device()
   unsigned capability = 0;                ///< 90 for compute capability 9.0; 0 on the CPU
-  std::size_t cache = 0;                  ///< bytes of the L2, or of the CPU's last-level cache; 0 if unknown
+  std::size_t cache = 0;                  ///< bytes of the L2 or of the CPU's last-level cache; 0 if unknown
 };
 
-/// What fresh device memory holds: kPoison in each byte, or what was there before, where filling it would be timed.
+/// Contents of fresh device memory: kPoison in each byte, or the previous contents, for allocations inside timed code.
 enum class Fresh { poisoned, as_is };
 
-/// Where work runs: `cuda`, one-to-one over the runtime, or `cpu`, which keeps the same order and asynchrony with
-/// threads. Transfers are written once against it.
+/// A device that runs work: `cuda` maps one-to-one to the CUDA runtime; `cpu` uses threads, with the same ordering and
+/// asynchrony. Transfers are written once, against this interface.
 class Device {
  public:
   virtual ~Device() = default;
@@ -180,50 +184,53 @@ class Device {
   virtual DeviceInfo info() const = 0;
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
   virtual Buffer allocate_device(std::size_t bytes, Fresh = Fresh::poisoned) = 0;
-  /// Host memory that the process has from elsewhere, from the start of a page on: pinned until the buffer ends, which
-  /// frees nothing.
+  /// Pins page-aligned host memory that the process already has. The memory stays pinned until the buffer is destroyed;
+  /// the buffer does not free it.
   virtual Buffer pin(std::byte* data, std::size_t bytes) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   virtual std::unique_ptr<Graph> graph() = 0;
-  /// All that `body` queues on the stream it is given, as one graph, whose nodes have no names. `body` queues
-  /// copies, fills and kernels, waits for nothing, and uses no other stream.
+  /// Captures the work that `body` queues on the given stream, as one graph without named nodes. `body` may only queue
+  /// copies, fills and kernels; it must not wait, and must not use any other stream.
   virtual std::unique_ptr<Graph> capture(const std::function<void(Stream&)>& body) = 0;
-  /// What the compiled kernel takes; none on the CPU, whose kernels are functions. Throws Failure if this GPU has no
-  /// code of it.
+  /// Resources that the compiled kernel uses; none on the CPU, whose kernels are functions. Throws Failure if the
+  /// kernel was not compiled for this GPU.
   virtual std::optional<KernelResources> resources(const Launchable&) = 0;
-  /// Whether `Stream::copy_batch` is one call.
+  /// Whether `Stream::copy_batch` is a single call.
   virtual bool copies_in_batches() const = 0;
-  /// Why this device's kernels can't read the other one's memory; empty when they can, from then on.
+  /// Gives this device's kernels access to the other device's memory. Returns the reason if that is not possible,
+  /// otherwise an empty string.
   virtual std::string reach_peer(Device& other) = 0;
-  /// Sets the device's clock beside the host's; takes some milliseconds, and only works while nothing is resident.
+  /// Compares the device's clock with the host's. Takes a few milliseconds, and works only while no Resident runs.
   virtual ClockReading read_clock() = 0;
-  /// The most lanes that can be served at once.
+  /// Maximum number of lanes that can be served at once.
   virtual unsigned most_lanes(const Kernel&, const ResidentShape&) = 0;
-  /// While a Resident runs, nothing may wait for the device as a whole, or it waits for ever: nothing is freed, the
-  /// device is not synchronized, and no kernel is launched that is not loaded yet (feedrate/ring.hpp has the list). So
-  /// whoever starts one has allocated everything before. Debug builds throw where this Device is asked for memory
-  /// meanwhile.
+  /// Starts pollers on `lanes`. While a Resident runs, any call that waits for the entire device never returns. So do
+  /// not free memory, synchronize the device, or launch a kernel that is not yet loaded (feedrate/ring.hpp has the
+  /// list). Allocate all memory before this call; debug builds throw if this Device allocates memory while a Resident
+  /// runs.
   virtual std::unique_ptr<Resident> start_resident(const Kernel&, std::span<const LaneView> lanes,
                                                    const ResidentShape&) = 0;
-  /// To be called by each new thread that will use the device.
+  /// Must be called by each new thread before it uses the device.
   virtual void use_in_this_thread() {}
-  /// Starts or ends what an attached profiler captures (`--capture-range=cudaProfilerApi` of Nsight Systems).
+  /// Starts or ends the capture range of an attached profiler (`--capture-range=cudaProfilerApi` in Nsight Systems).
   virtual void profile(bool /*on*/) {}
 };
 
-/// What each byte of fresh device memory holds, so that nothing an earlier run left there can pass for a result.
+/// Value of each byte of fresh device memory, so that data from an earlier run cannot pass for a result.
 inline constexpr int kPoison = 0xA5;
 
-/// Why the `cuda` device can't be used here (no driver, no GPU, a build without CUDA); empty when it can.
+/// Returns why the `cuda` device cannot be used here (no driver, no GPU, a build without CUDA); empty if it can.
 FEEDRATE_EXPORT std::string cuda_unavailable();
-/// GPUs that this process sees; 0 if CUDA can't be used here.
+/// Number of GPUs visible to this process; 0 if CUDA cannot be used here.
 FEEDRATE_EXPORT unsigned gpu_count();
-/// `kind` is `cuda`, `cpu` or `auto` (cuda where there is a GPU). Throws BadInput, naming `--device`.
+/// Opens a device; `kind` is `cuda`, `cpu` or `auto` (`cuda` if there is a GPU). Throws BadInput that names `--device`.
 FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
-/// What open_device() would open, without opening it: no context is made, no memory of a GPU is taken.
+/// Describes the device that open_device() would open, without opening it: creates no context and allocates no GPU
+/// memory.
 FEEDRATE_EXPORT DeviceInfo describe_device(const std::string& kind, unsigned index = 0);
-/// The first GPU that is not this device, as open_device() counts; none where there is no other, or this is a CPU.
+/// Index of the first GPU other than `device`, as for open_device(); none if there is no other GPU or `device` is a
+/// CPU.
 std::optional<unsigned> other_gpu(Device& device);
 std::string cpu_model();
 

@@ -12,37 +12,37 @@ struct Extent {
   unsigned size() const { return x * y * z; }
 };
 
-/// What a launch takes: a kernel's address, its grid, and pointers to its arguments, which live as long as the call
-/// that hands this over.
+/// Parameters of a launch: a kernel's address, its grid, and pointers to its arguments, which are valid only during the
+/// call that passes this struct.
 struct CudaLaunch {
   const void* kernel;
   Extent grid, block;
-  unsigned shared_bytes;  ///< dynamic shared memory; beyond 48 KiB the kernel's attribute allows it
+  unsigned shared_bytes;  ///< dynamic shared memory; above 48 KiB it needs allow_shared_memory()
   void** arguments;
-  Extent cluster = {};  ///< one block: none
+  Extent cluster = {};  ///< one block: no clusters
 };
 using UseCudaLaunch = std::function<void(const CudaLaunch&)>;
 
-/// A kernel with all that a launch of it takes. It may end before the launch does.
+/// A kernel with everything that launching it needs. The object may be destroyed before the launch has ended.
 class Launchable {
  public:
   virtual ~Launchable() = default;
-  /// Calls `use` with what to launch, at most once: never if there is nothing to do. Throws Failure.
+  /// Calls `use` with the launch at most once, or not at all if there is nothing to do. Throws Failure.
   virtual void with_cuda_launch(const UseCudaLaunch& use) const = 0;
-  /// What a CPU device does instead, with copies of all that it needs.
+  /// Returns the equivalent function for a CPU device, with copies of everything that it needs.
   virtual std::function<void()> on_cpu() const = 0;
 };
 
-/// Lets a kernel be launched with this much dynamic shared memory, beyond 48 KiB. Throws Failure.
+/// Allows launches of a kernel with this much dynamic shared memory, also above 48 KiB. Throws Failure.
 void allow_shared_memory(const void* kernel, unsigned bytes);
 
-/// What a compiled kernel takes of a GPU.
+/// Resources that a compiled kernel uses on a GPU.
 struct KernelResources {
-  unsigned registers = 0;      ///< of a thread
-  unsigned local_bytes = 0;    ///< of a thread: spilled registers, and arrays that found no register
-  unsigned shared_bytes = 0;   ///< of a block, dynamic shared memory included
-  unsigned blocks_per_sm = 0;  ///< that run at once
-  unsigned capability = 0;     ///< for which its code was compiled: 90 for compute capability 9.0
+  unsigned registers = 0;      ///< per thread
+  unsigned local_bytes = 0;    ///< per thread: spilled registers and arrays that are not in registers
+  unsigned shared_bytes = 0;   ///< per block, including dynamic shared memory
+  unsigned blocks_per_sm = 0;  ///< blocks that run concurrently
+  unsigned capability = 0;     ///< target of the compiled code: 90 for compute capability 9.0
 };
 
 }  // namespace feedrate

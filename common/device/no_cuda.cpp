@@ -1,7 +1,7 @@
 #include "common/device/device.hpp"
 #include "common/error.hpp"
 
-/// Stands in for cuda_device.cu in builds without CUDA.
+/// Replaces cuda_device.cu in builds without CUDA.
 namespace feedrate {
 
 std::string cuda_unavailable() { return "this build has no CUDA"; }

@@ -4,20 +4,21 @@
 
 #include "common/message/marks.hpp"
 
-/// What a kernel is handed. Both the host and run-time compilers, which know no host headers, read this.
+/// Arguments of kernels. Run-time compilers, which have no host headers, also compile this header.
 namespace feedrate {
 
-/// Messages in one buffer, room for as many results in another; both in memory that the device can reach.
+/// Messages in one buffer and space for the same number of results in another, both in memory that the device can
+/// access.
 struct BatchView {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::uint32_t in_stride = 0;
   std::uint32_t out_stride = 0;
   std::uint32_t count = 0;
-  Marks marks = {};  ///< where whoever works on a sampled message notes when
-  /// Of messages that lie close together instead of a stride apart: where each begins, and where the last one ends, in
-  /// units of 16 bytes; the same of the results. The first begins at `in`, whatever its offset. None where the strides
-  /// say it.
+  Marks marks = {};  ///< where the times of work on sampled messages are recorded
+  /// For messages packed without a fixed stride: the offset of each message, and the end of the last one, in units of
+  /// 16 bytes; likewise for the results. The first message begins at `in`, whatever its offset. Null if the strides
+  /// apply.
   const std::uint32_t* in_offsets = nullptr;
   const std::uint32_t* out_offsets = nullptr;
 
@@ -25,7 +26,7 @@ struct BatchView {
   FEEDRATE_HD std::size_t out_begin(std::uint32_t i) const { return begin(out_offsets, out_stride, i); }
   FEEDRATE_HD const std::byte* in_at(std::uint32_t i) const { return in + in_begin(i); }
   FEEDRATE_HD std::byte* out_at(std::uint32_t i) const { return out + out_begin(i); }
-  /// `n` of them, from `first` on.
+  /// Returns `n` of the messages, starting at `first`.
   FEEDRATE_HD BatchView part(std::uint32_t first, std::uint32_t n) const {
     BatchView view = *this;
     view.in = in_at(first);
@@ -42,25 +43,25 @@ struct BatchView {
   }
 };
 
-/// Who works on one message of a lane; `automatic` chooses by the messages' size.
+/// Threads that share the work on one message of a lane; `automatic` chooses by message size.
 enum class Granularity : std::uint32_t { automatic, thread, warp, block };
 
-/// How pollers wait when nothing comes.
+/// How pollers wait when no messages arrive.
 struct IdlePolicy {
-  bool backs_off = false;  ///< sleeps longer and longer between looks, up to 4 us
-  /// Leaves the device then. Whatever the policy, a lane that nobody feeds must end some day, so that a host that died
-  /// can't leave the GPU busy for ever.
+  bool backs_off = false;  ///< sleeps increasingly long between polls, up to 4 us
+  /// Idle time after which pollers leave the device. Under every policy, pollers of an unfed lane eventually leave, so
+  /// that a host process that died cannot keep the GPU busy forever.
   std::uint64_t leave_after_ns = 30'000'000'000;
 };
 
-/// What serves each lane: one block, its threads split evenly among pollers.
+/// Shape of the block that serves each lane: its threads are split evenly among the pollers.
 struct ResidentShape {
   unsigned block = 256;  ///< threads
-  unsigned pollers = 1;  ///< teams of whole warps, at most kMostPollers
+  unsigned pollers = 1;  ///< teams, each of one or more full warps; at most kMostPollers
   Granularity granularity = Granularity::automatic;
-  unsigned flagged_at_once = 1;  ///< flagged messages that a look may take in
+  unsigned flagged_at_once = 1;  ///< maximum number of flagged messages per poll
   IdlePolicy idle = {};
 };
-inline constexpr unsigned kMostPollers = 16;  // a block's named barriers
+inline constexpr unsigned kMostPollers = 16;  // the number of a block's named barriers
 
 }  // namespace feedrate

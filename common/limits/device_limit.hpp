@@ -11,21 +11,22 @@
 
 namespace feedrate {
 
-/// Shared by the measurements of one round: the device, and large buffers of the host and the device, which are
-/// allocated at their first use.
+/// Resources shared by the measurements of one round: the device, and large host and device buffers, which are
+/// allocated at first use.
 class LimitProbe {
  public:
-  static constexpr std::size_t kLarge = std::size_t{64} << 20;  ///< bytes; more than the L2 of an A100 or H100
+  static constexpr std::size_t kLarge = std::size_t{64}
+                                        << 20;  ///< bytes per buffer; more than the L2 of an A100 or H100
 
   explicit LimitProbe(Device& device) : device_(device) {}
   Device& device() { return device_; }
-  /// Pinned memory: 0 is what a device reads, 1 what it writes.
+  /// Pinned host buffers: the device reads 0 and writes 1.
   const Buffer& host(std::size_t which) {
     auto& buffer = host_.at(which);
     if (!buffer) buffer.emplace(device_.allocate_host(kLarge, HostMemory::pinned));
     return *buffer;
   }
-  /// Device memory.
+  /// Device buffers.
   const Buffer& near(std::size_t which) {
     auto& buffer = near_.at(which);
     if (!buffer) buffer.emplace(device_.allocate_device(kLarge));
@@ -37,16 +38,16 @@ class LimitProbe {
   std::array<std::optional<Buffer>, 2> host_, near_;
 };
 
-/// A limit of the host or of a GPU, which every run measures. One file registers it; rows, the catalogue, bounds and
-/// reports have it from then on.
+/// A limit of the host or of a GPU, measured in every run. One file registers it; rows, the catalogue, bounds and
+/// reports then include it.
 struct DeviceLimit {
   Quantity quantity;
   std::string method;  ///< how it is measured
   std::function<Scope(const DeviceInfo&)> scope;
   std::function<double(LimitProbe&)> measure;
-  /// Whether a device like this has it.
+  /// Whether such a device has this limit.
   std::function<bool(const DeviceInfo&)> applies = [](const DeviceInfo&) { return true; };
-  /// Of a rate between the host and a GPU: whether the sum of all GPUs, while all of them run, is a limit, too.
+  /// For a rate between the host and a GPU: whether the sum over all GPUs, measured concurrently, is also a limit.
   bool of_all_gpus = false;
 };
 using DeviceLimits = Registry<DeviceLimit>;

@@ -8,8 +8,8 @@
 namespace feedrate {
 
 /// An expression over limits, such as window / (2 × round trip + launch): the bound of a point. Its value is in seconds
-/// or per second, whatever the units of the limits. It is kept as a structure, so that rows and pages can say what it
-/// is made of.
+/// or per second, regardless of the units of the limits. It is stored as a tree, so that rows and pages can show its
+/// parts.
 class Expression {
  public:
   enum class Kind { number, given, floor, ceiling, sum, product, quotient };
@@ -17,13 +17,13 @@ class Expression {
   Expression(double number) : value_(number) {}  // NOLINT(google-explicit-constructor): 2 * floor_of("…")
 
   Kind kind() const { return kind_; }
-  const std::string& name() const { return name_; }  ///< of a limit, or of what is given
-  double number() const { return value_; }           ///< a number, or the value of what is given
+  const std::string& name() const { return name_; }  ///< name of a limit or of a given value
+  double number() const { return value_; }           ///< a number, or a given value
   const std::vector<Expression>& parts() const { return parts_; }
 
-  /// None if one of its limits was not measured.
+  /// The value; none if one of its limits was not measured.
   std::optional<double> value(const Limits&) const;
-  /// For people: "window / (2 × redis_round_trip_ns + launch_sync_ns)".
+  /// Readable text: "window / (2 × redis_round_trip_ns + launch_sync_ns)".
   std::string text() const;
 
  private:
@@ -34,7 +34,7 @@ class Expression {
   friend Expression operator*(Expression, Expression);
   friend Expression operator/(Expression, Expression);
   Expression(Kind kind, std::string name, double value) : kind_(kind), name_(std::move(name)), value_(value) {}
-  /// Sums of sums and products of products are one.
+  /// Flattens nested sums and nested products.
   Expression(Kind kind, Expression left, Expression right);
 
   Kind kind_ = Kind::number;
@@ -43,17 +43,17 @@ class Expression {
   std::vector<Expression> parts_;
 };
 
-/// A limit by its name: a time. The limit is in ns, the expression in seconds.
+/// A limit that is a time, by name. The limit is in ns, the expression in seconds.
 Expression floor_of(std::string name);
-/// A limit by its name: a rate.
+/// A limit that is a rate, by name.
 Expression ceiling_of(std::string name);
-/// What the point brings: its window, the bytes of a message.
+/// A value given by the point, such as its window or the bytes per message.
 Expression given(std::string name, double value);
 Expression operator+(Expression, Expression);
 Expression operator*(Expression, Expression);
 Expression operator/(Expression, Expression);
 
-/// The value of a limit, in its own unit, if it was measured.
+/// The value of a limit in the limit's unit, if it was measured.
 inline std::optional<double> value_of(const Limits& limits, const std::string& name) {
   const auto found = limits.find(name);
   return found == limits.end() ? std::nullopt : std::optional(found->second);

@@ -28,8 +28,8 @@ void LimitList::add(Limit limit, const std::function<double()>& measure) {
   std::vector<double> reading;
   try {
     if (measures_) reading.push_back(measure());
-  } catch (const Failure& failure) {  // a broken device shows in the cells, too
-    spdlog::warn("the limit {} is left out: {}", limit.name, failure.what());
+  } catch (const Failure& failure) {  // a broken device also shows in the cells
+    spdlog::warn("limit {} is left out: {}", limit.name, failure.what());
     return;
   }
   if (known == limits_.end()) {

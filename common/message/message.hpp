@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Code that must run on the GPU and on the host alike.
+/// Marks functions that are compiled for both the host and the GPU.
 #ifdef __CUDACC__
 #define FEEDRATE_HD __host__ __device__
 #else
@@ -12,29 +12,29 @@
 
 namespace feedrate {
 
-/// What stands before every payload: in a ring slot, in device memory, in a Redis element. Little-endian, 16 bytes.
+/// The header before every payload: in a ring slot, in device memory or in a Redis element. Little-endian, 16 bytes.
 struct Header {
-  std::uint64_t id;      ///< top 16 bits: the producer, whose results it wants back; the rest: its sequence number
-  std::uint32_t length;  ///< payload bytes; in a failed result kFailed | code, and no payload
-  std::uint32_t
-      checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: a queue's
+  std::uint64_t id;      ///< top 16 bits: the producer that gets the result; the rest: its sequence number
+  std::uint32_t length;  ///< payload bytes; in a failed result kFailed | code, without a payload
+  std::uint32_t checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: free
+                           ///< for the queue's use
 };
 static_assert(sizeof(Header) == 16);
 
-/// Why a message got no result, in the low bits of a failed result's length word.
+/// Reason why a message has no result, in the low bits of a failed result's length word.
 enum class Fault : std::uint32_t {
   none = 0,
   bad_length = 1,
-  too_long = 2,     ///< the message for its slot, or its result for the result's
-  refused = 3,      ///< for what is in it
-  again = 4,        ///< not now: a queue that can retry does
-  expired = 5,      ///< its deadline had passed when a worker got it
-  worker_died = 6,  ///< as often as a message may be delivered
-  bad_version = 7,  ///< of the message format
+  too_long = 2,     ///< the message or its result does not fit its slot
+  refused = 3,      ///< rejected because of its contents
+  again = 4,        ///< temporary failure: retried by queues that can retry
+  expired = 5,      ///< its deadline had passed when a worker received it
+  worker_died = 6,  ///< workers died on each of the maximum deliveries
+  bad_version = 7,  ///< unknown version of the message format
 };
 inline constexpr std::uint32_t kFailed = 0x8000'0000u;
 
-/// Payload bytes behind a header, be it a message's, a result's or a failed result's.
+/// Payload bytes after the header of a message, a result or a failed result.
 constexpr std::size_t payload_bytes(const Header& header) { return (header.length & kFailed) != 0 ? 0 : header.length; }
 
 inline constexpr unsigned kSequenceBits = 48;
@@ -45,12 +45,13 @@ constexpr std::uint64_t message_id(unsigned producer, std::uint64_t sequence) {
 constexpr unsigned producer_of(std::uint64_t id) { return static_cast<unsigned>(id >> kSequenceBits); }
 constexpr std::uint64_t sequence_of(std::uint64_t id) { return id & kSequenceMask; }
 
-/// Bytes from one message to the next: slots and payloads stay 16-byte aligned, for 128-bit accesses on both sides.
+/// Bytes from one message to the next. Slots and payloads stay 16-byte aligned, for 128-bit accesses on both sides.
 FEEDRATE_HD constexpr std::size_t stride_of(std::size_t payload) {
   return (sizeof(Header) + payload + 15) & ~std::size_t{15};
 }
 
-/// `count` messages, one every `stride` bytes. A borrowed view: whoever lent it says until when.
+/// `count` messages at intervals of `stride` bytes. A non-owning view; the function that returns it defines how long it
+/// stays valid.
 template <class Byte>
 struct BasicMessages {
   Byte* base = nullptr;

@@ -11,42 +11,43 @@
 
 namespace feedrate {
 
-/// Where a message has come to, in the order of its way. A time that nobody took stays 0; the time until the next one
-/// that was taken then covers both.
+/// Stages of a message on its way, in order. A stage whose time was not recorded stays 0; the interval up to the next
+/// recorded stage then covers both.
 enum class Stage : unsigned {
-  sent,          ///< just before it is published
-  brokered,      ///< the broker has said that it has it, and the sender has read that
-  dequeued,      ///< a worker has it
+  sent,          ///< the time just before it is published
+  brokered,      ///< the broker has acknowledged it, and the sender has read the acknowledgement
+  dequeued,      ///< a worker has received it
   claimed,       ///< a resident block has seen it
-  copied_in,     ///< it is in the device's memory
-  kernel_start,  ///< the device begins to work on it
+  copied_in,     ///< it is in device memory
+  kernel_start,  ///< the device begins work on it
   kernel_end,    ///< its result is written
-  copied_out,    ///< its result is in the host's memory
-  returned,      ///< just before a worker hands the result on; without one here, when the collector comes to it
-  collected,     ///< verified
+  copied_out,    ///< its result is in host memory
+  returned,   ///< just before a worker sends the result; if no worker of this process does, when the collector reaches
+              ///< it
+  collected,  ///< its result is verified
 };
 inline constexpr std::size_t kStages = 10;
 inline constexpr std::array<const char*, kStages> kStageNames{"sent",      "brokered",     "dequeued",   "claimed",
                                                               "copied_in", "kernel_start", "kernel_end", "copied_out",
                                                               "returned",  "collected"};
-/// Those whose times are the device's clock's, the others are the host's.
+/// Whether the stage's time is from the device's clock; the other times are from the host's clock.
 constexpr bool on_device_clock(Stage stage) { return stage >= Stage::claimed && stage <= Stage::copied_out; }
 
-/// The times of sampled messages, in memory that the device reaches; a view for whoever has a message.
+/// View of the times of sampled messages, in memory that the device can access, for every holder of a message.
 struct StageMarks {
   struct alignas(128) Slot {
-    std::uint64_t times[kStages];  ///< ns; 0: not taken
+    std::uint64_t times[kStages];  ///< in ns; 0: not recorded
   };
-  Slot* slots = nullptr;  ///< `each` of every producer; nullptr: nothing is sampled
+  Slot* slots = nullptr;  ///< `each` slots per producer; nullptr: nothing is sampled
   std::uint32_t producers = 0, each = 1;
-  std::uint32_t shift = 0;       ///< sequence number to place
-  std::uint64_t between = 0;     ///< a message is sampled when these bits of its id are 0: every power-of-two-th
-  std::uint64_t claimed_ns = 0;  ///< when those at hand were claimed, where somebody claims
+  std::uint32_t shift = 0;       ///< maps a sequence number to a slot
+  std::uint64_t between = 0;     ///< a message is sampled if these bits of its id are 0: every 2^n-th message
+  std::uint64_t claimed_ns = 0;  ///< claim time of the current messages, if claims are recorded
 
   StageMarks() = default;
-  /// From what a lane or a batch carries, and to that.
+  /// Conversion from and to the words that a lane or batch carries.
   FEEDRATE_HD explicit StageMarks(const Marks& carried) : StageMarks(std::bit_cast<StageMarks>(carried)) {}
-  FEEDRATE_HD operator Marks() const {  // NOLINT(google-explicit-constructor): a view of the same
+  FEEDRATE_HD operator Marks() const {  // NOLINT(google-explicit-constructor): same contents
     return std::bit_cast<Marks>(*this);
   }
 
@@ -57,7 +58,7 @@ struct StageMarks {
     const std::uint64_t sequence = id & kSequenceMask;
     return slots[(id >> kSequenceBits) * each + (sequence >> shift & (each - 1))];
   }
-  /// An id that no producer has is ignored.
+  /// Ignores an id that belongs to no producer.
   FEEDRATE_HD void mark(std::uint64_t id, Stage stage, std::uint64_t ns) const {
     if ((id >> kSequenceBits) >= producers) return;
     SystemMemory::store_relaxed(slot_of(id).times[static_cast<unsigned>(stage)], ns);

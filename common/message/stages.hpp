@@ -11,13 +11,13 @@ namespace feedrate {
 
 using StageTimes = std::array<std::uint64_t, kStages>;
 
-/// The times of sampled messages on their way: each is written by whoever has the message, the GPU included, and read
-/// by its collector. What carries the message from thread to thread (release, acquire) carries its times, too. Flagged
-/// results are carried by nothing: there a mark may come late, and then counts as not taken.
+/// The times of sampled messages on their way. The current holder of a message writes them, which may be the GPU; its
+/// collector reads them. The release and acquire operations that pass the message between threads also make its times
+/// visible. Flagged results have no such ordering: there a mark may arrive late, and then counts as not recorded.
 class StageClock {
  public:
-  /// For `producers` with at most `window` messages in flight each. At best every `finest`-th message is sampled, a
-  /// power of two.
+  /// For `producers` producers with at most `window` messages in flight each. At most every `finest`-th message is
+  /// sampled; `finest` is a power of two.
   StageClock(Device& device, unsigned producers, std::size_t window, std::uint64_t finest = 1) {
     const std::size_t span = std::bit_ceil(std::max<std::size_t>(2 * window, kLeastSpan));
     finest = std::max<std::uint64_t>(finest, span / std::min(span, kMostSlots));
@@ -28,37 +28,40 @@ class StageClock {
     marks_.slots = reinterpret_cast<StageMarks::Slot*>(memory_.data());
     marks_.between = finest - 1;
   }
-  /// Between passes: which messages are sampled. `every` is rounded up to a power of two, and to what fits.
+  /// Samples every `every`-th message; called between passes. `every` is rounded up to a power of two, and to the
+  /// finest interval for which there are slots.
   void sample(std::uint64_t every) { every_ = std::bit_ceil(std::max(every, finest())); }
   bool samples(std::uint64_t sequence) const { return (sequence & (every_ - 1)) == 0; }
   bool samples_one_of(std::uint64_t sequence, std::uint64_t count) const {
     return ((sequence + every_ - 1) & ~(every_ - 1)) < sequence + count;
   }
   std::uint64_t every() const { return every_; }
-  /// For a kernel that is launched now, and is done before the sampling changes.
+  /// Marks for a kernel that is launched now and ends before the sampling changes.
   StageMarks marks() const {
     StageMarks marks = marks_;
     marks.between = every_ - 1;
     return marks;
   }
-  /// For a kernel that stays: it marks what may ever be sampled.
+  /// Marks for a resident kernel, which marks every message that might ever be sampled.
   StageMarks lasting_marks() const { return marks_; }
 
-  /// The sender's: forgets what an earlier message left, and waits until that is done. The slot's line comes from the
-  /// GPU or another core, and stores wait for those before them: better now than between the time and the publishing.
+  /// Called by the sender: clears the times of an earlier message and waits until they are cleared. The slot's cache
+  /// line has to be fetched from the GPU or another core, and stores wait for earlier stores. It is better to wait now
+  /// than between taking the `sent` time and publishing.
   void forget(std::uint64_t id) {
     for (auto& time : marks_.slot_of(id).times) SystemMemory::store_relaxed(time, 0);
     SystemMemory::exchange(marks_.slot_of(id).times[0], 0);
   }
-  /// `id` must be of a sampled message; one that no producer has is ignored.
+  /// Records a time of a sampled message. Ignores an id that belongs to no producer.
   void mark(std::uint64_t id, Stage stage, std::uint64_t ns) { marks_.mark(id, stage, ns); }
   StageTimes times(std::uint64_t id) const {
     StageTimes times{};
     for (std::size_t i = 0; i < kStages; ++i) times[i] = SystemMemory::load_relaxed(marks_.slot_of(id).times[i]);
     return times;
   }
-  /// Calls `each(id)` for the sampled among `messages`. Runs whose ends fit together are stepped over, so one that lies
-  /// inside them out of its turn may be missed: its time then stays unknown.
+  /// Calls `each(id)` for each sampled message in `messages`. A sequence whose first and last ids match is skipped
+  /// without reading the ids in between, so a sampled message out of order inside it may be missed; its time then stays
+  /// unknown.
   template <class Each>
   void for_sampled(const ConstMessages& messages, Each&& each) const {
     for (std::size_t i = 0; i < messages.count;) {
@@ -71,12 +74,13 @@ class StageClock {
   }
 
  private:
-  static constexpr std::size_t kLeastSpan = 1024, kMostSlots = 4096;  // of a producer
+  static constexpr std::size_t kLeastSpan = 1024, kMostSlots = 4096;  // per producer
   std::uint64_t finest() const { return marks_.between + 1; }
 
   Buffer memory_;
   StageMarks marks_;
-  std::uint64_t every_ = std::uint64_t{1} << kSequenceBits;  // until asked: only each producer's first
+  std::uint64_t every_ = std::uint64_t{1}
+                         << kSequenceBits;  // until sample() is called: each producer's first message only
 };
 
 }  // namespace feedrate

@@ -27,7 +27,7 @@ std::string difference_from(std::span<const std::byte> expected, const ConstMess
   const std::uint32_t sum = checksum_of(expected.data(), expected.size());
   if (header.checksum != sum)
     return fmt::format("expected the checksum {:#010x}, found {:#010x}", sum, header.checksum);
-  return "it is what the workload's reference() expects, and its check() refuses it";
+  return "it equals the result of the workload's reference(), but the workload's check() rejects it";
 }
 
 }  // namespace feedrate

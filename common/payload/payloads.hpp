@@ -8,25 +8,25 @@
 
 namespace feedrate {
 
-/// How the driver makes messages and knows their results. Payloads follow from a seed and the message's id alone, so
-/// any thread can make a payload again and check its result without having kept it.
+/// Generates the load generator's messages and checks their results. A payload depends only on a seed and the message's
+/// id, so any thread can regenerate it and check its result without having stored the payload.
 class Payloads {
  public:
   virtual ~Payloads() = default;
-  /// In a few words, for the row.
+  /// A short description of the check, for the row.
   virtual std::string how_checked(std::size_t payload) const = 0;
-  /// Writes the payload and the header of every message; ids count up from `first_id`.
+  /// Writes the payload and the header of every message; ids are consecutive, starting at `first_id`.
   virtual void fill(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages) const = 0;
-  /// Whether all `results` are what the reference makes of the messages whose ids they carry. Ids that do not count up
-  /// are left in `ids`, as many as there are results. What it says of ids is what was compared, and so can be counted
-  /// whatever becomes of the slots. Looks at every result even when an earlier one is wrong.
+  /// Checks that each of `results` equals the reference's result for the message whose id it carries. If the ids are
+  /// not consecutive, writes them to `ids`, one per result. The returned ids are those that were compared, so they can
+  /// be counted even if the slots change later. Checks every result, even if an earlier one is wrong.
   virtual Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) const = 0;
-  /// Writes the results that `check` finds right, of messages whose ids count up from `first_id`.
+  /// Writes correct results, as accepted by `check`, for messages with consecutive ids starting at `first_id`.
   virtual void answer(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages results) const = 0;
-  /// How `result`, the first of these, differs from what the reference makes of the message `id`, in a few words.
+  /// Describes briefly how the first message of `result` differs from the reference's result for message `id`.
   virtual std::string difference(std::uint64_t seed, std::uint64_t id, std::size_t payload,
                                  const ConstMessages& result) const = 0;
-  /// Whether `result`, the first of these, is that of the message `id`.
+  /// Whether the first message of `result` is the correct result of message `id`.
   bool matches(std::uint64_t seed, std::uint64_t id, std::size_t payload, const ConstMessages& result) const {
     std::uint64_t found = 0;
     const Checked checked = check(seed, payload, result.first(1), &found);
@@ -34,7 +34,7 @@ class Payloads {
   }
 };
 
-/// Payloads::check by `right(i, id)`, which is asked of every result.
+/// Implements Payloads::check with `right(i, id)`, which is called for every result.
 template <class Right>
 Checked check_each(const ConstMessages& results, std::uint64_t* ids, Right&& right) {
   Checked checked{true, true, 0};
@@ -51,7 +51,7 @@ Checked check_each(const ConstMessages& results, std::uint64_t* ids, Right&& rig
   return checked;
 }
 
-/// Payloads::difference from these bytes.
+/// Implements Payloads::difference, given the expected bytes.
 std::string difference_from(std::span<const std::byte> expected, const ConstMessages& result);
 
 }  // namespace feedrate

@@ -5,31 +5,31 @@
 #include <vector>
 
 #include "common/hash.hpp"
-#include "common/threads/threads.hpp"
 #include "common/payload/payload.hpp"
+#include "common/threads/threads.hpp"
 
 namespace feedrate {
 
-/// Payloads of one size with their results, made beforehand, so that neither making a message nor checking its result
-/// costs the arithmetic of its workload. A message takes the entry that a hash of the seed and its id names: a stale or
+/// Payloads of one size with their results, generated in advance, so that neither generating a message nor checking its
+/// result costs the workload's arithmetic. A hash of the seed and the message's id selects the entry: a stale or
 /// swapped body has the expected bytes in one of `kEntries` cases.
 class PayloadPool {
  public:
   static constexpr std::size_t kEntries = 1024;
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;  ///< of all entries; larger pools are not made
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;  ///< maximum size of all entries together
 
   static std::uint64_t entry_of(std::uint64_t seed, std::uint64_t id) { return mix64(seed ^ mix64(id)) % kEntries; }
   static bool fits(std::size_t payload, std::size_t result) { return kEntries * (payload + result) <= kMostBytes; }
 
   PayloadPool() = default;
-  /// `entries` is a power of two. Works on all cores. `make(entry, payload)` writes an entry's payload, `work(payload,
-  /// result)` its result.
+  /// `entries` is a power of two. `make(entry, payload)` writes an entry's payload, and `work(payload, result)` writes
+  /// its result. Runs on all cores.
   PayloadPool(std::size_t payload_bytes, std::size_t result_bytes,
               const std::function<void(std::uint64_t, std::byte*)>& make,
               const std::function<void(const std::byte*, std::byte*)>& work, std::size_t entries = kEntries)
       : payload_(payload_bytes),
         result_(result_bytes),
-        // What lies behind a payload may be read up to a piece's end.
+        // The bytes after a payload may be read, up to the end of a 64-byte piece.
         payload_stride_(round_up(payload_bytes)),
         result_stride_(round_up(result_bytes)),
         bytes_(entries * (payload_stride_ + result_stride_)),
@@ -41,7 +41,7 @@ class PayloadPool {
     });
   }
 
-  /// Whether it has been made, for payloads of this size.
+  /// Whether the pool has entries for payloads of this size.
   bool holds(std::size_t payload) const { return !checksums_.empty() && payload == payload_; }
   std::size_t entries() const { return checksums_.size(); }
   const std::byte* payload(std::size_t entry) const { return bytes_.data() + entry * payload_stride_; }

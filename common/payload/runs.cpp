@@ -10,7 +10,7 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kLong = 1024;  // bytes; whoever writes more cares where its lines begin
+constexpr std::size_t kLong = 1024;  // bytes; writes of at least this size are aligned to vectors
 
 namespace any {
 constexpr std::size_t kWidth = 16;

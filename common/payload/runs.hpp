@@ -4,27 +4,28 @@
 
 #include "common/message/message.hpp"
 
-/// What the driver does to every single message, for many at once, in vectors of up to 64 bytes and for several
-/// instruction sets: making payloads and checking echoes must outrun the fastest queue.
+/// The load generator's work on every message, for many messages at once, in vectors of up to 64 bytes and for several
+/// instruction sets. Generating payloads and checking echoes must be faster than the fastest queue.
 namespace feedrate {
 
-/// What comparing results showed.
+/// Outcome of comparing results.
 struct Checked {
-  bool right;              ///< each is what becomes of the message whose id it carries
-  bool consecutive;        ///< their ids count up
-  std::uint64_t first_id;  ///< if they do, from here on
+  bool right;              ///< each result is correct for the message whose id it carries
+  bool consecutive;        ///< the ids are consecutive
+  std::uint64_t first_id;  ///< the first of consecutive ids
 };
 
 struct RunPasses {
   const char* instructions;
-  /// Writes headers, ids counting up, and payloads as payload.hpp defines them; not a byte behind a payload.
+  /// Writes headers with consecutive ids, and payloads as defined in payload.hpp; writes no bytes past a payload.
   void (*fill)(std::uint64_t seed, std::uint64_t first_id, std::size_t payload, Messages);
-  /// Whether every result is the message whose id it carries, with one added to each 32-bit word, and its header says
-  /// so. Ids that do not count up are left in `ids`. Reads all of every result, right or wrong.
+  /// Checks that every result is the message whose id it carries, with one added to each 32-bit word, and that its
+  /// header matches. If the ids are not consecutive, writes them to `ids`. Reads every result completely, whether
+  /// correct or not.
   Checked (*check_echoes)(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids);
 };
 
-/// Those that this CPU can run, the fastest first; the last one is for every CPU.
+/// The implementations that this CPU can run, fastest first; the last one runs on every CPU.
 std::span<const RunPasses> run_passes();
 inline const RunPasses& fastest_passes() {
   static const RunPasses& fastest = run_passes().front();

@@ -6,12 +6,12 @@
 
 namespace feedrate {
 
-/// How far a result's floats may lie from the reference's: within any of these. Without one a result must be the
-/// reference's bit for bit.
+/// Allowed deviation of a result's floats from the reference's. A float is accepted if it is within any of these
+/// tolerances. If all are 0, a result must match the reference bit for bit.
 struct Tolerance {
   double absolute = 0;
-  double relative = 0;     ///< of the expected value
-  std::uint32_t ulps = 0;  ///< floats in between, counted as representable numbers
+  double relative = 0;     ///< relative to the expected value
+  std::uint32_t ulps = 0;  ///< distance in representable floats (ULPs)
 
   bool allows(float expected, float found) const {
     if (std::memcmp(&expected, &found, sizeof found) == 0) return true;
@@ -21,7 +21,8 @@ struct Tolerance {
     if (relative > 0 && apart <= relative * std::abs(double{expected})) return true;
     return ulps > 0 && std::llabs(place_of(expected) - place_of(found)) <= static_cast<long long>(ulps);
   }
-  /// Of `bytes` bytes of floats, a rest that is no float bit for bit.
+  /// Whether `bytes` bytes of floats are within the tolerance; trailing bytes that form no float must match bit for
+  /// bit.
   bool allows(const std::byte* expected, const std::byte* found, std::size_t bytes) const {
     std::size_t at = 0;
     for (; at + sizeof(float) <= bytes; at += sizeof(float)) {
@@ -34,7 +35,7 @@ struct Tolerance {
   }
 
  private:
-  /// The place of a finite float among all of them, so that neighbours differ by one.
+  /// Index of a finite float in the order of all floats, so that neighbours differ by one.
   static long long place_of(float value) {
     std::int32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);

@@ -22,7 +22,8 @@ std::uint16_t crc16(std::string_view bytes) {
   return crc;
 }
 
-/// The answer to CLUSTER INFO; null where the server is no cluster's, or may not say.
+/// Returns the reply to CLUSTER INFO; null if the server is not part of a cluster, or if the user may not run the
+/// command.
 Reply info_of(Connection& connection) {
   try {
     return connection.command({"CLUSTER", "INFO"});
@@ -47,14 +48,14 @@ unsigned slot_of(std::string_view key) {
 }
 
 Cluster::Cluster(const std::string& url) : url_(url) {
-  if (!url.starts_with("redis://")) return;  // servers of a cluster know each other by TCP
+  if (!url.starts_with("redis://")) return;  // clusters are reached by TCP only
   const std::vector<std::string> servers = servers_of(url);
-  for (const std::string& server : servers) parse_url(server);  // says at once what is wrong
+  for (const std::string& server : servers) parse_url(server);  // rejects an invalid URL at once
   std::string reasons;
   for (const std::string& server : servers) {
     try {
       if (ask(server)) return;
-      reasons += fmt::format("{}: its part of the cluster is down; ", without_password(server));
+      reasons += fmt::format("{}: the cluster is down in its view; ", without_password(server));
     } catch (const ServerFailure& failure) {
       if (servers.size() == 1) throw;
       reasons += fmt::format("{}; ", failure.what());
@@ -68,14 +69,14 @@ bool Cluster::ask(const std::string& server) {
   const Reply info = info_of(connection);
   if (!info) {
     if (server == url_) return true;
-    throw BadInput("--redis", without_password(url_), "several servers only of a Redis Cluster");
+    throw BadInput("--redis", without_password(url_), "a single server, or several servers of one Redis Cluster");
   }
   if (text(*info).find("cluster_state:ok") == std::string_view::npos) return false;
   const Reply id = connection.command({"CLUSTER", "MYID"}), slots = connection.command({"CLUSTER", "SLOTS"});
   for (std::size_t i = 0; i < slots->elements; ++i) {
     const redisReply& range = *slots->element[i];
     const redisReply& master = *range.element[2];
-    // The server that answers is reached as it was: it may stand behind a proxy, and call itself by another name.
+    // The server that replied keeps the address from the URL: behind a proxy it may report a different one.
     const bool own = master.elements > 2 && text(*master.element[2]) == text(*id);
     ranges_.push_back({range.element[0]->integer, range.element[1]->integer,
                        own ? server
@@ -88,7 +89,7 @@ bool Cluster::ask(const std::string& server) {
 std::string Cluster::server_of(const std::string& prefix) const {
   if (ranges_.empty()) return url_;
   if (hash_tag(prefix).empty()) {
-    throw BadInput("--prefix", prefix, "in a Redis Cluster one with a hash tag, such as {feedrate}");
+    throw BadInput("--prefix", prefix, "for a Redis Cluster, a prefix with a hash tag, such as {feedrate}");
   }
   const long long slot = slot_of(prefix);
   for (const Range& range : ranges_) {

@@ -5,22 +5,23 @@
 
 namespace feedrate::redis {
 
-/// The slot of a key in a Redis Cluster: CRC-16/XMODEM of its hash tag, or of all of it where it has none, modulo 16384
-/// (Redis Cluster specification, "Key distribution model").
+/// The slot of a key in a Redis Cluster: CRC-16/XMODEM of its hash tag, or of the entire key if it has none, modulo
+/// 16384 (Redis Cluster specification, "Key distribution model").
 unsigned slot_of(std::string_view key);
 
-/// What stands between the first { and the next }; empty where the key has no hash tag.
+/// The text between the first { and the next }; empty if the key has no hash tag.
 std::string_view hash_tag(std::string_view key);
 
-/// Which server has which slot just now, as one of them says. A server that is no cluster's has all of them.
+/// The current assignment of slots to servers, as reported by one of them. A server outside a cluster has all slots.
 class Cluster {
  public:
-  /// Asks the servers of the URL in turn, until one answers that sees the whole cluster. Throws ServerFailure where
-  /// none does, BadInput naming `--redis` where several servers are named that are no cluster's.
+  /// Queries the servers of the URL in turn, until one replies that sees the complete cluster. Throws ServerFailure if
+  /// none does, and BadInput that names `--redis` if the URL names several servers that are not a cluster.
   explicit Cluster(const std::string& url);
 
-  /// The URL of the server that has the keys of this prefix. Throws BadInput naming `--prefix` where the prefix has no
-  /// hash tag in a cluster (the keys of a queue must lie in one slot), ServerFailure where no server has the slot.
+  /// The URL of the server that has the keys with this prefix. Throws BadInput that names `--prefix` if a cluster is
+  /// used and the prefix has no hash tag (the keys of a queue must be in one slot). Throws ServerFailure if no server
+  /// has the slot.
   std::string server_of(const std::string& prefix) const;
 
  private:
@@ -31,7 +32,7 @@ class Cluster {
   bool ask(const std::string& server);
 
   std::string url_;
-  std::vector<Range> ranges_;  // none: no cluster
+  std::vector<Range> ranges_;  // empty: not a cluster
 };
 
 }  // namespace feedrate::redis

@@ -19,7 +19,7 @@ constexpr std::size_t kReadSize = 256 << 10;
 constexpr std::size_t kMostSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
-constexpr std::uint64_t kIdleNs = 2'000'000;  // after this the server may have closed an idle connection
+constexpr std::uint64_t kIdleNs = 2'000'000;  // after this time, checks whether the server closed the connection
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Connection::Connection(const std::string& url) : input_(kReadSize) {
 void Connection::connect(const std::string& url) {
   server_ = url;
   name_ = without_password(url);
-  output_.clear();  // what an earlier server was asked
+  output_.clear();  // commands to an earlier server
   sent_ = unanswered_ = 0;
   alone_ = false;
   ++times_made_;
@@ -48,13 +48,13 @@ void Connection::connect(const std::string& url) {
                                        : redisConnectUnixWithTimeout(endpoint.path.c_str(), kConnectTimeout));
   if (!context_ || context_->err != 0) {
     throw ServerFailure(
-        fmt::format("--redis {}: no connection: {}", name_, context_ ? context_->errstr : "out of memory"));
+        fmt::format("--redis {}: cannot connect: {}", name_, context_ ? context_->errstr : "out of memory"));
   }
-  // Probes of an idle connection, so that no firewall forgets it.
+  // Keep-alive probes of an idle connection, so that firewalls do not drop it.
   if (endpoint.path.empty()) redisEnableKeepAlive(context_.get());
-  // hiredis gives a drained buffer larger than this back to the system, to allocate it again for the next reply.
+  // hiredis would free a drained buffer larger than this, and allocate it again for the next reply.
   context_->reader->maxbuf = 0;
-  // From here on the socket never blocks; waiting is done by poll(2), so that a stop request is always seen.
+  // The socket is non-blocking from here; poll(2) waits, so that a stop request is always noticed.
   context_->flags &= ~REDIS_BLOCK;
   if (fcntl(context_->fd, F_SETFL, fcntl(context_->fd, F_GETFL) | O_NONBLOCK) != 0) {
     throw ServerFailure(fmt::format("--redis {}: fcntl: {}", name_, std::strerror(errno)));
@@ -66,13 +66,14 @@ void Connection::connect(const std::string& url) {
       command({"AUTH", endpoint.user, endpoint.password});
     }
   }
-  command({"PING"});  // an unauthenticated connection is refused here, not in the middle of a run
+  command({"PING"});  // an unauthenticated connection fails here, not in the middle of a run
   if (endpoint.database != 0) command({"SELECT", std::to_string(endpoint.database)});
 }
 
 namespace {
 
-/// A key of another type, or a result that the server does not take, is one task's.
+/// Whether an error reply is about the server. A key of the wrong type, or a result that the server rejects, concerns a
+/// single task.
 bool tells_of_the_server(std::string_view code, std::string_view answer) {
   if (code == "WRONGTYPE") return false;
   if (code != "ERR") return true;
@@ -97,8 +98,8 @@ void Connection::begin_command(std::size_t words) {
   if (unanswered_ == 0) {
     std::uint64_t now = now_ns();
     if (output_.empty()) {
-      // Idle since the last command, not since its answer: the answer may have waited in the socket, followed by the
-      // end of the connection.
+      // The idle time counts from the last command, not from its reply: the reply may have waited in the socket,
+      // followed by the end of the connection.
       if (now - asked_ns_ > kIdleNs && was_closed()) {
         connect(std::string(server_));
         now = now_ns();
@@ -137,7 +138,7 @@ void Connection::make_anew() {
 }
 
 void Connection::fail_to_send(int error) {
-  // An error reply that the server sent before it closed the connection says more than errno.
+  // An error reply that the server sent before it closed the connection is more informative than errno.
   if (const ssize_t n = recv(context_->fd, input_.data(), input_.size(), MSG_DONTWAIT); n > 0) {
     redisReaderFeed(context_->reader, input_.data(), static_cast<std::size_t>(n));
   }
@@ -154,7 +155,7 @@ bool Connection::flush() {
     const ssize_t n = send(context_->fd, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        // A connection that never quite catches up must not keep all that it ever sent.
+        // A connection that never catches up completely must not keep everything that it has sent.
         if (sent_ > kMostSentKept) output_.erase(0, std::exchange(sent_, 0));
         return false;
       }
@@ -194,7 +195,7 @@ Reply Connection::try_read() {
 }
 
 Reply Connection::try_receive() {
-  ++unanswered_;  // which the message will take away
+  ++unanswered_;  // the message will decrement it
   Reply message = receive_some(false);
   if (!message) --unanswered_;
   return message;

@@ -19,48 +19,48 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
-/// What a server answered wrongly, or that it went away: with a new connection it may be over.
+/// An error reply of a server, or a lost server. With a new connection, the failure may be over.
 struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
   using ServiceFailure::ServiceFailure;
-  /// `answer`: an error reply.
+  /// `answer`: the error reply.
   ServerFailure(const std::string& what, std::string_view answer);
-  std::string code = {};  ///< the first word of an error reply ("OOM"); empty where the connection failed
+  std::string code = {};  ///< the first word of an error reply ("OOM"); empty if the connection failed
 };
 
-/// One pipelined connection: commands are appended to a buffer, sent when the socket takes them, and answered in order.
-/// Errors that the server answers (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the
-/// server's words. A connection that was closed while nothing was asked (a server's `timeout`, a proxy) is made anew by
-/// the next command, also if that is only found when nothing of the command could be sent.
+/// A pipelined connection. Commands are appended to a buffer and sent when the socket accepts them; replies arrive in
+/// order. Error replies (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the server's message.
+/// If an idle connection was closed (by the server's `timeout` or a proxy), the next command reconnects, even if the
+/// closing is only detected when sending the command's first bytes fails.
 class Connection {
  public:
-  /// To the first of the URL's servers that answers. Throws Failure when none can be reached or one refuses the
+  /// Connects to the first of the URL's servers that replies. Throws Failure if none can be reached or one rejects the
   /// password.
   explicit Connection(const std::string& url);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
 
-  /// Adds a command of binary-safe words.
+  /// Appends a command of binary-safe words.
   void append(const std::vector<std::string_view>& words);
-  /// Adds a command whose reply, an error included, the server keeps to itself.
+  /// Appends a command whose reply the server suppresses, even if it is an error.
   void append_unanswered(const std::vector<std::string_view>& words);
-  /// For encoders that build a long command piece by piece: announces `words` words, then adds each.
+  /// For encoders that build a long command piece by piece: starts a command of `words` words; add_word() appends each.
   void begin_command(std::size_t words);
   void add_word(std::string_view word);
 
-  /// Sends what the socket takes without blocking; true when nothing is left.
+  /// Sends as much as the socket accepts without blocking; returns true if everything is sent.
   bool flush();
   std::size_t unsent() const { return output_.size() - sent_; }
   std::size_t unanswered() const { return unanswered_; }
-  /// How often the connection was made. A new one, or its server, may have lost earlier state.
+  /// Number of times the connection was established. A new connection, or its server, may have lost earlier state.
   unsigned times_made() const { return times_made_; }
-  /// The next reply if it has arrived, else null. Sends first. Throws ServerFailure on an error reply, and when the
-  /// server has owed one for five seconds: the connection may be half open.
+  /// Sends, then returns the next reply if it has arrived, otherwise null. Throws ServerFailure on an error reply, or
+  /// if a reply has been overdue for five seconds, because the connection may be half open.
   Reply try_read();
-  /// The next message of a subscription, if one has arrived: nobody asked for it, so it is no answer.
+  /// Returns the next message of a subscription, if one has arrived. Such messages are not replies to commands.
   Reply try_receive();
-  /// Waits for the next reply; Failure when none comes within five seconds.
+  /// Waits for the next reply. Throws Failure if none arrives within five seconds.
   Reply read();
-  /// Appends, sends, waits. All earlier replies must have been read.
+  /// Appends a command, sends it, and waits for its reply. All earlier replies must have been read.
   Reply command(const std::vector<std::string_view>& words);
 
  private:
@@ -69,23 +69,23 @@ class Connection {
     void operator()(redisContext* context) const { redisFree(context); }
   };
   Reply next_reply();
-  /// `awaited`: the server owes something.
+  /// `awaited`: whether a reply from the server is outstanding.
   Reply receive_some(bool awaited);
   bool was_closed() const;
-  /// Makes the connection anew and keeps the output.
+  /// Reconnects and keeps the output buffer.
   void make_anew();
   [[noreturn]] void fail_to_send(int error);
 
   std::unique_ptr<redisContext, FreeContext> context_;
-  std::string server_;  // its URL
-  std::string name_;    // the same for messages
+  std::string server_;  // the server's URL
+  std::string name_;    // the URL without password, for messages
   std::string output_;
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
   unsigned times_made_ = 0;
-  bool alone_ = false;                  // nothing of `output_` is sent, and no earlier command is unanswered
-  std::uint64_t asked_ns_ = 0;          // when the last command began that followed no unanswered one
-  std::uint64_t waiting_since_ns_ = 0;  // for the next bytes
+  bool alone_ = false;                  // no byte of `output_` is sent, and no earlier command is unanswered
+  std::uint64_t asked_ns_ = 0;          // start of the last command that was appended while no reply was outstanding
+  std::uint64_t waiting_since_ns_ = 0;  // start of the wait for the next bytes
   std::vector<char> input_;
 };
 

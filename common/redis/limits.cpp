@@ -11,19 +11,19 @@
 namespace feedrate::redis {
 namespace {
 
-constexpr std::size_t kElement = 64;        // bytes
-constexpr std::size_t kElements = 512;      // in one command or one pipelined run
-constexpr unsigned kRuns = 8;               // pipelined before the replies are awaited
-constexpr std::size_t kLargeElements = 64;  // of 64 KiB
-constexpr unsigned kConnections = 4;        // what keeps the server busy, and its I/O threads if it has some
+constexpr std::size_t kElement = 64;        // bytes per element
+constexpr std::size_t kElements = 512;      // per command or pipelined group
+constexpr unsigned kRuns = 8;               // pipelined groups before waiting for replies
+constexpr std::size_t kLargeElements = 64;  // number of 64 KiB elements
+constexpr unsigned kConnections = 4;        // enough to keep the server and its I/O threads, if any, busy
 
 void drain(Connection& connection) {
   connection.flush();
   while (connection.unanswered() != 0) connection.read();
 }
 
-/// Elements a second of several connections at once. Each repeats: `prepare` untimed, then `work` timed until all is
-/// answered; `work` handles kRuns * kElements elements under a key of its own.
+/// Elements per second over several concurrent connections. Each repeatedly calls `prepare`, untimed, and then `work`,
+/// timed until all replies have arrived. `work` handles kRuns * kElements elements under a separate key per connection.
 using Step = std::function<void(Connection&, const std::string& key)>;
 double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare,
                            const Step& work) {
@@ -43,14 +43,14 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
     connection.command({"DEL", key});
     return elements / seconds;
   };
-  std::vector<std::future<double>> rates;  // which hand on a thread's Failure, too
+  std::vector<std::future<double>> rates;  // they also propagate a thread's Failure
   for (unsigned t = 0; t < kConnections; ++t) rates.push_back(std::async(std::launch::async, rate_of, t));
   double total = 0;
   for (auto& rate : rates) total += rate.get();
   return total;
 }
 
-/// An empty key that expires, whenever this process is killed; `create` makes it.
+/// Replaces a key with an empty one made by `create`. The key expires, in case this process is killed.
 void begin_anew(Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
   connection.append({"MULTI"});
   connection.append({"DEL", key});
@@ -58,7 +58,7 @@ void begin_anew(Connection& connection, const std::string& key, const std::vecto
   connection.append({"PEXPIRE", key, kLifetimeMs});
   connection.append({"EXEC"});
 }
-/// Not quite empty: an empty list is gone, and its expiry with it.
+/// Leaves one element in the list, because Redis deletes an empty list together with its expiry.
 void new_list(Connection& connection, const std::string& key) { begin_anew(connection, key, {"LPUSH", key, "x"}); }
 void new_stream(Connection& connection, const std::string& key) {
   begin_anew(connection, key, {"XGROUP", "CREATE", key, "limit", "0", "MKSTREAM"});
@@ -88,7 +88,7 @@ void read(Connection& connection, const std::string& key) {
     connection.append({"XREAD", "COUNT", std::to_string(kElements), "STREAMS", key, "0"});
   }
 }
-/// Sorted sets hold no element twice, so each has a number.
+/// A sorted set stores equal elements only once, so each element contains a number.
 void add_sorted(Connection& connection, const std::string& key) {
   std::string element(kElement, 'x');
   std::uint64_t number = 0;
@@ -122,13 +122,13 @@ void add_limits(LimitList& limits, const RedisSettings& asked) {
   settings.url = Cluster(asked.url).server_of(asked.own_prefix);
   const Scope scope = service_scope("redis");
   limits.add(
-      {"redis_round_trip_ns", Quantity::nanoseconds, scope, "PING and its answer, one spinning connection, median"},
+      {"redis_round_trip_ns", Quantity::nanoseconds, scope, "PING and its reply, one spinning connection, median"},
       [&] {
         Connection connection(settings.url);
         const auto ping = [&] {
           connection.append({"PING"});
           while (!connection.try_read()) {
-          }  // spins, as the queues do: a sleeping reader's waking is no part of the limit
+          }  // spins, as the queues do: waking a sleeping reader is not part of the limit
         };
         return median_ns(400, ping, kLongestReadingSeconds);
       });
@@ -136,19 +136,19 @@ void add_limits(LimitList& limits, const RedisSettings& asked) {
     limits.add({name, Quantity::operations_per_second, scope, method},
                [&] { return elements_per_second(settings, name, prepare, work); });
   };
-  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 a command, 4 pipelined connections", new_list,
+  measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 per command, 4 pipelined connections", new_list,
           push);
   measure(
-      "redis_list_pop_per_second", "RPOP of 64 B elements, 512 a command, 4 pipelined connections",
+      "redis_list_pop_per_second", "RPOP of 64 B elements, 512 per command, 4 pipelined connections",
       [](Connection& connection, const std::string& key) {
         new_list(connection, key);
         push(connection, key);
       },
       pop);
-  measure("redis_sorted_set_add_per_second", "ZADD of 64 B elements, 512 a command, 4 pipelined connections",
+  measure("redis_sorted_set_add_per_second", "ZADD of 64 B elements, 512 per command, 4 pipelined connections",
           new_sorted_set, add_sorted);
   measure(
-      "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 a command, 4 pipelined connections",
+      "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 per command, 4 pipelined connections",
       [](Connection& connection, const std::string& key) {
         new_sorted_set(connection, key);
         add_sorted(connection, key);
@@ -156,7 +156,7 @@ void add_limits(LimitList& limits, const RedisSettings& asked) {
       pop_sorted);
   measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
   measure(
-      "redis_stream_read_per_second", "XREAD of 64 B entries, 512 a command, 4 pipelined connections",
+      "redis_stream_read_per_second", "XREAD of 64 B entries, 512 per command, 4 pipelined connections",
       [](Connection& connection, const std::string& key) {
         new_stream(connection, key);
         add(connection, key);

@@ -4,7 +4,7 @@
 
 namespace feedrate::redis {
 
-/// What the server can do at most: round trips, elements and bytes a second, on keys of this run.
+/// Measures the limits of the server: round-trip time, elements per second and bytes per second, on keys of this run.
 void add_limits(LimitList&, const RedisSettings&);
 
 }  // namespace feedrate::redis

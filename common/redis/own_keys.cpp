@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kKeepEveryNs = 10'000'000'000;
 
-/// This process, for people who find its keys; the same for all of its queues.
+/// Names this process for users who find its keys; the same for all queues of the process.
 const std::string& owner() {
   static const std::string name = [] {
     std::array<char, 256> host{};
@@ -40,10 +40,10 @@ OwnKeys::OwnKeys(const RedisSettings& settings, std::vector<std::string> keys, K
   } else {
     for (const std::string& key : keys_) {
       if (connection_.command({"EXISTS", key})->integer == 0) continue;
-      throw Failure(
-          fmt::format("the key {} exists and is not this run's: its data would be lost; remove it, or use "
-                      "another --prefix for the worker and this run",
-                      key));
+      throw Failure(fmt::format(
+          "the key {} exists and does not belong to this run, which would delete its data; remove the key, or use "
+          "another --prefix for the worker and this run",
+          key));
     }
   }
 }
@@ -54,7 +54,7 @@ OwnKeys::~OwnKeys() {
     std::vector<std::string> all = keys_;
     if (!owner_key_.empty()) all.push_back(owner_key_);
     remove(all);
-  } catch (const Failure&) {  // the server is gone or hangs: what failed the cell already says so
+  } catch (const Failure&) {  // server gone or hung: the failure of the cell already reports it
   }
 }
 
@@ -62,7 +62,7 @@ void OwnKeys::claim() {
   connection_.command({"SET", owner_key_, owner(), "NX", "PX", kLifetimeMs});
   const Reply found = connection_.command({"GET", owner_key_});
   if (text(*found) != owner()) {
-    throw Failure(fmt::format("the key {} exists and is not this run's ({})", owner_key_, text(*found)));
+    throw Failure(fmt::format("the key {} exists and belongs to another run ({})", owner_key_, text(*found)));
   }
 }
 

@@ -8,30 +8,30 @@
 
 namespace feedrate::redis {
 
-/// How long a key of ours outlives the process that should have removed it, in milliseconds, as Redis reads it.
+/// Lifetime of a run's keys after the process that should have removed them, in milliseconds; a Redis argument.
 inline constexpr auto kLifetimeMs = "60000";
 
-/// A name that no other run has: `prefix` and, as Redis Cluster's hash tag, an id, so that all keys of a run lie in one
-/// slot.
+/// Returns a unique name for a run: `prefix` and an id. The id is a hash tag of Redis Cluster, so that all keys of a
+/// run are in one slot.
 std::string prefix_of_run(const std::string& prefix);
 
-/// Whether the keys are this run's alone, or lie among those that other processes use.
+/// Whether the keys belong to this run alone, or are next to keys that other processes use.
 enum class Keys { of_this_run, among_others };
 
-/// Keys that one queue uses on a server. Nothing else is ever removed there. On a server that others use the keys also
-/// expire: who fills a key that vanishes when it is emptied must say so with each filling (`expire`), the rest is
-/// `keep`'s.
+/// The keys that one queue uses on a server. No other keys are ever removed. On a shared server the keys also expire.
+/// Redis deletes some keys when they become empty; code that fills such a key must call `expire` each time. `keep`
+/// handles all other keys.
 class OwnKeys {
  public:
-  /// Throws Failure when one of the keys exists and is not ours, before anything is changed. Keys of this run that an
-  /// earlier queue could not remove are removed.
+  /// Throws Failure, before changing anything, if one of the keys exists and does not belong to this run. Removes keys
+  /// of this run that an earlier queue could not remove.
   OwnKeys(const RedisSettings&, std::vector<std::string> keys, Keys);
-  /// Removes the keys, if the server still answers.
+  /// Removes the keys if the server still replies.
   ~OwnKeys();
   OwnKeys(const OwnKeys&) = delete;
   OwnKeys& operator=(const OwnKeys&) = delete;
 
-  /// Puts off their expiry, when it is time for that. Never blocks; throws Failure when the server is gone.
+  /// Extends the expiry of the keys when it is due. Never blocks; throws Failure if the server is gone.
   void keep();
 
  private:
@@ -41,11 +41,11 @@ class OwnKeys {
   Connection connection_;
   bool shared_;
   std::vector<std::string> keys_;
-  std::string owner_key_;  // says whose the keys are, before there are any; empty among others
+  std::string owner_key_;  // marks the owner before any key exists; empty for Keys::among_others
   std::uint64_t kept_ns_ = 0;
 };
 
-/// Appends what makes `key` expire, where that is asked for.
+/// Appends a command that makes `key` expire, if `shared`.
 inline void expire(Connection& connection, std::string_view key, bool shared) {
   if (shared) connection.append_unanswered({"PEXPIRE", key, kLifetimeMs});
 }

@@ -44,10 +44,10 @@ std::string find_redis_server() {
 PrivateServer::PrivateServer() {
   const std::string program = find_redis_server();
   if (program.empty()) {
-    throw BadInput("--redis", "", "a URL, since no redis-server is on the PATH to start a private one");
+    throw BadInput("--redis", "", "a URL, because there is no redis-server on the PATH for a private server");
   }
   const auto log = folder_ / "redis.log";
-  // More I/O threads only where cores are to spare: they take socket copies off the one thread that runs commands.
+  // Uses several I/O threads only if there are spare cores: they relieve the single command thread of socket copies.
   const std::string io_threads = available_cores() >= 8 ? "4" : "1";
   const std::string dir = folder_.path().string(), path = socket().string(), log_path = log.string();
   const std::array<const char*, 24> arguments{program.c_str(),
@@ -76,9 +76,10 @@ PrivateServer::PrivateServer() {
                                               nullptr};
   const pid_t parent = getpid();
   child_ = fork();
-  if (child_ < 0) throw Failure("fork for a private Redis failed");
+  if (child_ < 0) throw Failure("cannot start a private Redis server: fork failed");
   if (child_ == 0) {
-    // A group of its own, so that Ctrl-C ends the sweep in order and not its server; and it dies with this process.
+    // A separate process group, so that Ctrl-C ends the sweep in order and not the server. The server is killed when
+    // this process dies.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
@@ -114,7 +115,7 @@ bool PrivateServer::alive() {
 
 void PrivateServer::stop() {
   if (child_ <= 0) return;
-  kill(child_, SIGKILL);  // nothing in it is worth saving
+  kill(child_, SIGKILL);  // it has no data worth saving
   waitpid(child_, nullptr, 0);
   child_ = -1;
 }

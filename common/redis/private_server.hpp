@@ -8,18 +8,18 @@
 
 namespace feedrate::redis {
 
-/// A redis-server of our own on a unix socket in a fresh temporary directory: without persistence, without TCP, ended
-/// and removed with this object. The kernel ends it too if this process dies.
+/// A private redis-server on a Unix socket in a new temporary directory, without persistence and TCP. The destructor
+/// stops it and removes the directory. The kernel kills the server if this process dies.
 class PrivateServer {
  public:
-  /// Throws BadInput when there is no redis-server to start, or no folder for its socket; Failure when it does not come
-  /// up.
+  /// Starts the server. Throws BadInput if there is no redis-server or no folder for its socket, and Failure if the
+  /// server fails to start.
   PrivateServer();
   ~PrivateServer();
   PrivateServer(const PrivateServer&) = delete;
   PrivateServer& operator=(const PrivateServer&) = delete;
 
-  /// False once the server has ended, for whatever reason.
+  /// Returns false once the server has ended, for whatever reason.
   bool alive();
   std::string url() const { return "unix://" + socket().string(); }
 
@@ -30,7 +30,7 @@ class PrivateServer {
   pid_t child_ = -1;
 };
 
-/// $FEEDRATE_REDIS_SERVER, or redis-server on the PATH; empty when there is none.
+/// Returns $FEEDRATE_REDIS_SERVER or the path of redis-server on the PATH; empty if there is none.
 std::string find_redis_server();
 
 }  // namespace feedrate::redis

@@ -9,25 +9,25 @@
 
 namespace feedrate::redis {
 
-/// A time as commands and scripts take it.
+/// Formats a time for commands and scripts.
 inline std::string milliseconds(double seconds) {
   return std::to_string(static_cast<std::uint64_t>(std::llround(seconds * 1000)));
 }
 
-/// A Lua script on the server of one connection. The server runs it as one step: no other command comes between.
+/// A Lua script on the server of one connection. The server runs it atomically.
 class Script {
  public:
-  /// Loads it. Throws Failure with the server's words where it does not compile.
+  /// Loads the script. Throws Failure with the server's message if it does not compile.
   Script(Connection& connection, std::string_view source)
       : sha_(text(*connection.command({"SCRIPT", "LOAD", source}))) {}
 
-  /// Adds a call of it.
+  /// Appends a call of the script.
   void append(Connection& connection, const std::vector<std::string_view>& keys,
               const std::vector<std::string_view>& arguments) const {
     const std::string count = std::to_string(keys.size());
     connection.append(words(count, keys, arguments));
   }
-  /// The same where nobody waits for the reply: the server keeps it to itself, an error included.
+  /// Appends a call whose reply the server suppresses, even if it is an error.
   void append_unanswered(Connection& connection, const std::vector<std::string_view>& keys,
                          const std::vector<std::string_view>& arguments) const {
     const std::string count = std::to_string(keys.size());

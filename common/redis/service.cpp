@@ -10,7 +10,7 @@
 namespace feedrate::redis {
 namespace {
 
-/// The options of the service, and of workers.
+/// Options of the service and of workers.
 struct Options {
   std::string redis;
   std::string prefix = RedisSettings{}.prefix;
@@ -24,9 +24,10 @@ struct Options {
 const Axes<Options>& server_options() {
   static const auto all =
       Axes<Options>()
-          .raw("redis", &Options::redis,
-               "redis://[user:password@]host[:port][/db] (of a Redis Cluster several: host:port,host:port) or "
-               "unix:///path; without it a private server is started")
+          .raw(
+              "redis", &Options::redis,
+              "redis://[user:password@]host[:port][/db] (for a Redis Cluster, several servers: host:port,host:port) or "
+              "unix:///path; without this option a private server is started")
           .raw("prefix", &Options::prefix,
                "prefix of all Redis keys: a worker uses PREFIX:tasks and PREFIX:results:<reply list>, a benchmark "
                "PREFIX:{bench-<id>}:…");
@@ -36,15 +37,16 @@ const Axes<Options>& server_options() {
 const Axes<Options>& worker_options() {
   static const auto all =
       Axes<Options>()
-          .number("attempts", &Options::attempts, {1, 255}, "deliveries of a task, at most; then it is a dead letter")
+          .number("attempts", &Options::attempts, {1, 255},
+                  "maximum deliveries of a task; it then becomes a dead letter")
           .number("lease", &Options::lease, {0.1, 86400},
-                  "seconds: a worker that has not renewed its lease for this long is considered dead")
+                  "lease timeout in seconds; a worker that has not renewed its lease for this long is presumed dead")
           .number("retry-after", &Options::retry_after, {0, 86400},
-                  "seconds until a task's second attempt; doubles with each further one")
+                  "seconds until a task's second attempt; doubles with each further attempt")
           .number("dead-letters", &Options::dead_letters, {0, double(std::uint64_t{1} << 40)},
-                  "dead letters that are kept; the oldest go first")
+                  "maximum number of dead letters; the oldest are removed first")
           .number("results-expire", &Options::results_expire, {0, 1e9},
-                  "uncollected results are removed after this many seconds; 0: never");
+                  "seconds after which uncollected results are removed; 0: never");
   return all;
 }
 
@@ -59,7 +61,7 @@ std::unique_ptr<Service> make(const Values& values) {
 }
 
 const ServiceRegistration registered(
-    "redis", {.description = "a Redis server or cluster; a private one is a redis-server on a Unix socket",
+    "redis", {.description = "a Redis server or cluster; a private server is a redis-server on a Unix socket",
               .options = server_options().list(),
               .worker_options = worker_options().list(),
               .make = make,
@@ -68,7 +70,7 @@ const ServiceRegistration registered(
                     return find_redis_server().empty() ? std::string("no redis-server on the PATH; give --redis URL")
                                                        : std::string();
                   },
-              .threads = 5});  // four for its connections
+              .threads = 5});  // one, and four for its connections
 
 }  // namespace
 
@@ -79,7 +81,7 @@ RedisService::RedisService(RedisSettings asked, bool for_a_worker)
 
 void RedisService::start(const ServiceNeeds&) {
   if (settings_.own_prefix.empty()) settings_.own_prefix = prefix_of_run(settings_.prefix);
-  if (private_ && !private_->alive()) stop();  // a cell's reason already says what it met
+  if (private_ && !private_->alive()) stop();  // the reason of the failed cell already reports this
   if (!settings_.url.empty()) return;
   private_ = std::make_unique<PrivateServer>();
   settings_.url = private_->url();
@@ -93,7 +95,7 @@ void RedisService::stop() {
   settings_.url.clear();
 }
 
-/// The settings that change what a server costs or promises.
+/// The settings that affect a server's cost or guarantees.
 std::map<std::string, std::string> RedisService::state() {
   Connection connection(settings_.url);
   std::map<std::string, std::string> state{{"url", private_ ? "private unix socket" : without_password(settings_.url)}};
@@ -121,7 +123,7 @@ void RedisService::add_limits(LimitList& limits) { redis::add_limits(limits, set
 
 const RedisSettings& settings_of(const Service* service) {
   const auto* redis = dynamic_cast<const RedisService*>(service);
-  if (redis == nullptr) throw Failure("a member that needs the service redis got none");
+  if (redis == nullptr) throw Failure("a member that needs the service redis was given none");
   return redis->settings();
 }
 

@@ -7,11 +7,11 @@
 
 namespace feedrate::redis {
 
-/// A Redis server or cluster, as the service "redis".
+/// The service "redis": a Redis server or cluster.
 class RedisService final : public Service {
  public:
-  /// Without a URL: a private server. `for_a_worker`: what is made there is for clients and follows the delivery
-  /// settings; else it is this run's.
+  /// Without a URL, uses a private server. `for_a_worker`: whether the data on the server is for clients and follows
+  /// the delivery settings; otherwise it belongs to this run.
   explicit RedisService(RedisSettings asked, bool for_a_worker = false);
   void start(const ServiceNeeds& = {}) override;
   void reach() override;
@@ -22,7 +22,7 @@ class RedisService final : public Service {
   std::map<std::string, std::string> state() override;
   void add_limits(LimitList&) override;
 
-  /// Once it was started.
+  /// Valid once the service is started.
   const RedisSettings& settings() const { return settings_; }
 
  private:
@@ -31,7 +31,7 @@ class RedisService final : public Service {
   std::unique_ptr<PrivateServer> private_;
 };
 
-/// The settings of a service that is one of these. Throws Failure of another.
+/// The settings of a RedisService. Throws Failure if `service` is of another type.
 const RedisSettings& settings_of(const Service*);
 
 }  // namespace feedrate::redis

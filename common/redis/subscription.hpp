@@ -7,15 +7,15 @@
 
 namespace feedrate::redis {
 
-/// Hears messages on one channel, over a connection of its own.
+/// Receives messages on one channel, over a separate connection.
 class Subscription {
  public:
-  /// Returns when the server has said that it will hear. Throws ServerFailure.
+  /// Returns once the server has confirmed the subscription. Throws ServerFailure.
   Subscription(std::string url, std::string channel) : url_(std::move(url)), channel_(std::move(channel)) {
     subscribe();
   }
-  /// Whether any message came since the last question, or may have been lost with a connection that was closed: then
-  /// it subscribes again. Throws ServerFailure when the server is gone.
+  /// Whether any message has arrived since the last call, or may have been lost because the connection was closed; in
+  /// that case it subscribes again. Throws ServerFailure if the server is gone.
   bool came() {
     bool any = false;
     try {
@@ -29,7 +29,7 @@ class Subscription {
   }
 
  private:
-  /// What closes the connection may do so before the server has answered.
+  /// Subscribes; tries again if the connection is closed before the server has replied.
   void subscribe() {
     constexpr int kAttempts = 3;
     for (int attempt = 1;; ++attempt) {

@@ -13,17 +13,16 @@ namespace feedrate::redis {
 namespace {
 
 constexpr auto kAllowedUrls =
-    "redis://[user:password@]host[:port][,host[:port]...][/db] or unix://[user:password@]/path, with / ? # [ ] and % "
-    "of "
-    "names written as %2F, %3F …";
+    "redis://[user:password@]host[:port][,host[:port]...][/db] or unix://[user:password@]/path; in names write "
+    "/ ? # [ ] and % as %2F, %3F …";
 constexpr auto kNone = std::string_view::npos;
 
-/// Where the parts of a URL lie: scheme://[user information@]servers[/path][?query][#fragment].
+/// Positions of the parts of a URL: scheme://[user information@]servers[/path][?query][#fragment].
 struct Parts {
   std::size_t begin, servers, path, query, end;
 };
 
-/// `url` has a scheme.
+/// Splits `url`, which must have a scheme.
 Parts parts_of(std::string_view url) {
   Parts parts{};
   parts.begin = parts.servers = url.find("://") + 3;
@@ -62,7 +61,7 @@ int parse_int(const std::string& url, std::string_view digits, int most) {
   return value;
 }
 
-/// "%2F" is a slash; a % without two hexadecimal digits is itself.
+/// Decodes percent escapes: "%2F" is a slash. A % without two hexadecimal digits stays as it is.
 std::string decoded(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -75,7 +74,7 @@ std::string decoded(std::string_view text) {
   return plain;
 }
 
-/// host[:port] or [IPv6 address][:port].
+/// Parses host[:port] or [IPv6 address][:port].
 void parse_server(const std::string& url, std::string_view server, Endpoint& endpoint) {
   std::string_view port;
   if (server.starts_with('[')) {
@@ -106,7 +105,7 @@ void parse_query(const std::string& url, std::string_view query, Endpoint& endpo
     } else if (name == "password") {
       endpoint.password = decoded(value);
     } else {
-      reject(url, fmt::format("; behind ? db, username and password, not {:?}", name));
+      reject(url, fmt::format("; after ?, the parameters db, username and password, but not {:?}", name));
     }
   }
 }
@@ -115,7 +114,7 @@ void parse_query(const std::string& url, std::string_view query, Endpoint& endpo
 
 Endpoint parse_url(const std::string& url) {
   if (url.starts_with("rediss://")) {
-    reject(url, "; the hiredis that this was built with has no TLS: put a TLS proxy such as stunnel beside the worker");
+    reject(url, "; this build's hiredis has no TLS: run a TLS proxy such as stunnel next to the worker");
   }
   const bool unix_socket = url.starts_with("unix://");
   if (!unix_socket && !url.starts_with("redis://")) reject(url);

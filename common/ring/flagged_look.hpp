@@ -3,23 +3,23 @@
 
 namespace feedrate {
 
-/// How a poller on the host looks for messages by flags: it does slot after slot what a team of GPU threads does side
-/// by side (serve_flagged_many of kernels/serving/resident.cuh). It looks at the slots themselves, and, where a look
-/// takes in several, at the cursor beside them: what that says waits is claimed before the next look, so that pollers
-/// don't all read the same slots.
+/// Polls a lane by ready flags on the host: it reads one slot after another, as a team of GPU threads does in parallel
+/// (serve_flagged_many in kernels/serving/resident.cuh). It polls the slots themselves. If a poll covers several slots,
+/// it also reads the `published` cursor, and claims the messages that the cursor announces before the next poll, so
+/// that pollers do not all read the same slots.
 template <class Memory = SystemMemory>
 class BasicFlaggedLook {
  public:
-  /// `most` messages at a look.
+  /// `most`: maximum number of messages per poll.
   BasicFlaggedLook(const LaneView& lane, std::uint32_t mirror, std::uint32_t most)
       : lane_(lane), mirror_(mirror), most_(most) {}
 
-  /// Messages that are claimed and whole, copied.
+  /// Copies of messages that are claimed and complete.
   struct Found {
     Claim claim;
     std::byte* at = nullptr;
   };
-  /// `copies`: room for `most` messages, `in_stride` apart, and a unit more.
+  /// `copies`: space for `most` messages at intervals of `in_stride`, plus one unit.
   Look operator()(BasicLaneServer<Memory>& server, std::byte* copies, Found& found) {
     if (most_ > 1 && !holds()) server.take_hinted(most_, held_);
     const bool held = holds();
@@ -36,7 +36,7 @@ class BasicFlaggedLook {
     }
     if (whole == 0) {
       if (last != Flagged::stop) return Look::nothing;
-      held_ = {};  // no longer there
+      held_ = {};  // the stop flag has overwritten them
       return server.leave(first) ? Look::gone : Look::nothing;
     }
     if (held) {
@@ -48,7 +48,7 @@ class BasicFlaggedLook {
     found.at = copies + (found.claim.first - first) * lane_.ring.in_stride;
     return Look::claimed;
   }
-  /// Messages are claimed that were not seen whole yet; the poller must not leave the lane.
+  /// Whether this poller has claimed messages that it has not yet seen complete; if so, it must not leave the lane.
   bool holds() const { return held_.count != 0; }
 
  private:

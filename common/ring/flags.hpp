@@ -1,38 +1,38 @@
 #pragma once
 #include "common/ring/memory.hpp"
 
-/// Slots that say themselves whether they are full. A message is cut into units of twelve bytes, each with the
-/// message's number beside it in the same 16 bytes: it is there when all its units carry the number that is waited for.
-/// Nobody has to look at a cursor first, which saves the GPU a round trip over the bus on the way in and a system-wide
-/// fence on the way out, for a third more bytes and a copy on the host. (NCCL's LL protocol does this with 8-byte
-/// words.)
+/// Slots with in-band ready flags. A message is split into units of twelve bytes; each unit carries the message's
+/// number in the same 16 bytes. A message has arrived when all its units carry the expected number. Pollers need not
+/// read a cursor first. This saves the GPU one round trip over the bus on input and one system-wide fence on output; it
+/// costs a third more bytes and one copy on the host. (NCCL's LL protocol does the same with 8-byte words.)
 ///
-/// No order between units is needed or assumed, and none is ever cleared: the number of an earlier lap, or none, means
-/// "not yet". Numbers count modulo 2^30, far above any ring's capacity, so an earlier lap's never looks like this
-/// one's; a bit that is always set tells them from a unit that no message has reached yet.
+/// The protocol needs no order between units, and units are never cleared: a unit with the number of an earlier lap, or
+/// with no number, is not ready yet. Numbers are taken modulo 2^30, which is above the capacity of any ring, so the
+/// number of an earlier lap never equals the current one. A bit that is always set distinguishes a written unit from
+/// one that has never been written.
 namespace feedrate {
 
 inline constexpr std::size_t kUnitData = sizeof(Unit::data);
-inline constexpr std::size_t kLine = 128;  ///< bytes that the GPU fetches at once; slots begin on them
+inline constexpr std::size_t kLine = 128;  ///< bytes per memory fetch of the GPU; slots are aligned to this
 inline constexpr std::uint32_t kStopFlag = 0x8000'0000u;
 inline constexpr std::uint32_t kWrittenFlag = 0x4000'0000u;
 
 constexpr FEEDRATE_HD std::uint32_t flag_of(std::uint64_t number) {
   return (static_cast<std::uint32_t>(number) & (kWrittenFlag - 1)) | kWrittenFlag;
 }
-/// Units of a message with header, `bytes` in all.
+/// Number of units of a message of `bytes` bytes, header included.
 constexpr FEEDRATE_HD std::uint32_t units_of(std::size_t bytes) {
   return static_cast<std::uint32_t>((bytes + kUnitData - 1) / kUnitData);
 }
 constexpr FEEDRATE_HD std::size_t flagged_slot_bytes(std::size_t stride) {
   return (units_of(stride) * sizeof(Unit) + kLine - 1) & ~(kLine - 1);
 }
-/// Units of the message whose first unit this is, header included; the header's length is its last word.
+/// Number of units of the message that begins with unit `first`, header included; `length` is the header's last word.
 constexpr FEEDRATE_HD std::uint32_t units_needed(const Unit& first) {
   return units_of(sizeof(Header) + ((first.data[2] & kFailed) != 0 ? 0 : first.data[2]));
 }
 
-/// Writes message `number` into a slot, by one host thread. `message` is readable for 4 bytes behind its last unit.
+/// Writes message `number` into a slot; for one host thread. `message` must be readable for 4 bytes past its last unit.
 template <class Memory = SystemMemory>
 void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, std::uint32_t units) {
   const std::uint32_t flag = flag_of(number);
@@ -41,8 +41,9 @@ void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, s
 
 enum class Flagged { missing, whole, stop };
 
-/// Reads message `number` to `to`, which has room for `most` units and 4 bytes more; anything but `whole` leaves it
-/// partly written. `done`: how many units were read by earlier calls for this message, and now are.
+/// Reads message `number` into `to`, which has space for `most` units plus 4 bytes; unless the result is `whole`, `to`
+/// is only partly written. `done`: number of units of this message read so far; earlier calls' units are not read
+/// again.
 template <class Memory = SystemMemory>
 Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most, std::uint32_t& done) {
   const std::uint32_t flag = flag_of(number);
@@ -57,7 +58,7 @@ Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std:
     if (found != flag) return (found & kStopFlag) != 0 ? Flagged::stop : Flagged::missing;
     done = 1;
   }
-  constexpr std::uint32_t kTogether = 8;  // flags that are looked at as one: mostly all are there
+  constexpr std::uint32_t kTogether = 8;  // flags per check: usually all of them are set
   for (const std::uint32_t end = units(); done < end;) {
     const std::uint32_t next = done + kTogether < end ? done + kTogether : end;
     std::uint32_t wrong = 0;

@@ -3,50 +3,53 @@
 #include "common/ring/flags.hpp"
 #include "common/ring/ring.hpp"
 
-/// A lane: one ring served by several pollers at once (teams of GPU threads in one block, or host threads), that may
-/// leave when nothing comes and be called back.
+/// A lane is one ring that several pollers serve concurrently. A poller is a team of GPU threads in one block, or a
+/// host thread. Pollers may leave when no messages arrive, and can be called back.
 ///
-/// Pollers share a LaneState. Whoever finds messages claims them by moving `taken` on; each message is claimed once.
-/// Results are handed over in one of three ways:
-///   - in order, by counter: a word a slot (`ends`) says where the claim that began there ends; the collector goes from
-///     claim to claim, and no poller waits for another;
-///   - as they finish, by counter: a word a slot (`finished`) holds the number of the message whose result lies there;
-///   - by flags: the result's units carry its number (flags.hpp). In order or not is the collector's choice then.
+/// Pollers share a LaneState. A poller that finds messages claims them by advancing `taken`; each message is claimed
+/// once. Results are returned in one of three ways:
+///   - in order, by counter: one word per slot (`ends`) holds the end of the claim that began there; the collector goes
+///     from claim to claim, and no poller waits for another;
+///   - as they finish, by counter: one word per slot (`finished`) identifies the message whose result is in that slot;
+///   - by flags: the result's units carry its number (flags.hpp). The collector then chooses whether to read results in
+///     order.
 ///
-/// Leaving is a claim, too: of everything, for ever. So it can't happen while messages are claimed unseen, and no claim
-/// can happen after it. The last poller to go writes how far the lane has come and then `parked`; who waits for results
-/// and sees `parked` with messages published calls the pollers back.
+/// Leaving is also a claim: of all further messages, permanently. So a poller cannot leave while it holds claimed
+/// messages that it has not seen, and no claim can follow. The last poller to leave writes the lane's position and then
+/// `parked`. A thread that waits for results and sees `parked` while messages are published calls the pollers back.
 namespace feedrate {
 
 enum class Notify : std::uint32_t { counter, flags };
 enum class ResultOrder : std::uint32_t { in_order, as_finished };
 
-/// Written by the last poller that leaves, read by whoever calls them back.
+/// Written by the last poller that leaves; read by the thread that calls the pollers back.
 struct LaneParking {
   std::uint64_t position;  ///< the number of the next message to serve
-  std::uint64_t parked;    ///< 0 while served
+  std::uint64_t parked;    ///< 0 while the lane is served
 };
 
 struct LaneView {
-  /// `in`, `out` and the strides are of messages by counter. `completed` is the collector's, for others on the host who
-  /// ask how far claims are done; in order by counter only.
+  /// `in`, `out` and the strides apply to messages by counter. `completed` is written by the collector, and only for
+  /// results in order by counter; other host threads read it to learn how far claims are complete.
   RingView ring;
-  /// A word a slot, by counter. In order: where the claim that began at this number ends, once its results are there.
-  /// 64 bits, as a slot may be the first of no claim for any number of laps, and keeps what it said of an earlier one.
+  /// One word per slot, for results in order by counter: the end of the claim that began at this number, written when
+  /// its results are complete. The word has 64 bits because a slot may go any number of laps without being the first of
+  /// a claim, and meanwhile it keeps the value of an earlier lap.
   std::uint64_t* ends = nullptr;
-  std::uint32_t* finished = nullptr;  ///< as they finish: number + 1, written every lap
+  std::uint32_t* finished = nullptr;  ///< for results as they finish: number + 1, written every lap
   LaneParking* parking = nullptr;
-  Unit* flagged_in = nullptr;  ///< slots of units, where messages are notified by flags
+  Unit* flagged_in = nullptr;  ///< slots of units, if messages are notified by flags
   Unit* flagged_out = nullptr;
-  std::uint32_t in_units = 0, out_units = 0;            ///< of a slot that is full
-  std::uint32_t in_slot_units = 0, out_slot_units = 0;  ///< from one slot to the next
-  /// Copies of the incoming slots, written one after the other and watched by different pollers: the GPU has one read
-  /// of a line under way at a time or two, so that more pollers need more lines to look at.
+  std::uint32_t in_units = 0, out_units = 0;            ///< units of a full slot
+  std::uint32_t in_slot_units = 0, out_slot_units = 0;  ///< distance between slots in units
+  /// Number of copies of the incoming slots. The producer writes them one after another, and different pollers watch
+  /// different copies: the GPU has only one or two reads of a cache line in flight at a time, so more pollers need more
+  /// lines to read.
   std::uint32_t mirrors = 1;
-  std::uint32_t mirror_units = 0;  ///< from one copy to the next
+  std::uint32_t mirror_units = 0;  ///< distance between copies in units
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
-  Marks marks = {};  ///< where the pollers note when they work on sampled messages
+  Marks marks = {};  ///< where the pollers record when they work on sampled messages
 
   FEEDRATE_HD Unit* unit_in(std::uint64_t number, std::uint32_t mirror) const {
     return flagged_in + std::size_t{mirror} * mirror_units + ring.slot(number) * in_slot_units;
@@ -54,9 +57,9 @@ struct LaneView {
   FEEDRATE_HD Unit* unit_out(std::uint64_t number) const { return flagged_out + ring.slot(number) * out_slot_units; }
 };
 
-/// What the pollers of a lane share.
+/// State shared by the pollers of a lane.
 struct LaneState {
-  std::uint64_t taken;    ///< the next number to claim; with kGone: no more claims
+  std::uint64_t taken;    ///< the next number to claim; kGone set: no more claims
   std::uint64_t present;  ///< pollers that have not left
 };
 inline constexpr std::uint64_t kGone = std::uint64_t{1} << 63;
@@ -65,7 +68,7 @@ inline FEEDRATE_HD LaneState lane_start(const LaneView& lane, unsigned pollers) 
   return {lane.parking->position, pollers};
 }
 
-/// A run of messages that one poller serves.
+/// A sequence of messages that one poller serves.
 struct Claim {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
@@ -78,8 +81,8 @@ class BasicLaneServer {
  public:
   FEEDRATE_HD BasicLaneServer(const LaneView& lane, LaneState* state) : lane_(lane), state_(state) {}
 
-  /// By counter: claims published messages that lie side by side, up to `most`, and leaves a share of what waits to the
-  /// other `pollers`.
+  /// By counter: claims up to `most` published messages in contiguous slots, but no more than an equal share of the
+  /// waiting messages for each of `pollers`.
   FEEDRATE_HD Look look(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();
@@ -99,30 +102,31 @@ class BasicLaneServer {
       }
     }
   }
-  /// The number to wait for next; with kGone set, the pollers have left.
+  /// The next number to claim; if kGone is set, the pollers have left.
   FEEDRATE_HD std::uint64_t next() { return Memory::lane_peek(state_->taken); }
-  /// False: another poller was faster.
+  /// Returns false if another poller was faster.
   FEEDRATE_HD bool take(std::uint64_t number, std::uint64_t count) {
     return Memory::lane_exchange(state_->taken, number, number + count);
   }
-  /// By flags: `count` messages from `first` on, which was the next to claim, were seen whole. Claims those of them
-  /// that nobody has claimed meanwhile; false: there are none.
+  /// By flags: the caller has seen `count` complete messages starting at `first`, which was the next number to claim.
+  /// Claims those that no other poller has claimed in the meantime; returns false if there are none.
   FEEDRATE_HD bool take_seen(std::uint64_t first, std::uint64_t count, Claim& claim) {
     const std::uint64_t end = first + count;
-    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is beyond any end
+    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is greater than any end
       if (!take(taken, end - taken)) continue;
       claim = {taken, end - taken};
       return true;
     }
     return false;
   }
-  /// By flags: reads the cursor, in no order with the slots. What is published will be seen whole by and by …
+  /// By flags: reads the `published` cursor, without ordering relative to the slots. The published messages may not be
+  /// complete yet, but they will be.
   FEEDRATE_HD void read_hint() { hint_ = Memory::load_relaxed(*lane_.ring.published); }
-  /// … so up to `most` of that may be claimed unseen, and no other poller reads them in vain. The claimer looks at them
-  /// until they are whole. False: nothing is known to wait.
+  /// By flags: claims up to `most` of the published messages before they are seen, so that no other poller reads them
+  /// in vain. The claimer polls them until they are complete. Returns false if no messages are known to be waiting.
   FEEDRATE_HD bool take_hinted(std::uint64_t most, Claim& claim) {
-    const std::uint64_t end = hint_ & kCountMask;  // worked out here, as the GPU does not wait for the word before
-    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is beyond any end
+    const std::uint64_t end = hint_ & kCountMask;  // masked here: the GPU waits for a load only at its first use
+    for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is greater than any end
       const std::uint64_t waiting = end - taken, count = waiting < most ? waiting : most;
       if (!take(taken, count)) continue;
       claim = {taken, count};
@@ -130,19 +134,20 @@ class BasicLaneServer {
     }
     return false;
   }
-  /// Ends all claiming, if `number` is still the next; false if not.
+  /// Ends all claiming if `number` is still the next number to claim; otherwise returns false.
   FEEDRATE_HD bool leave(std::uint64_t number) { return Memory::lane_exchange(state_->taken, number, number | kGone); }
 
-  /// In order, by counter: the claim's results are in their slots. Earlier claims' need not be.
+  /// In order, by counter: announces that the claim's results are in their slots. Results of earlier claims may still
+  /// be missing.
   FEEDRATE_HD void complete(const Claim& claim) {
     Memory::store_release(lane_.ends[lane_.ring.slot(claim.first)], claim.first + claim.count);
   }
-  /// As they finish, by counter: marks one message.
+  /// As they finish, by counter: announces the result of one message.
   FEEDRATE_HD void finish(std::uint64_t number) {
     Memory::store_release(lane_.finished[lane_.ring.slot(number)], static_cast<std::uint32_t>(number + 1));
   }
 
-  /// Once, after this poller's last claim is complete. The last one parks the lane.
+  /// Called once per poller, after its last claim is complete. The last poller parks the lane.
   FEEDRATE_HD void depart() {
     if (Memory::lane_decrement(state_->present) != 0) return;
     Memory::store_release(lane_.parking->position, next() & ~kGone);

@@ -3,21 +3,21 @@
 
 #include "common/ring/lane.hpp"
 
-/// The host's two ends of a lane, by counter or by flags.
+/// The host's two ends of a lane: producer and collector, by counter or by flags.
 namespace feedrate {
 
-/// The host's way in. One thread at a time.
+/// The host's input to a lane. For one thread at a time.
 template <class Memory = SystemMemory>
 class BasicLaneProducer {
  public:
-  /// `most` messages at once.
+  /// `most`: maximum number of messages per call of reserve().
   BasicLaneProducer(const LaneView& lane, std::size_t most)
       : lane_(lane),
         direct_(lane.ring),
         room_(lane.ring),
         most_(most),
         copies_(lane.notify == Notify::flags ? most * lane.ring.in_stride + sizeof(Unit) : 0) {}
-  /// Up to `n` messages to write, side by side; empty when the ring is full.
+  /// Returns contiguous space for up to `n` messages; empty if the ring is full.
   Messages reserve(std::uint64_t n) {
     n = n < most_ ? n : most_;
     if (lane_.notify == Notify::counter) return direct_.reserve(n);
@@ -29,7 +29,7 @@ class BasicLaneProducer {
     for (std::uint64_t i = 0; i < n; ++i) {
       const std::byte* message = copies_.data() + i * lane_.ring.in_stride;
       const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(message));
-      // A message that says it is longer than its slot goes as far as the slot does, and fails there.
+      // A message whose length exceeds its slot is written up to the end of the slot; serving it then fails.
       const std::uint32_t units = units_of(sizeof(Header) + length);
       for (std::uint32_t mirror = 0; mirror < lane_.mirrors; ++mirror) {
         store_flagged<Memory>(lane_.unit_in(first + i, mirror), first + i, message,
@@ -45,12 +45,13 @@ class BasicLaneProducer {
   BasicRingProducer<Memory> direct_;
   BasicRingRoom<Memory> room_;
   std::size_t most_;
-  std::vector<std::byte> copies_;  // of messages to be flagged
+  std::vector<std::byte> copies_;  // messages to be written with flags
 };
 
-/// In order, by counter: how far results are there without a gap, from where a claim begins, and looking no further
-/// than `enough`. A claim lies side by side, so what an earlier lap left in a slot ends there at the latest; and no
-/// later lap has begun, as slots are not free before the collector has gone on.
+/// In order, by counter: returns the number up to which results are complete without a gap, starting at `number`, where
+/// a claim begins; stops at `enough`. A claim is contiguous, so a value that an earlier lap left in a slot is never
+/// greater than the slot's current number. No later lap has begun, because slots are not free until the collector has
+/// released them.
 template <class Memory = SystemMemory>
 std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::uint64_t enough) {
   while (number < enough) {
@@ -61,17 +62,17 @@ std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::ui
   return number;
 }
 
-/// The host's way out. One thread at a time.
+/// The host's output of a lane. For one thread at a time.
 template <class Memory = SystemMemory>
 class BasicLaneCollector {
  public:
-  /// `most` results at once.
+  /// `most`: maximum number of results per call of poll().
   BasicLaneCollector(const LaneView& lane, std::size_t most)
       : lane_(lane),
         most_(most),
         copies_(lane.notify == Notify::flags ? most * out_stride() + sizeof(Unit) : 0),
         handed_over_(lane.results == ResultOrder::as_finished ? lane.ring.capacity : 0) {}
-  /// The next results, side by side, at most `n`; empty when there is none. They stay until released.
+  /// Returns up to `n` of the next results, contiguous; empty if there are none. Results stay valid until released.
   ConstMessages poll(std::uint64_t n) {
     n = n < most_ ? n : most_;
     if (lane_.results == ResultOrder::as_finished) return poll_finished(n);
@@ -97,7 +98,7 @@ class BasicLaneCollector {
     std::uint64_t ready = 0;
     for (; ready < n && !handed_over(first + ready); ++ready) {
       std::uint32_t none = 0;
-      // The first one is read as it comes in, so that little is left to read when it is whole.
+      // The first result is read as it arrives, so that little is left to read when it is complete.
       if (load_flagged<Memory>(lane_.unit_out(first + ready), first + ready, copies_.data() + ready * out_stride(),
                                lane_.out_units, ready == 0 ? units_done_ : none) != Flagged::whole) {
         break;
@@ -113,7 +114,7 @@ class BasicLaneCollector {
     return !handed_over_.empty() && handed_over_[lane_.ring.slot(number)] != 0;
   }
 
-  /// Looks through what is under way, from where it stopped the last time, for the first run of finished messages.
+  /// Searches the messages in flight for the first sequence of finished ones, starting where the last search stopped.
   ConstMessages poll_finished(std::uint64_t n) {
     const std::uint64_t published = Memory::load_relaxed(*lane_.ring.published) & kCountMask;
     if (scan_ < released_ || scan_ >= published) scan_ = released_;
@@ -136,16 +137,16 @@ class BasicLaneCollector {
 
   LaneView lane_;
   std::size_t most_;
-  std::vector<std::byte> copies_;  // of flagged results
-  std::vector<char> handed_over_;  // by slot: results taken before an earlier one
-  std::uint64_t partly_ = 0;       // the number of the result that lies first in the copies, so far
+  std::vector<std::byte> copies_;  // copies of flagged results
+  std::vector<char> handed_over_;  // by slot: results that were returned before an earlier one
+  std::uint64_t partly_ = 0;       // the number of the partly read result at the start of copies_
   std::uint32_t units_done_ = 0;
   std::uint64_t released_ = 0, completed_ = 0, scan_ = 0;
 };
 
-/// Lets the pollers of a lane end: at once, or (by counter) when all that is published is served. For when the producer
-/// will publish nothing more; flags have no order in which to say "after those", so there the caller waits for the
-/// results first.
+/// Stops the pollers of a lane: at once or, by counter, after all published messages are served. Call it when the
+/// producer will publish no more messages. Flags have no order that could express "after those messages", so with flags
+/// the caller waits for the results first.
 template <class Memory = SystemMemory>
 void stop_lane(const LaneView& lane, std::uint64_t how) {
   request_stop<Memory>(lane.ring, how);

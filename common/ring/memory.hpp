@@ -12,16 +12,16 @@
 #include <emmintrin.h>
 #endif
 
-/// How the ring protocol touches memory that both sides of the bus share, for host and GPU code alike. The protocol is
-/// a template over this class, so that a test can put a model of memory in its place
+/// Memory accesses of the ring protocol to memory that host and GPU share, for host and GPU code. The protocol is a
+/// template over the class SystemMemory, so that a test can replace it with a model of memory
 /// (tests/common/ring_model_test.cpp).
 ///
-/// `cuda::atomic_ref` where nvcc compiles, `std::atomic_ref` elsewhere (GPU-less builds, ThreadSanitizer); both act on
-/// the plain word with the same orders, so code compiled by either may share memory.
+/// It uses `cuda::atomic_ref` if nvcc compiles, and `std::atomic_ref` otherwise (builds without CUDA, ThreadSanitizer).
+/// Both act on the plain word with the same memory orders, so code compiled by either may share memory.
 namespace feedrate {
 
-/// The piece that flagged slots are made of: twelve bytes of a message and the number of the message that they belong
-/// to. Read and written whole, so whoever sees the flag has the data.
+/// The unit of flagged slots: twelve bytes of a message, and a flag made from that message's number. Units are read and
+/// written atomically, so a reader that sees the flag also has the data.
 struct alignas(16) Unit {
   std::uint32_t data[3];
   std::uint32_t flag;
@@ -31,7 +31,7 @@ struct SystemMemory {
 #ifdef __CUDACC__
   using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
   using Half = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system>;
-  /// Shared by the pollers of one lane only: threads of one block, or of the host.
+  /// A word shared only by the pollers of one lane: threads of one block, or host threads.
   using LaneWord = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_block>;
   static constexpr auto kRelaxed = cuda::memory_order_relaxed;
   static constexpr auto kAcquire = cuda::memory_order_acquire;
@@ -52,7 +52,7 @@ struct SystemMemory {
   static FEEDRATE_HD void store_relaxed(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelaxed); }
   static FEEDRATE_HD void store_release(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelease); }
   static FEEDRATE_HD void or_release(std::uint64_t& word, std::uint64_t bits) { Word(word).fetch_or(bits, kRelease); }
-  /// Sequentially consistent: on the host no store before it is still under way behind it.
+  /// Sequentially consistent: on the host, all earlier stores are visible before any later access.
   static FEEDRATE_HD std::uint64_t exchange(std::uint64_t& word, std::uint64_t value) {
     return Word(word).exchange(value);
   }
@@ -60,7 +60,7 @@ struct SystemMemory {
   static FEEDRATE_HD void store_release(std::uint32_t& half, std::uint32_t value) { Half(half).store(value, kRelease); }
 
   static FEEDRATE_HD std::uint64_t lane_peek(std::uint64_t& word) { return LaneWord(word).load(kRelaxed); }
-  /// Relaxed: a claim hands no data from poller to poller.
+  /// Relaxed, because a claim passes no data from one poller to another.
   static FEEDRATE_HD bool lane_exchange(std::uint64_t& word, std::uint64_t expected, std::uint64_t value) {
     return LaneWord(word).compare_exchange_strong(expected, value, kRelaxed, kRelaxed);
   }
@@ -68,8 +68,8 @@ struct SystemMemory {
     return LaneWord(word).fetch_sub(1, kAcquireRelease) - 1;
   }
 
-  /// Relaxed, and whole. x86 processors with AVX promise that of aligned 16-byte accesses (Intel SDM vol. 3, 9.1.1; AMD
-  /// APM vol. 2, 7.3.2), PTX of scalar .b128 accesses (ISA 8.3, sm_70 on).
+  /// Relaxed and atomic. x86 processors with AVX guarantee this for aligned 16-byte accesses (Intel SDM vol. 3, 9.1.1;
+  /// AMD APM vol. 2, 7.3.2), and PTX guarantees it for scalar .b128 accesses (ISA 8.3, sm_70 and later).
   static FEEDRATE_HD Unit load_unit(const Unit& at) {
 #ifdef __CUDA_ARCH__
     std::uint64_t low, high;
@@ -81,7 +81,7 @@ struct SystemMemory {
             static_cast<std::uint32_t>(high >> 32)};
 #else
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    // In assembler, because a compiler may split a plain vector load when only parts of it are used.
+    // In assembly, because a compiler may split a plain vector load if only parts of the vector are used.
     __m128i whole;
     asm volatile("movdqa %1, %0" : "=x"(whole) : "m"(at));
     const auto low = static_cast<std::uint64_t>(_mm_cvtsi128_si64(whole));
@@ -113,8 +113,8 @@ struct SystemMemory {
 #endif
   }
 
-  /// The host's way in and out, without a stop in registers that are not wide enough for a unit: that is most of what a
-  /// flagged message costs it. `data`: the unit's twelve bytes, of sixteen that can be read.
+  /// Writes a unit on the host without passing through registers narrower than a unit; those accesses are most of the
+  /// host's cost per flagged message. `data`: the unit's twelve bytes; sixteen bytes must be readable.
   static void store_unit(Unit& at, const std::byte* data, std::uint32_t flag) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     const __m128i kept =
@@ -127,7 +127,8 @@ struct SystemMemory {
     store_unit(at, unit);
 #endif
   }
-  /// Returns the flag; sixteen bytes at `to` are written, the flag behind the data.
+  /// Reads a unit on the host in the same way. Returns the flag and writes sixteen bytes to `to`: the data, then the
+  /// flag.
   static std::uint32_t load_unit(const Unit& at, std::byte* to) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     __m128i whole;

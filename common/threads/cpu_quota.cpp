@@ -18,13 +18,13 @@ bool has_word(const std::string& list, const std::string& word) {
   return false;
 }
 
-/// A hierarchy of groups that may limit CPU time, as a process sees it.
+/// A control-group hierarchy that may limit CPU time, as seen by a process.
 struct Hierarchy {
   bool v2 = false;
-  fs::path mount, root;  ///< where it is mounted, and which of its groups is there
+  fs::path mount, root;  ///< the mount point, and the group that is mounted there
 };
 
-/// Lines of mountinfo: id parent device root mount options tag… - type source options-of-the-file-system.
+/// Format of the lines of mountinfo: id parent device root mount options tag… - type source file-system-options.
 std::vector<Hierarchy> hierarchies(const fs::path& mountinfo) {
   std::vector<Hierarchy> found;
   std::ifstream file(mountinfo);
@@ -40,7 +40,7 @@ std::vector<Hierarchy> hierarchies(const fs::path& mountinfo) {
   return found;
 }
 
-/// The process's group in it. Lines: number:controllers:path, without controllers for v2.
+/// Returns the process's group in the hierarchy. Format of the lines: number:controllers:path; v2 has no controllers.
 std::optional<fs::path> group_in(const Hierarchy& hierarchy, const fs::path& cgroup) {
   std::ifstream file(cgroup);
   for (std::string line; std::getline(file, line);) {
@@ -55,7 +55,7 @@ std::optional<fs::path> group_in(const Hierarchy& hierarchy, const fs::path& cgr
 std::optional<double> limit_of(const fs::path& group, bool v2) {
   double quota = 0, period = 0;
   if (v2) {
-    std::ifstream(group / "cpu.max") >> quota >> period;  // "max" is no number
+    std::ifstream(group / "cpu.max") >> quota >> period;  // "max" leaves quota at 0
   } else {
     std::ifstream(group / "cpu.cfs_quota_us") >> quota;
     std::ifstream(group / "cpu.cfs_period_us") >> period;
@@ -71,7 +71,7 @@ CpuQuota read_cpu_quota(const fs::path& process) {
   for (const Hierarchy& hierarchy : hierarchies(process / "mountinfo")) {
     const auto group = group_in(hierarchy, process / "cgroup");
     if (!group) continue;
-    // A container may see the path as its host does, or a mount of its own group alone.
+    // A container may see the same path as its host, or only a mount of its own group.
     fs::path below = group->lexically_relative(hierarchy.root);
     if (below.empty() || *below.begin() == "..") below = ".";
     for (;; below = below.parent_path()) {

@@ -17,11 +17,12 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kLooks = 200;  // without a pause, which takes 140 cycles on some: a lone message's round trip
-// Some 20 µs or more: longer than any GPU round trip that a spinning thread should see.
+// Polls without `pause`, which takes 140 cycles on some CPUs. They cover a lone message's round trip.
+constexpr unsigned kPolls = 200;
+// At least about 20 µs: longer than any GPU round trip for which a thread should spin.
 constexpr unsigned kSpins = 2000;
-// On two cores a thread that keeps yielding still takes a fair share from threads that work, so it sleeps after this
-// many.
+// On one or two cores, a thread that keeps yielding still takes a fair share of CPU time from working threads, so it
+// sleeps after this many polls.
 constexpr unsigned kVeryFewCores = 2, kYields = 100;
 constexpr std::chrono::microseconds kSleep(50);
 
@@ -50,7 +51,7 @@ void Backoff::wait() {
   if (idle_ < awake) ++idle_;
   if (idle_ < spins) {
 #if defined(__x86_64__)
-    if (idle_ > kLooks) __builtin_ia32_pause();
+    if (idle_ > kPolls) __builtin_ia32_pause();
 #endif
   } else if (idle_ < awake) {
     sched_yield();
@@ -80,7 +81,7 @@ void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body) {
 }
 
 void pin_to_core(unsigned index) {
-  // The mask is read once: later calls would see the single core that an earlier call left.
+  // The mask is read once: later calls would see only the single core set by an earlier call.
   static const cpu_set_t allowed = allowed_cores();
   index %= available_cores();
   for (int core = 0; core < CPU_SETSIZE; ++core) {

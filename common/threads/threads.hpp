@@ -4,13 +4,13 @@
 
 namespace feedrate {
 
-/// On so many cores or fewer threads that wait give theirs away between two looks.
+/// Maximum number of cores at which waiting threads yield between all polls.
 inline constexpr unsigned kFewCores = 4;
 
-/// Waits a little between two looks at something another thread (or the GPU) will change: spins while that is likely
-/// soon, then gives the core away. On machines with few cores it yields at once, because the awaited thread may need
-/// this very core; with two or one it sleeps after a while (50 µs at a time), because yielding takes a share from
-/// others.
+/// Waits briefly between two polls of a value that another thread or the GPU will change: spins while the change is
+/// likely to be soon, then yields the core. On machines with few cores it yields at once, because the awaited thread
+/// may need this core. With one or two cores it sleeps after a while (50 µs at a time), because yielding still takes
+/// CPU time from other threads.
 class Backoff {
  public:
   void wait();
@@ -20,14 +20,15 @@ class Backoff {
   unsigned idle_ = 0;
 };
 
-/// Cores this process may use: those that it is bound to, or as many whole ones as its control groups' quota allows if
-/// that is less; at least one. (A thread more that spins would have all threads wait for the next period.)
+/// Number of cores that this process may use: those that it is bound to, or the quota of its control groups rounded
+/// down if that is less; at least one. (One more spinning thread would exhaust the quota, and all threads would wait
+/// for the next period.)
 unsigned available_cores();
 
-/// Calls `body(i)` for each `i` below `n`, on all cores, in no order. Throws what a call threw.
+/// Calls `body(i)` for each `i` below `n`, on all cores, in no particular order. Rethrows an exception of a call.
 void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body);
 
-/// Binds the calling thread to the `index`-th core it may use (modulo their number).
+/// Binds the calling thread to the `index`-th of the available cores (modulo their number).
 void pin_to_core(unsigned index);
 
 }  // namespace feedrate

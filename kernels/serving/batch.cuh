@@ -3,24 +3,27 @@
 #include "kernels/serving/resident_limits.hpp"
 #include "kernels/serving/serve.hpp"
 
-/// How a team of GPU threads works on a run of messages, and the kernel that is launched for each batch.
+/// Serves a sequence of messages with a team of GPU threads; contains the kernel that is launched for each batch.
 ///
-/// Small messages are staged: the team pulls a run of them into shared memory by coalesced 16-byte loads, works on them
-/// there (a thread or a warp each) and writes whole coalesced lines back. Over the bus that turns many small, strided
-/// requests into few large ones. Larger messages are worked on where they lie, by a warp or the whole team each.
+/// Small messages are staged: the team copies a sequence of them into shared memory with coalesced 16-byte loads,
+/// serves them there (one thread or one warp per message), and writes complete coalesced lines back. Over the bus this
+/// turns many small strided requests into a few large ones. Larger messages are served in place, each by a warp or by
+/// the entire team.
 namespace feedrate {
 
-inline constexpr unsigned kLargestStaged = 2048;    // stride; above it too few messages fit to occupy a block
-inline constexpr unsigned kLargestPerThread = 144;  // stride; above it a warp shares a message
+// Maximum strides: of staged messages (too few larger ones fit to occupy a block), and for one thread per message (above
+// it, a warp serves each message).
+inline constexpr unsigned kLargestStaged = 2048;
+inline constexpr unsigned kLargestPerThread = 144;
 
-/// How many messages `staging` bytes hold with their results; 0: they are worked on where they lie.
+/// Number of messages that fit into `staging` bytes together with their results; 0: messages are served in place.
 inline __host__ __device__ unsigned staged_at_once(unsigned staging, unsigned in_stride, unsigned out_stride) {
   const bool small = in_stride <= kLargestStaged && out_stride <= kLargestStaged;
   return small ? staging / (in_stride + out_stride) : 0;
 }
 
-/// Copies by the whole team; both sides 16-byte aligned. Warps begin on lines of `far`, the side beyond the bus: a line
-/// that two warps share is asked for twice.
+/// Copies with all threads of the team; both sides must be 16-byte aligned. Each warp starts at a line boundary of
+/// `far`, the side beyond the bus, because a line shared by two warps would be requested twice.
 template <class Group>
 __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from, std::size_t bytes,
                         const std::byte* far) {
@@ -28,7 +31,7 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
   const unsigned before = reinterpret_cast<std::uintptr_t>(far) / sizeof(uint4) % kPiecesALine;
   auto* const destination = reinterpret_cast<uint4*>(to) - before;
   const auto* const source = reinterpret_cast<const uint4*>(from) - before;
-  // Loads under way in each thread, also in the last round: a round trip each otherwise.
+  // Loads in flight per thread, also in the last round; otherwise each load would take a separate round trip.
   constexpr unsigned kAtOnce = 6;
   const auto end = static_cast<unsigned>(bytes / sizeof(uint4)) + before, size = team.size();
   for (unsigned first = team.rank(); first < end; first += kAtOnce * size) {
@@ -46,7 +49,7 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
   }
 }
 
-/// All messages of a batch by this team, each by a thread, a warp, or the team (`block`).
+/// Serves all messages of a batch with this team; each message is served by a thread, a warp or the team (`block`).
 template <class F, class Group, class Marks>
 __device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
                            const Marks& marks) {
@@ -66,7 +69,7 @@ __device__ void serve_each(const F& functor, const Group& team, const BatchView&
   }
 }
 
-/// All messages of `batch` by this team, which has `staging` bytes of shared memory at `stage`.
+/// Serves all messages of `batch` with this team, which has `staging` bytes of shared memory at `stage`.
 template <class F, class Group, class Marks>
 __device__ void serve_by(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
                          const Marks& marks, std::byte* stage, unsigned staging) {
@@ -90,7 +93,7 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
     serve_each(functor, team, near, granularity, marks);
     team.sync();
     copy_by(team, far.out, near.out, far.out_begin(n), far.out);
-    team.sync();  // the staging may be overwritten
+    team.sync();  // the staging memory may be overwritten
   }
 }
 

@@ -3,16 +3,17 @@
 
 namespace feedrate {
 
-/// A message whose payload lies elsewhere, and where its result is to go; both aligned to 16 bytes.
+/// The addresses of a payload and of its result, which are not in the message; both are aligned to 16 bytes.
 struct Address {
   std::uint64_t in = 0;
-  std::uint64_t bytes = 0;  ///< a multiple of 16, as more than them may be read and written otherwise
-  std::uint64_t out = 0;    ///< may be `in`, if the functor can work in place
-  std::uint64_t room = 0;   ///< bytes there
+  std::uint64_t bytes = 0;  ///< a multiple of 16; otherwise bytes past the end might be read and written
+  std::uint64_t out = 0;    ///< may equal `in` if the functor can work in place
+  std::uint64_t room = 0;   ///< bytes available at `out`
 };
 
-/// F on what messages are the addresses of; the result's length is what comes back. Whoever sends such messages makes
-/// sure that the memory is there, is written, and stays. A ring that notifies by counter orders it like its own slots.
+/// Applies F to payloads that messages refer to by address; the message's result is the length of F's result. The
+/// sender ensures that the memory exists, is written before the message is sent, and stays allocated. A ring that
+/// notifies by counter orders accesses to this memory like accesses to its own slots.
 template <class F>
 struct ByAddress : F {
   static FEEDRATE_HD bool accepts(std::size_t bytes) { return bytes == sizeof(Address); }

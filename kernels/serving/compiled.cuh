@@ -3,11 +3,11 @@
 #include "kernels/serving/by_address.hpp"
 #include "kernels/serving/resident.cuh"
 
-/// What a text that is compiled at run time needs around its functor. Run-time compilers read this header and all that
-/// it includes, so none of them may include a header of the host.
+/// Wraps a functor that is compiled at run time. Run-time compilers compile this header and all its includes, so none
+/// of these may include a host header.
 namespace feedrate {
 
-/// A member's value, which was handed over as eight bytes of a kind that Python has, in the member's own type.
+/// Converts a member's value, which is passed as an eight-byte type available in Python, to the member's type.
 template <class Member, class Value>
 __device__ Member member(Value value) {
   if constexpr (requires { reinterpret_cast<Member>(value); }) {
@@ -17,9 +17,9 @@ __device__ Member member(Value value) {
   }
 }
 
-/// F with what it leaves out: without `accepts` it takes every length, without `result_bytes` a result is as long as
-/// its message, and a call that returns nothing has no checksum. `Members` holds what F's members are to be, and sets
-/// them: operator()(F&).
+/// F with defaults for the parts that it omits: without `accepts`, every length is accepted; without `result_bytes`, a
+/// result is as long as its message; if the call returns nothing, there is no checksum. `Members` holds the values of
+/// F's members and sets them with operator()(F&).
 template <class F, class Members>
 struct Compiled {
   Members members;

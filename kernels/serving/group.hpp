@@ -3,17 +3,17 @@
 
 #include "common/message/message.hpp"
 
-/// The threads that share one message. A workload's functor is written against any of these: it takes every
-/// `size()`-th piece from `rank()` on, and adds up over the group with `sum`.
+/// The threads that share one message. A workload's functor is written against any of these: each thread takes every
+/// `size()`-th piece, starting at `rank()`, and reduces over the group with `sum`.
 namespace feedrate {
 
 struct alignas(16) Vec16 {
   std::uint32_t word[4];
 };
 
-/// One thread of the GPU, or the CPU device.
+/// One thread of the GPU or of the CPU device.
 struct OneThread {
-  static constexpr unsigned kAtOnce = 4;  ///< loads to make before the first is used: messages may lie beyond the bus
+  static constexpr unsigned kAtOnce = 4;  ///< loads before the first use, because messages may lie beyond the bus
   FEEDRATE_HD unsigned rank() const { return 0; }
   FEEDRATE_HD unsigned size() const { return 1; }
   FEEDRATE_HD std::uint32_t sum(std::uint32_t value) const { return value; }
@@ -27,26 +27,27 @@ struct OneWarp {
   __device__ std::uint32_t sum(std::uint32_t value) const { return __reduce_add_sync(0xFFFF'FFFFu, value); }
   __device__ void sync() const { __syncwarp(); }
   __device__ bool all(bool value) const { return __all_sync(0xFFFF'FFFFu, value) != 0; }
-  /// What the thread of rank 0 has. A meeting as by `sync`, too.
+  /// Returns the value of the thread of rank 0. Also a barrier, like `sync`.
   template <class Word>
   __device__ Word from_first(Word value) const {
     value = __shfl_sync(0xFFFF'FFFFu, value, 0);
-    __syncwarp();  // a shuffle orders no memory accesses
+    __syncwarp();  // a shuffle does not order memory accesses
     return value;
   }
 };
 
-/// Shared memory that a team needs to agree on something.
+/// Shared memory that a team needs to exchange values.
 struct TeamScratch {
   std::uint32_t partial[32];
   std::uint64_t word;
 };
 
-/// Whole warps of a block, up to all of them, that meet at a barrier of their own. Each call is for all its threads.
+/// One or more warps of a block, up to all of them, with their own barrier. All threads of the team must make each
+/// call.
 class Team {
  public:
   static constexpr unsigned kAtOnce = 4;
-  /// Team `index` of those that the block is split into; a block has barriers for sixteen.
+  /// Team number `index` of the block's teams; a block has barriers for sixteen teams.
   __device__ Team(unsigned index, unsigned size, TeamScratch* scratch)
       : barrier_(index), size_(size), scratch_(scratch) {}
   __device__ unsigned rank() const { return threadIdx.x - barrier_ * size_; }
@@ -83,7 +84,7 @@ class Team {
   TeamScratch* scratch_;
 };
 
-/// A group whose messages lie in shared memory, where loads are short, and short code is worth more.
+/// A group whose messages are in shared memory: loads are short, so short code matters more than loads in flight.
 template <class Group>
 struct Near : Group {
   static constexpr unsigned kAtOnce = 1;
@@ -91,9 +92,9 @@ struct Near : Group {
 };
 #endif
 
-/// Calls `use(i, load(i))` for this thread's share of `n` 16-byte pieces. Several loads are made before the first is
-/// used, in the last round too: over the bus, bandwidth is bytes under way by round trip, and the compiler may not move
-/// a load before a store that it might depend on.
+/// Calls `use(i, load(i))` for this thread's share of `n` 16-byte pieces. It issues several loads before it uses the
+/// first, also in the last round: over the bus, bandwidth is bytes in flight divided by the round-trip time, and the
+/// compiler may not move a load ahead of a store on which it might depend.
 template <class Group, class Load, class Use>
 FEEDRATE_HD void map_pieces(const Group& group, std::size_t n, Load&& load, Use&& use) {
 #ifdef __CUDA_ARCH__
@@ -115,7 +116,7 @@ FEEDRATE_HD void map_pieces(const Group& group, std::size_t n, Load&& load, Use&
 #endif
 }
 
-/// Zeroes what of piece `i` lies behind `bytes`, and returns the sum of its words.
+/// Zeroes the part of piece `i` that is past `bytes`, and returns the sum of its words.
 FEEDRATE_HD inline std::uint32_t trim_and_sum(Vec16& piece, std::size_t i, std::size_t bytes) {
   const std::size_t begin = i * sizeof(Vec16);
   if (begin + sizeof(Vec16) > bytes) {

@@ -11,21 +11,21 @@
 
 /// Makes a Kernel in all its forms (CPU, launched, resident) from one functor F. HD: for host and device (FEEDRATE_HD).
 ///
-///     static bool accepts(bytes);                 HD: whether a message of this length can be worked on
+///     static bool accepts(bytes);                 HD: whether messages of this length are accepted
 ///     static size_t result_bytes(bytes);          HD: payload bytes of its result
 ///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
-///   and, if wanted,
-///     bool refuses(payload, bytes)                HD: whether this very message can't be worked on; it alone fails.
-///                                                 Every thread of the group asks, and must get the same answer
-///     Fault fault(header, payload, bytes)         HD: the same, and why. Fault::again asks a queue that can retry to
-///                                                 deliver the message again later
+///   and, optionally,
+///     bool refuses(payload, bytes)                HD: whether to reject this particular message; only it fails.
+///                                                 Every thread of the group calls this and must get the same answer
+///     Fault fault(header, payload, bytes)         HD: like `refuses`, with a reason. Fault::again asks a queue
+///                                                 that can retry to deliver the message again later
 ///
-/// The functor is copied to the GPU by value. `group` is the threads that share the message
-/// (kernels/serving/group.hpp). `in` and `out` are pieces of 16 bytes; reading and writing up to the next multiple of
-/// 16 behind `bytes` is allowed. A result's checksum is for whoever wants one; the ring does not look at it.
+/// The functor is copied to the GPU by value. `group` is the group of threads that share the message
+/// (kernels/serving/group.hpp). `in` and `out` consist of pieces of 16 bytes; reading and writing past `bytes`, up to
+/// the next multiple of 16, is allowed. The checksum is optional; the ring ignores it.
 namespace feedrate {
 
-/// `Base` is Kernel, or an interface that adds to it.
+/// `Base` is Kernel or an interface derived from it.
 template <class F, class Base = Kernel>
 class KernelOf : public Base {
  public:

@@ -11,8 +11,8 @@
 #include "kernels/serving/batch.cuh"
 #include "kernels/serving/resident.cuh"
 
-/// Launches of kernels that only their addresses tell: of a functor that nvcc compiled in, or one that was compiled at
-/// run time. `functor` points to as many bytes as the kernel takes by value.
+/// Launches kernels by address. Their functor was compiled by nvcc or at run time. `functor` points to the functor's
+/// bytes, which the kernel takes by value.
 namespace feedrate {
 
 template <class... Arguments>
@@ -20,13 +20,13 @@ const void* address_of(void (*kernel)(Arguments...)) {
   return reinterpret_cast<const void*>(kernel);
 }
 
-/// `kernel`: a batch_kernel.
+/// Calls `use` with the launch for a batch; `kernel` is a batch_kernel.
 inline void with_batch_launch(const void* kernel, const void* functor, const void* marks, BatchView batch,
                               unsigned block, const UseCudaLaunch& use) {
   if (batch.count == 0) return;
   const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
   const unsigned warps = std::max(1u, block / 32);
-  unsigned per_block = 1;  // a large message fills a block by itself
+  unsigned per_block = 1;  // one large message fills a block
   if (at_once != 0) per_block = std::min(at_once, batch.in_stride <= kLargestPerThread ? block : warps);
   per_block = std::min(per_block, batch.count);
   unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
@@ -35,7 +35,7 @@ inline void with_batch_launch(const void* kernel, const void* functor, const voi
   use({kernel, grid, block, staging, arguments});
 }
 
-/// By form (kernels/serving/resident_limits.hpp).
+/// Addresses of the resident kernels, by form (kernels/serving/resident_limits.hpp).
 using ResidentKernels = std::array<const void*, kResidentForms>;
 
 inline bool teams_are_warps(const ResidentShape& shape) { return shape.block == 32 * shape.pollers; }
@@ -47,8 +47,8 @@ inline unsigned resident_form(const LaneView& lane, const ResidentShape& shape) 
   return (lane.in_units + team - 1) / team;
 }
 
-/// Shared memory for the staging of a resident block: the more, the fewer round trips and fences a message. A block has
-/// its SM to itself anyway, as there are more SMs than lanes.
+/// Bytes of shared memory for the staging of a resident block. More staging means fewer round trips and fences per
+/// message. There are more SMs than lanes, so each block has an SM to itself.
 inline unsigned resident_staging(const void* kernel) {
   constexpr int kMost = 128 << 10, kStatic = 4 << 10;
   int device = 0, most = 0;
@@ -59,7 +59,7 @@ inline unsigned resident_staging(const void* kernel) {
   return static_cast<unsigned>(staging);
 }
 
-/// `kernel`: the resident_kernel for these lanes, which are all of one kind.
+/// Launches `kernel`, the resident_kernel for these lanes, which are all of one form.
 inline void launch_resident(const void* kernel, const void* functor, std::span<const LaneView> lanes,
                             ResidentShape shape, cudaStream_t stream) {
   const unsigned staging = resident_staging(kernel);
@@ -69,8 +69,8 @@ inline void launch_resident(const void* kernel, const void* functor, std::span<c
         "launching a workload's resident kernel");
 }
 
-/// How many blocks of the resident kernels this GPU holds at once; more would wait for ever for the first to end.
-/// Asking loads the kernels, so that their first launch waits for nothing.
+/// Number of blocks of the resident kernels that run concurrently on this GPU; further blocks would wait forever for
+/// the first ones to end. This call loads the kernels, so that their first launch does not wait.
 inline unsigned resident_blocks(const ResidentKernels& kernels, const ResidentShape& shape) {
   int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
   check(cudaGetDevice(&device), "cudaGetDevice");

@@ -3,57 +3,60 @@
 #include "common/ring/lane.hpp"
 #include "kernels/serving/batch.cuh"
 
-/// The resident form of a workload: one block a lane, split into teams that poll the lane by turns and work on what
-/// they claim, until the lane is stopped or has been idle for too long.
+/// The resident form of a workload: one block per lane, split into teams. Each team polls the lane and serves the
+/// messages that it claims, until the lane is stopped or has been idle for too long.
 namespace feedrate {
 
-/// Waits between looks in vain, and says when to give up. Reads the clock now and then only.
+/// Waits between unsuccessful polls and decides when to give up. Reads the clock only at every kPollsPerClockRead-th
+/// poll.
 class Idle {
  public:
   explicit __device__ Idle(const IdlePolicy& policy) : policy_(policy) {}
-  /// True: long enough. `next` is the number to claim next; as long as that changes, the lane is not idle, only this
-  /// poller is slower than others.
+  /// Returns true if the lane has been idle for long enough. `next` is the next number to claim; while it changes, the
+  /// lane is not idle: other pollers are merely faster than this one.
   __device__ bool wait(std::uint64_t next) {
     if (next != next_) {
       next_ = next;
       reset();
     }
-    if (policy_.backs_off && looks_ >= kPatience) {
+    if (policy_.backs_off && polls_ >= kPatience) {
       __nanosleep(pause_ns_);
       pause_ns_ = min(2 * pause_ns_, kLongestPauseNs);
     }
-    if (++looks_ % kLooksATime != 0) return false;
+    if (++polls_ % kPollsPerClockRead != 0) return false;
     const std::uint64_t now = device_clock_ns();
-    if (looks_ == kLooksATime) since_ = now;
+    if (polls_ == kPollsPerClockRead) since_ = now;
     return now - since_ > policy_.leave_after_ns;
   }
   __device__ void reset() {
-    looks_ = 0;
+    polls_ = 0;
     pause_ns_ = kShortestPauseNs;
   }
 
  private:
-  static constexpr unsigned kLooksATime = 64, kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
+  static constexpr unsigned kPollsPerClockRead = 64, kPatience = 32, kShortestPauseNs = 64, kLongestPauseNs = 4096;
   IdlePolicy policy_;
   std::uint64_t since_ = 0, next_ = 0;
-  unsigned looks_ = 0, pause_ns_ = kShortestPauseNs;
+  unsigned polls_ = 0, pause_ns_ = kShortestPauseNs;
 };
 
-/// By counter: the team's first thread looks and claims, all work, the first hands over.
-/// `claimed_ns`: a word for the team.
+/// Serves by counter: the team's first thread polls and claims, all threads serve the messages, and the first thread
+/// announces the results; with ResultOrder::as_finished, all threads announce them. `claimed_ns`: a shared word for the
+/// team.
 template <class F, class Group, class Marks>
 __device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                               const ResidentShape& shape, Marks marks, std::uint64_t* claimed_ns, std::byte* stage,
                               unsigned staging) {
   const RingView& ring = lane.ring;
-  // What is not staged is claimed in pieces that keep the bus busy and still come back before the rest is read.
+  // Messages that are not staged are claimed in pieces: large enough to keep the bus busy, small enough that results
+  // return before the rest is read.
   constexpr unsigned kUnstagedBytes = 256 << 10;
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
-  // Small messages are mostly on their way: a team takes all that wait, and the next one what comes meanwhile. Large
-  // ones are work, and are shared.
+  // Small messages take more time in transit than to serve: a team claims all that are waiting, and the next team
+  // claims those that arrive meanwhile. Large messages take time to serve, so the teams share them.
   const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
-  LaneServer server(lane, state);  // its shadow is used by the first thread alone
+  LaneServer server(lane, state);  // only the first thread uses its copy of the cursor
   Idle idle(shape.idle);
   while (true) {
     Claim claim;
@@ -67,7 +70,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
       idle.reset();
       if (marks.wanted()) *claimed_ns = device_clock_ns();
     }
-    // The first thread has acquired `published`; the barriers in here hand what that makes visible on to the team.
+    // The first thread has acquired `published`; the barriers in from_first() extend that visibility to the team.
     constexpr unsigned kFirstBits = 48;
     const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
     claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
@@ -76,7 +79,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
     const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
                           static_cast<std::uint32_t>(claim.count)};
     serve_by(functor, team, batch, shape.granularity, marks, stage, staging);
-    // The barrier puts every thread's results before the releases that follow, which are cumulative.
+    // The barrier orders every thread's results before the releases that follow, which are cumulative.
     team.sync();
     if (lane.results == ResultOrder::as_finished) {
       for (std::uint64_t i = team.rank(); i < claim.count; i += team.size()) server.finish(claim.first + i);
@@ -87,8 +90,8 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   }
 }
 
-/// How many flagged messages a look can take in, in a team's registers and its `staging` bytes of shared memory. Of a
-/// lane by flags.
+/// Number of flagged messages that one poll can read, given a team's registers and its `staging` bytes of shared
+/// memory. For lanes by flags.
 inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const ResidentShape& shape, unsigned staging) {
   const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
   const auto word = static_cast<unsigned>(sizeof(std::uint32_t));
@@ -97,8 +100,8 @@ inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const R
   return most < shape.flagged_at_once ? most : shape.flagged_at_once;
 }
 
-/// By flags, message after message: each look takes in the whole next slot, kUnits units in each thread. In shared
-/// memory the team needs room for a message's units and a result's.
+/// Serves by flags, one message at a time: each poll reads all of the next slot, kUnits units per thread. The team
+/// needs shared memory for the units of one message and of one result.
 template <unsigned kUnits, class F, class Group, class Marks>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                               const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage) {
@@ -118,7 +121,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       const unsigned i = team.rank() + k * team.size();
       if (i < lane.in_units) mine[k] = SystemMemory::load_unit(slot[i]);
     }
-    // The first unit says how many there are.
+    // The first unit contains the message's length.
     const auto length = static_cast<std::uint32_t>(team.from_first(mine[0].data[2]));
     const std::uint32_t needed = min(units_needed(Unit{{0, 0, length}, 0}), lane.in_units);
     bool there = true;
@@ -139,7 +142,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
       auto* const to = reinterpret_cast<std::uint32_t*>(in + i * kUnitData);
       for (unsigned w = 0; w < 3; ++w) to[w] = mine[k].data[w];
     }
-    // Whether another poller was faster, and the meeting after which all that is staged can be read.
+    // Skips the message if another poller was faster. This is also the barrier after which all staged data can be read.
     if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
     idle.reset();
     serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, marks);
@@ -153,12 +156,12 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
   }
 }
 
-/// By flags, as many messages as have come: a look takes in the next slots, side by side, and those that are whole are
-/// claimed together. There is no cursor to look at first and no fence behind the results, so a message waits for one
-/// round trip where serve_counted makes it wait for three; the price is a third more bytes, and what looks read in
-/// vain. A look reads the cursor beside the slots. What that says waits is claimed before the next look, unseen, so
-/// that teams don't read the same slots; when that is less than came to the last look, the next takes in more, which
-/// another team may see as well.
+/// Serves by flags, as many messages as have arrived: a poll reads the next slots, which are contiguous, and claims the
+/// complete messages together. It needs no cursor before the slots and no fence after the results, so a message waits
+/// for one round trip instead of three as in serve_counted. The cost is a third more bytes, plus the bytes that polls
+/// read in vain. A poll reads the cursor along with the slots. The messages that the cursor announces are claimed
+/// before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last poll found,
+/// the next poll also reads further slots, which another team may read as well.
 template <class F, class Group, class Marks>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage,
@@ -167,12 +170,13 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
   const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
   const unsigned most = many_at_a_look(lane, shape, staging);
   std::byte *const in = stage, *const out = in + most * in_stride;
-  auto* const needed = reinterpret_cast<std::uint32_t*>(out + most * out_stride);  // units of each message
-  std::uint32_t& missing = needed[most];                                           // the first that is not whole
+  auto* const needed = reinterpret_cast<std::uint32_t*>(out + most * out_stride);  // number of units, by message
+  std::uint32_t& missing = needed[most];                                           // the first incomplete message
   const std::uint32_t mirror = poller % lane.mirrors;
   LaneServer server(lane, state);
   Idle idle(shape.idle);
-  // The first thread's: messages that are claimed and not seen whole yet, and how many to look at at least.
+  // Used by the first thread only: the messages that are claimed but not yet seen complete, and the minimum number of
+  // messages to poll.
   Claim held;
   std::uint64_t guess = 1;
   constexpr unsigned kNumberBits = 48;
@@ -196,7 +200,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
     }
     if (team.rank() == 0) missing = wanted;
 #pragma unroll
-    for (unsigned k = 0; k < kEach; ++k) {  // a message's first unit says how many there are
+    for (unsigned k = 0; k < kEach; ++k) {  // a message's first unit contains its length
       const unsigned i = team.rank() + k * team.size(), m = i / slot;
       if (m < wanted && i % slot == 0) needed[m] = min(units_needed(mine[k]), lane.in_units);
     }
@@ -208,7 +212,8 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
     }
     team.sync();
     const unsigned whole = missing;
-    // Served are the messages before `known`, which were held, and after a gap, claimed by others meanwhile, the rest.
+    // This round serves the messages before `known`, which were held, and the messages after the gap. Other pollers
+    // have claimed the messages in the gap meanwhile.
     std::uint64_t packed = 0;
     constexpr unsigned kBits = 16, kMask = (1u << kBits) - 1;
     if (team.rank() == 0) {
@@ -217,10 +222,10 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       if (whole > of_held) server.take_seen(seen.first, whole - of_held, seen);
       packed = (of_held + seen.count) << 2 * kBits | (seen.first - number - of_held) << kBits | of_held;
       held = {number + of_held, held.count - of_held};
-      guess = whole + whole / 4 + 1;  // as many as came to this look, a quarter for chance, and one, to look at all
+      guess = whole + whole / 4 + 1;  // as many as this poll found, a quarter for variation, and at least one
       if (whole == 0) {
         const bool stop = (mine[0].flag & kStopFlag) != 0;
-        if (stop) held = {};  // no longer there
+        if (stop) held = {};  // the stop flag has overwritten them
         if (stop || (held.count == 0 && idle.wait(number))) server.leave(number);
       } else {
         idle.reset();
@@ -268,8 +273,8 @@ inline __device__ unsigned dynamic_shared_bytes() {
   return bytes;
 }
 
-/// A kernel for each form of lane and kind of team, because small code stays in the caches next to the SM: a lone
-/// message runs through all of it once, and would wait for the L2 at every jump.
+/// One kernel per form of lane and kind of team, because small code stays in the caches next to the SM. A lone message
+/// executes all of the code once; with larger code it would wait for the L2 at every jump.
 template <class F, class Marks, unsigned form, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];

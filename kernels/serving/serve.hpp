@@ -3,7 +3,7 @@
 
 namespace feedrate {
 
-/// One message by one group: the functor, and the header that every result carries.
+/// Serves one message with one group: runs the functor and writes the result's header.
 template <class F, class Group, class Marks>
 FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
                                std::byte* out, std::size_t out_stride, const Marks& marks) {

@@ -4,7 +4,7 @@
 
 namespace feedrate {
 
-/// The words of an item, behind its header.
+/// The words of an item, after its header.
 inline FEEDRATE_HD const std::uint64_t* words_of(const std::byte* item) {
   return reinterpret_cast<const std::uint64_t*>(item + sizeof(ItemHeader));
 }
@@ -12,8 +12,8 @@ inline FEEDRATE_HD std::uint64_t* words_of(std::byte* item) {
   return reinterpret_cast<std::uint64_t*>(item + sizeof(ItemHeader));
 }
 
-/// One thread's share of a stage's work on an item: words `rank`, `rank + size`, … Returns its share of the checksum
-/// where the stage makes one.
+/// Does one thread's share of a stage's work on an item: words `rank`, `rank + size`, … Returns its share of the
+/// checksum if the stage computes one.
 inline FEEDRATE_HD std::uint64_t work_on_words(const StageWork& work, const std::byte* in, std::byte* out,
                                                std::uint64_t rank, std::uint64_t size) {
   if (work.kind == StageKind::generate) {
@@ -35,14 +35,14 @@ inline FEEDRATE_HD std::uint64_t work_on_words(const StageWork& work, const std:
   return sum;
 }
 
-/// The header that an item gets from a stage that writes one.
+/// The header that a stage writes into its output item.
 inline FEEDRATE_HD ItemHeader header_after(const StageWork& work, const std::byte* in) {
   const std::uint64_t id = work.kind == StageKind::generate ? *reinterpret_cast<const std::uint64_t*>(in)
                                                             : reinterpret_cast<const ItemHeader*>(in)->id;
   return {id, 0, 0, {}};
 }
 
-/// A stage's whole work on an item, by one thread of the host.
+/// Does all of a stage's work on an item, with one host thread.
 inline void work_alone(const StageWork& work, const std::byte* in, std::byte* out) {
   ItemHeader header = header_after(work, in);
   header.sum = work_on_words(work, in, out, 0, 1);
@@ -50,8 +50,8 @@ inline void work_alone(const StageWork& work, const std::byte* in, std::byte* ou
 }
 
 #ifdef __CUDACC__
-/// A block's share of the work, when `blocks` of them share it, this being number `block`. `partial`: shared memory for
-/// a word of each warp. Ends with all threads of the block together.
+/// Does the share of block number `block` of `blocks` blocks. `partial`: shared memory for one word per warp. Ends with
+/// a barrier of the block.
 __device__ inline void work_as_block(const StageWork& work, const std::byte* in, std::byte* out, unsigned block,
                                      unsigned blocks, std::uint64_t* partial) {
   const std::uint64_t rank = std::uint64_t{block} * blockDim.x + threadIdx.x;

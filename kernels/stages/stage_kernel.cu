@@ -6,14 +6,14 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kStageThreads = 256;  // of a block
+constexpr unsigned kStageThreads = 256;  // per block
 
 #ifdef __CUDACC__
 __global__ void __launch_bounds__(kStageThreads)
     stage_kernel(StageWork work, const std::byte* in, std::byte* out, bool waits) {
   __shared__ std::uint64_t partial[kStageThreads / 32];
 #if __CUDA_ARCH__ >= 900
-  // Nothing is done here before what came earlier has ended, so whatever comes next may be brought at once.
+  // The next kernel may be launched now: each kernel waits for earlier work to end before it does anything.
   cudaTriggerProgrammaticLaunchCompletion();
   if (waits) cudaGridDependencySynchronize();
 #endif

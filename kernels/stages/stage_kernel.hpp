@@ -8,26 +8,27 @@
 
 namespace feedrate {
 
-/// What a stage of a pipeline does with an item.
+/// The work of a pipeline stage on an item.
 enum class StageKind : std::uint32_t {
-  generate,   ///< makes the item's words from its id
-  transform,  ///< reads an item, writes an item
-  reduce,     ///< reads an item, writes its checksum
+  generate,   ///< generates the item's words from its id
+  transform,  ///< reads an item and writes an item
+  reduce,     ///< reads an item and writes its checksum
 };
 
-/// A stage's work, as its kernel takes it. The input of `generate` is an id (std::uint64_t), the output of `reduce` an
-/// ItemHeader that is zero before; all others are an ItemHeader and `words` 64-bit words behind it.
+/// A stage's work, as an argument of its kernel. The input of `generate` is an id (std::uint64_t); the output of
+/// `reduce` is an ItemHeader, which must be zero at first. All other inputs and outputs are an ItemHeader followed by
+/// `words` 64-bit words.
 struct StageWork {
   StageKind kind = StageKind::transform;
-  unsigned stage = 0;        ///< its place in the pipeline, which is a part of its map
-  std::uint32_t rounds = 1;  ///< of the map, for each word: its cost
-  std::uint64_t words = 0;   ///< of an item
+  unsigned stage = 0;        ///< its index in the pipeline, which is part of its map
+  std::uint32_t rounds = 1;  ///< applications of the map per word: the stage's cost
+  std::uint64_t words = 0;   ///< per item
 };
 
 /// Bytes of an item with its header.
 constexpr std::size_t item_bytes(std::uint64_t words) { return sizeof(ItemHeader) + words * sizeof(std::uint64_t); }
 
-/// A stage's kernel on one item.
+/// The launch of a stage's kernel for one item.
 class StageLaunch final : public Launchable {
  public:
   StageLaunch(const StageWork& work, unsigned blocks, bool waits, const std::byte* in, std::byte* out)
@@ -43,10 +44,10 @@ class StageLaunch final : public Launchable {
   std::byte* out_;
 };
 
-/// The kernel of a stage: `blocks` blocks, so at most as many SMs.
+/// The kernel of a stage, with `blocks` blocks and hence at most that many SMs.
 ///
-/// A kernel that was launched early (Stream::launch_early) waits for the one before it, unless `waits` is false: then
-/// what it reads may be anything, as tests want it.
+/// A kernel that is launched early (Stream::launch_early) waits for the previous kernel unless `waits` is false. In
+/// that case, which is for tests, it may read anything.
 struct StageKernel {
   StageWork work;
   unsigned blocks = 1;

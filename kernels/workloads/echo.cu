@@ -3,11 +3,11 @@
 namespace feedrate {
 namespace {
 
-/// Every 32-bit word of the payload plus one (a last, shorter one counts as padded with zeros and is cut again):
-/// next to no arithmetic, so that what is measured is the way there and back.
+/// Adds one to every 32-bit word of the payload. A shorter last word is treated as padded with zeros, and its result is
+/// truncated. There is almost no arithmetic, so a measurement shows the transport there and back.
 struct Echo {
   static constexpr auto kName = "echo";
-  static constexpr auto kDescription = "every 32-bit word plus one, with checksum";
+  static constexpr auto kDescription = "adds one to every 32-bit word, with checksum";
 
   FEEDRATE_HD static bool accepts(std::size_t) { return true; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
@@ -35,7 +35,7 @@ struct Echo {
       std::memcpy(result + at, &word, here);
     }
   }
-  /// Compares millions of results a second, several at a time: what is measured would otherwise be the checking.
+  /// Compares millions of results per second, several at a time; otherwise checking would be the bottleneck.
   static Checked check(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) {
     return fastest_passes().check_echoes(seed, payload, results, ids);
   }

@@ -5,16 +5,18 @@
 namespace feedrate {
 namespace {
 
-/// x ← a·x + b, again and again for every float of the payload: `flops_per_byte` sets the arithmetic intensity, from
-/// bound by the bus to bound by the SMs. Fused multiply-adds round once, on the GPU as by std::fma, so the CPU's
-/// reference agrees bit for bit.
+/// Applies x ← a·x + b repeatedly to every float of the payload. `flops_per_byte` sets the arithmetic intensity, from
+/// bus-bound to SM-bound. Fused multiply-adds round once, both on the GPU and with std::fma, so the CPU's reference
+/// agrees bit for bit.
 ///
-/// With a = -1 and b = 3 and 3 + 2^-18 in turn, two steps add 2^-18: floats of [1, 2) stay within [1, 2.25), and
-/// however long the chain is, different payloads keep different results (a map that contracts would end at one value
-/// for all). `a` and `b` are no constants to the compiler, which would make additions of the steps.
+/// With a = -1 and b alternating between 3 and 3 + 2^-18, two steps add 2^-18. Floats in [1, 2) stay within [1, 2.25),
+/// and different payloads have different results however long the chain is (a contracting map would converge to the
+/// same value for all). `a` and `b` are not compile-time constants, because the compiler would then reduce the steps to
+/// additions.
 struct FmaChain {
   static constexpr auto kName = "fma_chain";
-  static constexpr auto kDescription = "a chain of fused multiply-adds on every float, --flops-per-byte long";
+  static constexpr auto kDescription =
+      "a chain of fused multiply-adds on every float; --flops-per-byte sets its length";
 
   struct Options {
     double flops_per_byte = 1;

@@ -3,11 +3,11 @@
 namespace feedrate {
 namespace {
 
-/// A message holds two float arrays of equal length, one behind the other; the result is their sum. Two bytes in for
-/// every byte out. One IEEE addition an element, so the CPU's reference agrees bit for bit.
+/// A message contains two float arrays of equal length, one after the other; the result is their sum. There are two
+/// input bytes per output byte, and one IEEE addition per element, so the CPU's reference agrees bit for bit.
 struct VecAdd {
   static constexpr auto kName = "vecadd";
-  static constexpr auto kDescription = "sum of the payload's two float arrays; payload a multiple of 32 bytes";
+  static constexpr auto kDescription = "sum of the payload's two float arrays; the payload is a multiple of 32 bytes";
 
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 32 == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload / 2; }
@@ -33,7 +33,7 @@ struct VecAdd {
     return sum;
   }
 
-  /// Finite floats: each word of the sequence gives a value in [1, 2).
+  /// Makes the floats finite: each word of the payload becomes a value in [1, 2).
   static void shape(std::byte* payload, std::size_t bytes) { make_unit_floats(payload, bytes); }
 
   static void reference(const std::byte* payload, std::size_t bytes, std::byte* result) {

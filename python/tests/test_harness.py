@@ -22,7 +22,12 @@ def test_run_gives_a_row():
 
 
 @pytest.mark.parametrize(
-    "options, said", [({"payload": -1}, "--payload"), ({"queue": "kafka"}, "--queue: 'kafka'"), ({"no_such": 1}, "no-such")]
+    "options, said",
+    [
+        ({"payload": -1}, "--payload"),
+        ({"queue": "kafka"}, "--queue: invalid value 'kafka'"),
+        ({"no_such": 1}, "no-such"),
+    ],
 )
 def test_what_the_executable_refuses_is_a_value_error(options, said):
     with pytest.raises(ValueError, match=said):

@@ -85,7 +85,7 @@ def test_what_is_no_message_is_refused_by_name(ring, way, payload, error, said):
         ({"device": "cpu:1"}, "device: 'cpu:1' is not possible"),
         ({"idle": "sleep"}, "idle: 'sleep' is not possible; allowed: 'park', 'spin', 'backoff'"),
         ({"park_after": -1}, "park_after: -1 is not possible"),
-        ({"work": "scale"}, "work: 'scale' is not possible"),
+        ({"work": "scale"}, "work: invalid value 'scale'"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, said):

@@ -176,9 +176,9 @@ def test_errors_say_which_tensor_and_why(store):
         store.create("y", 1 << 28)
     with pytest.raises(TimeoutError, match="no tensor 'y' came"):
         store.wait("y", 0.05)
-    with pytest.raises(ValueError, match="dtype: 'strange'"):
+    with pytest.raises(ValueError, match="dtype: invalid value 'strange'"):
         store.create("y", 1, "strange")
-    with pytest.raises(ValueError, match="shape: '-1'"):
+    with pytest.raises(ValueError, match="shape: invalid value '-1'"):
         store.create("y", -1)
     with pytest.raises(ValueError, match="'bf16' is not possible"):
         store.create("y", 1, "bfloat16").numpy()

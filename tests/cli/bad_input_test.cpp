@@ -176,7 +176,7 @@ const std::vector<BadInput>& specs() {
       {"AxisBarePow2", sweep({"--axis", "payload=pow2:6"}), {"--axis", "payload", "pow2:6", "first..last"}, kSpec},
       {"AxisStepZero", sweep({"--axis", "payload=1..8:0"}), {"--axis", "payload", "1..8:0", "step >= 1"}, kSpec},
       {"AxisHugeExponent", sweep({"--axis", "payload=pow2:6..99"}), {"--axis", "payload", "6..99", "40"}, kSpec},
-      {"AxisBadValue", sweep({"--axis", "window=0"}), {"--axis window: '0'", "1 to 16Mi"}, kSpec},
+      {"AxisBadValue", sweep({"--axis", "window=0"}), {"--axis window: invalid value '0'", "1 to 16Mi"}, kSpec},
       {"AxisInZip",
        sweep({"--axis", "payload=64"}),
        {"--axis payload=64", "together with window", "--axis window="},
@@ -199,7 +199,7 @@ const std::vector<BadInput>& specs() {
        R"({"parts": [{"axes": {"queue": "null"}, "search": {"axes": {"window": [1, 4]}, "start": {"window": [1, 4]}}}]})"},
       {"SpecNamesItsKey",
        sweep({}),
-       {"spec s.json: parts[0]: axis payload: 'big' is not possible"},
+       {"spec s.json: parts[0]: axis payload: invalid value 'big'"},
        R"({"axes": {"payload": "big"}})"},
       {"OutUnwritable", sweep({"--out", "/dev/null/out"}), {"--out", "/dev/null/out"}, kSpec},
       {"OutAndResume", sweep({"--out", "a", "--resume", "b"}), {"--resume", "b"}, kSpec},
@@ -233,7 +233,7 @@ std::vector<BadInput> situations() {
   const Words plain = run({"--queue", "null"});
   rows.push_back({"EnvironmentPayload",
                   plain,
-                  {"$FEEDRATE_PAYLOAD: 'abc'", "whole number"},
+                  {"$FEEDRATE_PAYLOAD: invalid value 'abc'", "whole number"},
                   "",
                   "",
                   {{"FEEDRATE_PAYLOAD", "abc"}}});
@@ -246,7 +246,7 @@ std::vector<BadInput> situations() {
                   {{"FEEDRATE_PAYLAOD", "64"}}});
   rows.push_back({"EnvironmentQueue",
                   {"run", "--device", "cpu"},
-                  {"$FEEDRATE_QUEUE: 'kafka'", "null"},
+                  {"$FEEDRATE_QUEUE: invalid value 'kafka'", "null"},
                   "",
                   "",
                   {{"FEEDRATE_QUEUE", "kafka"}}});
@@ -259,10 +259,11 @@ std::vector<BadInput> situations() {
   with_config("ConfigNotAnObject", "[1]", {"--config", "object"});
   with_config("ConfigUnknownOption", R"({"run": {"frob": 1}})", {"frob"});
   with_config("ConfigUnknownSubcommand", R"({"rum": {"payload": 1}})", {"rum"});
-  with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})", {"c.json: run.payload: 'abc'", "whole number"});
+  with_config("ConfigBadValue", R"({"run": {"payload": "abc"}})",
+              {"c.json: run.payload: invalid value 'abc'", "whole number"});
   rows.push_back({"ConfigMissing",
                   {"--config", "nowhere.json", "run", "--queue", "null"},
-                  {"--config: 'nowhere.json'", "JSON file"}});
+                  {"--config: invalid value 'nowhere.json'", "JSON file"}});
   rows.push_back({"EnvironmentSpecsMissing",
                   {"sweep", "quick"},
                   {"$FEEDRATE_SPECS", "/nowhere", "a folder"},
@@ -271,7 +272,7 @@ std::vector<BadInput> situations() {
                   {{"FEEDRATE_SPECS", "/nowhere"}}});
   rows.push_back({"EnvironmentConfigMissing",
                   plain,
-                  {"$FEEDRATE_CONFIG: 'nowhere.json'", "JSON file"},
+                  {"$FEEDRATE_CONFIG: invalid value 'nowhere.json'", "JSON file"},
                   "",
                   "",
                   {{"FEEDRATE_CONFIG", "nowhere.json"}}});
@@ -357,12 +358,12 @@ TEST(ForeignBytes, NonUtf8OptionsOfAPointAreRejected) {
   const Words words{"run", "--queue", "null", "--device", "cpu", "--arrivals", "trace", "--trace-file", "caf\xe9.csv"};
   const Outcome outcome = place.run(words);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find(R"(--trace-file: 'caf\xe9.csv' is not possible; allowed: UTF-8)"), std::string::npos)
+  EXPECT_NE(outcome.err.find(R"(--trace-file: invalid value 'caf\xe9.csv'; allowed: UTF-8)"), std::string::npos)
       << outcome.err;
   const Outcome worker =
       place.run({"worker", "--queue", "redis_list", "--redis", "unix:///nowhere", "--name", "w\xfc"});
   EXPECT_EQ(worker.code, 2);
-  EXPECT_NE(worker.err.find(R"(--name: 'w\xfc')"), std::string::npos) << worker.err;
+  EXPECT_NE(worker.err.find(R"(--name: invalid value 'w\xfc')"), std::string::npos) << worker.err;
 }
 
 }  // namespace

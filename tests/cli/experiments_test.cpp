@@ -68,7 +68,7 @@ TEST_F(Experiments, UnknownExperimentIsRejectedByName) {
   place_.write("s.json", R"({"experiment": "lunch", "axes": {"form": "plain"}})");
   const Outcome outcome = place_.run({"sweep", "s.json"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("experiment: 'lunch'"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("experiment: invalid value 'lunch'"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Experiments, CapacityIsRejectedWithoutOfferedLoad) {

@@ -155,12 +155,12 @@ TEST_F(StoreCommand, InvalidOptionsAreReported) {
   EXPECT_NE(place_.run({"store", "list"}).err.find("--socket"), std::string::npos);
   outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "gpu"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--device: 'gpu'"), outcome.err.npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--device: invalid value 'gpu'"), outcome.err.npos) << outcome.err;
   if (cuda_unavailable() == "no NVIDIA driver on this machine") {
     for (const char* share : {"vmm", "auto"}) {
       outcome = place_.run({"store", "serve", "--socket", socket(), "--device", "cuda:0", "--share", share});
       EXPECT_EQ(outcome.code, 2);
-      EXPECT_NE(outcome.err.find("--device: 'cuda:0' is not possible; allowed: cpu (no NVIDIA driver on this machine)"),
+      EXPECT_NE(outcome.err.find("--device: invalid value 'cuda:0'; allowed: cpu (no NVIDIA driver on this machine)"),
                 outcome.err.npos)
           << outcome.err;
     }
@@ -168,7 +168,7 @@ TEST_F(StoreCommand, InvalidOptionsAreReported) {
   if (!tensors::gpu_ways().empty()) {
     outcome = place_.run({"store", "serve", "--socket", socket(), "--share", "loan"});
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find("--share: 'loan' is not possible; allowed: auto, vmm, pool, legacy"), outcome.err.npos)
+    EXPECT_NE(outcome.err.find("--share: invalid value 'loan'; allowed: auto, vmm, pool, legacy"), outcome.err.npos)
         << outcome.err;
   }
   outcome = place_.run({"store", "serve", "--socket", socket(), "--group", "nobody's group"});
@@ -189,7 +189,7 @@ TEST_F(StoreCommand, ParentOptionIsRejectedForOtherProcessesAndWithSupervise) {
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = place_.run(words);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find("--parent: '" + more[1] + "'"), outcome.err.npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("--parent: invalid value '" + more[1] + "'"), outcome.err.npos) << outcome.err;
   }
 }
 
@@ -298,7 +298,7 @@ TEST_F(StoreWithRedis, PrefixBelongsToOneStore) {
                      "64Mi",  "--redis", server_->url(), "--prefix",        "p"};
   const Outcome refused = place_.run(second);
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("--prefix: 'p'"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--prefix: invalid value 'p'"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find(socket()), std::string::npos) << refused.err;
   EXPECT_EQ(server_->integer({"EXISTS", "p:tensor:w"}), 1);
   // Any store may take over the keys of a dead store.
@@ -323,7 +323,7 @@ TEST_F(StoreWithRedis, OneOfSeveralStoresStartedAtOnceGetsThePrefix) {
         EXPECT_EQ(one->wait(), 0);
       } else {
         EXPECT_EQ(one->wait(), 2) << one->err();
-        EXPECT_NE(one->err().find("--prefix: 'at-once'"), std::string::npos) << one->err();
+        EXPECT_NE(one->err().find("--prefix: invalid value 'at-once'"), std::string::npos) << one->err();
       }
     }
     EXPECT_EQ(server_->integer({"DBSIZE"}), 0);
