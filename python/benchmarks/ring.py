@@ -1,10 +1,13 @@
-"""What the Python ring reaches on this machine, as one JSON line a figure: single calls beside the C++ ring's lone
-messages, views, asyncio, `gpuqueue`, memory over 10⁸ messages, a kernel of one's own, tensors, and PyTorch in the same
-process. `python python/benchmarks/table.py rows.jsonl` makes a table of it.
+"""Measures the performance of the Python ring on this machine and prints one JSON line per figure.
+
+The figures are single calls compared with lone messages of the C++ ring, views, asyncio, `gpuqueue`, memory use over 10⁸
+messages, a custom kernel, tensors, and PyTorch in the same process. `python python/benchmarks/table.py rows.jsonl`
+prints them as a table.
 
     python python/benchmarks/ring.py [--device cuda] [--scale 1.0] [--out rows.jsonl]
 
-Every result is compared with what was sent; a wrong or missing one ends the run. `--scale` shortens all of it.
+Every result is compared with the message; a wrong or missing result fails the measurement. `--scale` changes the length
+of all measurements.
 """
 
 import argparse
@@ -39,7 +42,7 @@ def percentiles(times: list[float]) -> dict[str, float]:
 
 
 def calls(device: str, n: int) -> dict[str, float]:
-    """One at a time, 64 bytes, each answer compared."""
+    """Sends one message of 64 bytes at a time and checks each result."""
     payloads = [np.random.bytes(64) for _ in range(64)]
     times = []
     with feedrate.Ring("echo", message_bytes=64, lanes=1, device=device) as ring:
@@ -53,19 +56,19 @@ def calls(device: str, n: int) -> dict[str, float]:
 
 
 def cpp_lone(device: str) -> float:
-    """The C++ ring's p50 of lone messages, by the harness, in microseconds."""
+    """Measures the p50 latency of lone messages in the C++ ring with the harness, in microseconds."""
     row = feedrate.run(queue="gpu_ring", device=device, payload=64, window=1, batch=1, producers=1, lanes=1, pollers=8,
                        notify="flags", mirrors=8 if device == "cuda" else 1, seconds=0.5, keep_disturbed=True)  # fmt: skip
     return row["figures"]["latency_ns"]["p50"] / 1e3
 
 
 def views(device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay: float = 1.0) -> dict[str, float]:
-    """A thread that produces and one that collects; all 64 bytes of each message are written, and compared. Also how
-    much of its time each waits, in the ring and for the interpreter.
+    """Measures blocks with one producing and one collecting thread. All 64 bytes of each message are written and checked.
+    The result also has the share of time that each thread waits, in the ring and for the interpreter.
 
-    NumPy is slow at rows of eight words that lie apart. So slots are worked on as they lie, with their headers: ten
-    words, of which the second, length and checksum, is the same in all messages and not compared in results."""
-    numbers = np.zeros((block, 10), np.uint64)  # what the slots of the first block hold
+    NumPy is slow if rows of eight words are not contiguous. Therefore the threads process slots including their headers:
+    ten words, of which the second, with length and checksum, is equal in all messages and not checked in results."""
+    numbers = np.zeros((block, 10), np.uint64)  # contents of the slots of the first block
     numbers[:, 0] = np.arange(block)
     numbers[:, 1] = 64
     numbers[:, 2:] = numbers[:, :1] + OFFSETS
@@ -108,7 +111,7 @@ def views(device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay:
                             assert right[much].all()
                             total += many * first + many * (many - 1) // 2
                         received += len(answers)
-                assert total == n * (n - 1) // 2, "a message is lost or came twice"
+                assert total == n * (n - 1) // 2, "a message was lost or arrived twice"
             except BaseException as error:
                 failure.append(error)
             ended = time.perf_counter()
@@ -131,15 +134,15 @@ def views(device: str, n: int, block: int = 32768, lanes: int = 2, longest_stay:
 
 
 def runs(ids: np.ndarray) -> list[tuple[int, int]]:
-    """Where ids count up by one: as a rule all of them, or the end of a block and the beginning of the next one."""
+    """Returns ranges of consecutive ids: usually one range, or the end of one block and the beginning of the next."""
     if int(ids[-1]) - int(ids[0]) == len(ids) - 1:
-        return [(0, len(ids))]  # the comparison shows whether those between are as well
+        return [(0, len(ids))]  # the later check covers the ids in between
     breaks = np.flatnonzero(np.diff(ids) != 1) + 1
     return list(itertools.pairwise([0, *breaks.tolist(), len(ids)]))
 
 
 def tasks(device: str, n: int, at_once: int = 1000) -> dict[str, float]:
-    """So many asyncio tasks, each sending one message after the other."""
+    """Runs `at_once` asyncio tasks, each of which sends one message after another."""
 
     async def main() -> float:
         with feedrate.Ring("echo", message_bytes=64, lanes=4, device=device) as ring:
@@ -157,7 +160,7 @@ def tasks(device: str, n: int, at_once: int = 1000) -> dict[str, float]:
 
 
 def queue(device: str, n: int) -> dict[str, float]:
-    """gpuqueue: enqueue, then try_dequeue_result until it is there, one message at a time."""
+    """Measures gpuqueue with one message at a time: enqueue, then try_dequeue_result until the result arrives."""
     gpuqueue.init(0)
     payload, times = bytes(range(64)), []
     with gpuqueue.GpuQueue() as one:
@@ -189,11 +192,11 @@ struct Scale {
 
 
 def own_kernel() -> dict[str, float]:
-    """A text's first call, into an empty cache and from it; the GPU's context is there already."""
+    """Measures the first call of a kernel with an empty cache and from the cache. The GPU context already exists."""
     with feedrate.Ring("echo", device="cuda") as ring:
         ring.call(b"x")
     found = {}
-    kept = os.environ.get("XDG_CACHE_HOME")
+    previous = os.environ.get("XDG_CACHE_HOME")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
         for which in ("first_call_s", "from_the_cache_s"):
@@ -203,13 +206,13 @@ def own_kernel() -> dict[str, float]:
                 found[which] = time.perf_counter() - start
                 assert (np.frombuffer(answer, np.float32) == np.arange(16) * 2.5).all()
         os.environ.pop("XDG_CACHE_HOME")
-    if kept is not None:
-        os.environ["XDG_CACHE_HOME"] = kept
+    if previous is not None:
+        os.environ["XDG_CACHE_HOME"] = previous
     return found
 
 
 def tensors(size: int, n: int) -> dict[str, float]:
-    """A tensor on the GPU, worked on by address, and over the host: there, through a ring, and back."""
+    """Measures a tensor on the GPU, by address and through the host: to host memory, through a ring, and back."""
     import torch
 
     scale = feedrate.kernel(SCALE, factor=2.5)
@@ -236,8 +239,8 @@ def tensors(size: int, n: int) -> dict[str, float]:
 
 
 def beside_torch(seconds: float, parked: bool) -> dict[str, float]:
-    """PyTorch allocates, computes, frees, compiles, and synchronizes the device, while another thread's messages come
-    one after the other: with `parked`, or by the ring's own watchdog alone."""
+    """Lets PyTorch allocate, compute, free, compile, and synchronize the device while another thread sends one message
+    after another. PyTorch gets its turns from `parked()` if `parked` is true, otherwise from the ring's watchdog."""
     import torch
 
     with feedrate.Ring("echo", message_bytes=64, lanes=2, device="cuda", longest_stay=0.1) as ring:
@@ -265,10 +268,10 @@ def beside_torch(seconds: float, parked: bool) -> dict[str, float]:
 
 
 def torch_work(torch, number: int) -> None:
-    """Ends right in finite time, or the ring has stood in the way."""
+    """Does work in PyTorch that must finish with correct results unless the ring blocks it."""
     a = torch.full((1024, 1024 + number % 7), 1.5, device="cuda")
     assert float((a @ a.T).sum().item()) > 0
-    if number % 16 == 0:  # a kernel that is new to the process
+    if number % 16 == 0:  # a kernel not yet used in this process
         text = f"template <typename T> T next(T x) {{ return x + T({number}); }}"
         assert float(torch.cuda.jiterator._create_jit_fn(text)(a).mean().item()) == 1.5 + number
     del a
@@ -290,7 +293,7 @@ def main() -> int:
     measures += [("asyncio", lambda: tasks(device, int(200_000 * scale)))] * 3
     measures += [("gpuqueue", lambda: queue(device, int(50_000 * scale)))] * 3
     measures += [("views, long", lambda: views(device, int(1e8 * scale)))]
-    for _ in range(3):  # interleaved: what it costs that a busy ring leaves the GPU every so often
+    for _ in range(3):  # interleaved runs measure the cost of a busy ring leaving the GPU at intervals
         for stay in (3600.0, 1.0, 0.1):
             measure = lambda stay=stay: views(device, int(4e7 * scale), longest_stay=stay)  # noqa: E731
             measures.append((f"watchdog, {stay:g} s", measure))
@@ -299,15 +302,15 @@ def main() -> int:
         measures += [("tensors", lambda size=size: tensors(size, int(300 * scale))) for size in (1 << 12, 1 << 16, 1 << 20)]
         measures += [("beside torch", lambda: beside_torch(60 * scale, False))]
         measures += [("beside torch, parked()", lambda: beside_torch(5 * scale, True))]
-    said = {"device": device, "revision": feedrate.__revision__, "python": sys.version.split()[0], "numpy": np.__version__}
+    setup = {"device": device, "revision": feedrate.__revision__, "python": sys.version.split()[0], "numpy": np.__version__}
     code = 0
     with open(chosen.out, "a") as out:
         for name, measure in measures:
             try:
                 found = measure()
-            except Exception as error:  # noqa: BLE001  (the others are measured all the same)
+            except Exception as error:  # noqa: BLE001  (the other figures are still measured)
                 found, code = {"error": f"{type(error).__name__}: {error}"}, 1
-            print(json.dumps({"figure": name, **found, **said}), file=out, flush=True)
+            print(json.dumps({"figure": name, **found, **setup}), file=out, flush=True)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB", file=sys.stderr)
     return code
 

@@ -1,7 +1,7 @@
-"""What python/benchmarks/ring.py measured, as a table: python python/benchmarks/table.py ROWS.jsonl
+"""Prints the figures measured by python/benchmarks/ring.py as a table: python python/benchmarks/table.py ROWS.jsonl
 
-With `--page PAGE.md` it writes the page's block `python`; with `--check` as well it only says whether that would change
-(exit code 1). Run it from the clone's root.
+With `--page PAGE.md`, it writes the block `python` of that page. With `--check` as well, it only reports whether the
+block would change (exit code 1). Run it from the root of the clone.
 """
 
 import argparse
@@ -27,15 +27,15 @@ def all_of(rows: Rows, text: Callable[[dict], str]) -> str:
 
 
 def lines(found: dict[str, Rows]) -> list[list[str]]:
-    """Figure, median, and every run; a figure that was not measured, or broke, says so."""
+    """Returns a line per figure: name, median and all runs. Missing or failed measurements are reported in the line."""
     table = []
 
     def add(name: str, what: str, best: Callable[[Rows], str], each: Callable[[dict], str]) -> None:
         rows = found.get(name, [])
-        broken = [row["error"] for row in rows if "error" in row]
-        fine = [row for row in rows if "error" not in row]
-        said = all_of(fine, each) + "".join(f" **broke: {error}**" for error in broken)
-        table.append([what, best(fine) if fine else "—", said or "not measured"])
+        errors = [row["error"] for row in rows if "error" in row]
+        valid = [row for row in rows if "error" not in row]
+        values = all_of(valid, each) + "".join(f" **failed: {error}**" for error in errors)
+        table.append([what, best(valid) if valid else "—", values or "not measured"])
 
     def us(key: str) -> Callable[[Rows], str]:
         return lambda rows: f"{median(rows, key):.2f} µs"
@@ -67,7 +67,7 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
     add("own kernel", "the same, from the cache", lambda rows: f"{1e3 * median(rows, 'from_the_cache_s'):.0f} ms",
         lambda row: f"{1e3 * row['from_the_cache_s']:.0f} ms")
     sizes = sorted({row["bytes"] for row in found.get("tensors", []) if "error" not in row})
-    least = f" of {sizes[0] >> 10} KiB" if sizes else ""  # a median over sizes would be of none of them
+    least = f" of {sizes[0] >> 10} KiB" if sizes else ""  # a median over all sizes would describe none of them
     add("tensors", f"a GPU tensor{least} by address, p50",
         lambda rows: f"{median([row for row in rows if row['bytes'] == sizes[0]], 'p50_us'):.0f} µs",
         lambda row: f"{row['bytes'] >> 10} KiB: {row['p50_us']:.0f} µs (over the host {row['over_the_host_p50_us']:.0f})")

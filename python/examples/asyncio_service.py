@@ -1,4 +1,4 @@
-"""A service on asyncio: clients connect, each line goes through the ring, and its result comes back."""
+"""An asyncio service: clients connect, and each line they send passes through the ring and is returned."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def main() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         answers = await asyncio.gather(*(client(n) for n in range(100)))
-        print(len(answers), "answers, the last one:", answers[-1])
+        print(len(answers), "answers; the last one is", answers[-1])
         server.close()
 
 

@@ -1,4 +1,4 @@
-"""Feeding PyTorch: samples come through the ring in blocks, and go to a model; both share the process, and the GPU."""
+"""Feeds a PyTorch model with samples from the ring, in blocks. Ring and model share the process and the GPU."""
 
 import feedrate
 import numpy as np
@@ -10,7 +10,7 @@ except ModuleNotFoundError:
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 with feedrate.Ring("echo", message_bytes=64, capacity=2048) as ring:
-    with ring.parked():  # making a model loads kernels and frees memory, which waits for the whole GPU
+    with ring.parked():  # creating a model loads kernels and frees memory, which waits for the entire GPU
         model = torch.nn.Linear(16, 4).to(device)
         model(torch.zeros(1, 16, device=device))
     total = 0
@@ -20,4 +20,4 @@ with feedrate.Ring("echo", message_bytes=64, capacity=2048) as ring:
         with ring.poll(512) as answers:
             samples = torch.from_numpy(np.array(answers.payload.view(np.float32)))
         total += len(model(samples.to(device)))
-    print(total, "samples through", device)
+    print(total, "samples processed on", device)

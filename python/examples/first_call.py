@@ -1,9 +1,9 @@
-"""A first call: one message to the GPU and back, and many at once."""
+"""Sends one message to the GPU and back, then many at once."""
 
 import feedrate
 
-with feedrate.Ring("echo", message_bytes=64) as ring:  # the GPU, or threads where there is none
-    print("on", ring.device_name)
+with feedrate.Ring("echo", message_bytes=64) as ring:  # on the GPU, or on CPU threads if there is no GPU
+    print("device:", ring.device_name)
     print(ring.call(b"hello"))
     future = ring.submit(b"later")
     print(future.result(timeout=5))

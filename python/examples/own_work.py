@@ -1,4 +1,4 @@
-"""Work of one's own: a functor in CUDA C++ on the GPU, or a Python function on batches; messages are sent in blocks."""
+"""Custom work: a functor in CUDA C++ on the GPU, or a Python function on batches. Messages are sent in blocks."""
 
 import feedrate
 import numpy as np
@@ -32,4 +32,4 @@ with feedrate.Ring(feedrate.kernel(SCALE, factor=2.5, cpu=scale), message_bytes=
         with ring.poll(512) as answers:
             found[answers.id] = answers.payload.view(np.float32)
             received += len(answers)
-print("all right" if np.allclose(found, 2.5 * rows) else "wrong")
+print("all results are correct" if np.allclose(found, 2.5 * rows) else "some results are wrong")

@@ -1,4 +1,4 @@
-"""A sweep in a notebook, and a plot of it: throughput by window."""
+"""Runs a sweep as in a notebook and plots throughput by window."""
 
 import feedrate
 import matplotlib.pyplot as plt
@@ -17,4 +17,4 @@ plt.xlabel("messages in flight")
 plt.ylabel("messages per second")
 plt.legend()
 plt.savefig("windows.png")
-print("windows.png, from the rows in", frame.attrs["folder"])
+print("wrote windows.png from the rows in", frame.attrs["folder"])

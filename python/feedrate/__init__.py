@@ -1,8 +1,8 @@
-"""Work to a GPU and its results back.
+"""Sends work to a GPU and returns the results.
 
-`Ring` is the GPU ring: messages to a kernel that stays on the GPU. `run`, `sweep` and `load` are the harness that
-measures every way of feeding a GPU. `feedrate.redis` speaks to workers over Redis. The package imports without a GPU, a
-driver, or root; `devices` tells what is there.
+`Ring` is the GPU ring: it sends messages to a kernel that stays resident on the GPU. `run`, `sweep` and `load` are part
+of the harness, which measures every way of feeding a GPU. `feedrate.redis` exchanges tasks and results with workers
+over Redis. The package imports without a GPU, a driver, or root; `devices` lists the devices that a ring can use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
-    raise ImportError("feedrate: free-threaded Python is not supported; start it with the GIL (PYTHON_GIL=1)")
+    raise ImportError("feedrate: free-threaded Python is not supported; start Python with the GIL (PYTHON_GIL=1)")
 
 from . import _core
 from .errors import CompileError, Error, MessageFailed, RingClosed, ViewExpired
@@ -27,14 +27,14 @@ __revision__ = _core.revision
 
 
 def devices() -> list[dict[str, Any]]:
-    """What a ring can run on.
+    """Lists the devices that a ring can use.
 
     Returns
     -------
     list of dict
-        First ``{"device": "cpu", "processors": …}``, then for each GPU ``device`` (``"cuda:0"``), ``name``,
-        ``memory_bytes``, ``processors`` and ``capability``. Where there is no GPU, the first also tells why, as
-        ``"cuda": "unavailable: …"``.
+        The first entry is ``{"device": "cpu", "processors": …}``. Each GPU adds an entry with ``device``
+        (``"cuda:0"``), ``name``, ``memory_bytes``, ``processors`` and ``capability``. If no GPU is available, the
+        first entry also gives the reason, as ``"cuda": "unavailable: …"``.
     """
     found: list[dict[str, Any]] = [{"device": "cpu", "processors": len(os.sched_getaffinity(0))}]
     reason = _core.cuda_unavailable()

@@ -1,5 +1,5 @@
-"""`python -m feedrate …` and the command `feedrate`: the executable of the package; `python -m feedrate devices` tells
-what a ring can run on."""
+"""Entry point of `python -m feedrate …` and of the command `feedrate`. It runs the executable in the package;
+`python -m feedrate devices` lists the devices that a ring can use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import sys
 
 USAGE = """\
-Usage: python -m feedrate devices        what a ring can run on, as JSON
-       python -m feedrate COMMAND …      a command of the executable, below
+Usage: python -m feedrate devices        list the devices that a ring can use, as JSON
+       python -m feedrate COMMAND …      run a command of the executable (listed below)
 """
 
 

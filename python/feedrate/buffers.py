@@ -1,4 +1,4 @@
-"""What can be sent: buffers whose bytes are their values, in any process."""
+"""Checks which objects can be sent: buffers whose bytes have the same meaning in any process."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import Any
 
 import numpy as np
 
-# In a buffer's format: O is an object, P, z, Z and & are pointers, X is a function. Zd and the like are complex numbers.
+# Buffer format codes: O is an object; P, z, Z and & are pointers; X is a function; Zd and similar are complex numbers.
 _ADDRESS = re.compile(r"[OPXz&]|Z(?![fdg])")
 _FIELD = re.compile(":[^:]*:")
-_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of all pointers to functions
+_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # base class of all function pointers
 
 
 def check_array(name: str, array: Any) -> None:
-    """Raises TypeError for an array of NumPy's whose bytes are not its values in another process."""
+    """Raises TypeError for a NumPy array whose bytes have no meaning in another process."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
-            f"{name}: a masked array is not possible; allowed: arrays without a mask, which is not sent (filled() "
-            "makes one)"
+            f"{name}: invalid type masked array; allowed: arrays without a mask, because a mask is not sent (filled() "
+            "returns such an array)"
         )
     if array.dtype.hasobject:
         raise TypeError(
-            f"{name}: an array of {array.dtype} is not possible; allowed: dtypes whose elements lie in the array, and "
-            "not as addresses in this process"
+            f"{name}: invalid dtype {array.dtype}; allowed: dtypes that store their elements in the array, not as "
+            "addresses in this process"
         )
     if _has_time(array.dtype):
         raise TypeError(
-            f"{name}: an array of {array.dtype} is not possible; allowed: its numbers (array.view('i8')), as the unit is "
-            "not sent"
+            f"{name}: invalid dtype {array.dtype}; allowed: plain numbers (array.view('i8')), because the unit of time "
+            "is not sent"
         )
 
 
 def buffer_of(payload: Any, name: str = "payload") -> Any:
-    """The payload as something with the buffer protocol, contiguous."""
+    """Returns the payload as a contiguous object with the buffer protocol."""
     if type(payload) is bytes:
         return payload
     values = _values(payload, name)
     array = isinstance(values, np.ndarray)
     if not (values.flags.c_contiguous if array else values.c_contiguous):
         raise ValueError(
-            f"{name}: an array of the shape {values.shape} and the strides {values.strides} is not possible; allowed: "
-            "contiguous ones (numpy.ascontiguousarray makes one)"
+            f"{name}: invalid array with shape {values.shape} and strides {values.strides}; allowed: contiguous arrays "
+            "(numpy.ascontiguousarray returns one)"
         )
-    # NumPy exports no buffer of some dtypes, such as bfloat16.
+    # NumPy exports no buffer for some dtypes, such as bfloat16.
     return values.reshape(-1).view(np.uint8) if array and values.dtype.isbuiltin != 1 else values
 
 
 def bytes_of(payload: Any, name: str = "payload") -> bytes:
-    """A copy of the payload's bytes, row by row where it is an array."""
+    """Returns a copy of the payload's bytes; arrays are copied in row-major order."""
     if type(payload) is bytes:
         return payload
     values: bytes = _values(payload, name).tobytes()
@@ -58,9 +58,9 @@ def bytes_of(payload: Any, name: str = "payload") -> bytes:
 
 
 def _values(payload: Any, name: str) -> Any:
-    """The payload as an array of NumPy's or a memoryview. Raises TypeError where its bytes are not its values."""
+    """Returns the payload as a NumPy array or memoryview. Raises TypeError if its bytes have no meaning elsewhere."""
     if isinstance(payload, str):
-        raise TypeError(f"{name}: a str is not possible; allowed: bytes, or an array (text.encode() makes bytes)")
+        raise TypeError(f"{name}: invalid type str; allowed: bytes or an array (text.encode() returns bytes)")
     if isinstance(payload, (np.ndarray, np.generic)) and not isinstance(payload, bytes):
         array = payload if isinstance(payload, np.ndarray) else np.asarray(payload)
         check_array(name, array)
@@ -70,20 +70,21 @@ def _values(payload: Any, name: str) -> Any:
     except (TypeError, ValueError, BufferError):
         if not hasattr(payload, "__dlpack__"):
             raise TypeError(
-                f"{name}: {type(payload).__name__} is not possible; allowed: the buffer protocol, or DLPack on the host"
+                f"{name}: invalid type {type(payload).__name__}; allowed: objects with the buffer protocol, or with "
+                "DLPack in host memory"
             ) from None
         try:
             return np.from_dlpack(payload)
         except (BufferError, RuntimeError, TypeError) as error:
             raise TypeError(
-                f"{name}: a {type(payload).__name__} is not possible ({error}); allowed: the buffer protocol, or DLPack on "
-                "the host"
+                f"{name}: invalid type {type(payload).__name__} ({error}); allowed: objects with the buffer protocol, "
+                "or with DLPack in host memory"
             ) from None
-    # ctypes gives packed structures and unions the format of plain bytes.
+    # ctypes reports the format of packed structures and unions as plain bytes.
     if _holds_addresses(view.format) or _points(type(view.obj)):
         raise TypeError(
-            f"{name}: a {type(payload).__name__} of the format {view.format!r} is not possible; allowed: buffers of values, "
-            "and not of addresses in this process"
+            f"{name}: invalid type {type(payload).__name__} with the format {view.format!r}; allowed: buffers of "
+            "values, not of addresses in this process"
         )
     return view
 
@@ -95,7 +96,7 @@ def _holds_addresses(form: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _points(kind: type[Any]) -> bool:
-    """Whether it is a type of ctypes that is, or holds, an address."""
+    """Whether `kind` is a ctypes type that is, or contains, an address."""
     if issubclass(kind, (ctypes._Pointer, _FUNCTION)):
         return True
     if issubclass(kind, ctypes._SimpleCData):

@@ -1,4 +1,4 @@
-"""How results come to those who do not wait for them in a call: to futures of threads, and of event loops."""
+"""Delivers results to callers that do not block in a call: futures of threads and of event loops."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def ending_error(fault: int, ending: int) -> Error:
-    """What a message's sender gets in place of a result."""
+    """Returns the exception that a message's sender gets instead of a result."""
     if ending == 1:
         return MessageFailed(FAULTS[fault] if fault < len(FAULTS) else str(fault))
-    return RingClosed("the ring was closed before the result came" if ending == 2 else "the ring broke")
+    return RingClosed("the ring was closed before the result arrived" if ending == 2 else "the ring failed")
 
 
 class Courier:
-    """A thread that puts results into the futures of `submit`."""
+    """A thread that sets the results of the futures that `submit` returned."""
 
     def __init__(self, core: _core.Ring) -> None:
         self.mailbox = _core.Mailbox()
@@ -56,7 +56,7 @@ class Courier:
 
 
 class LoopBox:
-    """What one event loop expects from a ring."""
+    """Messages of one event loop: those in flight, and those that wait for room in the ring."""
 
     def __init__(self, ring: Ring, loop: asyncio.AbstractEventLoop) -> None:
         self.mailbox = _core.Mailbox()
@@ -100,7 +100,7 @@ class LoopBox:
                 try:
                     if not self._core.submit(payload, self.mailbox, future, 0.0):
                         break
-                except Exception as error:  # noqa: BLE001  (the next in the queue must not hear of it)
+                except Exception as error:  # noqa: BLE001  (must not affect the next message in the queue)
                     future.set_exception(RingClosed(str(error)) if isinstance(error, Error) else error)
             self.waiting.popleft()
         if self.waiting:

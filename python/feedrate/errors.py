@@ -1,19 +1,19 @@
-"""What can go wrong. Bad arguments are `ValueError` or `TypeError`, and a time that is over is `TimeoutError`."""
+"""Exceptions of the package. Invalid arguments raise `ValueError` or `TypeError`; timeouts raise `TimeoutError`."""
 
 from ._core import Error
 
 
 class RingClosed(Error):
-    """The ring was closed before the result came; it never will."""
+    """The ring was closed before the result arrived. The result is lost."""
 
 
 class MessageFailed(Error):
-    """The work did not take this very message; others are not touched.
+    """The work rejected this message. Other messages are not affected.
 
     Attributes
     ----------
     fault : str
-        ``"bad_length"``, ``"too_long"``, ``"refused"`` and so on.
+        The reason: ``"bad_length"``, ``"too_long"``, ``"refused"`` and so on; `feedrate.FAULTS` lists all.
     """
 
     def __init__(self, fault: str) -> None:
@@ -22,41 +22,41 @@ class MessageFailed(Error):
 
 
 class CompileError(Error):
-    """A work function in CUDA C++ does not compile; the text is the compiler's."""
+    """A work function in CUDA C++ does not compile. The message is the compiler's output."""
 
 
 class ViewExpired(Error):
-    """A view of slots was used after its block had ended."""
+    """A view of slots was used after the end of its block."""
 
 
 class StoreError(Error):
-    """What a tensor store answers instead of a tensor; the text names the tensor and says why."""
+    """A tensor store rejected a request. The message names the tensor and gives the reason."""
 
 
 class TensorNotFound(StoreError, KeyError):
-    """There is no tensor of that name."""
+    """No tensor has that name."""
 
-    __str__ = Error.__str__  # KeyError's would show quotes
+    __str__ = Error.__str__  # KeyError's version would add quotes
 
 
 class TensorExists(StoreError):
-    """The name has a tensor already."""
+    """A tensor with that name already exists."""
 
 
 class StoreFull(StoreError, MemoryError):
-    """The memory, or this client's quota, is full; the text says who holds what."""
+    """The store's memory, or this client's quota, is full. The message lists what each client holds."""
 
 
 class StoreLimit(StoreError):
-    """More connections, tensors or leases than the store allows."""
+    """The request would exceed the store's limit on connections, tensors or leases."""
 
 
 class StoreUnreachable(StoreError, ConnectionError):
-    """No store answers at that socket, or not any more."""
+    """No store answers at that socket, or the store has stopped answering."""
 
 
 def of_store(code: str) -> type[Exception]:
-    """What the extension raises for a store's error of this code."""
+    """Returns the exception class that the extension raises for a store's error code."""
     kinds: dict[str, type[Exception]] = {
         "not_found": TensorNotFound,
         "exists": TensorExists,

@@ -1,5 +1,5 @@
-"""The harness in a notebook: every measurement runs in a child process, so a kernel that hangs never takes the notebook
-with it."""
+"""The harness for notebooks. Every measurement runs in a child process, so that a hanging kernel cannot hang the
+notebook."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NEEDS = "pip install 'feedrate[harness]'"
 
 
 def executable() -> Path:
-    """The `feedrate` executable that belongs to this package."""
+    """Returns the path of the `feedrate` executable that belongs to this package."""
     import feedrate
 
     for folder in feedrate.__path__:
         found = Path(folder) / "bin" / "feedrate"
         if found.is_file():
             return found
-    raise Error("this installation has no feedrate executable: install the package by `pip install .`")
+    raise Error("this installation has no feedrate executable; install the package with `pip install .`")
 
 
 def run(**options: Any) -> dict[str, Any]:
@@ -42,28 +42,28 @@ def run(**options: Any) -> dict[str, Any]:
     Parameters
     ----------
     **options
-        As of ``feedrate run``, with ``_`` for ``-``: ``run(queue="gpu_ring", payload=64, seconds=0.5)``. True sets a
-        flag.
+        Options of ``feedrate run``, with ``_`` instead of ``-``: ``run(queue="gpu_ring", payload=64, seconds=0.5)``.
+        True sets a flag.
 
     Returns
     -------
     dict
-        The row: ``status``, ``figures``, ``params`` and what else common/results/row.schema.json tells.
+        The row: ``status``, ``figures``, ``params`` and the other fields in common/results/row.schema.json.
 
     Raises
     ------
     ValueError
-        The executable refused an option; the message names it, and what is allowed.
+        The executable rejected an option. The message names the option and the allowed values.
     feedrate.Error
-        The measurement made no row.
+        The measurement produced no row.
     """
     words = [str(executable()), "run", "--json", *_words(options)]
     with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        printed, said = child.communicate()
+        printed, messages = child.communicate()
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     rows = [row for row in rows if row.get("kind", "cell") == "cell"]
     if not rows:
-        raise _failure(child.returncode, said or printed)
+        raise _failure(child.returncode, messages or printed)
     last: dict[str, Any] = rows[-1]
     return last
 
@@ -81,23 +81,28 @@ def sweep(
     Parameters
     ----------
     spec : str, path or dict
-        A spec's name (``"quick"``), its file, or what would stand in it.
+        The name of a spec (``"quick"``), the path of a spec file, or the spec itself.
     out : path, optional
-        Where the rows go, as they come; a new folder below the temporary ones by default.
+        Folder for the rows, which are written during the sweep. The default is a new temporary folder.
     resume : path, optional
-        A folder of an earlier sweep, to measure what is missing there; instead of `spec`.
+        Folder of an earlier sweep, whose missing points are measured. Use it instead of `spec`.
     progress : bool
-        A bar (tqdm). Interrupted, it raises KeyboardInterrupt after the rows so far are safe; `resume` goes on.
+        Shows a progress bar (tqdm).
     **options
-        As of ``feedrate sweep``, with ``_`` for ``-``.
+        Options of ``feedrate sweep``, with ``_`` instead of ``-``.
 
     Returns
     -------
     pandas.DataFrame
-        As `load` gives it; ``.attrs["folder"]`` is where the rows lie.
+        The cells, as `load` returns them; ``.attrs["folder"]`` is the folder of the rows.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The sweep was interrupted. The rows measured so far are saved, and `resume` continues the sweep.
     """
     if (spec is None) == (resume is None):
-        raise ValueError("sweep: give a spec, or a folder to resume")
+        raise ValueError("sweep: give either a spec or a folder to resume")
     with contextlib.ExitStack() as stack:
         if resume is not None:
             folder, words = Path(resume), ["--resume", str(resume)]
@@ -117,12 +122,12 @@ def sweep(
 
 def _run_with_bar(words: list[str], folder: Path, progress: bool) -> None:
     bar = None
-    said: list[str] = []
+    output: list[str] = []
     with _child(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout is not None
         try:
             for line in child.stdout:
-                said = [*said[-20:], line]
+                output = [*output[-20:], line]
                 step = re.match(r"\[(\d+)/(\d+)\] ?(.*)", line)
                 if step is None or not progress:
                     continue
@@ -134,17 +139,20 @@ def _run_with_bar(words: list[str], folder: Path, progress: bool) -> None:
         except KeyboardInterrupt:
             child.send_signal(signal.SIGINT)
             child.wait()
-            raise KeyboardInterrupt(f"to go on: feedrate.sweep(resume={str(folder)!r})") from None
+            raise KeyboardInterrupt(f"to continue: feedrate.sweep(resume={str(folder)!r})") from None
         finally:
             if bar is not None:
                 bar.close()
         child.wait()
-    if child.returncode not in (0, 1) or not any(folder.glob("rows.jsonl*")):  # 1: some cell failed; its row says why
-        raise _failure(child.returncode, "".join(said))
+    if child.returncode not in (0, 1) or not any(folder.glob("rows.jsonl*")):  # 1: a cell failed, as its row says
+        raise _failure(child.returncode, "".join(output))
 
 
 def load(folder: str | os.PathLike[str], *, experiment: str = "feeding") -> pandas.DataFrame:
-    """The cells of a folder of rows, one line a repetition: axes, figures (in SI units, times in nanoseconds), status."""
+    """Loads the cells in a results folder, one row per repetition, with axes, figures and status.
+
+    Figures are in SI units, except times, which are in nanoseconds.
+    """
     analysis = _analysis_needs("feedrate.analysis.load")
     with _analysis_errors():
         frame: pandas.DataFrame = analysis.load([str(folder)], "folder", experiment).cells
@@ -152,35 +160,35 @@ def load(folder: str | os.PathLike[str], *, experiment: str = "feeding") -> pand
 
 
 def compare(a: str | os.PathLike[str], b: str | os.PathLike[str], *options: str) -> str:
-    """What changed from `a` to `b`, point by point, as ``python -m feedrate.analysis compare`` prints it."""
+    """Returns the changes from `a` to `b` per point, as ``python -m feedrate.analysis compare`` prints them."""
     return _command("compare", str(a), str(b), *options)
 
 
 def report(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Draws the report of a folder of rows; returns the page."""
+    """Writes the report of a results folder and returns the path of its page."""
     target = Path(out) if out is not None else Path(folder) / "report"
     _command("report", str(folder), "--out", str(target))
     return target / "report.html"
 
 
 def limits(device: str = "auto") -> list[dict[str, Any]]:
-    """What this machine allows at best, measured now: name, value, unit, scope and method of each limit."""
+    """Measures the limits of this machine: name, value, unit, scope, method and status of each limit."""
     words = [str(executable()), "limits", "--json", "--device", device]
     with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        printed, said = child.communicate()
+        printed, messages = child.communicate()
     if child.returncode != 0:
-        raise _failure(child.returncode, said or printed)
+        raise _failure(child.returncode, messages or printed)
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     return [row["limit"] | {"status": row["status"]} for row in rows if row.get("kind") == "limit"]
 
 
-floors = limits  # its earlier name
+floors = limits  # earlier name
 
 
 @contextlib.contextmanager
 def _child(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A child that does not outlive the block."""
-    # The specs lie in the package.
+    """Starts a child process, which is stopped at the end of the block at the latest."""
+    # The specs are part of the package.
     specs = Path(words[0]).parent.parent / "specs"
     environment = dict(os.environ) | ({"FEEDRATE_SPECS": str(specs)} if specs.is_dir() else {})
     child = subprocess.Popen(
@@ -209,8 +217,8 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _failure(code: int, said: str) -> Exception:
-    text = said.strip() or f"feedrate ended with exit code {code}"
+def _failure(code: int, output: str) -> Exception:
+    text = output.strip() or f"feedrate exited with code {code}"
     return ValueError(text) if code == 2 else Error(text)
 
 
@@ -218,7 +226,7 @@ def _analysis_needs(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise Error(f"this needs {error.name}: {_NEEDS}") from None
+        raise Error(f"the module {error.name} is missing; install it with {_NEEDS}") from None
 
 
 @contextlib.contextmanager

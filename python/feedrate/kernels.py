@@ -1,4 +1,4 @@
-"""Work functions in CUDA C++, compiled when they are needed."""
+"""Work functions in CUDA C++, compiled on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .errors import CompileError, Error, MessageFailed
 from .views import FAILED, FAULTS, HEADER, serve_batches
 
 INCLUDE = Path(__file__).parent / "include"
-# In the order that CompiledWork of src/work.hpp wants.
+# In the order that CompiledWork in src/work.hpp requires.
 _KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoMarks>"] + [
     f"feedrate::resident_kernel<feedrate_work, feedrate::NoMarks, {form}u, {warps}>"
     for warps in ("false", "true")
@@ -46,14 +46,16 @@ using feedrate_work = {work};
 
 
 class Kernel:
-    """A functor in CUDA C++ as a ring's work; `feedrate.kernel` makes it.
+    """A work function for a ring: a functor in CUDA C++. `feedrate.kernel` creates it.
 
     Attributes
     ----------
     name : str
-        The functor's.
+        Name of the functor.
     members : dict
-        What its members are set to.
+        Values of its members.
+    cpu : callable or None
+        Python function that does the same work on the CPU device.
     """
 
     def __init__(
@@ -70,23 +72,24 @@ class Kernel:
         return f"<feedrate.Kernel {self.name} of {self._file}>"
 
     def compile(self, capability: str) -> None:
-        """Compiles it for GPUs of this compute capability, such as ``"9.0"``, or finds it in the cache; needs no GPU.
+        """Compiles the functor for a compute capability, such as ``"9.0"``, unless the cache has it. Needs no GPU.
 
         Raises
         ------
         CompileError
-            With the compiler's messages, which name the text's own lines.
+            The functor does not compile. The exception has the compiler's messages, with the source's line numbers.
         """
         self._compiled(capability, by_address=False)
 
     def run(self, messages: Any, *, result_bytes: int | None = None, device: str = "auto") -> NDArray[np.uint8]:
-        """Works on all messages by one launch, without a ring: for tests, and to see what the functor does.
+        """Processes all messages in one launch, without a ring. Use it to test or try out a functor.
 
         Parameters
         ----------
         messages : array of uint8, shape (n, bytes)
+            One message per row.
         result_bytes : int, optional
-            The most of a result; by default a message's.
+            Maximum size of a result in bytes; defaults to the size of a message.
         device : str
             As for `feedrate.Ring`.
 
@@ -97,17 +100,17 @@ class Kernel:
         Raises
         ------
         MessageFailed
-            The functor did not take one of the messages.
+            The functor rejected at least one message.
         """
         if isinstance(messages, np.ndarray):
             check_array("messages", messages)
             if messages.dtype != np.uint8:
                 raise TypeError(
-                    f"messages: an array of {messages.dtype} is not possible; allowed: uint8 (array.view('u1') has the bytes)"
+                    f"messages: invalid dtype {messages.dtype}; allowed: uint8 (array.view('u1') returns the bytes)"
                 )
         array = np.ascontiguousarray(messages, dtype=np.uint8)
         if array.ndim != 2 or not array.shape[1]:
-            raise ValueError(f"messages: the shape {array.shape} is not possible; allowed: (n, bytes)")
+            raise ValueError(f"messages: invalid shape {array.shape}; allowed: (n, bytes), with at least 1 byte")
         room = array.shape[1] if result_bytes is None else result_bytes
         kind, index = device_of(device)
         errors: list[BaseException] = []
@@ -124,15 +127,15 @@ class Kernel:
         return slots[:, HEADER.itemsize : HEADER.itemsize + room]
 
     def _on(self, kind: str, index: int, by_address: bool = False) -> _core.Compiled:
-        """What the extension is to be given as work on this device."""
+        """Returns the work that the extension runs on this device."""
         if kind != "cuda":
             raise ValueError(
-                "device: 'cpu' is not possible; allowed: 'cuda', for CUDA C++"
-                + ("" if by_address else " without the argument cpu, a Python function that does the same")
+                "device: invalid value 'cpu'; allowed: 'cuda', for CUDA C++"
+                + ("" if by_address else " without a Python function that does the same work (argument cpu)")
             )
         capability = {gpu["index"]: gpu["capability"] for gpu in _core.gpus()}.get(index)
         if capability is None:
-            raise Error(f"device: cuda:{index} can't be used: {_core.cuda_unavailable() or 'there is no such GPU'}")
+            raise Error(f"device: cuda:{index} is not available: {_core.cuda_unavailable() or 'no GPU has this index'}")
         image, names = self._compiled(capability, by_address)
         return _core.Compiled(image, names, self._words)
 
@@ -154,7 +157,7 @@ class Kernel:
         with contextlib.suppress(OSError, ValueError, KeyError):
             return _read(file)
         image, names = _compile(text, arch)
-        with contextlib.suppress(OSError):  # without a cache it is compiled again the next time
+        with contextlib.suppress(OSError):  # without a cache, the next call compiles the text again
             _write(file, image, names)
         return image, names
 
@@ -166,22 +169,22 @@ def kernel(
     cpu: Callable[..., Any] | None = None,
     **members: Any,
 ) -> Kernel:
-    """A work function of one's own in CUDA C++, for `feedrate.Ring`, `feedrate.TensorRing`, and `Kernel.run`.
+    """Creates a custom work function in CUDA C++, for `feedrate.Ring`, `feedrate.TensorRing` and `Kernel.run`.
 
     Parameters
     ----------
     source : str or path
-        The text, or the file that holds it: a struct with ``operator()(group, in, bytes, out)``, where `in` and `out`
-        are pieces of 16 bytes and the threads of `group` share the message. It may have more: feedrate/kernel.hpp
-        describes all. Nothing needs ``__device__``. It is compiled by NVRTC when a ring on a GPU needs it
-        (``pip install 'feedrate[kernel]'``), and kept in ~/.cache/feedrate.
+        Source text, or a file that contains it. It defines a struct with ``operator()(group, in, bytes, out)``: `in`
+        and `out` point to pieces of 16 bytes, and the threads of `group` share the message. feedrate/kernel.hpp
+        describes the optional members of the struct. No function needs ``__device__``. NVRTC compiles the text when a
+        ring on a GPU first needs it (``pip install 'feedrate[kernel]'``); the result is cached in ~/.cache/feedrate.
     name : str, optional
-        The struct's, where the text has several.
+        Name of the struct; required if the text has several.
     cpu : callable, optional
-        The same as a Python function on batches (see `feedrate.Ring`), for the CPU device.
+        Python function on batches (see `feedrate.Ring`) that does the same work on the CPU device.
     **members
-        Values for the struct's members: numbers, truth values, or arrays on the GPU for pointers (with
-        ``__cuda_array_interface__``; they are kept alive). Other values need no compiling again.
+        Values for the members of the struct: numbers, booleans, or, for pointers, arrays on the GPU (with
+        ``__cuda_array_interface__``; they are kept alive). Changing a value needs no new compilation.
 
     Examples
     --------
@@ -202,50 +205,54 @@ def kernel(
     elif "\n" not in source and source.endswith((".cu", ".cuh", ".hpp", ".h")):
         file, source = source, Path(source).read_text(encoding="utf-8")
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
-    there = re.findall(r"(?<!\w)(?:struct|class)\s+(\w+)\s*(?:final\s*)?[:{]", code)
+    structs = re.findall(r"(?<!\w)(?:struct|class)\s+(\w+)\s*(?:final\s*)?[:{]", code)
     if name is None:
-        if len(there) != 1:
-            raise ValueError(f"name: has to be given, as the text has {len(there)} structs: {', '.join(there) or 'none'}")
-        name = there[0]
-    elif name not in there:
-        raise ValueError(f"name: {name!r} is not possible; allowed: {', '.join(there) or 'none, as there is no struct'}")
+        if len(structs) != 1:
+            found = ", ".join(structs) or "none"
+            raise ValueError(f"name: a name is required, because the text has {len(structs)} structs: {found}")
+        name = structs[0]
+    elif name not in structs:
+        allowed = ", ".join(structs) or "none, because the text has no struct"
+        raise ValueError(f"name: invalid value {name!r}; allowed: {allowed}")
     for member in members:
         if not member.isidentifier():
-            raise ValueError(f"members: {member!r} is not possible; allowed: names of C++")
+            raise ValueError(f"members: invalid name {member!r}; allowed: C++ identifiers")
     return Kernel(source, file, name, members, cpu)
 
 
 def cache() -> Path:
-    """The folder of compiled kernels: feedrate in ``XDG_CACHE_HOME``, or in ~/.cache."""
+    """Returns the folder of compiled kernels: feedrate in ``XDG_CACHE_HOME`` or in ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "feedrate"
 
 
 def device_of(device: str) -> tuple[str, int]:
-    """("cuda" or "cpu", index) of a device's name; "auto" is the first GPU where there is one."""
+    """Returns ("cuda" or "cpu", index) for a device name; "auto" selects the first GPU, or the CPU if there is none."""
     kind, colon, index = device.partition(":")
     if kind not in ("auto", "cuda", "cpu") or (colon and (kind != "cuda" or not index.isdecimal())):
-        raise ValueError(f"device: {device!r} is not possible; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'")
+        raise ValueError(f"device: invalid value {device!r}; allowed: 'auto', 'cuda', 'cuda:N', 'cpu'")
     if kind == "auto":
         kind = "cpu" if _core.cuda_unavailable() else "cuda"
     return kind, int(index) if colon else 0
 
 
 def _word(member: str, value: Any) -> tuple[str, bytes]:
-    """The type and the eight bytes that bring a value over."""
+    """Returns the C++ type and the eight bytes that transfer a value to the GPU."""
     if isinstance(value, (bool, np.bool_)):
         return "bool", struct.pack("<Q", bool(value))
     if isinstance(value, numbers.Integral):
-        whole = int(value)
-        if -(2**63) <= whole < 2**64:
-            return ("long long", struct.pack("<q", whole)) if whole < 2**63 else ("unsigned long long", struct.pack("<Q", whole))
+        number = int(value)
+        if -(2**63) <= number < 2**63:
+            return "long long", struct.pack("<q", number)
+        if 2**63 <= number < 2**64:
+            return "unsigned long long", struct.pack("<Q", number)
     elif isinstance(value, numbers.Real):
         return "double", struct.pack("<d", float(value))
-    told = getattr(value, "__cuda_array_interface__", None)
-    if told is not None:
-        return "unsigned long long", struct.pack("<Q", told["data"][0])
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None:
+        return "unsigned long long", struct.pack("<Q", interface["data"][0])
     raise ValueError(
-        f"{member}: a {type(value).__name__} is not possible; allowed: numbers of at most 64 bits, truth values, and "
-        "arrays in a GPU's memory"
+        f"{member}: invalid value of type {type(value).__name__}; allowed: numbers of at most 64 bits, booleans, and "
+        "arrays in GPU memory"
     )
 
 
@@ -261,10 +268,10 @@ def _compile(text: str, arch: str) -> tuple[bytes, list[str]]:
     try:
         pathfinder, core = import_module("cuda.pathfinder"), import_module("cuda.core")
     except ImportError as error:
-        raise Error(f"compiling needs pip install 'feedrate[kernel]' ({error})") from None
+        raise Error(f"packages for compiling are missing ({error}); run pip install 'feedrate[kernel]'") from None
     library = pathfinder.find_nvidia_header_directory("cccl")
     if library is None:
-        raise Error("compiling needs the headers of CCCL: pip install 'feedrate[kernel]', or a CUDA toolkit")
+        raise Error("the CCCL headers are missing; run pip install 'feedrate[kernel]', or install a CUDA toolkit")
     include = [str(INCLUDE / "std"), str(INCLUDE), library]
     options = core.ProgramOptions(
         name="feedrate", arch=arch, std="c++20", include_path=include, device_as_default_execution_space=True
@@ -272,10 +279,10 @@ def _compile(text: str, arch: str) -> tuple[bytes, list[str]]:
     try:
         compiled = core.Program(text, "c++", options).compile("cubin", name_expressions=_KERNELS)
     except Exception as error:
-        said = str(error).rstrip("\0 \n")
-        if "compilation log:" not in said:
-            raise Error(f"compiling: {said}") from error
-        raise CompileError(said.split("compilation log:", 1)[1].strip()) from None
+        output = str(error).rstrip("\0 \n")
+        if "compilation log:" not in output:
+            raise Error(f"compiling: {output}") from error
+        raise CompileError(output.split("compilation log:", 1)[1].strip()) from None
     lowered = compiled.symbol_mapping
     code = compiled.code
     assert isinstance(code, bytes)
@@ -297,7 +304,7 @@ def _write(file: Path, image: bytes, names: list[str]) -> None:
 
 def _read(file: Path) -> tuple[bytes, list[str]]:
     head, image = file.read_bytes().split(b"\n", 1)
-    told = json.loads(head)
-    if hashlib.sha256(image).hexdigest() != told["sha256"]:
+    header = json.loads(head)
+    if hashlib.sha256(image).hexdigest() != header["sha256"]:
         raise ValueError(f"{file} is damaged")
-    return image, list(told["names"])
+    return image, list(header["names"])

@@ -1,4 +1,4 @@
-"""The GPU ring: messages go to a kernel that stays on the GPU, and results come back, without a CUDA call for each."""
+"""The GPU ring: messages go to a persistent kernel and results come back, with no CUDA call per message."""
 
 from __future__ import annotations
 
@@ -20,47 +20,48 @@ from .errors import Error, RingClosed
 from .kernels import Kernel, device_of
 from .views import Answers, Messages, serve_batches
 
-_FOR_EVER = -1.0
+_FOREVER = -1.0
 _rings: weakref.WeakSet[Ring] = weakref.WeakSet()
 
 
 class Ring:
-    """Messages to a resident kernel, and its results.
+    """Sends messages to a resident kernel and returns its results.
 
     Parameters
     ----------
     work : str, Kernel or callable
-        ``"echo"`` (a result is its message), a work function in CUDA C++ (`feedrate.kernel`), or a Python function on
-        batches, which the CPU device serves:
-        ``function(messages, lengths)`` with arrays (n, message_bytes) of uint8 and (n,) of uint32 returns an array of
-        n rows, or that and the rows' lengths. An exception fails the batch's messages.
+        ``"echo"`` (each result equals its message), a work function in CUDA C++ (`feedrate.kernel`), or a Python
+        function on batches, which runs on the CPU device. The Python function is called as
+        ``function(messages, lengths)`` with arrays (n, message_bytes) of uint8 and (n,) of uint32. It returns an array
+        of n rows, or a tuple of that array and the lengths of its rows. An exception fails all messages of the batch.
     message_bytes, result_bytes : int
-        The most that a message and a result hold; a result's default is the message's.
+        Maximum size of a message and of a result, in bytes. `result_bytes` defaults to `message_bytes`.
     lanes : int
-        Independent rings, a block of the GPU's grid each.
+        Number of independent lanes. Each lane is served by one block of the GPU's grid.
     capacity : int
-        Messages that a lane holds; a power of two.
+        Number of messages that a lane holds; a power of two.
     device : str
-        ``"auto"`` (the GPU, or threads where there is none), ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+        ``"auto"`` (the GPU, or CPU threads if there is no GPU), ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
     idle : {"park", "spin", "backoff"}
-        What the grid does while nothing comes. ``"park"`` leaves the GPU after `park_after` seconds, and is started
-        again by the next message; the others keep it, and stand in the way of whoever waits for the whole device.
+        Behavior of the grid while no messages arrive. With ``"park"``, the grid leaves the GPU after `park_after`
+        seconds, and the next message starts it again. With ``"spin"`` and ``"backoff"``, the grid stays on the GPU and
+        blocks all calls that wait for the entire device.
     park_after, longest_stay : float
-        Seconds. A ring that parks and is never idle leaves the GPU every `longest_stay` for a moment (about
-        `park_after`), so that calls that wait for the whole device come to an end.
+        Times in seconds. A parking ring that is never idle leaves the GPU every `longest_stay` seconds for about
+        `park_after` seconds, so that calls that wait for the entire device can return.
 
     Raises
     ------
     ValueError
-        For arguments that cannot be.
+        An argument is invalid.
     feedrate.Error
-        When the device or its memory can't be had.
+        The device is not available, or its memory cannot be allocated.
 
     Notes
     -----
-    All methods may be called from any thread, but `reserve` by one at a time, and `poll` by one at a time. A ring
-    belongs to the process that made it: used after a fork, its methods raise. An interpreter that ends closes the rings
-    that are still open; what is in flight then is lost.
+    All methods may be called from any thread, but only one thread at a time may use `reserve`, and only one thread at a
+    time may use `poll`. A ring belongs to the process that created it; its methods raise an exception after a fork.
+    When the interpreter exits, it closes the rings that are still open, and messages in flight are lost.
     """
 
     def __init__(
@@ -85,24 +86,24 @@ class Ring:
             ("capacity", capacity, 2**24),
         ):
             if not isinstance(value, int) or not 1 <= value <= most:
-                raise ValueError(f"{name}: {value!r} is not possible; allowed: whole numbers from 1 to {most}")
+                raise ValueError(f"{name}: invalid value {value!r}; allowed: integers from 1 to {most}")
         if idle not in ("park", "spin", "backoff"):
-            raise ValueError(f"idle: {idle!r} is not possible; allowed: 'park', 'spin', 'backoff'")
+            raise ValueError(f"idle: invalid value {idle!r}; allowed: 'park', 'spin', 'backoff'")
         for name, seconds, least in (("park_after", park_after, 1e-6), ("longest_stay", longest_stay, 0.01)):
             if not least <= seconds <= 3600:
-                raise ValueError(f"{name}: {seconds!r} is not possible; allowed: seconds from {least} to 3600")
+                raise ValueError(f"{name}: invalid value {seconds!r}; allowed: {least} to 3600 seconds")
         kind, index = device_of(device)
         self.message_bytes, self.result_bytes, self.idle = message_bytes, result_bytes, idle
         self._work_error: BaseException | None = None
-        self._serving: set[int] = set()  # threads that are in the work function now
+        self._serving: set[int] = set()  # threads that are running the work function
         served: Any = work
         if isinstance(work, Kernel):
             served = work.cpu if kind == "cpu" and work.cpu and not _by_address else work._on(kind, index, _by_address)
         elif callable(work) and device.startswith("cuda"):
-            raise ValueError(f"device: {device!r} is not possible; allowed: 'cpu' or 'auto', for a Python function")
+            raise ValueError(f"device: invalid value {device!r}; allowed: 'cpu' or 'auto', for a Python function")
         if callable(served):
             kind, index = "cpu", 0
-            # The extension keeps what serves the batches, and that must not keep the ring.
+            # The extension holds a reference to the serving function, which therefore must not hold one to the ring.
             me = weakref.ref(self)
 
             def failed(error: BaseException) -> None:
@@ -111,7 +112,7 @@ class Ring:
                     ring._work_error = error
 
             served = serve_batches(_marked(served, self._serving), message_bytes, result_bytes, failed)
-        self._work = work  # arrays that a kernel points to live as long
+        self._work = work  # keeps arrays alive that a kernel points to
         self._core = _core.Ring(
             served, kind, index, message_bytes, result_bytes, lanes, capacity, idle, float(park_after),
             float(longest_stay), _by_address,
@@ -121,7 +122,7 @@ class Ring:
         self._ended = False  # under the lock
         self._over = threading.Event()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBox] = weakref.WeakKeyDictionary()
-        self._open = threading.Event()  # not while parked() holds it
+        self._open = threading.Event()  # cleared during parked()
         self._open.set()
         self._parker: int | None = None
         _rings.add(self)
@@ -133,12 +134,12 @@ class Ring:
 
     @property
     def device_name(self) -> str:
-        """The GPU's or the CPU's own name."""
+        """Name of the GPU or CPU."""
         return self._core.device_name
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether the ring is closed."""
         return self._core.closed
 
     # --- one message at a time ------------------------------------------------------------------------------------
@@ -148,11 +149,10 @@ class Ring:
 
         Parameters
         ----------
-        payload : bytes-like, or a host array with DLPack
-            At most `message_bytes`, contiguous. TypeError for arrays whose bytes are not their values: objects, dates,
-            masked ones.
+        payload : bytes-like, or an array in host memory with DLPack
+            At most `message_bytes` bytes, contiguous.
         timeout : float, optional
-            Seconds; None waits for ever.
+            Timeout in seconds; None waits forever.
 
         Returns
         -------
@@ -161,9 +161,14 @@ class Ring:
         Raises
         ------
         MessageFailed
-            The work did not take this message.
+            The work rejected this message.
         TimeoutError
-            The result has not come in time; it is dropped when it comes.
+            No result arrived before the timeout. A result that arrives later is dropped.
+        TypeError
+            The payload is an array of objects or dates, or a masked array; its bytes have no meaning outside this
+            process.
+        ValueError
+            The payload is too large or not contiguous.
         """
         left = self._gate(_seconds(timeout))
         answer = self._core.call(buffer_of(payload), left)
@@ -174,10 +179,10 @@ class Ring:
         raise ending_error(*answer) from self._work_error
 
     def submit(self, payload: Any, *, block: bool = True, timeout: float | None = None) -> Future[bytes]:
-        """Sends a message; its result comes in a future.
+        """Sends a message and returns a future for its result.
 
-        A full ring makes this wait for room, at most `timeout` seconds; with ``block=False`` it raises `TimeoutError`
-        at once.
+        If the ring is full, the call waits for room for up to `timeout` seconds and then raises `TimeoutError`. With
+        ``block=False`` it raises `TimeoutError` at once.
         """
         left = self._gate(_seconds(timeout) if block else 0.0)
         future: Future[bytes] = Future()
@@ -186,7 +191,10 @@ class Ring:
         return future
 
     def acall(self, payload: Any) -> asyncio.Future[bytes]:
-        """As `call`, to be awaited. Thousands may wait at once on one loop; where the ring is full, they queue."""
+        """Sends a message and returns an asyncio future for its result.
+
+        Thousands of calls may wait at once on one event loop. If the ring is full, messages are queued.
+        """
         loop = asyncio.get_running_loop()
         box = self._loops.get(loop)
         if box is None:
@@ -198,11 +206,14 @@ class Ring:
         return future
 
     def map(self, payloads: Iterable[Any], *, ordered: bool = True, window: int = 1024) -> Iterator[bytes]:
-        """Results of many messages, at most `window` of them in flight: it takes no more of `payloads` before results
-        are taken from it. In the messages' order, or with ``ordered=False`` as they come. The first failed message
-        ends it with its error."""
+        """Sends many messages and yields their results, with at most `window` messages in flight.
+
+        The iterator takes further `payloads` only as results are taken from it. Results are in the order of the
+        messages or, with ``ordered=False``, in the order of their arrival. The first message that fails ends the
+        iteration with its exception.
+        """
         if window < 1:
-            raise ValueError(f"window: {window} is not possible; allowed: from 1 on")
+            raise ValueError(f"window: invalid value {window}; allowed: at least 1")
         mailbox = _core.Mailbox()
         arrived: dict[int, bytes] = {}
         source = enumerate(payloads)
@@ -213,9 +224,9 @@ class Ring:
             nonlocal received
             mailbox.wait(wait)
             found = []
-            came = self._core.take(mailbox)
-            received += len(came)
-            for number, payload, fault, ending in came:
+            taken = self._core.take(mailbox)
+            received += len(taken)
+            for number, payload, fault, ending in taken:
                 if payload is None:
                     raise ending_error(fault, ending) from self._work_error
                 found.append((number, payload))
@@ -241,7 +252,7 @@ class Ring:
                 if given < sent and not (given in arrived if ordered else arrived):
                     arrived.update(receive(0.1))
         finally:
-            # What is still in flight is taken out, so that it does not stay in the mailbox for ever.
+            # Results still in flight are taken out; otherwise they would stay in the mailbox forever.
             until = time.monotonic() + 5
             while received < sent and not self.closed and time.monotonic() < until:
                 with contextlib.suppress(Error):
@@ -251,14 +262,15 @@ class Ring:
 
     @contextlib.contextmanager
     def reserve(self, n: int, *, timeout: float | None = None) -> Iterator[Messages]:
-        """Up to `n` empty messages to be written in place; they are sent at the end of the block.
+        """Reserves up to `n` empty messages, to be written in place. They are sent at the end of the ``with`` block.
 
-        Waits for room for at least one. An exception in the block sends none. The views must not be used after it.
+        The call waits for room for at least one message. If the block raises an exception, no message is sent. The
+        views must not be used after the block.
 
         Yields
         ------
         Messages
-            ``payload`` (messages, message_bytes) of uint8, ``length``, ``id``, ``count``.
+            The messages, with ``payload`` (messages, message_bytes) of uint8, ``length``, ``id`` and ``count``.
         """
         left = self._gate(_seconds(timeout))
         slots = self._core.reserve(_count(n), left)
@@ -278,20 +290,20 @@ class Ring:
 
     @contextlib.contextmanager
     def poll(self, n: int, *, timeout: float | None = None) -> Iterator[Answers]:
-        """Up to `n` results, to be read in place; their slots are free again at the end of the block.
+        """Returns up to `n` results, to be read in place. Their slots are released at the end of the ``with`` block.
 
-        Waits for at least one. Within a lane results come in order, and ids tell which they are.
+        The call waits for at least one result. Results arrive in order within a lane; the ids identify the messages.
 
         Yields
         ------
         Answers
-            ``payload`` (results, result_bytes) of uint8, ``length``, ``status``, ``id``.
+            The results, with ``payload`` (results, result_bytes) of uint8, ``length``, ``status`` and ``id``.
         """
-        came = self._core.poll(_count(n), _seconds(timeout))
-        if came is None:
+        block = self._core.poll(_count(n), _seconds(timeout))
+        if block is None:
             raise TimeoutError(f"no result within {timeout} s")
-        answers = Answers(*came, self.result_bytes)
-        del came
+        answers = Answers(*block, self.result_bytes)
+        del block
         try:
             yield answers
         finally:
@@ -299,21 +311,25 @@ class Ring:
             if not self._core.closed:
                 self._core.release()
 
-    # --- its life -------------------------------------------------------------------------------------------------
+    # --- parking and closing --------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def parked(self, *, timeout: float = 10.0) -> Iterator[None]:
-        """Keeps the ring off the GPU during the block, for calls that wait for the whole device: cudaFree,
-        cudaDeviceSynchronize, the first launch of a kernel that is loaded lazily. Messages of other threads wait."""
+        """Keeps the ring off the GPU during the ``with`` block.
+
+        Use it for calls that wait for the entire device: cudaFree, cudaDeviceSynchronize, or the first launch of a
+        kernel that is loaded lazily. Messages from other threads wait until the end of the block. If the ring is still
+        busy after `timeout` seconds, the call raises `TimeoutError`.
+        """
         if self.idle != "park":
-            raise Error(f"this ring was made with idle={self.idle!r}, and never leaves the GPU")
+            raise Error(f"this ring was created with idle={self.idle!r} and never leaves the GPU")
         with self._lock:
             if self._parker is not None:
-                raise Error("parked() is in use already")
+                raise Error("parked() is already in use")
             self._parker = threading.get_ident()
             self._open.clear()
         try:
-            self._core.pause(True)  # who has passed the gate already finds no room
+            self._core.pause(True)  # threads that have already passed the gate find no room
             until = time.monotonic() + timeout
             while not self._core.parked():
                 if time.monotonic() > until:
@@ -327,29 +343,33 @@ class Ring:
                 self._parker = None
 
     def stats(self) -> dict[str, int]:
-        """Messages `sent` and `answered`, `parked_lanes`, and `restarts` of parked lanes."""
+        """Returns counts: messages `sent` and `answered`, `parked_lanes`, and `restarts` of parked lanes."""
         return self._core.stats()
 
     def close(self, *, drain: bool = True, timeout: float = 10.0) -> None:
-        """Ends the ring: with `drain` after what was sent has come back, at most `timeout` seconds. Who still waits for
-        a result gets `RingClosed`. Twice is harmless. A Python function that serves the ring must return first."""
+        """Closes the ring.
+
+        With `drain`, the call first waits up to `timeout` seconds for the results of all messages sent. Callers that
+        are still waiting for a result get `RingClosed`. Closing a ring twice is harmless. If a Python function serves
+        the ring, the call waits until the function returns, regardless of `timeout`.
+        """
         if threading.get_ident() in self._serving:
-            raise Error("a ring can't be closed in its own work function: it would wait for itself")
+            raise Error("a ring cannot be closed in its own work function, because closing waits for the function")
         self._open.set()
-        with self._lock:  # no courier comes after this
+        with self._lock:  # no courier is created after this
             first, self._ended, courier = not self._ended, True, self._courier
             if first:
                 self._over.clear()
-        if not first:  # another thread closes it
-            if courier is None or not courier.is_this_thread():  # which that one waits for
+        if not first:  # another thread is closing the ring
+            if courier is None or not courier.is_this_thread():  # that thread waits for the courier's thread
                 self._over.wait()
             return
-        well = False
+        succeeded = False
         try:
             _end(self._core, drain, timeout, courier, list(self._loops.items()))
-            well = True
+            succeeded = True
         finally:
-            self._ended = well  # else it may be tried again
+            self._ended = succeeded  # after a failure, close() may be called again
             self._over.set()
 
     def __enter__(self) -> Ring:
@@ -363,8 +383,8 @@ class Ring:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             if threading.get_ident() in self._serving:  # closing waits for this thread
-                what = (self._core, False, 0.0, self._courier, list(self._loops.items()))
-                threading.Thread(target=_end, args=what, name="feedrate-end", daemon=True).start()
+                arguments = (self._core, False, 0.0, self._courier, list(self._loops.items()))
+                threading.Thread(target=_end, args=arguments, name="feedrate-end", daemon=True).start()
             else:
                 self.close(drain=False)
 
@@ -372,12 +392,12 @@ class Ring:
         state = "closed" if self.closed else self.device
         return f"<feedrate.Ring of {self.message_bytes} B messages, {state}>"
 
-    def _gate(self, seconds: float = _FOR_EVER) -> float:
-        """Waits while another thread has the ring parked; returns what is left of `seconds`, negative being for ever."""
+    def _gate(self, seconds: float = _FOREVER) -> float:
+        """Waits while another thread keeps the ring parked. Returns the remaining `seconds`; negative means forever."""
         if self._open.is_set():
             return seconds
         if self._parker == threading.get_ident():
-            raise Error("a message inside this thread's own parked() block would wait for ever")
+            raise Error("a message sent inside this thread's own parked() block would wait forever")
         begin = time.monotonic()
         if not self._open.wait(None if seconds < 0 else seconds):
             raise TimeoutError(f"the ring stayed parked for {seconds} s")
@@ -399,7 +419,7 @@ def _end(
     courier: Courier | None,
     loops: list[tuple[asyncio.AbstractEventLoop, LoopBox]],
 ) -> None:
-    """Ends what a ring consists of, and all who deliver its results."""
+    """Ends a ring's extension object, its courier, and the mailboxes of its event loops."""
     core.close(not drain, timeout)
     if courier is not None:
         courier.end()
@@ -418,7 +438,7 @@ def _end(
 
 
 def _marked(function: Callable[..., Any], serving: set[int]) -> Callable[..., Any]:
-    """The function, during which its thread is one of `serving`."""
+    """Wraps `function` so that its thread is listed in `serving` while the function runs."""
 
     def marked(*arguments: Any) -> Any:
         me = threading.get_ident()
@@ -433,15 +453,15 @@ def _marked(function: Callable[..., Any], serving: set[int]) -> Callable[..., An
 
 def _seconds(timeout: float | None) -> float:
     if timeout is None:
-        return _FOR_EVER
+        return _FOREVER
     if not timeout >= 0:
-        raise ValueError(f"timeout: {timeout!r} is not possible; allowed: seconds from 0 on, or None")
+        raise ValueError(f"timeout: invalid value {timeout!r}; allowed: at least 0 seconds, or None")
     return float(timeout)
 
 
 def _count(n: int) -> int:
     if not isinstance(n, int) or n < 1:
-        raise ValueError(f"n: {n!r} is not possible; allowed: whole numbers from 1 on")
+        raise ValueError(f"n: invalid value {n!r}; allowed: integers, at least 1")
     return n
 
 

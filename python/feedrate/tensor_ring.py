@@ -1,4 +1,4 @@
-"""Tensors through a ring by their addresses: nothing is copied over the bus but where they lie."""
+"""A ring for tensors: only their addresses cross the bus; the tensors stay in place."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ Tensor = TypeVar("Tensor")
 
 
 class TensorRing:
-    """A ring whose messages are tensors in the memory of its device, handed over by address.
+    """A ring whose messages are tensors in its device's memory, passed by address.
 
-    The work reads a tensor where it lies, and writes the result to another one, or in place. On a GPU that is device
-    memory (or pinned host memory), by DLPack from PyTorch, CuPy, JAX and others; on the CPU device, arrays.
+    The work reads a tensor in place and writes the result to another tensor, or to the same one. On a GPU, tensors are
+    in device memory or pinned host memory and come from PyTorch, CuPy, JAX or another library through DLPack. On the
+    CPU device, they are arrays.
 
     Parameters
     ----------
     work : str or Kernel
-        ``"echo"``, which copies, or a work function in CUDA C++ (`feedrate.kernel`), on a GPU.
+        ``"echo"``, which copies the tensor, or a work function in CUDA C++ (`feedrate.kernel`), which needs a GPU.
     lanes : int
-        Tensors that are worked on at once, by a block of the GPU's grid each.
+        Number of tensors processed at the same time, each by one block of the GPU's grid.
     capacity : int
-        Tensors that a lane holds.
+        Number of tensors that a lane holds.
     device, idle, park_after, longest_stay
         As for `feedrate.Ring`.
 
     Notes
     -----
-    A tensor must be contiguous, and its address and its size in bytes multiples of 16, as the work handles pieces of 16
-    bytes. What its owner has queued on its current stream is done before the ring sees it: the call waits for that.
-    Whatever is queued after the result has come sees the result. Until then, leave both tensors alone.
+    A tensor must be contiguous. Its address and its size in bytes must be multiples of 16, because the work handles
+    pieces of 16 bytes. The call waits until the work that the tensor's owner has queued on its current stream is done,
+    and only then sends the tensor. Work queued after the result has arrived sees the result. Do not use either tensor
+    before that.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class TensorRing:
         longest_stay: float = 1.0,
     ) -> None:
         if not isinstance(work, (str, Kernel)):
-            raise TypeError(f"work: a {type(work).__name__} is not possible; allowed: 'echo', a feedrate.kernel")
+            raise TypeError(f"work: invalid type {type(work).__name__}; allowed: 'echo', a feedrate.kernel")
         self._ring = Ring(
             work, message_bytes=32, result_bytes=8, lanes=lanes, capacity=capacity, device=device, idle=idle,
             park_after=park_after, longest_stay=longest_stay, _by_address=True,
@@ -71,15 +73,17 @@ class TensorRing:
         return self._ring.device
 
     def call(self, tensor: Tensor, out: Tensor | None = None, *, timeout: float | None = None) -> Tensor:
-        """Works on a tensor and waits for the result.
+        """Processes a tensor and waits for the result.
 
         Parameters
         ----------
         tensor : array with DLPack
-        out : the same, optional
-            Where the result goes; without it, to `tensor` itself.
+            Input of the work.
+        out : array with DLPack, optional
+            Receives the result. By default, the result overwrites `tensor`.
         timeout : float, optional
-            Seconds; None waits for ever. A tensor whose time is over is still worked on, and kept until the ring ends.
+            Timeout in seconds; None waits forever. After a timeout the tensor is still processed, and the ring keeps a
+            reference to it until it is destroyed.
 
         Returns
         -------
@@ -89,9 +93,9 @@ class TensorRing:
         Raises
         ------
         MessageFailed
-            The work did not take it: ``bad_length``, or ``too_long`` for what has room in `out`.
+            The work rejected the tensor. The fault is ``bad_length``, or ``too_long`` if the result does not fit `out`.
         TimeoutError
-            The result has not come in time.
+            No result arrived before the timeout.
         """
         try:
             self._ring.call(self._message(tensor, out), timeout=timeout)
@@ -101,38 +105,38 @@ class TensorRing:
         return tensor if out is None else out
 
     def submit(self, tensor: Tensor, out: Tensor | None = None) -> Future[Tensor]:
-        """As `call`, without waiting for the result: it comes in a future. Waits while the ring is full."""
+        """Sends a tensor and returns a future for the result. Waits while the ring is full."""
         given: Future[Tensor] = Future()
         given.set_running_or_notify_cancel()
 
-        def came(answer: Future[bytes]) -> None:
+        def deliver(answer: Future[bytes]) -> None:
             error = answer.exception()
             if error is None:
                 given.set_result(tensor if out is None else out)
             else:
                 given.set_exception(error)
 
-        self._ring.submit(self._message(tensor, out)).add_done_callback(came)
+        self._ring.submit(self._message(tensor, out)).add_done_callback(deliver)
         return given
 
     async def acall(self, tensor: Tensor, out: Tensor | None = None) -> Tensor:
-        """As `call`, for asyncio. Cancelling it does not stop the work."""
+        """Processes a tensor as `call` does, for asyncio. Cancelling it does not stop the work."""
         future = self._ring.acall(self._message(tensor, out))
         used = (tensor, out)
-        future.add_done_callback(lambda _: used and None)  # which keeps them until then
+        future.add_done_callback(lambda _: used and None)  # keeps both tensors alive until the result arrives
         await asyncio.shield(future)
         return tensor if out is None else out
 
     def parked(self, *, timeout: float = 10.0) -> AbstractContextManager[None]:
-        """As `Ring.parked`."""
+        """Keeps the ring off the GPU during a ``with`` block, as `Ring.parked` does."""
         return self._ring.parked(timeout=timeout)
 
     def stats(self) -> dict[str, int]:
-        """As `Ring.stats`."""
+        """Returns counts of messages and lanes, as `Ring.stats` does."""
         return self._ring.stats()
 
     def close(self, *, drain: bool = True, timeout: float = 10.0) -> None:
-        """As `Ring.close`."""
+        """Closes the ring, as `Ring.close` does."""
         self._ring.close(drain=drain, timeout=timeout)
 
     def __enter__(self) -> TensorRing:
@@ -154,28 +158,28 @@ class TensorRing:
         return struct.pack("<4Q", *here, *(there or here))
 
     def _place(self, name: str, tensor: Any) -> tuple[int, int]:
-        """Address and bytes, after the owner was asked to order the tensor for the ring."""
+        """Returns a tensor's address and size in bytes, after asking its owner to order it for the ring's stream."""
         exchange: Callable[..., Any] | None = getattr(tensor, "__dlpack__", None)
         if exchange is None:
-            raise TypeError(f"{name}: a {type(tensor).__name__} is not possible; allowed: arrays with DLPack")
+            raise TypeError(f"{name}: invalid type {type(tensor).__name__}; allowed: arrays with DLPack")
         kind = int(tensor.__dlpack_device__()[0])
         if kind not in self._types:
-            wanted = "the GPU's memory, or pinned" if self._ring.device == "cuda" else "the host's memory"
-            raise ValueError(f"{name}: DLPack's device type {kind} is not possible; allowed: {wanted}")
+            allowed = "GPU memory or pinned host memory" if self._ring.device == "cuda" else "host memory"
+            raise ValueError(f"{name}: invalid DLPack device type {kind}; allowed: {allowed}")
         if isinstance(tensor, np.ndarray):
             check_array(name, tensor)
         try:
             capsule = exchange(stream=self._ring._core.stream()) if kind in (_CUDA, _MANAGED) else exchange()
         except BufferError as error:
             raise TypeError(
-                f"{name}: a {type(tensor).__name__} is not possible ({error}); allowed: arrays with DLPack that can be written"
+                f"{name}: invalid type {type(tensor).__name__} ({error}); allowed: writable arrays with DLPack"
             ) from None
         try:
             address, size, _, _ = _core.address(capsule)
         except TypeError:
-            raise ValueError(f"{name}: an array that is not contiguous is not possible") from None
+            raise ValueError(f"{name}: invalid array; allowed: contiguous arrays") from None
         if address % 16 or size % 16:
             raise ValueError(
-                f"{name}: {size} bytes at the address {address:#x} are not possible; allowed: multiples of 16 for both"
+                f"{name}: invalid tensor of {size} bytes at address {address:#x}; allowed: multiples of 16 for both"
             )
         return address, size

@@ -1,13 +1,13 @@
-"""Tensors by name, in memory that all processes of a machine share and that outlives its makers.
+"""Named tensors in memory that all processes on a machine share and that outlives the processes that created them.
 
-A daemon owns the memory: ``feedrate store serve``. ::
+A daemon, ``feedrate store serve``, owns the memory::
 
     store = feedrate.tensors.connect("/tmp/store.sock")
     weights = store.put("weights", array)              # in this process
-    weights = store.wait("weights", timeout=5)         # in another: the same memory
-    array = weights.numpy()                            # without a copy; torch.from_dlpack(weights) likewise
+    weights = store.wait("weights", timeout=5)         # in another process: the same memory
+    array = weights.numpy()                            # no copy; torch.from_dlpack(weights) does not copy either
 
-A lease on a tensor lives as long as the `Tensor` and all arrays made of it.
+A lease on a tensor lasts until the `Tensor` and all arrays made from it are destroyed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import _core
 from .buffers import check_array
 from .errors import StoreError, StoreFull, StoreLimit, StoreUnreachable, TensorExists, TensorNotFound
 
-# Names of NumPy, ml_dtypes and PyTorch; the store's own are allowed, too.
+# Names in NumPy, ml_dtypes and PyTorch. The store's own names are also allowed.
 _DTYPES = {
     "float16": "f16",
     "bfloat16": "bf16",
@@ -50,18 +50,18 @@ _NO_NUMPY = {"bf16", "e4m3", "e5m2"}
 
 
 def _dtype_name(dtype: Any) -> str:
-    """The store's name of a dtype of NumPy's or PyTorch's, or of its name."""
+    """Returns the store's name for a dtype of NumPy or PyTorch, or for the name of such a dtype."""
     if isinstance(dtype, str):
         name = dtype
     elif str(dtype).startswith("torch."):
         name = str(dtype).removeprefix("torch.")
     else:
         try:
-            if dtype is None:  # NumPy takes it for float64
+            if dtype is None:  # NumPy would interpret None as float64
                 raise TypeError
             name = np.dtype(dtype).name
         except TypeError:
-            raise TypeError(f"dtype: {dtype!r} is not possible; allowed: {', '.join([*_DTYPES, 'bool'])}") from None
+            raise TypeError(f"dtype: invalid value {dtype!r}; allowed: {', '.join([*_DTYPES, 'bool'])}") from None
     return _DTYPES.get(name, name)
 
 
@@ -69,16 +69,16 @@ def _lengths(name: str, given: Any) -> builtins.list[int]:
     try:
         lengths = [operator.index(one) for one in ([given] if hasattr(given, "__index__") else given)]
     except TypeError:
-        raise TypeError(f"{name}: {given!r} is not possible; allowed: a whole number, or several") from None
+        raise TypeError(f"{name}: invalid value {given!r}; allowed: an integer or a sequence of integers") from None
     if not all(-(2**63) <= one < 2**63 for one in lengths):
-        raise ValueError(f"{name}: {given!r} is not possible; allowed: whole numbers of 64 bits")
+        raise ValueError(f"{name}: invalid value {given!r}; allowed: 64-bit integers")
     return lengths
 
 
 def _seconds(name: str, given: Any, allowed: str = "seconds") -> float:
     if not isinstance(given, numbers.Real) or math.isnan(given):
         kind = ValueError if isinstance(given, numbers.Real) else TypeError
-        raise kind(f"{name}: {given!r} is not possible; allowed: {allowed}")
+        raise kind(f"{name}: invalid value {given!r}; allowed: {allowed}")
     return float(given)
 
 
@@ -87,7 +87,7 @@ def _ttl(given: Any) -> float | None:
 
 
 def _stream_address(stream: Any) -> int:
-    """Of a stream of PyTorch's, CuPy's, or one that has the protocol ``__cuda_stream__``."""
+    """Returns the address of a PyTorch or CuPy stream, or of an object with the protocol ``__cuda_stream__``."""
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
         return int((protocol() if callable(protocol) else protocol)[1])
@@ -96,122 +96,139 @@ def _stream_address(stream: Any) -> int:
             return int(getattr(stream, name))
     if isinstance(stream, int):
         return stream
-    raise TypeError(f"stream: {type(stream).__name__} is not possible; allowed: a CUDA stream, or its address")
+    raise TypeError(f"stream: invalid type {type(stream).__name__}; allowed: a CUDA stream or its address")
 
 
 def standard_socket() -> str:
-    """Where a user's own store listens when nobody says otherwise.
+    """Returns the default socket of a user's store: ``$FEEDRATE_SOCKET``, or feedrate-store.sock in $XDG_RUNTIME_DIR.
 
     Raises
     ------
     ValueError
-        The system gives this user no folder of its own (``$XDG_RUNTIME_DIR``).
+        Neither ``$FEEDRATE_SOCKET`` nor ``$XDG_RUNTIME_DIR`` is set.
     """
     socket = os.environ.get("FEEDRATE_SOCKET")
     if socket:
         return socket
     folder = os.environ.get("XDG_RUNTIME_DIR")
     if not folder:
-        raise ValueError("socket: '' is not possible; allowed: a path (there is no $XDG_RUNTIME_DIR for a standard one)")
+        raise ValueError("socket: no path given; allowed: a path ($XDG_RUNTIME_DIR is not set, so there is no default)")
     return folder + "/feedrate-store.sock"
 
 
 class Tensor:
-    """A lease on a tensor: while it lives, or an array made of it, the memory stays, whoever deletes the name."""
+    """A lease on a tensor.
+
+    The memory stays allocated while this object or an array made from it exists, even if a process deletes the name.
+    """
 
     def __init__(self, held: _core.StoreTensor) -> None:
         self._held = held
 
     @property
     def name(self) -> str:
+        """Name of the tensor."""
         return self._held.name
 
     @property
     def generation(self) -> int:
-        """Tells it from a later tensor of its name."""
+        """Number that distinguishes this tensor from later tensors with the same name."""
         return self._held.generation
 
     @property
     def dtype(self) -> str:
-        """The store's name of the elements' type: ``"f32"``, ``"bf16"`` and so on."""
+        """The store's name for the type of the elements: ``"f32"``, ``"bf16"`` and so on."""
         return self._held.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Number of elements in each dimension."""
         return tuple(self._held.shape)
 
     @property
     def strides(self) -> tuple[int, ...] | None:
-        """In elements; None: row by row."""
+        """Strides in elements; None for row-major order."""
         return tuple(self._held.strides) or None
 
     @property
     def nbytes(self) -> int:
+        """Size in bytes."""
         return self._held.bytes
 
     @property
     def deleted(self) -> bool:
-        """Whether its name was deleted; the memory stays."""
+        """Whether the name was deleted. The memory stays allocated."""
         return self._held.deleted
 
     @property
     def sealed(self) -> bool:
-        """Whether nobody shall write any more."""
+        """Whether the tensor is sealed, which means that no process should write to it."""
         return self._held.sealed
 
     @property
     def version(self) -> int:
-        """Of what was published last; 0: nothing yet, all is zero."""
+        """Number of the last published version; 0 if nothing was published yet and all elements are zero."""
         return self._held.version
 
     def publish(self, stream: Any = None) -> int:
-        """Says that what was written is whole: the next version, whose number it returns. One writer at a time.
+        """Announces that the written data is complete, as the next version, and returns the number of that version.
+
+        Only one writer at a time may write and publish.
 
         Parameters
         ----------
         stream : optional
-            Of the tensor's GPU: PyTorch's, CuPy's, any with ``__cuda_stream__``, or a number. The version is whole once
-            the stream comes there; nobody waits.
+            Stream on the tensor's GPU: from PyTorch or CuPy, an object with ``__cuda_stream__``, or an address. The
+            version is complete once the stream reaches this point; the call does not wait.
 
         Raises
         ------
         ValueError
-            A stream for a tensor in host memory.
+            A stream was given for a tensor in host memory.
         """
         return self._held.publish() if stream is None else self._held.publish_on(_stream_address(stream))
 
     def commit(self) -> None:
-        """Gives a tensor of `Store.stage` its name, once. Raises TensorExists, ValueError if it has had its name."""
+        """Gives a tensor from `Store.stage` its name.
+
+        Raises TensorExists if another tensor has the name, and ValueError if this tensor was committed before.
+        """
         self._held.commit()
 
     def wait_on(self, stream: Any, version: int) -> None:
-        """Holds a stream, as `publish` takes one, until that version or a later one is whole. This thread goes on."""
+        """Makes a stream wait until `version` or a later one is complete, without blocking this thread.
+
+        `publish` lists the allowed streams.
+        """
         self._held.wait_on(_stream_address(stream), version)
 
     def wait_for(self, version: int, timeout: float) -> bool:
-        """Waits for that version or a later one; False when none comes within `timeout` seconds."""
+        """Waits for `version` or a later one. Returns False if none is published within `timeout` seconds."""
         return self._held.wait_for(version, _seconds("timeout", timeout))
 
     def numpy(self) -> NDArray[Any]:
-        """The elements as an array, without a copy. Raises ValueError for dtypes that NumPy does not have."""
+        """Returns the elements as an array, without a copy.
+
+        Raises ValueError for tensors in GPU memory and for dtypes that NumPy does not support.
+        """
         if self._held.cuda_index >= 0:
-            raise ValueError(f"tensor '{self.name}' lies in a GPU's memory; torch.from_dlpack and cupy.asarray take it")
+            raise ValueError(f"tensor '{self.name}' is in GPU memory; use torch.from_dlpack or cupy.asarray")
         if self.dtype in _NO_NUMPY:
-            raise ValueError(f"dtype: '{self.dtype}' is not possible; allowed: NumPy's; torch.from_dlpack takes it")
+            raise ValueError(f"dtype: invalid value '{self.dtype}'; allowed: dtypes of NumPy; use torch.from_dlpack")
         return self._held.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError("another dtype needs a copy")
+                raise ValueError("copy: invalid value False; a conversion to another dtype needs a copy")
             return array.astype(dtype)
         return array.copy() if copy else array
 
     def __dlpack__(self, *, copy: bool | None = None, **how: Any) -> Any:
-        """Without a copy. Nothing orders the consumer's stream behind a writer: `wait_on` does."""
+        """Exports the tensor without a copy. The consumer's stream does not wait for writers; `wait_on` does that."""
         if copy:
-            raise BufferError(f"tensor '{self.name}' is exported without a copy; copy what you made of it")
+            raise BufferError(f"tensor '{self.name}' is exported without a copy; copy the imported array instead")
         return self._held.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -228,15 +245,15 @@ class Tensor:
         return {"shape": self.shape, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
 
     def next_half(self) -> NDArray[Any]:
-        """Of a tensor whose first dimension is 2: where the next version is written; `publish` ends it.
+        """Returns the half to write the next version to, for a tensor whose first dimension is 2.
 
-        Readers of the last version look at the other half.
+        `publish` completes the version. Until then, readers of the last version use the other half.
         """
         half: NDArray[Any] = self.numpy()[self._held.begin_half()]
         return half
 
     def read_half(self) -> tuple[int, NDArray[Any]]:
-        """The last version's number and a copy of it, whole whatever is written meanwhile."""
+        """Returns the number of the last version and a copy of its half, consistent even during concurrent writes."""
         copy = np.empty(self.shape[1:], self.numpy().dtype)
         version = self._held.read_half(copy.reshape(-1).view(np.uint8))
         return version, copy
@@ -246,19 +263,20 @@ class Tensor:
 
 
 class Store:
-    """A connection to a store. Any thread; of one process: a child made by fork connects by itself.
+    """A connection to a store. Any thread of the process may use it; a forked child process must open its own.
 
     Parameters
     ----------
     socket : str, optional
-        Where the store listens; default: ``$FEEDRATE_SOCKET``, else in ``$XDG_RUNTIME_DIR``.
+        Path of the store's socket. The default is ``$FEEDRATE_SOCKET``, or else feedrate-store.sock in
+        ``$XDG_RUNTIME_DIR``.
     patience : float
-        Seconds that an answer may take.
+        Timeout for the store's replies in seconds.
 
     Raises
     ------
     StoreUnreachable
-        No store answers there.
+        No store answers at the socket.
     """
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, patience: float = 10.0) -> None:
@@ -276,20 +294,24 @@ class Store:
         evict: bool = False,
         ttl: float | None = None,
     ) -> Tensor:
-        """A new tensor, all zero.
+        """Creates a tensor whose elements are all zero.
 
         Parameters
         ----------
+        name
+            Name of the tensor.
+        shape
+            Number of elements in each dimension.
         dtype
-            Of NumPy's or PyTorch's, or a name, the store's own too.
+            A dtype of NumPy or PyTorch, its name, or the store's name for it.
         strides
-            In elements; none: row by row.
+            Strides in elements; the default is row-major order.
         pin
-            It is never evicted.
+            Protects the tensor from eviction.
         evict
-            Where there is no room, others are evicted that nobody holds or pinned.
+            If there is no room, evicts other tensors that are neither leased nor pinned.
         ttl
-            Seconds after which its name is deleted: above 0, at most 1e9.
+            Time in seconds after which the name is deleted: above 0, at most 1e9. The default keeps it forever.
 
         Raises
         ------
@@ -310,33 +332,46 @@ class Store:
         ttl: float | None = None,
         replace: bool = False,
     ) -> Tensor:
-        """As `create`, but the tensor gets its name from `Tensor.commit`: no reader finds it half written.
+        """Creates a tensor that gets its name only with `Tensor.commit`, so that no reader finds it half written.
 
-        A tensor that is never committed goes with its last lease.
+        The parameters are those of `create`, plus `replace`. A tensor that is never committed is freed with its last
+        lease.
 
         Parameters
         ----------
         replace
-            The commit takes the name from the tensor that has it, which keeps it until then. The store must have memory
-            for both.
+            Lets the commit take the name from the tensor that has it. That tensor keeps the name until the commit, so
+            the store needs memory for both.
         """
         layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
         return Tensor(self._store.stage(name, *layout, pin, evict, _ttl(ttl), replace))
 
     def put(self, name: str, array: Any, **how: Any) -> Tensor:
-        """A new tensor with the elements of an array (NumPy's, or what NumPy makes one of); published.
+        """Creates and publishes a tensor with the elements of an array.
 
-        It has its name once it is whole. Options are those of `stage`: with ``replace=True``, the name leads to the old
-        tensor until then.
+        The tensor gets its name once it is complete. With ``replace=True``, the name refers to the old tensor until
+        then.
 
-        The dtypes are NumPy's numbers and truth values, and ml_dtypes' bfloat16, float8_e4m3fn and float8_e5m2. What is
-        in another byte order is converted. TypeError for objects, dates and masked arrays.
+        Parameters
+        ----------
+        name
+            Name of the tensor.
+        array
+            NumPy array, or an object that NumPy can convert to one. Supported dtypes are NumPy's numbers and booleans,
+            and bfloat16, float8_e4m3fn and float8_e5m2 from ml_dtypes. Other byte orders are converted.
+        **how
+            Options of `stage`.
+
+        Raises
+        ------
+        TypeError
+            The array has objects or dates, or is masked.
         """
         try:
             source = np.asanyarray(array)
         except (TypeError, RuntimeError) as error:  # such as PyTorch's bfloat16
             raise TypeError(
-                f"array: a {type(array).__name__} is not possible ({error}); allowed: what NumPy makes an array of"
+                f"array: invalid type {type(array).__name__} ({error}); allowed: objects that NumPy can convert"
             ) from error
         check_array("array", source)
         source = source.astype(source.dtype.newbyteorder("="), copy=False)
@@ -347,45 +382,55 @@ class Store:
         return made
 
     def get(self, name: str) -> Tensor:
-        """The tensor that has the name. Raises TensorNotFound."""
+        """Returns the tensor with this name. Raises TensorNotFound if there is none."""
         return Tensor(self._store.get(name))
 
     def wait(self, name: str, timeout: float) -> Tensor:
-        """The same, once there is one. Raises TimeoutError after `timeout` seconds."""
+        """Waits until a tensor with this name exists and returns it. Raises TimeoutError after `timeout` seconds."""
         return Tensor(self._store.wait(name, _seconds("timeout", timeout)))
 
     def delete(self, name: str, generation: int = 0) -> None:
-        """Deletes the name; who holds the tensor keeps it. `generation`: only if it is still that one's."""
+        """Deletes the name. Processes that hold a lease keep the tensor.
+
+        If `generation` is not 0, the name is deleted only if the tensor still has that generation.
+        """
         self._store.delete(name, generation)
 
     def list(self) -> builtins.list[dict[str, Any]]:
-        """All that have a name: ``name``, ``dtype``, ``shape``, ``bytes``, ``generation``, ``leases``, ``pinned`` …"""
+        """Describes all named tensors.
+
+        Each entry has ``name``, ``dtype``, ``shape``, ``bytes``, ``generation``, ``leases``, ``pinned``, ``sealed``,
+        ``created`` and ``expires``.
+        """
         return self._store.list()
 
     def stat(self, name: str) -> dict[str, Any]:
-        """The same of one tensor. Raises TensorNotFound."""
+        """Describes one tensor, with the fields of `list`. Raises TensorNotFound if there is none with this name."""
         return self._store.stat(name)
 
     def status(self) -> dict[str, Any]:
-        """What the store says of itself: device, memory, tensors, leases, clients."""
+        """Returns the store's status: device, memory, tensors, leases and clients."""
         found: dict[str, Any] = json.loads(self._store.status())
         return found
 
     def pin(self, name: str, pinned: bool = True) -> None:
-        """Never evicts it; or again, when it is its turn."""
+        """Protects a tensor from eviction or, with ``pinned=False``, allows its eviction again."""
         self._store.pin(name, pinned)
 
     def seal(self, name: str) -> None:
-        """Nobody shall write any more: a rule among those who keep to it, not a lock."""
+        """Declares that a tensor will not be written again. This is a convention between processes, not a lock."""
         self._store.seal(name)
 
     def evict(self, nbytes: int = 0) -> int:
-        """Deletes what nobody holds or pinned, least recently used first, until so many bytes are freed; 0: all of it."""
+        """Deletes tensors that are neither leased nor pinned, least recently used first; returns the bytes freed.
+
+        `nbytes` is the number of bytes to free; 0 deletes all such tensors.
+        """
         return self._store.evict(nbytes)
 
 
 def connect(socket: str | os.PathLike[str] | None = None, patience: float = 10.0) -> Store:
-    """A connection to the store that listens at `socket`; see `Store`."""
+    """Connects to the store that listens at `socket`; see `Store`."""
     return Store(socket, patience)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of messages and of results, as NumPy views of the ring's slots."""
+"""Blocks of messages and of results: NumPy views of the ring's slots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAULTS = ("none", "bad_length", "too_long", "refused", "again", "expired", "work
 
 @cache
 def slot_type(payload_bytes: int, slot_bytes: int) -> np.dtype[np.void]:
-    """A slot: the fields id, length, checksum and payload, and what fills it up to `slot_bytes`."""
+    """Returns the dtype of a slot: id, length, checksum and payload, with padding up to `slot_bytes`."""
     return np.dtype({
         "names": ["id", "length", "checksum", "payload"],
         "formats": ["<u8", "<u4", "<u4", ("u1", (payload_bytes,))],
@@ -30,7 +30,7 @@ def slot_type(payload_bytes: int, slot_bytes: int) -> np.dtype[np.void]:
 
 
 class Lease:
-    """Whether a block's slots may still be used."""
+    """Records whether a block has ended, after which its slots must not be used."""
 
     __slots__ = ("ended",)
 
@@ -39,10 +39,10 @@ class Lease:
 
 
 class SlotView(np.ndarray):
-    """An array of slots that knows when its block has ended. From then on every use raises `ViewExpired`.
+    """An array of slots whose every use raises `ViewExpired` once its block has ended.
 
-    What NumPy made of it as a plain array (``np.asarray``, ``memoryview``) cannot know; it keeps the slots' memory, so
-    it reads what lies there later, and never freed memory.
+    A plain array made from a view (``np.asarray``, ``memoryview``) cannot detect the end of the block. It keeps the
+    slots' memory alive, so it may read later messages but never freed memory.
     """
 
     _lease: Lease | None = None
@@ -64,7 +64,7 @@ class SlotView(np.ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _check(self)
-        if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:  # NumPy takes objects by their values
+        if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:  # NumPy converts objects by value
             check_array("value", value)
         super().__setitem__(key, value)
 
@@ -83,18 +83,18 @@ class SlotView(np.ndarray):
         return super().__array_function__(function, types, arguments, options)
 
 
-# What may be asked of a view whose block has ended: what Python and NumPy need to drop it.
+# Attributes that remain accessible after the end of the block: Python and NumPy need them to destroy the view.
 _ALWAYS = frozenset(("_lease", "__class__", "__dict__", "__array_ufunc__", "__array_function__", "__array_finalize__"))
 
 
 def _check(view: SlotView) -> None:
     lease = view._lease
     if lease is not None and lease.ended:
-        raise ViewExpired("this view's block has ended: its slots hold other messages by now")
+        raise ViewExpired("this view's block has ended; its slots may already hold other messages")
 
 
 def _plain(one: Any) -> Any:
-    """A plain array of the same memory, after a look whether that may be used."""
+    """Returns a plain array of the same memory, after checking that the block has not ended."""
     if not isinstance(one, SlotView):
         return one
     _check(one)
@@ -108,7 +108,7 @@ def _leased(array: NDArray[Any], lease: Lease) -> SlotView:
 
 
 class _Block:
-    """Slots between the entry of a ``with`` block and its end."""
+    """The slots of one ``with`` block."""
 
     def __init__(self, slots: NDArray[np.uint8], payload_bytes: int) -> None:
         self._lease = Lease()
@@ -121,10 +121,12 @@ class _Block:
 
     @property
     def slots(self) -> SlotView:
-        """The slots themselves, headers and all, as records (messages,) with the fields ``id``, ``length``, ``checksum``
-        and ``payload``. They lie side by side, so that ``slots.view("u8")`` is one contiguous array: NumPy is fastest
-        there. What is written there is sent as it is; the `length` of a failed result is `FAILED` and its fault. A single
-        record, ``slots[0]``, is a plain one of NumPy's, which cannot know when its block has ended."""
+        """The slots including their headers, as records with the fields ``id``, ``length``, ``checksum``, ``payload``.
+
+        Slots are adjacent in memory, so ``slots.view("u8")`` is one contiguous array, which NumPy processes fastest.
+        Records are sent exactly as written. The ``length`` of a failed result is `FAILED` combined with its fault. A
+        single record, such as ``slots[0]``, is a plain NumPy record and cannot detect the end of the block.
+        """
         return _leased(self._all, self._lease)
 
     def __len__(self) -> int:
@@ -140,13 +142,13 @@ class Messages(_Block):
     Attributes
     ----------
     payload : array of uint8, shape (messages, message_bytes)
-        What is sent. It holds what lay there before: write all of it, or shorten `length`.
+        Payloads of the messages. They contain old data at first: overwrite all bytes, or reduce `length`.
     length : array of uint32, shape (messages,)
-        Bytes of each message; at first message_bytes.
+        Size of each message in bytes; initially message_bytes.
     id : array of uint64, shape (messages,)
-        Comes back with the result; at first counts up from 0.
+        Identifiers, which are returned with the results. By default the ring numbers its messages from 0.
     count : int
-        How many are sent at the end of the block; at first all. 0 sends none.
+        Number of messages to send at the end of the block; initially all. 0 sends none.
     """
 
     def __init__(self, slots: NDArray[np.uint8], message_bytes: int) -> None:
@@ -157,22 +159,22 @@ class Messages(_Block):
     def _valid(self) -> None:
         self.count = operator.index(self.count)
         if not 0 <= self.count <= self._count:
-            raise ValueError(f"count: {self.count} is not possible; allowed: 0 to {self._count}, what was reserved")
+            raise ValueError(f"count: invalid value {self.count}; allowed: 0 to {self._count}, the number reserved")
 
 
 class Answers(_Block):
-    """Results that have come, to be read in place.
+    """Results that have arrived, to be read in place.
 
     Attributes
     ----------
     payload : array of uint8, shape (results, result_bytes)
-        Read-only. Of each row the first `length` bytes count.
+        Payloads of the results, read-only. Only the first `length` bytes of each row are valid.
     length : array of uint32, shape (results,)
-        Bytes of each result; 0 of a failed one.
+        Size of each result in bytes; 0 for a failed message.
     status : array of int32, shape (results,)
-        0: ok; else an index of `feedrate.FAULTS`. A copy: it may be kept.
+        0 for success, otherwise an index into `feedrate.FAULTS`. This array is a copy and may be kept after the block.
     id : array of uint64, shape (results,)
-        Of the message.
+        Identifiers of the messages.
     """
 
     def __init__(self, slots: NDArray[np.uint8], some_failed: bool, result_bytes: int) -> None:
@@ -191,28 +193,28 @@ class Answers(_Block):
 
 
 def _lengths(sizes: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Of results in rows of `shape`. Raises ValueError or TypeError for what is no length of such a row."""
+    """Returns the lengths of results in rows of `shape`. Raises ValueError or TypeError for invalid lengths."""
     lengths = np.asarray(sizes)
     if lengths.dtype.kind not in "iu":
-        raise TypeError(f"lengths: {lengths.dtype} is not possible; allowed: integers")
+        raise TypeError(f"lengths: invalid dtype {lengths.dtype}; allowed: integers")
     if lengths.size and not (0 <= lengths.min() and lengths.max() <= shape[1]):
         outside = lengths[(lengths < 0) | (lengths > shape[1])].flat[0]
-        raise ValueError(f"lengths: {outside} is not possible; allowed: 0 to {shape[1]}, the bytes of a row of the results")
+        raise ValueError(f"lengths: invalid value {outside}; allowed: 0 to {shape[1]}, the size of a row of results")
     return lengths
 
 
 def serve_batches(
     function: Callable[..., Any], message_bytes: int, result_bytes: int, failed: Callable[[BaseException], None]
 ) -> Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]:
-    """Makes of a function on batches what the extension calls with rows of slots. An exception of the function fails
-    the batch, and goes to `failed`."""
+    """Adapts a function on batches to the extension, which calls it with rows of slots. If the function raises an
+    exception, the batch fails and `failed` gets the exception."""
 
     def serve(slots_in: NDArray[np.uint8], slots_out: NDArray[np.uint8]) -> None:
         head_in, head_out = (slots[:, : HEADER.itemsize].view(HEADER)[:, 0] for slots in (slots_in, slots_out))
         head_out["id"] = head_in["id"]
         head_out["checksum"] = 0
         lengths = head_in["length"].copy()
-        # A copy: the function may keep it longer than the slots last.
+        # A copy, because the function may keep the array after the slots are reused.
         messages = slots_in[:, HEADER.itemsize : HEADER.itemsize + message_bytes].copy()
         messages.flags.writeable = False
         try:
@@ -222,15 +224,15 @@ def serve_batches(
             check_array("results", results)
             rows = np.ascontiguousarray(results)
             if rows.shape[:1] != lengths.shape:
-                raise ValueError(f"{len(lengths)} messages got results of the shape {rows.shape}")
+                raise ValueError(f"the function returned results of shape {rows.shape} for {len(lengths)} messages")
             rows = rows.reshape(len(lengths), -1).view(np.uint8)
             if rows.shape[1] > result_bytes:
-                raise ValueError(f"results of {rows.shape[1]} bytes; result_bytes is {result_bytes}")
+                raise ValueError(f"results of {rows.shape[1]} bytes are longer than result_bytes, {result_bytes}")
             slots_out[:, HEADER.itemsize : HEADER.itemsize + rows.shape[1]] = rows
             head_out["length"] = rows.shape[1] if sizes is None else _lengths(sizes, rows.shape)
-        except BaseException as error:  # noqa: BLE001  (whatever it is: the caller of the messages hears of it)
+        except BaseException as error:  # noqa: BLE001  (any exception is reported to the senders of the messages)
             head_out["length"] = FAILED | FAULTS.index("refused")
-            # Without this frame, which holds the slots.
+            # The traceback omits this frame, which holds references to the slots.
             failed(error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None))
 
     return serve

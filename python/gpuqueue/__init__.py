@@ -1,4 +1,7 @@
-"""The API of the GPUQueue project, on `feedrate.Ring`: a drop-in whose work is an echo. New programs use the ring."""
+"""The API of the GPUQueue project, implemented with `feedrate.Ring`. Its work is an echo.
+
+New programs should use the ring itself.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from feedrate.buffers import buffer_of
 
 
 class QueueStatus(enum.IntEnum):
-    """How a call ended."""
+    """Result of a call."""
 
     OK = 0
     ERR_FULL = 1
@@ -30,19 +33,27 @@ class QueueStatus(enum.IntEnum):
 
 @dataclass
 class QueueConfig:
-    """`capacity`: messages in flight, a power of two. `slot_bytes`: the most payload of one."""
+    """Configuration of a queue.
+
+    Attributes
+    ----------
+    capacity : int
+        Maximum number of messages in flight; a power of two.
+    slot_bytes : int
+        Maximum payload of a message in bytes.
+    """
 
     capacity: int = 1024
     slot_bytes: int = 512
 
     def is_valid(self) -> bool:
-        """Whether a queue can be made of it."""
+        """Returns whether the configuration is valid."""
         return self.capacity > 0 and self.slot_bytes > 0 and self.capacity & (self.capacity - 1) == 0
 
 
 @dataclass
 class QueueStats:
-    """Counts since the queue was made; `queue_depth` is how many are not processed yet."""
+    """Counts since the queue was created. `queue_depth` is the number of messages not processed yet."""
 
     enqueue_count: int = 0
     dequeue_count: int = 0
@@ -51,10 +62,10 @@ class QueueStats:
 
 
 class QueueError(RuntimeError):
-    """A call that could not be; `status` tells why."""
+    """A call failed. `status` is the reason."""
 
-    def __init__(self, status: QueueStatus, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: QueueStatus, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -62,12 +73,14 @@ _state = {"device": "auto"}
 
 
 class GpuQueue:
-    """A queue that runs from the start, until `shutdown` or the end of its ``with`` block."""
+    """A queue that runs from its creation until `shutdown` or the end of its ``with`` block."""
 
     def __init__(self, config: QueueConfig | None = None) -> None:
         self.config = config if config is not None else QueueConfig()
         if not self.config.is_valid():
-            raise ValueError(f"{self.config!r} is not possible; allowed: a capacity of a power of two, both above 0")
+            raise ValueError(
+                f"config: invalid value {self.config!r}; allowed: a power of two for capacity, and both values above 0"
+            )
         self._ring = feedrate.Ring(
             "echo",
             message_bytes=self.config.slot_bytes,
@@ -82,8 +95,10 @@ class GpuQueue:
         self._sent = self._processed = self._dequeued = 0
 
     def enqueue(self, buffer: Any) -> int:
-        """Sends a message and returns its id, from 1 on; waits while the queue is full. ValueError when it is too large
-        or the queue was shut down."""
+        """Sends a message and returns its id; ids start at 1. Waits while the queue is full.
+
+        Raises ValueError if the message is too large or the queue was shut down.
+        """
         while True:
             try:
                 return self.enqueue_nowait(buffer)
@@ -93,7 +108,7 @@ class GpuQueue:
             time.sleep(0)
 
     def enqueue_nowait(self, buffer: Any) -> int:
-        """As `enqueue`; raises QueueError (ERR_FULL) at once where the queue is full."""
+        """Sends a message as `enqueue` does, but raises QueueError (ERR_FULL) at once if the queue is full."""
         if self._ring.closed:
             raise ValueError("the queue was shut down")
         with self._lock:
@@ -107,7 +122,7 @@ class GpuQueue:
             return number
 
     def try_dequeue_result(self, message_id: int) -> tuple[bool, bytes]:
-        """``(True, payload)`` once, when the message was processed; else ``(False, b"")``. Never waits."""
+        """Returns ``(True, payload)`` once, after the message was processed, else ``(False, b"")``. Never waits."""
         with self._lock:
             payload = self._results.pop(message_id, None)
             if payload is None:
@@ -119,27 +134,30 @@ class GpuQueue:
             return True, payload
 
     def poll_completions(self, n: int) -> list[int]:
-        """Ids of at most `n` messages that were processed, each once, the earliest first."""
+        """Returns the ids of up to `n` processed messages, oldest first. Each id is returned only once."""
         with self._lock:
             self._receive()
             return [self._completed.popleft() for _ in range(min(n, len(self._completed)))]
 
     def stats(self) -> QueueStats:
-        """What was done so far."""
+        """Returns the counts since the queue was created."""
         with self._lock:
             self._receive()
             return QueueStats(self._sent, self._dequeued, self._processed, self._sent - self._processed)
 
     def depth(self) -> int:
-        """Messages that are not processed yet."""
+        """Returns the number of messages not processed yet."""
         return self.stats().queue_depth
 
     def is_running(self) -> bool:
-        """Until `shutdown`."""
+        """Returns True until `shutdown`."""
         return not self._ring.closed
 
     def shutdown(self) -> None:
-        """Ends the queue after what was sent; results that came can still be taken. Twice is harmless."""
+        """Closes the queue after the messages already sent are processed.
+
+        Results that have arrived can still be dequeued. Calling it twice is harmless.
+        """
         self._ring.close()
         with self._lock:
             self._receive()
@@ -161,30 +179,30 @@ class GpuQueue:
 
 
 def is_available() -> bool:
-    """Whether there is a GPU; without one the queue is served by threads."""
+    """Returns whether a GPU is available. Without a GPU, CPU threads serve the queue."""
     return bool(feedrate.devices()[1:])
 
 
 def init(device: int = 0) -> None:
-    """Chooses the GPU of the queues that are made from now on."""
+    """Selects the GPU for queues created after this call."""
     count = len(feedrate.devices()) - 1
     if device != 0 and device >= count:
-        raise ValueError(f"device: {device} is not possible; allowed: 0 to {max(count - 1, 0)}")
+        raise ValueError(f"device: invalid value {device}; allowed: 0 to {max(count - 1, 0)}")
     _state["device"] = f"cuda:{device}" if count else "auto"
 
 
 def shutdown() -> None:
-    """Takes back `init`."""
+    """Reverts `init`."""
     _state["device"] = "auto"
 
 
 def core_version() -> str:
-    """Of the extension: version and revision."""
+    """Returns the version and revision of the extension."""
     return f"{feedrate.__version__} ({feedrate.__revision__})"
 
 
 def version() -> str:
-    """Of the package."""
+    """Returns the version of the package."""
     return feedrate.__version__
 
 

@@ -12,13 +12,13 @@
 namespace feedrate::python {
 namespace {
 
-constexpr unsigned kLooksATime = 256;
+constexpr unsigned kPollsPerClockCheck = 256;
 
-/// Some looks awake, then gives the core away: whoever serves the message may need this very core.
+/// Spins for a number of polls, then yields the core, which the thread that serves the message may need.
 class Patience {
  public:
   explicit Patience(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
-  /// Whether it gave the core away. Others may have used it for milliseconds then.
+  /// Returns whether it yielded the core. Other threads may then have used the core for milliseconds.
   bool wait() {
     if (idle_ < spins_) {
       ++idle_;
@@ -48,9 +48,9 @@ Mailbox::~Mailbox() {
 void Mailbox::put(Ticket* ticket) {
   const std::lock_guard lock(mutex_);
   arrived_.push_back(ticket);
-  if (quiet() || arrived_.size() > 1) return;  // its reader knows
+  if (quiet() || arrived_.size() > 1) return;  // the reader was already notified
   const std::uint64_t one = 1;
-  // It can only fail when the counter is at its most, and then its reader knows as well.
+  // It can only fail if the counter is at its maximum, and then the reader was already notified.
   [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
 }
 
@@ -58,7 +58,7 @@ std::vector<Ticket*> Mailbox::take() {
   const std::lock_guard lock(mutex_);
   if (!quiet()) {
     std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);  // nothing to read is no error
+    [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);  // an empty counter is not an error
   }
   return std::exchange(arrived_, {});
 }
@@ -92,7 +92,7 @@ Ticket* Calls::take_ticket(const std::shared_ptr<Mailbox>& mailbox, void* owner)
 void Calls::give_back(Ticket* ticket) {
   const std::lock_guard lock(pool_mutex_);
   if (ticket->state == Ticket::State::waiting || ticket->state == Ticket::State::delivering) {
-    ticket->owner = nullptr;  // deliver() gives it back: until then its slot in the ring names it
+    ticket->owner = nullptr;  // deliver() returns it to the pool; until then a slot of the ring refers to it
     return;
   }
   ticket->state = Ticket::State::idle;
@@ -100,13 +100,13 @@ void Calls::give_back(Ticket* ticket) {
 }
 
 Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_ptr<Mailbox>& mailbox, void* owner) {
-  const auto refuse_stopped = [this] {
+  const auto throw_if_stopped = [this] {
     if (stopped_.load()) throw Failure(broken_.empty() ? "the ring is closed" : broken_);
   };
-  refuse_stopped();
+  throw_if_stopped();
   if (!started_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(start_mutex_);
-    refuse_stopped();
+    throw_if_stopped();
     if (!started_.load()) ring_.start();
     started_.store(true, std::memory_order_release);
   }
@@ -115,7 +115,7 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = (from + tried) % config_.lanes;
     const std::lock_guard lock(lanes_[index].in);
-    if (paused_.load() != 0 || stopped_.load()) break;  // stop() waits for this lock before it looks at what was sent
+    if (paused_.load() != 0 || stopped_.load()) break;  // stop() takes this lock before it drains
     RingLane& lane = ring_.lane(index);
     const Messages room = lane.reserve(1);
     if (room.empty()) continue;
@@ -138,8 +138,8 @@ Ticket* Calls::try_submit(std::span<const std::byte> payload, const std::shared_
     return ticket;
   }
   give_back(ticket);
-  refuse_stopped();
-  collect();  // results that nobody waits for any more would keep the ring full
+  throw_if_stopped();
+  collect();  // uncollected results of abandoned calls would keep the ring full
   return nullptr;
 }
 
@@ -150,7 +150,7 @@ bool Calls::claim(Ticket& ticket) {
   return true;
 }
 
-/// To be called by whoever claimed it, once its result lies in it.
+/// Delivers a ticket that holds its result. Only the thread that claimed the ticket may call it.
 void Calls::deliver(Ticket& ticket, Ending ending) {
   ticket.ending = ending;
   const std::shared_ptr<Mailbox> mailbox = std::move(ticket.mailbox);
@@ -164,7 +164,7 @@ void Calls::deliver(Ticket& ticket, Ending ending) {
       return;
     }
     ticket.state = Ticket::State::arrived;
-    // From here on its caller may give it back.
+    // After this store, the caller may give the ticket back.
     if (mailbox == nullptr) ticket.arrived.store(true, std::memory_order_release);
   }
   if (mailbox != nullptr) mailbox->put(&ticket);
@@ -172,7 +172,7 @@ void Calls::deliver(Ticket& ticket, Ending ending) {
 
 std::size_t Calls::collect(unsigned index) {
   const std::unique_lock lock(lanes_[index].out, std::try_to_lock);
-  return lock ? collect_held(index) : 0;  // else another thread collects, for this one as well
+  return lock ? collect_held(index) : 0;  // otherwise another thread is collecting for all
 }
 
 std::size_t Calls::collect_held(unsigned index) {
@@ -180,7 +180,7 @@ std::size_t Calls::collect_held(unsigned index) {
   ConstMessages results;
   try {
     results = lane.poll(config_.batch);
-  } catch (const Failure& failure) {  // bringing a parked lane back
+  } catch (const Failure& failure) {  // restarting a parked lane failed
     fail(failure.what());
     return 0;
   }
@@ -191,7 +191,7 @@ std::size_t Calls::collect_held(unsigned index) {
       const std::lock_guard pool(pool_mutex_);
       ticket = &pool_.at(header.id);
     }
-    if (!claim(*ticket)) continue;  // its ring broke
+    if (!claim(*ticket)) continue;  // the ring failed, and fail() has ended the ticket
     const bool failed = (header.length & kFailed) != 0;
     ticket->fault = failed ? static_cast<Fault>(header.length & ~kFailed) : Fault::none;
     ticket->payload.assign(results.payload(i), results.payload(i) + payload_bytes(header));
@@ -223,10 +223,10 @@ bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
   const auto until = std::chrono::steady_clock::now() + slice;
   static const bool few = few_cores();
   Patience patience(few);
-  for (unsigned looks = 1; !ticket.arrived.load(std::memory_order_acquire); ++looks) {
+  for (unsigned polls = 1; !ticket.arrived.load(std::memory_order_acquire); ++polls) {
     const bool found = !stopped_.load(std::memory_order_relaxed) && collect(ticket.lane) != 0;
-    const bool gave_away = !found && patience.wait();
-    if (!gave_away && looks % kLooksATime != 0) continue;
+    const bool yielded = !found && patience.wait();
+    if (!yielded && polls % kPollsPerClockCheck != 0) continue;
     if (std::chrono::steady_clock::now() >= until) {
       check();
       break;
@@ -242,7 +242,7 @@ void Calls::collect() {
 
 void Calls::collect_for_mailboxes(const std::stop_token& stop) {
   Patience patience(few_cores());
-  unsigned looks = 0;
+  unsigned polls = 0;
   while (!stop.stop_requested()) {
     if (expected_.load() == 0) {
       std::unique_lock lock(expected_mutex_);
@@ -255,7 +255,7 @@ void Calls::collect_for_mailboxes(const std::stop_token& stop) {
       patience.reset();
       continue;
     }
-    if (++looks % (64 * kLooksATime) == 0) check();
+    if (++polls % (64 * kPollsPerClockCheck) == 0) check();
     patience.wait();
   }
 }
@@ -278,10 +278,10 @@ void Calls::stop(RingStop how, std::chrono::nanoseconds patience) {
     shut_ = true;
     stopped_.store(true);
   }
-  for (Lane& lane : lanes_) const std::lock_guard last(lane.in);  // who is about to publish has done so
+  for (Lane& lane : lanes_) const std::lock_guard last(lane.in);  // waits for threads that are publishing
   try {
     if (started_.load()) ring_.stop(how, patience);
-  } catch (const Failure&) {  // a broken device: nothing more comes
+  } catch (const Failure&) {  // the device failed, so no more results arrive
   }
   collector_.request_stop();
   if (collector_.joinable()) collector_.join();
@@ -299,7 +299,7 @@ void Calls::pause(bool on) {
 }
 
 bool Calls::parked() {
-  collect();  // what nobody waits for any more
+  collect();  // results of abandoned calls
   return !started_.load() || stopped_.load() || (in_flight() == 0 && ring_.stats().parked_lanes == config_.lanes);
 }
 

@@ -17,24 +17,24 @@ namespace feedrate::python {
 
 class Mailbox;
 
-/// How a single message ended.
+/// Outcome of a single message.
 enum class Ending : std::uint8_t { ok, failed, stopped, broken };
 
-/// One message on its way, and later its result. Its place in the pool is the message's id.
+/// One message in flight, and later its result. Its index in the pool is the id of the message.
 struct Ticket {
   std::atomic<bool> arrived{false};
   Ending ending = Ending::ok;
   Fault fault = Fault::none;
-  std::vector<std::byte> payload;  // keeps its room for the next message
+  std::vector<std::byte> payload;  // keeps its capacity for the next message
   std::uint32_t id = 0;
   unsigned lane = 0;
   enum class State : std::uint8_t { idle, waiting, delivering, arrived } state = State::idle;  // under the pool's mutex
-  std::shared_ptr<Mailbox> mailbox;  // none: somebody waits for this very ticket
-  void* owner = nullptr;             // what the mailbox's reader knows it by; null: nobody wants the result any more
+  std::shared_ptr<Mailbox> mailbox;  // null if a caller waits for this ticket
+  void* owner = nullptr;             // identifies the ticket to the mailbox's reader; null if the result is not wanted
 };
 
-/// Results that nobody waits for in a call: a list, and a file descriptor that can be read while it may hold some. So
-/// an event loop learns of many results by one wake-up. A quiet one has no descriptor: its reader looks by itself, with
+/// Results for which no caller blocks: a list, and a file descriptor that is readable while the list may have entries.
+/// One wake-up tells an event loop about many results. A quiet mailbox has no descriptor; its reader polls with
 /// Calls::collect().
 class Mailbox {
  public:
@@ -42,13 +42,13 @@ class Mailbox {
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
-  int descriptor() const { return descriptor_; }  ///< -1 of a quiet one
+  int descriptor() const { return descriptor_; }  ///< -1 for a quiet mailbox
   bool quiet() const { return descriptor_ < 0; }
-  /// Any thread.
+  /// Adds a ticket. Any thread may call it.
   void put(Ticket*);
-  /// All that lies here.
+  /// Removes and returns all tickets.
   std::vector<Ticket*> take();
-  /// Until something may lie here, at most so long. Any thread.
+  /// Waits until the mailbox may have tickets, at most for the given time. Any thread may call it.
   void wait(std::chrono::milliseconds) const;
 
  private:
@@ -57,30 +57,31 @@ class Mailbox {
   std::vector<Ticket*> arrived_;
 };
 
-/// Single messages through a ring, from any thread. A caller waits for its own result and collects those of others on
-/// the way; a thread collects for mailboxes, as long as one of them expects a result.
+/// Sends single messages through a ring, from any thread. A caller that waits for its result also collects the results
+/// of other callers. A separate thread collects for mailboxes while any of them expects a result.
 class Calls {
  public:
   Calls(Device&, const Kernel&, const RingConfig&);
   ~Calls();
 
-  /// Null when every lane is full. `payload` is copied. `mailbox` may be null; then `owner` is of no matter. Throws
-  /// Failure after stop().
+  /// Sends a copy of `payload`. Returns null if every lane is full. `mailbox` may be null; `owner` is then ignored.
+  /// Throws Failure after stop().
   Ticket* try_submit(std::span<const std::byte> payload, const std::shared_ptr<Mailbox>& mailbox, void* owner);
-  /// False after `slice`, when the result may come later.
+  /// Waits for the result. Returns false after `slice`; the result may still arrive.
   bool wait(const Ticket&, std::chrono::nanoseconds slice);
-  /// Takes in what has come, for whomever.
+  /// Collects the results that have arrived, for all callers and mailboxes.
   void collect();
-  /// To be called once for each ticket, after its result was read; or before it came, when nobody wants it any more.
+  /// Returns a ticket to the pool. Call it once per ticket: after its result was read, or earlier if the result is no
+  /// longer wanted.
   void give_back(Ticket*);
-  /// Ends the ring. Tickets without a result are `stopped`.
+  /// Stops the ring. Tickets without a result end as `stopped`.
   void stop(RingStop how, std::chrono::nanoseconds patience);
-  /// Until as many calls with false as with true, try_submit() finds no room. When this returns, no message is about to
-  /// be sent.
+  /// Pauses (true) or resumes (false) sending. Pauses nest; during a pause try_submit() finds no room. When the call
+  /// returns, no thread is in the middle of sending.
   void pause(bool on);
-  /// Nothing holds the GPU.
+  /// Whether no kernel of this ring is on the GPU.
   bool resting() const;
-  /// All that was sent has come back, and nothing holds the GPU.
+  /// Whether all messages sent have come back and no kernel of this ring is on the GPU.
   bool parked();
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   RingStats stats() const { return ring_.stats(); }
@@ -88,11 +89,11 @@ class Calls {
 
  private:
   struct Lane {
-    std::mutex in, out;  // of its two ends
+    std::mutex in, out;  // for the sending and the receiving end
   };
   Ticket* take_ticket(const std::shared_ptr<Mailbox>&, void* owner);
   std::size_t collect(unsigned lane);
-  std::size_t collect_held(unsigned lane);  ///< by whoever has the lane's `out`
+  std::size_t collect_held(unsigned lane);  ///< requires the lane's `out` mutex
   bool claim(Ticket&);
   void deliver(Ticket&, Ending);
   void collect_for_mailboxes(const std::stop_token&);
@@ -118,8 +119,8 @@ class Calls {
 
   std::mutex expected_mutex_;
   std::condition_variable_any expects_;
-  std::atomic<std::uint64_t> expected_{0};  // results for mailboxes
-  std::jthread collector_;                  // last: it uses all of the above
+  std::atomic<std::uint64_t> expected_{0};  // number of results that mailboxes expect
+  std::jthread collector_;                  // last member, because the thread uses all of the above
 };
 
 }  // namespace feedrate::python

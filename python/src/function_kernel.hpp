@@ -9,7 +9,7 @@ namespace feedrate::python {
 namespace nb = nanobind;
 using Bytes2 = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
 
-/// A Python function on batches, for the CPU device: function(messages, results), rows of a header and a payload each.
+/// A Python function on batches, for the CPU device: function(messages, results). Each row is a header and a payload.
 class FunctionKernel final : public LaunchedKernel {
  public:
   explicit FunctionKernel(nb::object function) : function_(std::move(function)) {}
@@ -24,7 +24,7 @@ class FunctionKernel final : public LaunchedKernel {
       const Bytes2 in(const_cast<std::byte*>(batch.in), {batch.count, batch.in_stride});
       const Bytes2 out(batch.out, {batch.count, batch.out_stride});
       function_(nb::cast(in, nb::rv_policy::reference), nb::cast(out, nb::rv_policy::reference));
-    } catch (nb::python_error& error) {  // `function` answers for the user's errors; this is one of ours
+    } catch (nb::python_error& error) {  // user errors are handled inside `function`; this is an internal error
       error.discard_as_unraisable("feedrate: serving a batch");
       for (std::uint32_t i = 0; i < batch.count; ++i) {
         const Header& message = *reinterpret_cast<const Header*>(batch.in + std::size_t{i} * batch.in_stride);
@@ -35,10 +35,10 @@ class FunctionKernel final : public LaunchedKernel {
     serving_ = before;
   }
   void with_cuda_launch(const BatchView&, unsigned, const UseCudaLaunch&) const override {
-    throw Failure("a Python function");
+    throw Failure("a Python function cannot run on a GPU");
   }
 
-  /// Whether this thread is in the function now.
+  /// Whether this thread is currently running the function.
   bool serves_here() const { return serving_ == this; }
   nb::handle function() const { return function_; }
 

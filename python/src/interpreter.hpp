@@ -7,19 +7,20 @@
 
 namespace feedrate::python {
 
-inline constexpr std::chrono::milliseconds kSlice(20);  // how often a wait checks for Ctrl-C
+inline constexpr std::chrono::milliseconds kSlice(20);  // interval at which a wait checks for Ctrl-C
 
-/// Takes the interpreter back. Python up to 3.13 ends a thread that asks for an interpreter that is gone (pthread_exit), in
-/// the middle of our frames, which std::terminate would answer. Such a thread sleeps here, as Python 3.14 has it.
+/// Reacquires the interpreter lock. If the interpreter is finalized, Python up to 3.13 ends the thread with
+/// pthread_exit in the middle of our frames, which would call std::terminate. Here such a thread sleeps forever, as in
+/// Python 3.14.
 [[gnu::noinline]] inline void take_back(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
-  } catch (...) {  // the unwinding of a thread that ends; it must not go on
+  } catch (...) {  // forced unwinding by pthread_exit, which must not continue
     while (true) pause();
   }
 }
 
-/// Lets other threads have the interpreter.
+/// Releases the interpreter lock during its lifetime.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
@@ -31,10 +32,11 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// Throws ImportError in a sub-interpreter, whose threads and end nobody here would know of.
+/// Throws ImportError in a sub-interpreter, whose threads and finalization this module does not track.
 inline void begin_interpreter() {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-    PyErr_SetString(PyExc_ImportError, "feedrate: a sub-interpreter is not possible; import it in the main one");
+    PyErr_SetString(PyExc_ImportError,
+                    "feedrate: sub-interpreters are not supported; import it in the main interpreter");
     throw nanobind::python_error();
   }
 }

@@ -1,4 +1,4 @@
-// The extension module feedrate._core: the GPU ring for Python. feedrate/ring.py gives it its public shape.
+// The extension module feedrate._core: the GPU ring for Python. feedrate/ring.py wraps it in the public API.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace feedrate::python {
 namespace {
 
-/// The bytes of an object with the buffer protocol, while this lives.
+/// Access to the bytes of an object with the buffer protocol.
 class Contiguous {
  public:
   explicit Contiguous(nb::handle object) {
@@ -36,16 +36,17 @@ class Contiguous {
   Py_buffer view_{};
 };
 
-/// Python's handle on a mailbox, which the messages on their way keep too.
+/// Python's handle to a mailbox, which messages in flight keep alive as well.
 struct Box {
   explicit Box(bool quiet) : mailbox(std::make_shared<Mailbox>(quiet)) {}
   std::shared_ptr<Mailbox> mailbox;
 };
 
-constexpr std::size_t kBrief = 64;  // messages whose headers are written with the interpreter held
+constexpr std::size_t kBrief = 64;  // below this many messages, headers are written with the interpreter lock held
 
-/// Messages that come alone take the shortest way that they fit: by flags, each looked for by many small teams.
-/// Those that are addresses are work for a whole block each, and notified by counter, which orders what they point to.
+/// Configuration of the ring for single messages. If they fit, it uses the fastest notification: ready flags that many
+/// small teams poll. Addresses are processed by an entire block each and notified by a counter, which also orders the
+/// data that they point to.
 RingConfig for_calls(RingConfig config, bool gpu, bool by_address) {
   if (by_address) {
     config.batch = 1;
@@ -67,7 +68,7 @@ RingConfig for_calls(RingConfig config, bool gpu, bool by_address) {
   return config;
 }
 
-/// What a ring's messages are worked on by: "echo", a CompiledWork, or a function.
+/// Creates the kernel of a ring from "echo", a CompiledWork, or a Python function.
 std::unique_ptr<Kernel> kernel_from(const nb::object& work, bool by_address) {
   if (nb::isinstance<CompiledWork>(work)) return make_compiled(nb::cast<const CompiledWork&>(work));
   if (!nb::isinstance<nb::str>(work)) return std::make_unique<FunctionKernel>(work);
@@ -123,7 +124,7 @@ class Ring {
   }
   ~Ring() { drop(); }
 
-  /// The result as bytes, or a tuple (fault, status) that ring.py turns into an error.
+  /// Returns the result as bytes, a tuple (fault, ending) that ring.py converts to an exception, or None on a timeout.
   nb::object call(nb::handle payload, double timeout) {
     const auto parts = mine();
     Ticket* const ticket = send(*parts, payload, nullptr, nullptr, timeout);
@@ -131,20 +132,20 @@ class Ring {
     return answer(*parts, ticket, timeout);
   }
 
-  /// False when every lane is full until the time is over. `owner` comes back from the mailbox.
+  /// Returns false if every lane is full until the timeout. take() returns `owner` with the result.
   bool submit(nb::handle payload, const Box& box, nb::object owner, double timeout) {
     const auto parts = mine();
     if (send(*parts, payload, box.mailbox, owner.ptr(), timeout) == nullptr) return false;
-    owner.release();  // the mailbox's reader gets it back
+    owner.release();  // take() takes over the reference
     return true;
   }
 
-  /// [(owner, payload or None, fault, ending)]: what has come for this mailbox.
+  /// Returns the results that have arrived for a mailbox, as [(owner, payload or None, fault, ending)].
   nb::list take(const Box& box) {
     const auto parts = parts_;
     nb::list found;
-    if (!parts || !parts->of_this_process()) return found;  // its descriptor is the parent's as well
-    if (box.mailbox->quiet()) parts->calls->collect();      // gpuqueue's, whose work is no Python function
+    if (!parts || !parts->of_this_process()) return found;  // the parent shares the descriptor
+    if (box.mailbox->quiet()) parts->calls->collect();  // a mailbox of gpuqueue, whose work is not a Python function
     for (Ticket* const ticket : box.mailbox->take()) {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
       nb::object payload = nb::none();
@@ -155,12 +156,12 @@ class Ring {
     return found;
   }
 
-  /// An array (messages, stride) of slots, or None when there is no room in time.
+  /// Returns an array (messages, stride) of slots, or None if there is no room before the timeout.
   nb::object reserve(std::size_t n, double timeout) {
     const auto found = block([](Views& views, std::size_t most) { return views.reserve(most); }, n, timeout);
     return found ? slots(*found) : nb::none();
   }
-  /// (array, whether some results are faults), or None when nothing came in time.
+  /// Returns (array, whether some results are faults), or None if no result arrives before the timeout.
   nb::object poll(std::size_t n, double timeout) {
     const auto found = block([](Views& views, std::size_t most) { return views.poll(most); }, n, timeout);
     return found ? nb::object(nb::make_tuple(slots(*found), found->failed)) : nb::none();
@@ -195,23 +196,23 @@ class Ring {
   }
   nb::dict stats() {
     const auto parts = mine();
-    RingStats alone, many;
+    RingStats single, many;
     {
       const Unlocked unlocked;
-      alone = parts->calls->stats();
+      single = parts->calls->stats();
       many = parts->views->stats();
     }
-    nb::dict told;
-    told["sent"] = alone.published + many.published;
-    told["answered"] = alone.released + many.released;
-    told["parked_lanes"] = alone.parked_lanes + many.parked_lanes;
-    told["restarts"] = alone.restarts + many.restarts;
-    return told;
+    nb::dict counts;
+    counts["sent"] = single.published + many.published;
+    counts["answered"] = single.released + many.released;
+    counts["parked_lanes"] = single.parked_lanes + many.parked_lanes;
+    counts["restarts"] = single.restarts + many.restarts;
+    return counts;
   }
   std::uint64_t in_flight() { return mine()->calls->in_flight(); }
-  /// Of a ring by address: what DLPack is to be asked to order tensors for …
+  /// The stream to pass to DLPack, which orders tensors for it; only for a ring by address.
   std::uintptr_t stream() const { return mine()->order->stream(); }
-  /// … and the wait until they are.
+  /// Waits until the tensors are ready on that stream; only for a ring by address.
   void ordered() const {
     const auto parts = mine();
     const Unlocked unlocked;
@@ -221,14 +222,15 @@ class Ring {
   const std::string& device_name() const { return name_; }
   bool closed() const { return closed_; }
 
-  /// The function, as far as this ring alone keeps it: for the garbage collector.
+  /// The work function if only this ring keeps it alive, for the garbage collector.
   nb::handle function() const {
     if (function_ == nullptr) return {};
     const bool alone = memory_ ? parts_.use_count() == 2 && Py_REFCNT(memory_.ptr()) == 1 : parts_.use_count() == 1;
     return alone ? function_->function() : nb::handle();
   }
-  /// Closes the ring and gives its parts back. The memory of a GPU is freed without the interpreter, for which its
-  /// other threads may wait. In the ring's own function, which closing waits for, another thread does it.
+  /// Closes the ring and releases its parts. GPU memory is freed without the interpreter lock, for which other threads
+  /// of the ring may wait. If this thread is running the ring's own function, for which closing waits, another thread
+  /// closes the ring.
   void drop() {
     if (!parts_) return;
     closed_ = true;
@@ -253,18 +255,19 @@ class Ring {
   }
   std::shared_ptr<Parts> mine() const {
     if (!parts_) throw Failure("the ring is closed");
-    if (!parts_->of_this_process()) throw Failure("this ring was made before a fork: it stays with its process");
+    if (!parts_->of_this_process())
+      throw Failure("this ring was created before a fork; only the parent process can use it");
     if (closed_) throw Failure("the ring is closed");
     return parts_;
   }
 
-  /// Calls `attempt` until it gives something, or the time is over. Ctrl-C ends it. `brief`: an attempt takes less time
-  /// than another thread needs to take over the interpreter.
+  /// Calls `attempt` until it returns something, the timeout expires, or the user presses Ctrl-C. `brief` means that an
+  /// attempt takes less time than a handover of the interpreter lock to another thread.
   template <class Attempt>
   auto until(double timeout, bool brief, Attempt attempt) const -> decltype(attempt()) {
     const auto start = std::chrono::steady_clock::now();
     {
-      // A Python function's threads need the interpreter before they let go of what an attempt may wait for.
+      // Threads that run a Python function need the interpreter lock before they release what an attempt may wait for.
       std::optional<Unlocked> unlocked;
       if (!brief || function_ != nullptr) unlocked.emplace();
       if (auto found = attempt()) return found;
@@ -299,12 +302,12 @@ class Ring {
   static nb::object answer(Parts& parts, Ticket* ticket, double timeout) {
     const auto start = std::chrono::steady_clock::now();
     while (true) {
-      bool came = false;
+      bool arrived = false;
       {
         const Unlocked unlocked;
-        came = parts.calls->wait(*ticket, kSlice);
+        arrived = parts.calls->wait(*ticket, kSlice);
       }
-      if (came) break;
+      if (arrived) break;
       const bool interrupted = PyErr_CheckSignals() != 0;
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
       if (interrupted || (timeout >= 0 && waited.count() > timeout)) {
@@ -313,26 +316,26 @@ class Ring {
         return nb::none();
       }
     }
-    nb::object told;
+    nb::object result;
     if (ticket->ending == Ending::ok) {
-      told = nb::bytes(ticket->payload.data(), ticket->payload.size());
+      result = nb::bytes(ticket->payload.data(), ticket->payload.size());
     } else {
-      told = nb::make_tuple(static_cast<int>(ticket->fault), static_cast<int>(ticket->ending));
+      result = nb::make_tuple(static_cast<int>(ticket->fault), static_cast<int>(ticket->ending));
     }
     parts.calls->give_back(ticket);
-    return told;
+    return result;
   }
 
   template <class Ask>
   std::optional<Block> block(Ask ask, std::size_t n, double timeout) const {
     const auto parts = mine();
-    unsigned looks = 0;
+    unsigned polls = 0;
     return until(timeout, n < kBrief, [&] {
-      if (++looks % 65536 == 0) parts->views->check();
+      if (++polls % 65536 == 0) parts->views->check();
       return ask(*parts->views, n);
     });
   }
-  /// The array keeps the slots' memory, so that one that outlives its block reads no freed memory.
+  /// Returns the slots as an array that keeps their memory alive, so that it never reads freed memory after its block.
   nb::object slots(const Block& block) {
     if (!memory_) {
       memory_ = nb::capsule(new std::shared_ptr<Parts>(mine()), [](void* pointer) noexcept {
@@ -345,13 +348,14 @@ class Ring {
 
   std::size_t message_bytes_;
   std::shared_ptr<Parts> parts_;
-  nb::object memory_;  // what the arrays of blocks keep
+  nb::object memory_;  // owner of the memory of all arrays of slots
   std::string device_, name_;
   std::atomic<bool> closed_{false};
-  const FunctionKernel* function_ = nullptr;  // the kernel, where it is one
+  const FunctionKernel* function_ = nullptr;  // the kernel if it is a Python function
 };
 
-/// One launch of the work over messages (n, bytes): the results' slots (n, stride), a header and a payload each.
+/// Processes messages (n, bytes) in one launch. Returns the slots of the results (n, stride), a header and payload
+/// each.
 nb::object launch(const nb::object& work, const std::string& device_kind, unsigned index,
                   const nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& messages,
                   std::size_t result_bytes) {
@@ -394,13 +398,13 @@ NB_MODULE(_core, m) {
   using namespace feedrate;
   using namespace feedrate::python;
   begin_interpreter();
-  nb::set_leak_warnings(false);  // rings that live until the interpreter ends are no mistake
+  nb::set_leak_warnings(false);  // rings that exist until the interpreter exits are not leaks
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
   m.attr("revision") = FEEDRATE_REVISION;
   m.attr("version") = FEEDRATE_VERSION;
 
   nb::exception<Failure>(m, "Error", PyExc_RuntimeError).attr("__doc__") =
-      "Something broke while running: the device, its memory, the ring.";
+      "An error at run time: in the device, its memory, the ring, or the store.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
@@ -439,7 +443,7 @@ NB_MODULE(_core, m) {
             new (made) CompiledWork{{image.c_str(), image.size()}, std::move(names), std::move(words)};
           },
           "image"_a, "names"_a, "members"_a);
-  // (address, bytes, DLPack's device type and index) of an array, or of a capsule of DLPack's.
+  // Returns (address, bytes, DLPack device type, device index) of an array or a DLPack capsule.
   m.def(
       "address",
       [](const nb::ndarray<nb::ro, nb::c_contig>& array) {

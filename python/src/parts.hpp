@@ -12,11 +12,11 @@
 
 namespace feedrate::python {
 
-inline std::atomic<unsigned> forks{0};  // of this process, seen from the child
+inline std::atomic<unsigned> forks{0};  // number of forks that led to this process
 
-/// Takes a ring that never rests off the GPU every `longest_stay`, for a moment, so that whoever waits for the whole
-/// device gets a turn. Nothing tells that somebody waits: cudaDeviceSynchronize and the first launch of a kernel hold
-/// no lock that another call would meet (tests/trials/beside_resident.cu).
+/// Takes a busy ring off the GPU briefly every `longest_stay`, so that calls that wait for the entire device can
+/// return. The ring cannot detect such calls: cudaDeviceSynchronize and the first launch of a kernel hold no lock that
+/// another call would block on (tests/trials/beside_resident.cu).
 class Watchdog {
  public:
   Watchdog(Calls& calls, Views& views, std::chrono::nanoseconds longest_stay)
@@ -26,9 +26,9 @@ class Watchdog {
         thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
  private:
-  /// A ring that can't rest now, because a block of messages is sent meanwhile, is let go on.
+  /// Time to wait for the ring to leave the GPU. If it cannot, because a block of messages is being sent, it continues.
   static constexpr std::chrono::milliseconds kPatience{250};
-  static constexpr std::chrono::milliseconds kTurn{2};  // for who waited to see that the GPU is free
+  static constexpr std::chrono::milliseconds kTurn{2};  // time for waiting calls to see that the GPU is free
 
   bool resting() const { return calls_.resting() && views_.resting(); }
   bool sleep(const std::stop_token& stop, std::chrono::nanoseconds time) {
@@ -54,10 +54,10 @@ class Watchdog {
   std::chrono::nanoseconds longest_stay_;
   std::mutex mutex_;
   std::condition_variable_any over_;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // last member, because the thread uses all of the above
 };
 
-/// What a ring consists of. Blocks of messages and calls under way keep it.
+/// The parts of a ring. Open blocks of messages and calls in progress keep them alive.
 struct Parts {
   std::unique_ptr<Device> device;
   std::unique_ptr<Kernel> kernel;
@@ -70,7 +70,7 @@ struct Parts {
   bool of_this_process() const { return made_after == forks.load(); }
   ~Parts() {
     if (of_this_process()) return;
-    // The threads, and what the driver knows, stayed in the parent.
+    // After a fork, the threads and the driver's state exist only in the parent process.
     static_cast<void>(watchdog.release());
     static_cast<void>(order.release());
     static_cast<void>(calls.release());

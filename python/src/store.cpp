@@ -21,9 +21,9 @@ using namespace tensors;
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kLongSlice = 200ms;  // the same, where each check is a request to the store
+constexpr auto kLongSlice = 200ms;  // interval if each check is a request to the store
 
-/// Waits in slices, without the interpreter; `done` is asked for each slice. False when the time is over.
+/// Waits in slices, without the interpreter lock, and calls `done` for each slice. Returns false after the timeout.
 template <class Done>
 bool wait_in_slices(double timeout, const Done& done, std::chrono::milliseconds longest = kSlice) {
   const auto deadline = std::chrono::steady_clock::now() + Seconds(std::min(timeout, 1e9));
@@ -39,7 +39,7 @@ bool wait_in_slices(double timeout, const Done& done, std::chrono::milliseconds 
   }
 }
 
-/// As DLPack has it (dlpack.h, version 1.1).
+/// DLPack's type for a dtype (dlpack.h, version 1.1).
 nb::dlpack::dtype dlpack_type(Dtype dtype) {
   enum Code : std::uint8_t {
     integer = 0,
@@ -83,13 +83,13 @@ nb::dlpack::dtype dlpack_type(Dtype dtype) {
   return with(complex);
 }
 
-/// A tensor's own memory: an array of NumPy's, or a capsule of DLPack's. It holds a lease as long as it lives.
+/// Returns a tensor's memory as a NumPy array or as a DLPack capsule, which holds a lease until it is destroyed.
 template <class... Framework>
 nb::ndarray<Framework...> array_of(const Tensor& tensor) {
   const Layout& layout = tensor.layout();
   const std::vector<std::size_t> shape(layout.shape.begin(), layout.shape.end());
   nb::capsule lease(new Tensor(tensor), [](void* held) noexcept {
-    const Unlocked unlocked;  // the last one may wait for the GPU
+    const Unlocked unlocked;  // releasing the last lease may wait for the GPU
     delete static_cast<Tensor*>(held);
   });
   return nb::ndarray<Framework...>(tensor.data(), shape.size(), shape.data(), lease,
@@ -116,7 +116,7 @@ nb::dict dict_of(const Description& about) {
 }  // namespace
 
 void bind_store(nb::module_& m) {
-  // Tried before the one for Failure, whose kind these are.
+  // Tried before the translator for Failure, which is the base class of StoreError.
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
@@ -218,15 +218,15 @@ void bind_store(nb::module_& m) {
           "wait",
           [](Store& store, const std::string& name, double timeout) {
             std::optional<Tensor> found;
-            const auto came = [&](auto slice) {
+            const auto wait_once = [&](auto slice) {
               try {
                 found = store.wait(name, slice);
               } catch (const TimedOut&) {
               }
               return found.has_value();
             };
-            wait_in_slices(timeout, came, kLongSlice);
-            if (!found) throw TimedOut("no tensor '" + name + "' came");
+            wait_in_slices(timeout, wait_once, kLongSlice);
+            if (!found) throw TimedOut("timed out waiting for tensor '" + name + "'");
             return *found;
           },
           "name"_a, "timeout"_a)

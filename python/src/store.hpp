@@ -3,7 +3,7 @@
 
 namespace feedrate::python {
 
-/// Adds the tensor store's classes: Store and StoreTensor. feedrate/tensors.py gives them their public shape.
+/// Adds the classes of the tensor store, Store and StoreTensor. feedrate/tensors.py wraps them in the public API.
 void bind_store(nanobind::module_& m);
 
 }  // namespace feedrate::python

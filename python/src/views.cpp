@@ -16,7 +16,7 @@ std::optional<Block> Views::reserve(std::size_t n) {
   start();
   const std::lock_guard lock(in_);
   if (paused_ != 0) return std::nullopt;
-  if (sending_) throw Failure("reserve(): another block of messages is open; a ring has one at a time");
+  if (sending_) throw Failure("reserve(): another block of messages is open; a ring allows only one at a time");
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = next_in_++ % config_.lanes;
     const Messages room = ring_.lane(index).reserve(n);
@@ -33,17 +33,17 @@ std::optional<Block> Views::reserve(std::size_t n) {
 void Views::publish(std::size_t n) {
   const std::lock_guard lock(in_);
   if (!sending_) throw Failure("no block of messages is open");
-  if (n > sending_->count) throw BadInput("more messages than the block has");
+  if (n > sending_->count) throw BadInput("more messages are published than the block has");
   for (std::size_t i = 0; i < n; ++i) {
     if (const std::uint32_t length = sending_->header(i).length; length > config_.message_bytes) {
       sending_.reset();
-      throw BadInput("length: " + std::to_string(length) + " is not possible; allowed: 0 to " +
+      throw BadInput("length: invalid value " + std::to_string(length) + "; allowed: 0 to " +
                      std::to_string(config_.message_bytes));
     }
   }
-  if (stopped_) {  // publishing would take the stop back from the grid
+  if (stopped_) {  // publishing would revoke the stop request to the grid
     sending_.reset();
-    throw Failure("the ring was closed before the block's end");
+    throw Failure("the ring was closed before the end of the block");
   }
   if (n != 0) ring_.lane(sending_->lane).publish(n);
   next_id_ += n;
@@ -53,7 +53,7 @@ void Views::publish(std::size_t n) {
 std::optional<Block> Views::poll(std::size_t n) {
   start();
   const std::lock_guard lock(out_);
-  if (receiving_) throw Failure("poll(): another block of results is open; a ring has one at a time");
+  if (receiving_) throw Failure("poll(): another block of results is open; a ring allows only one at a time");
   for (unsigned tried = 0; tried < config_.lanes; ++tried) {
     const unsigned index = next_out_++ % config_.lanes;
     const ConstMessages results = ring_.lane(index).poll(n);
@@ -80,7 +80,7 @@ void Views::stop(RingStop how, std::chrono::nanoseconds patience) {
   }
   try {
     if (started_) ring_.stop(how, patience);
-  } catch (const Failure&) {  // a broken device: nothing more comes
+  } catch (const Failure&) {  // the device failed, so no more results arrive
   }
 }
 

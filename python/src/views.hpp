@@ -8,7 +8,7 @@
 
 namespace feedrate::python {
 
-/// Messages or results side by side, in the slots of one lane.
+/// Adjacent messages or results in the slots of one lane.
 struct Block {
   unsigned lane = 0;
   std::byte* base = nullptr;
@@ -18,27 +18,28 @@ struct Block {
   Header& header(std::size_t i) const { return *reinterpret_cast<Header*>(base + i * stride); }
 };
 
-/// Many messages at a time, written and read where they lie. One thread sends and one receives; the two may be
-/// different.
+/// Sends and receives many messages at a time, written and read in place. One thread at a time sends, and one thread at
+/// a time receives; they may be different threads.
 class Views {
  public:
   Views(Device&, const Kernel&, const RingConfig&);
-  /// Up to `n` empty messages of the next lane that has room, their headers filled: ids count up, and every length is
-  /// message_bytes. Nothing when all lanes are full. Throws Failure when another block is open, or after stop().
+  /// Returns up to `n` empty messages from the next lane that has room. Their headers are filled: ids count up, and
+  /// every length is message_bytes. Returns nothing if all lanes are full. Throws Failure if another block is open, or
+  /// after stop().
   std::optional<Block> reserve(std::size_t n);
-  /// Sends the first `n` of the open block; the others are as if they had not been reserved. 0 gives it up. Throws
-  /// BadInput, and gives it up, when a length is above message_bytes.
+  /// Sends the first `n` messages of the open block and cancels the reservation of the others; 0 cancels all. If a
+  /// length is above message_bytes, cancels the block and throws BadInput.
   void publish(std::size_t n);
-  /// Up to `n` results of the next lane that has some.
+  /// Returns up to `n` results from the next lane that has some.
   std::optional<Block> poll(std::size_t n);
-  /// Ends the open block: its slots are free again.
+  /// Ends the open block and frees its slots.
   void release();
   void stop(RingStop how, std::chrono::nanoseconds patience);
-  /// Until as many calls with false as with true, reserve() finds no room.
+  /// Pauses (true) or resumes (false) sending. Pauses nest; during a pause reserve() finds no room.
   void pause(bool on);
-  /// Nothing holds the GPU, and no block of messages is open.
+  /// Whether no kernel of this ring is on the GPU and no block of messages is open.
   bool parked();
-  /// Nothing holds the GPU.
+  /// Whether no kernel of this ring is on the GPU.
   bool resting() const;
   void check() { ring_.check(); }
   RingStats stats() const { return ring_.stats(); }

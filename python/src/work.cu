@@ -17,16 +17,16 @@ struct Echo {
 };
 
 #ifdef __CUDACC__
-/// The kernels of an image, loaded when they are first asked for: that must be in a thread that uses the ring's GPU.
+/// The kernels of an image. They are loaded on first use, which must be on a thread that uses the ring's GPU.
 class CompiledKernel final : public Kernel {
  public:
   explicit CompiledKernel(CompiledWork work) : work_(std::move(work)) {
     if (work_.members.empty()) work_.members.push_back(0);
   }
   ~CompiledKernel() override {
-    if (library_ != nullptr) static_cast<void>(cudaLibraryUnload(library_));  // fails where the context has gone
+    if (library_ != nullptr) static_cast<void>(cudaLibraryUnload(library_));  // fails if the context was destroyed
   }
-  void run_on_cpu(const BatchView&) const override { throw Failure("CUDA C++ on the CPU device"); }
+  void run_on_cpu(const BatchView&) const override { throw Failure("CUDA C++ work cannot run on the CPU device"); }
   void with_cuda_launch(const BatchView& batch, unsigned block, const UseCudaLaunch& use) const override {
     const NoMarks marks(batch.marks);
     with_batch_launch(kernels()[0], work_.members.data(), &marks, batch, block, use);
@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> make_echo(bool by_address) {
 
 std::unique_ptr<Kernel> make_compiled([[maybe_unused]] const CompiledWork& work) {
 #ifdef __CUDACC__
-  if (work.names.size() != kCompiledNames) throw Failure("an image of another version's kernels");
+  if (work.names.size() != kCompiledNames) throw Failure("the compiled image is from another version");
   return std::make_unique<CompiledKernel>(work);
 #else
   throw Failure("built without CUDA");
@@ -112,10 +112,10 @@ std::vector<GpuInfo> gpus() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) return found;
   for (int i = 0; i < count; ++i) {
-    cudaDeviceProp told{};
-    if (cudaGetDeviceProperties(&told, i) != cudaSuccess) continue;
-    found.push_back({i, told.name, told.totalGlobalMem, told.multiProcessorCount,
-                     std::to_string(told.major) + "." + std::to_string(told.minor)});
+    cudaDeviceProp gpu{};
+    if (cudaGetDeviceProperties(&gpu, i) != cudaSuccess) continue;
+    found.push_back({i, gpu.name, gpu.totalGlobalMem, gpu.multiProcessorCount,
+                     std::to_string(gpu.major) + "." + std::to_string(gpu.minor)});
   }
 #endif
   return found;

@@ -9,29 +9,30 @@
 
 namespace feedrate::python {
 
-/// A result is its message. `by_address`: messages are Addresses (feedrate/kernel.hpp), and what lies there is copied.
+/// Creates work whose results equal the messages. With `by_address`, the messages are Addresses (feedrate/kernel.hpp),
+/// and the work copies the data at these addresses.
 std::unique_ptr<Kernel> make_echo(bool by_address);
 
 /// A functor that was compiled at run time.
 struct CompiledWork {
-  std::string image;               ///< a cubin for the GPU at hand
-  std::vector<std::string> names;  ///< of its kernels: batch_kernel, then each form of resident_kernel, by teams that
-                                   ///< are not warps and that are
-  std::vector<std::uint64_t> members;  ///< what the functor is made from, eight bytes each
+  std::string image;               ///< a cubin for the ring's GPU
+  std::vector<std::string> names;  ///< names of its kernels: batch_kernel, then all forms of resident_kernel for teams
+                                   ///< that are not warps, then all forms for teams that are warps
+  std::vector<std::uint64_t> members;  ///< values of the functor's members, eight bytes each
 };
 std::unique_ptr<Kernel> make_compiled(const CompiledWork&);
 inline constexpr std::size_t kCompiledNames = 9;
 
-/// Orders tensors behind the work that their owner has queued.
+/// Makes the ring wait for work that the owner of a tensor has queued.
 class Order {
  public:
   explicit Order(bool gpu);
   ~Order();
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
-  /// The stream that DLPack is asked to order a tensor for; 0 on the CPU.
+  /// The stream that is passed to DLPack, which orders tensors for it; 0 on the CPU.
   std::uintptr_t stream() const { return reinterpret_cast<std::uintptr_t>(stream_); }
-  /// Until all that was ordered is done.
+  /// Waits until all work that was ordered before is done.
   void wait() const;
 
  private:
@@ -45,7 +46,7 @@ struct GpuInfo {
   int processors = 0;      // SMs
   std::string capability;  // "9.0"
 };
-/// Every GPU that this process may use; none where there is no driver, or no CUDA in this build.
+/// Returns every GPU that this process may use; none without a driver, or in a build without CUDA.
 std::vector<GpuInfo> gpus();
 
 }  // namespace feedrate::python

@@ -1,4 +1,4 @@
-"""The tests run against the installed package, with this folder's files only."""
+"""Fixtures. The tests use the installed package and only the files in this folder."""
 
 import contextlib
 import os
@@ -12,17 +12,17 @@ import feedrate
 import pytest
 import redis
 
-# A script's background jobs ignore Ctrl-C, and all that they start inherits that: the tests send it to their children.
+# Background jobs of a script ignore SIGINT, and so do their children. The tests send SIGINT to child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# A command reads the machine's limits before it measures, for a second on every core: only the tests of these need it.
+# Commands measure the machine's limits first, which takes a second on every core. Only the tests of limits need that.
 os.environ["FEEDRATE_FLOOR_ROUNDS"] = "0"
-LONG = os.environ.pop("FEEDRATE_LONG_TESTS", None) is not None  # the executable refuses variables that it does not know
+LONG = os.environ.pop("FEEDRATE_LONG_TESTS", None) is not None  # the executable rejects unknown variables
 
 
 def start_redis(socket: Path) -> subprocess.Popen[bytes]:
-    """A server of one's own that answers on the socket."""
+    """Starts a private Redis server that listens on the socket."""
     server = os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server")
-    assert server, "redis-server is needed: experiments/setup.sh tests installs it"
+    assert server, "redis-server is missing; experiments/setup.sh tests installs it"
     process = subprocess.Popen(
         [server, "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no"],
         stdout=subprocess.DEVNULL,
@@ -40,7 +40,7 @@ def start_redis(socket: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory):
-    """A private server on a socket."""
+    """URL of a private Redis server that listens on a socket."""
     socket = tmp_path_factory.mktemp("redis") / "s"
     process = start_redis(socket)
     yield f"unix://{socket}"
@@ -50,7 +50,7 @@ def redis_url(tmp_path_factory):
 
 @pytest.fixture
 def socket(tmp_path_factory):
-    """A tensor store of the test alone, which must end in order."""
+    """Socket of a private tensor store, which must exit with code 0 on SIGTERM."""
     path = str(tmp_path_factory.mktemp("s", numbered=True) / "s")
     with subprocess.Popen(
         [feedrate.executable(), "store", "serve", "--socket", path, "--memory", "256Mi"], stderr=subprocess.PIPE

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced by run.sh and sanitize.sh, which set `root`: the wheel, and the environments that the tests run in.
+# Functions that build the wheel and the test environments. run.sh and sanitize.sh set `root` and source this file.
 
-# PyPI may fail for a moment. pip tries a connection again, also for what a build needs, which only variables reach.
+# PyPI may fail temporarily, so pip retries connections. Only variables also affect the downloads of a build.
 export PIP_RETRIES=5 PIP_TIMEOUT=30 PIP_DISABLE_PIP_VERSION_CHECK=1
 
-# make_environment PYTHON FOLDER REQUIREMENT…: without a pip of its own, and without bytecode, of which the tests would
-# use a tenth. A download that broke off fails, and is not what pip tries again.
+# make_environment PYTHON FOLDER REQUIREMENT…: creates an environment without its own pip and without bytecode, of which
+# the tests would use only a tenth. pip does not retry interrupted downloads, so the function does.
 make_environment() {
   local python=$1 folder=$2 try
   shift 2
@@ -18,9 +18,10 @@ make_environment() {
   return 1
 }
 
-# build_wheel PYTHON ARGUMENT…: the arguments go to `pip wheel`. With FEEDRATE_WHEEL_SDIST=FOLDER, a source distribution is
-# made there, and the wheel of it. What pyproject.toml builds with is in an environment that
-# stays: in pip's own, elsewhere each time, all would be compiled again.
+# build_wheel PYTHON ARGUMENT…: builds the wheel; the arguments are passed to `pip wheel`. With
+# FEEDRATE_WHEEL_SDIST=FOLDER, it first creates a source distribution there and builds the wheel from it. The build
+# requirements of pyproject.toml are in a permanent environment: pip's own has a new path each time, and everything
+# would be compiled again.
 build_wheel() {
   local python=$1 needed tools source=$root
   shift

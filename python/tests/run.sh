@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the wheel with an executable that is already there, installs it into new environments, and runs the package's
-# tests from there, in a folder that holds nothing of the source tree but them:
+# Builds the wheel with an existing executable, installs it into new environments, and runs the package's tests there.
+# The working folder contains only tests, examples and pages of the source tree:
 #   python/tests/run.sh FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]
-# FEEDRATE_WHEEL_PYTHON: which python3; of several, the first builds the wheel, and each runs the tests.
-# FEEDRATE_WHEEL_TESTS: which files; without it, all. FEEDRATE_WHEEL_EXTRAS: what these need, of pyproject.toml.
-# FEEDRATE_WHEEL_FOLDER: where to work, in build/python/.
-# FEEDRATE_WHEEL_CMAKE: further --config-settings=cmake.define.… of the build.
-# FEEDRATE_WHEEL_COVERAGE: coverage.py's configuration; the lines that run go into COVERAGE_FILE.
+# FEEDRATE_WHEEL_PYTHON: the python3 to use. If there are several, the first builds the wheel, and each runs the tests.
+# FEEDRATE_WHEEL_TESTS: the test files; default: all.
+# FEEDRATE_WHEEL_EXTRAS: the extras of pyproject.toml that they need.
+# FEEDRATE_WHEEL_FOLDER: the working folder in build/python/.
+# FEEDRATE_WHEEL_CMAKE: additional --config-settings=cmake.define.… for the build.
+# FEEDRATE_WHEEL_COVERAGE: the configuration of coverage.py, which records executed lines in COVERAGE_FILE.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=python/tests/environment.sh
@@ -25,25 +26,25 @@ fi
 work=$root/build/python/${FEEDRATE_WHEEL_FOLDER:-test}
 rm -rf "$work"
 mkdir -p "$work"
-# shellcheck disable=SC2086  # several words
+# shellcheck disable=SC2086  # the variable contains several arguments
 build_wheel "${pythons[0]}" -w "$work/wheels" \
   --config-settings=cmake.define.FEEDRATE_EXECUTABLE="$executable" ${FEEDRATE_WHEEL_CMAKE:-}
 wheel=$(echo "$work"/wheels/*.whl)
 megabytes=$(($(stat -c %s "$wheel") >> 20))
-((megabytes < 40)) || { echo "$wheel has $megabytes MiB; at most 40 are allowed" >&2; exit 1; }
+((megabytes < 40)) || { echo "$wheel has $megabytes MiB; allowed: less than 40" >&2; exit 1; }
 cp -r "$root/python/tests" "$root/python/examples" "$work/"
 mv "$work/examples" "$work/tests/examples"
 cp "$root/README.md" "$work/"
 cp "$root/python/README.md" "$work/tests/page.md"
 cd "$work/tests"
-unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate refuses variables of its name that it does not know
+unset PYTHONPATH "${!FEEDRATE_WHEEL@}"   # feedrate rejects unknown variables that begin with its name
 failed=0
 for python in "${pythons[@]}"; do
   venv=$work/venv
   [[ ! -e $venv ]] || venv=$work/venv-$(basename "$python")
   make_environment "$python" "$venv" "${wheel}[$extras]" "${tools[@]}"
   "$venv/bin/python" --version
-  if ((${#tools[@]} > 0)); then   # the wheel is the same for all
+  if ((${#tools[@]} > 0)); then   # one check is enough, because all environments use the same wheel
     "$venv/bin/auditwheel" show "$wheel" | tee "$work/auditwheel.txt"
     grep -q 'manylinux_' "$work/auditwheel.txt"
     tools=()

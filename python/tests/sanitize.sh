@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the ring's tests over an extension that is built with a sanitizer, without CUDA:
+# Runs the tests of the ring with an extension that is built with a sanitizer and without CUDA:
 #   python/tests/sanitize.sh thread|address[,undefined] [PYTEST ARGUMENTS]
-# FEEDRATE_WHEEL_PYTHON: which python3, one with which the package can be built.
+# FEEDRATE_WHEEL_PYTHON: the python3 to use; it must be able to build the package.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=python/tests/environment.sh
@@ -13,12 +13,12 @@ python=${FEEDRATE_WHEEL_PYTHON:-python3}
 work=$root/build/python/sanitized-${sanitizer//,/-}
 case $sanitizer in
   thread) libraries=(tsan) ;;
-  address | address,undefined) libraries=(asan stdc++) ;;   # libasan looks for the C++ library's throw when it begins
-  *) echo "$0: $sanitizer is not possible; allowed: thread, address, address,undefined" >&2; exit 2 ;;
+  address | address,undefined) libraries=(asan stdc++) ;;   # libasan looks up throw in the C++ library at startup
+  *) echo "$0: invalid sanitizer '$sanitizer'; allowed: thread, address, address,undefined" >&2; exit 2 ;;
 esac
 mkdir -p "$work"
 rm -rf "$work/wheels" "$work/venv" "$work/tests"
-# The executable is not what is looked at, but a wheel holds one. A debug build keeps its symbols.
+# A wheel needs an executable, but these tests do not use it. A debug build keeps its symbols.
 build_wheel "$python" -w "$work/wheels" --config-settings=build-dir="$work/build" \
   --config-settings=cmake.build-type=Debug \
   --config-settings=cmake.define.FEEDRATE_CUDA=OFF --config-settings=cmake.define.FEEDRATE_EXECUTABLE=/bin/true \
@@ -29,8 +29,8 @@ cd "$work/tests"
 unset PYTHONPATH "${!FEEDRATE_WHEEL@}"
 preloaded=
 for library in "${libraries[@]}"; do preloaded+=$(g++ -print-file-name="lib$library.so"):; done
-# Python itself leaves memory at its end, and forks while threads run.
+# Python itself leaks memory at exit, and it forks while threads are running.
 export LD_PRELOAD=${preloaded%:} ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="die_after_fork=0 halt_on_error=1 exitcode=66"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-# The sanitizers slow all down: tests of times are left out.
+# Sanitizers slow everything down, so the test of a time limit is excluded.
 exec "$work/venv/bin/python" -m pytest -k "not within_100_ms" -q -p no:cacheprovider "$@" test_ring.py test_gpuqueue.py test_tensor_ring.py

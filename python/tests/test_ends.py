@@ -1,4 +1,4 @@
-"""However an interpreter ends, it ends with its own exit code, whatever its threads do in the extension meanwhile."""
+"""An interpreter exits with its own exit code, even while its threads are inside the extension."""
 
 import signal
 import subprocess
@@ -40,7 +40,7 @@ def run(code, *arguments):
     ("end", "code"),
     [("pass", 0), ("sys.exit(3)", 3), ("raise SystemExit(5)", 5), ("os._exit(4)", 4), ("atexit.register(time.sleep, 0.05)", 0)],
 )
-def test_with_daemon_threads_inside(end, code, socket):
+def test_interpreter_exits_with_daemon_threads_in_the_extension(end, code, socket):
     def ended(fork):
         return run(
             f"""
@@ -53,15 +53,15 @@ def test_with_daemon_threads_inside(end, code, socket):
                     os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) % 256)
             ring, store, numbers = feedrate.Ring(device="cpu"), tensors.connect(sys.argv[1]), itertools.count()
             calls = {CALLS!r}
-            begun = threading.Barrier(len(calls) + 1)
+            started = threading.Barrier(len(calls) + 1)
             def forever(call):
-                begun.wait()
+                started.wait()
                 while True:
                     with contextlib.suppress(Exception):
                         eval(call)
             for call in calls:
                 threading.Thread(target=forever, args=[call], daemon=True).start()
-            begun.wait()
+            started.wait()
             time.sleep(0.02)
             {end}
             """,
@@ -73,7 +73,7 @@ def test_with_daemon_threads_inside(end, code, socket):
             assert ran.returncode == code and "terminate" not in ran.stderr, ran
 
 
-def test_threads_come_back_for_handlers_that_are_older_than_the_package(socket):
+def test_threads_return_for_exit_handlers_older_than_the_package(socket):
     ran = run(
         """
         import atexit, sys, threading, time
@@ -82,7 +82,7 @@ def test_threads_come_back_for_handlers_that_are_older_than_the_package(socket):
             stop.set()
             worker.join()
             print("clean end", flush=True)
-        atexit.register(end)  # runs after the package's own
+        atexit.register(end)  # runs after the package's own handler
         import feedrate
         from feedrate import tensors
         store = tensors.connect(sys.argv[1])
@@ -102,7 +102,7 @@ def test_threads_come_back_for_handlers_that_are_older_than_the_package(socket):
 
 
 @pytest.mark.parametrize("module", ["_interpreters", "_xxsubinterpreters"])
-def test_a_sub_interpreter_is_refused_by_name(module):
+def test_sub_interpreter_is_rejected_by_name(module):
     ran = run(
         """
         import importlib, sys

@@ -1,4 +1,4 @@
-"""The API that the GPUQueue project promised."""
+"""The gpuqueue package, with the API that the GPUQueue project promised."""
 
 import threading
 
@@ -24,16 +24,16 @@ def result(queue, number):
     "capacity, slot_bytes, valid",
     [(1024, 512, True), (1, 1, True), (0, 512, False), (1000, 512, False), (-4, 8, False), (16, 0, False)],
 )
-def test_a_config_says_whether_it_can_be(capacity, slot_bytes, valid):
+def test_config_reports_whether_it_is_valid(capacity, slot_bytes, valid):
     config = gpuqueue.QueueConfig(capacity=capacity, slot_bytes=slot_bytes)
     assert config.is_valid() == valid
     assert repr(config) == f"QueueConfig(capacity={capacity}, slot_bytes={slot_bytes})"
     if not valid:
-        with pytest.raises(ValueError, match="is not possible"):
+        with pytest.raises(ValueError, match="config: invalid value"):
             gpuqueue.GpuQueue(config)
 
 
-def test_defaults():
+def test_default_values():
     assert gpuqueue.QueueConfig() == gpuqueue.QueueConfig(capacity=1024, slot_bytes=512)
     stats = gpuqueue.QueueStats()
     assert (stats.enqueue_count, stats.dequeue_count, stats.processed_count, stats.queue_depth) == (0, 0, 0, 0)
@@ -54,7 +54,7 @@ def test_ids_count_up_and_payloads_come_back(queue):
     assert queue.depth() == 0
 
 
-def test_completions_come_once(queue):
+def test_completions_are_reported_once(queue):
     numbers = [queue.enqueue(b"x") for _ in range(50)]
     found = []
     while len(found) < 50:
@@ -62,7 +62,7 @@ def test_completions_come_once(queue):
     assert sorted(found) == numbers and queue.poll_completions(7) == []
 
 
-def test_too_large_and_after_shutdown_are_value_errors(queue):
+def test_too_large_message_or_closed_queue_raises_value_error(queue):
     with pytest.raises(ValueError, match="129 bytes"):
         queue.enqueue(bytes(129))
     number = queue.enqueue(b"last")
@@ -108,8 +108,8 @@ def test_threads_share_a_queue(queue):
     assert wrong == []
 
 
-def test_init_refuses_a_gpu_that_is_not_there():
-    with pytest.raises(ValueError, match="device: 99 is not possible"):
+def test_init_rejects_a_missing_gpu():
+    with pytest.raises(ValueError, match="device: invalid value 99"):
         gpuqueue.init(99)
     gpuqueue.init()
     gpuqueue.shutdown()

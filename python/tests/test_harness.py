@@ -1,4 +1,4 @@
-"""The harness from Python: a child measures, and what it refuses is a ValueError."""
+"""The harness from Python: a child process measures, and rejected options raise ValueError."""
 
 import os
 import signal
@@ -16,21 +16,17 @@ SPEC = {
 }
 
 
-def test_run_gives_a_row():
+def test_run_returns_a_row():
     row = feedrate.run(queue="gpu_ring", device="cpu", payload=256, seconds=0.05, keep_disturbed=True)
     assert row["params"]["payload_bytes"] == 256 and row["figures"]["messages_per_second"] > 0
 
 
 @pytest.mark.parametrize(
-    "options, said",
-    [
-        ({"payload": -1}, "--payload"),
-        ({"queue": "kafka"}, "--queue: invalid value 'kafka'"),
-        ({"no_such": 1}, "no-such"),
-    ],
+    "options, message",
+    [({"payload": -1}, "--payload"), ({"queue": "kafka"}, "--queue: invalid value 'kafka'"), ({"no_such": 1}, "no-such")],
 )
-def test_what_the_executable_refuses_is_a_value_error(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_option_rejected_by_the_executable_raises_value_error(options, message):
+    with pytest.raises(ValueError, match=message):
         feedrate.run(device="cpu", **options)
 
 
@@ -42,13 +38,13 @@ def folder(tmp_path_factory):
     return out
 
 
-def test_a_sweep_is_a_frame(folder, capsys):
+def test_sweep_returns_a_data_frame(folder, capsys):
     frame = feedrate.load(folder)
     assert set(frame["payload_bytes"]) == {64, 256} and set(frame["window"]) == {1, 64}
     assert (frame[frame["status"] == "ok"]["messages_per_second"] > 0).all()
 
 
-def test_a_report_and_a_comparison_are_made(folder, tmp_path):
+def test_report_and_comparison_are_created(folder, tmp_path):
     page = feedrate.report(folder, tmp_path / "report")
     assert page.read_text().startswith("<!doctype html>") or "<html" in page.read_text()
     assert "verdict" in feedrate.compare(folder, folder).lower()
@@ -60,14 +56,14 @@ def test_limits_are_measured(monkeypatch):
     assert found and all(limit["value"] > 0 for limit in found.values() if limit["status"] == "ok")
 
 
-def test_a_folder_without_rows_is_a_value_error(tmp_path):
+def test_folder_without_rows_raises_value_error(tmp_path):
     with pytest.raises(ValueError, match="rows.jsonl"):
         feedrate.load(tmp_path)
-    with pytest.raises(ValueError, match="give a spec, or a folder to resume"):
+    with pytest.raises(ValueError, match="give either a spec or a folder to resume"):
         feedrate.sweep()
 
 
-def test_an_interrupted_sweep_goes_on(tmp_path):
+def test_interrupted_sweep_can_be_resumed(tmp_path):
     long = SPEC | {"run": {"seconds": 0.6, "warmup": 0, "repetitions": 4}}
     code = f"import feedrate; feedrate.sweep({long!r}, out={str(tmp_path / 'rows')!r}, device='cpu', keep_disturbed=True)"
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -78,14 +74,14 @@ def test_an_interrupted_sweep_goes_on(tmp_path):
             break
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=30)
-    assert "to go on: feedrate.sweep(resume=" in said
+    _, messages = child.communicate(timeout=30)
+    assert "to continue: feedrate.sweep(resume=" in messages
     before = rows.read_text().count('"kind":"cell"')
     frame = feedrate.sweep(resume=tmp_path / "rows", progress=False)
     assert len(frame) == 16 > before
 
 
-def test_a_child_does_not_outlive_its_call():
+def test_child_does_not_outlive_its_call():
     code = "import feedrate; feedrate.run(queue='gpu_ring', device='cpu', seconds=60)"
     parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     children = []
@@ -93,7 +89,7 @@ def test_a_child_does_not_outlive_its_call():
     while not children and time.monotonic() < until:
         time.sleep(0.1)
         listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(parent.pid)], capture_output=True, text=True)
-        # Before it has become the executable, the parent does not know it yet.
+        # Before exec, the child's name is not "feedrate", and the parent may not have its process id yet.
         children = [int(line.split()[0]) for line in listed.stdout.splitlines() if line.endswith(" feedrate")]
     time.sleep(0.5)
     parent.send_signal(signal.SIGINT)

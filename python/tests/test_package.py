@@ -1,4 +1,4 @@
-"""The package itself: what it says of itself, what it needs, and that its types hold."""
+"""The package itself: its version and help, its dependencies, its types, and its examples."""
 
 import importlib.metadata
 import importlib.util
@@ -17,44 +17,44 @@ def python(*words: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)
 
 
-def test_it_is_the_installed_one():
+def test_package_is_the_installed_one():
     assert "site-packages" in feedrate.__file__
 
 
-def test_version_and_revision_are_the_executables():
-    said = subprocess.run([feedrate.executable(), "--version"], capture_output=True, text=True).stdout
-    assert feedrate.__version__ in said and importlib.metadata.version("feedrate") == feedrate.__version__
+def test_version_and_revision_match_the_executable():
+    version = subprocess.run([feedrate.executable(), "--version"], capture_output=True, text=True).stdout
+    assert feedrate.__version__ in version and importlib.metadata.version("feedrate") == feedrate.__version__
     # A source distribution has no revision.
     if feedrate.__revision__ != "unknown" and not feedrate.__revision__.endswith("-dirty"):
-        assert feedrate.__revision__ in said
+        assert feedrate.__revision__ in version
 
 
-def test_devices_tell_what_is_there():
+def test_devices_lists_cpu_and_gpus():
     first, *gpus = feedrate.devices()
     assert first["device"] == "cpu" and first["processors"] == len(os.sched_getaffinity(0))
     assert bool(gpus) == ("cuda" not in first)
     assert json.loads(python("-m", "feedrate", "devices").stdout) == feedrate.devices()
 
 
-def test_it_needs_only_numpy():
+def test_package_needs_only_numpy():
     code = "import sys, feedrate, gpuqueue; print(*(m for m in ('pandas', 'matplotlib', 'redis', 'tqdm') if m in sys.modules))"
     found = python("-c", code)
     assert found.stdout.strip() == "" and found.returncode == 0, found
 
 
-def test_it_imports_without_root():
+def test_package_imports_without_root():
     if os.getuid() != 0:
-        pytest.skip("not root anyway")
+        pytest.skip("the tests do not run as root")
     code = "import os; os.setgid(65534); os.setuid(65534); import feedrate; print(feedrate.Ring(device='cpu').call(b'x'))"
     found = python("-c", code, env={"PATH": os.environ["PATH"], "PYTHONPATH": ""})
     if "Permission denied" in found.stderr or "No module named" in found.stderr:
-        pytest.skip("nobody may not read this environment")
+        pytest.skip("the user nobody cannot read this environment")
     assert found.stdout.strip() == "b'x'", found
 
 
-def test_help_tells_both():
-    said = python("-m", "feedrate", "--help").stdout
-    assert "python -m feedrate devices" in said and "sweep" in said
+def test_help_lists_devices_and_commands():
+    text = python("-m", "feedrate", "--help").stdout
+    assert "python -m feedrate devices" in text and "sweep" in text
 
 
 def test_every_public_name_is_documented():
@@ -72,7 +72,7 @@ def test_every_public_name_is_documented():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
-def test_types_hold_in_strict_mode(tmp_path):
+def test_types_pass_mypy_strict(tmp_path):
     (tmp_path / "use.py").write_text(
         "import feedrate\nimport gpuqueue\nimport feedrate.redis\n"
         "with feedrate.Ring('echo') as ring:\n    answer: bytes = ring.call(b'x')\n"
@@ -83,7 +83,7 @@ def test_types_hold_in_strict_mode(tmp_path):
     modules = ["gpuqueue", "feedrate", *(f"feedrate.{name}" for name in names), "use", "wrong"]
     words = [word for module in modules for word in ("-m", module)]
     found = python("-m", "mypy", "--strict", "--no-error-summary", "--follow-imports", "silent", *words, cwd=tmp_path)
-    (error,) = found.stdout.splitlines()  # the planted one
+    (error,) = found.stdout.splitlines()  # the deliberate error
     assert found.returncode == 1 and error.startswith("wrong.py:2: error: Incompatible types"), found
 
 
@@ -93,7 +93,7 @@ EXAMPLES = sorted(Path(__file__).with_name("examples").glob("*.py")) or sorted(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_runs(example, tmp_path):
+def test_example_runs(example, tmp_path):
     assert len(example.read_text().splitlines()) < 40
     found = subprocess.run(
         [sys.executable, str(example)], capture_output=True, text=True, timeout=120, cwd=tmp_path,
@@ -104,13 +104,13 @@ def test_an_example_runs(example, tmp_path):
     assert found.returncode == 0 and found.stdout, found.stderr
 
 
-def test_the_readmes_python_runs(tmp_path):
+def test_python_in_readme_runs(tmp_path):
     page = Path(__file__).parent.parent / "README.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     found = python("-c", code, cwd=tmp_path)
-    told = re.search(r"(\d+) answers, the first (\S+) of (\S+)", found.stdout)
-    assert found.returncode == 0 and told, found
-    assert 1 <= int(told[1]) <= 512 and told[2] == told[3], "a block has what has come, at most what was asked for"
+    printed = re.search(r"(\d+) answers, the first (\S+) of (\S+)", found.stdout)
+    assert found.returncode == 0 and printed, found
+    assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "1 to 512 results, the first of which is the first row"
 
 
 def test_there_are_five_examples():

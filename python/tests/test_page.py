@@ -1,4 +1,4 @@
-"""The examples of the package's page run as they are printed, in their order, as a reader types them into one session."""
+"""Runs the examples on the package's page exactly as printed, in order, in a single session."""
 
 import re
 import subprocess
@@ -19,13 +19,13 @@ def session(examples, tmp_path, socket):
 
 @pytest.fixture
 def examples():
-    """All that this machine can run."""
+    """Examples that this machine can run."""
     needs_gpu = not feedrate._core.gpus()
     found = []
     for example in EXAMPLES:
         compile(example, str(PAGE), "exec")
         if "feedrate.sweep(" in example:
-            continue  # minutes; test_harness.py has its calls
+            continue  # it takes minutes; test_harness.py covers these calls
         found.append("import numpy\n" if needs_gpu and 'device="cuda"' in example else example)
     return found
 

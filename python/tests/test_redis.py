@@ -1,4 +1,4 @@
-"""Redis from Python: a client of the C++ worker, and a Python worker, on a real server."""
+"""Redis from Python: clients of the C++ worker, and Python workers, on a real server."""
 
 import asyncio
 import os
@@ -14,11 +14,11 @@ import pytest
 import redis
 from conftest import start_redis
 
-LONG = 60  # seconds: no test asks how soon a worker answers, which on a busy machine may begin with seconds of nothing
+LONG = 60  # timeout in seconds; on a busy machine a worker may take seconds to start, and no test measures that
 
 
 async def until(condition, seconds=10):
-    """Lets the loop turn until it holds."""
+    """Runs the event loop until the condition holds."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.001)
@@ -26,7 +26,7 @@ async def until(condition, seconds=10):
 
 @pytest.fixture(params=fr.QUEUES)
 def worker(request, redis_url):
-    """A worker in C++ whose echo adds one to every word; its queue and prefix."""
+    """Queue and prefix of a C++ worker whose echo adds one to every word."""
     queue, prefix = request.param, f"w-{request.param}"
     words = ["worker", "--queue", queue, "--device", "cpu", "--payload", "64", "--redis", redis_url, "--prefix", prefix]
     process = subprocess.Popen([feedrate.executable(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -37,7 +37,7 @@ def worker(request, redis_url):
 
 @pytest.fixture(params=fr.SERVED)
 def served(request, redis_url):
-    """The same of a Python function."""
+    """Queue, prefix and batch sizes of a Python worker."""
     queue, prefix = request.param, f"s-{request.param}-{time.monotonic_ns()}"
     stop, counts = threading.Event(), []
     batches = []
@@ -59,7 +59,7 @@ def served(request, redis_url):
     assert len(counts) == 1
 
 
-def test_a_worker_in_c_plus_plus_answers(worker, redis_url):
+def test_cpp_worker_answers(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         assert client.call(b"\0\0\0\0", timeout=LONG) == b"\1\0\0\0"
@@ -69,7 +69,7 @@ def test_a_worker_in_c_plus_plus_answers(worker, redis_url):
         assert [int.from_bytes(one, "little") for one in found] == [n + 1 for n in range(500)][::-1]
 
 
-def test_many_coroutines_wait_for_a_worker(worker, redis_url):
+def test_many_coroutines_wait_for_results(worker, redis_url):
     queue, prefix = worker
 
     async def main():
@@ -79,7 +79,7 @@ def test_many_coroutines_wait_for_a_worker(worker, redis_url):
     assert [int.from_bytes(one, "little") for one in asyncio.run(main())] == list(range(1, 301))
 
 
-def test_the_workers_faults_are_named(worker, redis_url):
+def test_faults_of_the_worker_are_named(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         with pytest.raises(feedrate.MessageFailed, match="too_long"):
@@ -88,7 +88,7 @@ def test_the_workers_faults_are_named(worker, redis_url):
             client.result(client.submit(b"late", deadline=time.time() - 1))
 
 
-def test_a_python_function_serves(served, redis_url):
+def test_python_function_serves_tasks(served, redis_url):
     queue, prefix, batches = served
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         assert client.results(client.submit_many([b"abc", b"", b"x" * 100])) == [b"ABC", b"", b"X" * 100]
@@ -103,7 +103,7 @@ def test_a_python_function_serves(served, redis_url):
 
 
 @pytest.mark.parametrize("version", [2, 255])
-def test_a_task_of_a_later_format_is_refused_alone(served, redis_url, version):
+def test_task_of_a_later_format_is_rejected_alone(served, redis_url, version):
     queue, prefix, _ = served
     with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=5) as client:
         late, fine = client._replies.number(), client._replies.number()
@@ -115,7 +115,7 @@ def test_a_task_of_a_later_format_is_refused_alone(served, redis_url, version):
         assert client.result(fine) == b"ABC"
 
 
-def test_clients_have_reply_lists_of_their_own(redis_url):
+def test_clients_have_separate_reply_lists(redis_url):
     lists = set()
     for _ in range(40):
         with fr.Client(redis_url, prefix="turns") as client:
@@ -129,13 +129,13 @@ def test_clients_have_reply_lists_of_their_own(redis_url):
     assert asyncio.run(main()) not in lists
 
 
-def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
+def test_abandoned_wait_does_not_delay_others(served, redis_url):
     queue, prefix, _ = served
 
     async def main():
         async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix, reply_list=6) as client:
-            vain = asyncio.create_task(client.result(6 << 48 | 1, timeout=30))
-            waited = []  # the best of three: a busy machine delays now one, now another
+            never = asyncio.create_task(client.result(6 << 48 | 1, timeout=30))
+            waited = []  # the best of three counts, because a busy machine may delay any of them
             for _ in range(3):
                 begin = time.monotonic()
                 with pytest.raises(TimeoutError):
@@ -149,15 +149,15 @@ def test_one_who_waits_in_vain_or_no_longer_delays_no_other(served, redis_url):
             await client._replies.push(client._redis, [fr.encode(number, b"late")])
             assert await client.call(b"well") == b"WELL"
             assert await client.result(number) == b"LATE"
-            with pytest.raises(ValueError, match="waited for already"):
+            with pytest.raises(ValueError, match="already waiting for the result"):
                 await client.result(6 << 48 | 1)
         with pytest.raises(ConnectionError, match="closed"):
-            await vain
+            await never
 
     asyncio.run(main())
 
 
-def test_a_server_that_is_gone_is_told_to_all_who_wait(tmp_path):
+def test_dead_server_is_reported_to_all_waiting_calls(tmp_path):
     socket = tmp_path / "s"
     server = start_redis(socket)
 
@@ -173,7 +173,7 @@ def test_a_server_that_is_gone_is_told_to_all_who_wait(tmp_path):
     server.wait()
 
 
-def test_what_is_no_task_harms_nobody(served, redis_url):
+def test_invalid_tasks_do_not_affect_others(served, redis_url):
     queue, prefix, _ = served
     server = redis.Redis.from_url(redis_url)
     for junk in (b"", b"short", b"\xff" * 16, os.urandom(100)):
@@ -186,8 +186,8 @@ def test_what_is_no_task_harms_nobody(served, redis_url):
         assert client.call(b"well", timeout=LONG) == b"WELL"
 
 
-def test_a_client_in_c_plus_plus_is_served(served, redis_url):
-    """The harness drives the Python worker as any other."""
+def test_client_with_a_benchmark_reply_list_is_served(served, redis_url):
+    """Reply lists below 32768, which benchmark producers use, work with a Python worker as well."""
     queue, prefix, _ = served
     with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=3) as client:
         number = client.submit(b"abcd")
@@ -195,8 +195,8 @@ def test_a_client_in_c_plus_plus_is_served(served, redis_url):
         assert client.result(number) == b"ABCD"
 
 
-def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
-    """redis_stream promises at least once: a worker that is killed in a batch loses nothing."""
+def test_tasks_of_a_dead_python_worker_are_claimed(redis_url):
+    """redis_stream delivers at least once: a worker that is killed during a batch loses no task."""
     prefix = "takeover"
     code = (
         "import sys, time, feedrate.redis as fr\n"
@@ -223,8 +223,9 @@ def test_a_dead_python_workers_tasks_are_taken_over(redis_url):
     assert server.xlen(f"{prefix}:tasks") == 0 and server.xpending(f"{prefix}:tasks", "feedrate")["pending"] == 0
 
 
-def test_all_that_dead_consumers_held_is_claimed_at_once(redis_url):
-    """However much there is, and behind however much that a live consumer holds; the next scan is half an hour away."""
+def test_entries_of_dead_consumers_are_claimed_in_one_scan(redis_url):
+    """All of them are claimed in one scan, even behind many entries of a live consumer: the next scan would be half an
+    hour later."""
     prefix, tasks, live = "claim", "claim:tasks", 50
     server = redis.Redis.from_url(redis_url)
     with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
@@ -247,7 +248,7 @@ def test_all_that_dead_consumers_held_is_claimed_at_once(redis_url):
     assert server.xpending(tasks, "feedrate")["pending"] == live
 
 
-def test_a_result_is_waited_for_through_a_cut_connection(served, redis_url):
+def test_call_survives_a_cut_connection(served, redis_url):
     queue, prefix, _ = served
     server, started = redis.Redis.from_url(redis_url), threading.Event()
     stop = threading.Event()
@@ -270,7 +271,7 @@ def test_a_result_is_waited_for_through_a_cut_connection(served, redis_url):
     slowly.join()
 
 
-def test_python_workers_that_end_leave_no_consumer(redis_url):
+def test_stopped_python_worker_leaves_no_consumer(redis_url):
     server, prefix = redis.Redis.from_url(redis_url), "leaves"
     for _ in range(3):
         stop = threading.Event()
@@ -283,8 +284,8 @@ def test_python_workers_that_end_leave_no_consumer(redis_url):
     assert server.xinfo_consumers(f"{prefix}:tasks", "feedrate") == []
 
 
-def test_a_python_worker_outlives_its_server(tmp_path):
-    """The server dies and comes back empty: the worker goes on, with a group of its own making."""
+def test_python_worker_outlives_its_server(tmp_path):
+    """The server dies and restarts empty. The worker continues and creates its consumer group again."""
     socket, stop, counts = tmp_path / "s", threading.Event(), []
     server = start_redis(socket)
     worker = threading.Thread(
@@ -304,32 +305,32 @@ def test_a_python_worker_outlives_its_server(tmp_path):
     assert counts == [2]
 
 
-def test_a_python_worker_outlives_its_stream_and_a_server_that_dies_then(redis_url, monkeypatch):
-    """The stream goes while the worker waits for it, and the server before the group is made anew."""
+def test_python_worker_outlives_its_stream_and_a_server_failure(redis_url, monkeypatch):
+    """The stream is deleted while the worker waits for it, and the server fails before the group is created again."""
     prefix, stop, counts, tries = "groups", threading.Event(), [], []
     create = redis.Redis.xgroup_create
 
-    def dies_at_the_second(*arguments, **options):
+    def fails_at_second_call(*arguments, **options):
         tries.append(arguments)
         if len(tries) == 2:
-            raise redis.ConnectionError("it is gone again")
+            raise redis.ConnectionError("the connection failed again")
         return create(*arguments, **options)
 
-    monkeypatch.setattr(redis.Redis, "xgroup_create", dies_at_the_second)
+    monkeypatch.setattr(redis.Redis, "xgroup_create", fails_at_second_call)
     worker = threading.Thread(
         target=lambda: counts.append(fr.serve("redis_stream", list, url=redis_url, prefix=prefix, stop=stop))
     )
     worker.start()
     with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
         assert client.call(b"well", timeout=LONG) == b"well"
-        redis.Redis.from_url(redis_url).delete(f"{prefix}:tasks")  # and the group with it
+        redis.Redis.from_url(redis_url).delete(f"{prefix}:tasks")  # deletes the group as well
         assert client.call(b"well", timeout=LONG) == b"well"
     stop.set()
     worker.join(10)
     assert counts == [2] and len(tries) == 3
 
 
-def test_results_that_were_read_leave_the_stream(redis_url):
+def test_read_results_are_trimmed_from_the_stream(redis_url):
     stop = threading.Event()
     worker = threading.Thread(
         target=lambda: fr.serve("redis_stream", list, url=redis_url, prefix="trimmed", batch=1, stop=stop)
@@ -355,7 +356,7 @@ def test_results_expire(served, redis_url):
 
 
 @pytest.mark.parametrize("element", [b"", b"x" * 15, fr.encode(1, b"abc")[:-14], b"\0" * 8 + b"\x40\0\0\0" + b"\0" * 4])
-def test_an_element_that_ends_early_is_refused(element):
+def test_truncated_element_is_rejected(element):
     if not element:
         assert list(fr.decode(element)) == []
         return
@@ -363,7 +364,7 @@ def test_an_element_that_ends_early_is_refused(element):
         list(fr.decode(element))
 
 
-def test_the_format_is_the_documented_one():
+def test_wire_format_matches_documentation():
     assert fr.encode(7 << 48 | 1, bytes(4)) == bytes([1, 0, 0, 0, 0, 0, 7, 0, 4]) + bytes(7) + bytes(16)
     assert list(fr.decode(fr.encode(5, b"abc") + fr.encode(6, b"d" * 20, deadline=2.5), tasks=True)) == [
         (5, 3, b"abc", 0),
@@ -373,10 +374,10 @@ def test_the_format_is_the_documented_one():
 
 
 @pytest.mark.parametrize("make", [fr.Client, fr.AsyncClient])
-def test_what_cannot_be_is_refused(make):
-    with pytest.raises(ValueError, match="queue: 'kafka' is not possible; allowed: redis_list"):
+def test_invalid_arguments_are_rejected(make):
+    with pytest.raises(ValueError, match="queue: invalid value 'kafka'; allowed: redis_list"):
         make("redis://localhost", queue="kafka")
-    with pytest.raises(ValueError, match="reply_list: 70000 is not possible"):
+    with pytest.raises(ValueError, match="reply_list: invalid value 70000"):
         make("redis://localhost", reply_list=70000)
-    with pytest.raises(ValueError, match="queue: 'redis_reliable' is not possible; allowed: redis_list, redis_stream"):
+    with pytest.raises(ValueError, match="queue: invalid value 'redis_reliable'; allowed: redis_list, redis_stream"):
         fr.serve("redis_reliable", len, url="redis://localhost")

@@ -1,4 +1,4 @@
-"""Redis from Python on a server that refuses for a while, and by connections with settings of their own."""
+"""Redis from Python: servers that reject commands temporarily, and connections with non-default settings."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ QUEUES = pytest.mark.parametrize("queue", fr.SERVED)
 
 
 @pytest.fixture(scope="module")
-def moody(tmp_path_factory):
-    """A server of these tests alone, with the folder that it saves to."""
-    folder = tmp_path_factory.mktemp("moody")
+def rejecting_server(tmp_path_factory):
+    """URL of a private server, and the folder that it saves to."""
+    folder = tmp_path_factory.mktemp("rejecting")
     process = start_redis(folder / "s")
     yield f"unix://{folder / 's'}", folder
     process.kill()
@@ -44,8 +44,8 @@ def wait_until(condition):
         time.sleep(0.005)
 
 
-def refusal(control):
-    """How the server answers a read and a write now; none: it takes both."""
+def rejection(control):
+    """The server's current rejection of a read or a write; empty if it accepts both."""
     for ask in (lambda: control.llen("probe"), lambda: control.lpush("probe", b"x")):
         try:
             ask()
@@ -89,7 +89,7 @@ def unable_to_save(control, folder):
 
     file = folder / "dump.rdb"
     file.unlink(missing_ok=True)
-    (file / "x").mkdir(parents=True)  # no file takes this name
+    (file / "x").mkdir(parents=True)  # prevents a file with this name
     with configured(control, "save", "3600 1000000", ""):
         try:
             save("err")
@@ -111,7 +111,7 @@ def busy(control, folder):
     with configured(control, "lua-time-limit", 1, 5000):
         script.start()
         try:
-            wait_until(lambda: "BUSY" in refusal(control))
+            wait_until(lambda: "BUSY" in rejection(control))
             yield "BUSY"
         finally:
             control.script_kill()
@@ -136,12 +136,12 @@ def configured(control, name, value, former):
         control.config_set(name, former)
 
 
-PASSING_STATES = [read_only, without_master, full, without_replicas, unable_to_save, busy]
+TEMPORARY_STATES = [read_only, without_master, full, without_replicas, unable_to_save, busy]
 FEW_STATES = pytest.mark.parametrize("state", [without_master, full, busy])
 
 
 class Worker:
-    """A Python worker in a thread, and what it says."""
+    """A Python worker in a thread, and its result or exception."""
 
     def __init__(self, function, queue, url, prefix, **how):
         self.stop, self.ended = threading.Event(), []
@@ -165,23 +165,23 @@ class Worker:
 
 @pytest.fixture
 def attempts(caplog):
-    """How often a worker said that it tries again."""
+    """Returns the number of logged attempts."""
     caplog.set_level(logging.WARNING, "feedrate.redis")
-    return lambda: sum("again in" in record.getMessage() for record in caplog.records)
+    return lambda: sum("next attempt in" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize("state", [*PASSING_STATES, without_rights])
+@pytest.mark.parametrize("state", [*TEMPORARY_STATES, without_rights])
 @QUEUES
-def test_a_worker_keeps_its_results_while_the_server_refuses(moody, queue, state, attempts):
-    """The server changes while the function works; what it had returned is stored later, and not worked on again."""
-    (url, folder), prefix, calls = moody, f"keeps-{queue}-{state.__name__}", []
+def test_worker_keeps_results_while_the_server_rejects(rejecting_server, queue, state, attempts):
+    """The server's state changes while the function runs. Its results are stored later, and it is not called again."""
+    (url, folder), prefix, calls = rejecting_server, f"keeps-{queue}-{state.__name__}", []
     control, change = redis.Redis.from_url(url), contextlib.ExitStack()
 
     def work(payloads):
         calls.append(len(payloads))
         if len(calls) == 1:
-            wanted = change.enter_context(state(control, folder))
-            assert wanted in refusal(control)
+            expected = change.enter_context(state(control, folder))
+            assert expected in rejection(control)
         return payloads
 
     with change, fr.Client(url, queue=queue, prefix=prefix) as client, Worker(work, queue, url, prefix) as worker:
@@ -196,15 +196,15 @@ def test_a_worker_keeps_its_results_while_the_server_refuses(moody, queue, state
 
 @FEW_STATES
 @QUEUES
-def test_a_worker_starts_while_the_server_refuses(moody, queue, state, attempts):
-    (url, folder), prefix = moody, f"starts-{queue}-{state.__name__}"
+def test_worker_starts_while_the_server_rejects(rejecting_server, queue, state, attempts):
+    (url, folder), prefix = rejecting_server, f"starts-{queue}-{state.__name__}"
     control = redis.Redis.from_url(url)
     with fr.Client(url, queue=queue, prefix=prefix) as client, Worker(list, queue, url, prefix) as worker:
-        assert client.call(b"x", timeout=LONG) == b"x"  # the stream has its group
+        assert client.call(b"x", timeout=LONG) == b"x"  # now the stream has its group
         with state(control, folder):
             before = attempts()
             with Worker(list, queue, url, prefix) as second:
-                # A full server lets a worker take tasks of a list.
+                # A full server still allows a worker to take tasks from a list.
                 if (queue, state) != ("redis_list", full):
                     wait_until(lambda: attempts() > before + 1 or second.ended)
                 assert second.ended == [] and worker.ended == []
@@ -213,8 +213,8 @@ def test_a_worker_starts_while_the_server_refuses(moody, queue, state, attempts)
 
 
 @QUEUES
-def test_a_worker_that_is_stopped_while_the_server_refuses_ends(moody, queue, attempts, caplog):
-    (url, folder), prefix = moody, f"stopped-{queue}"
+def test_worker_can_be_stopped_while_the_server_rejects(rejecting_server, queue, attempts, caplog):
+    (url, folder), prefix = rejecting_server, f"stopped-{queue}"
     control, change = redis.Redis.from_url(url), contextlib.ExitStack()
     worker = Worker(lambda payloads: change.enter_context(full(control, folder)) and payloads, queue, url, prefix)
     with change, fr.Client(url, queue=queue, prefix=prefix) as client, worker:
@@ -223,14 +223,14 @@ def test_a_worker_that_is_stopped_while_the_server_refuses_ends(moody, queue, at
         worker.stop.set()
         wait_until(lambda: worker.ended)
     assert worker.ended == [0]
-    assert any("1 answers are not stored" in record.getMessage() for record in caplog.records)
+    assert any("1 results were not stored" in record.getMessage() for record in caplog.records)
 
 
 @FEW_STATES
 @QUEUES
-def test_a_client_waits_for_its_results_while_the_server_refuses(moody, queue, state):
-    (url, folder), prefix = moody, f"waits-{queue}-{state.__name__}"
-    control, came = redis.Redis.from_url(url), []
+def test_client_waits_for_results_while_the_server_rejects(rejecting_server, queue, state):
+    (url, folder), prefix = rejecting_server, f"waits-{queue}-{state.__name__}"
+    control, results = redis.Redis.from_url(url), []
     go = threading.Event()
 
     def work(payloads):
@@ -239,14 +239,14 @@ def test_a_client_waits_for_its_results_while_the_server_refuses(moody, queue, s
 
     def wait(client, number):
         try:
-            came.append(client.result(number, timeout=LONG))
+            results.append(client.result(number, timeout=LONG))
         except Exception as error:  # noqa: BLE001
-            came.append(error)
+            results.append(error)
 
-    async def wait_for_loop(number, refused):
+    async def wait_for_loop(number, rejecting):
         async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=8) as client:
             waiting = asyncio.create_task(client.result(number, timeout=LONG))
-            if refused:
+            if rejecting:
                 await holds_soon(lambda: client._pauses.refusal or waiting.done(), LONG)
             go.set()
             change.close()
@@ -261,24 +261,24 @@ def test_a_client_waits_for_its_results_while_the_server_refuses(moody, queue, s
             change.enter_context(state(control, folder))
             waiter = threading.Thread(target=wait, args=(client, mine))
             waiter.start()
-            # Reading results is refused by all but a server that is full, and of a stream by few.
+            # Only a full server always allows reading results; reading a stream is rejected in few states.
             readable = state is full or (queue == "redis_stream" and state not in (without_master, busy))
             assert asyncio.run(wait_for_loop(other, not readable)) == b"y"
         waiter.join(LONG)
-    assert came == [b"x"]
+    assert results == [b"x"]
 
 
 @FEW_STATES
 @QUEUES
 @pytest.mark.parametrize("kind", ["thread", "loop"])
-def test_a_call_goes_on_when_the_server_takes_it_again(moody, queue, state, kind):
-    (url, folder), prefix = moody, f"calls-{queue}-{state.__name__}-{kind}"
+def test_call_continues_when_the_server_accepts_again(rejecting_server, queue, state, kind):
+    (url, folder), prefix = rejecting_server, f"calls-{queue}-{state.__name__}-{kind}"
     control, change, tries = redis.Redis.from_url(url), contextlib.ExitStack(), []
 
     def counted(client):
         number = client._replies.number
 
-        def next_number():  # of each attempt to send it
+        def next_number():  # called for each attempt to send
             tries.append(client)
             if len(tries) == 3:
                 change.close()
@@ -303,8 +303,8 @@ def test_a_call_goes_on_when_the_server_takes_it_again(moody, queue, state, kind
 
 
 @QUEUES
-def test_what_a_client_waits_for_in_vain_has_the_refusal_as_its_cause(moody, queue):
-    url, folder = moody
+def test_timeout_has_the_rejection_as_its_cause(rejecting_server, queue):
+    url, folder = rejecting_server
     control = redis.Redis.from_url(url)
 
     async def main():
@@ -321,8 +321,8 @@ def test_what_a_client_waits_for_in_vain_has_the_refusal_as_its_cause(moody, que
 
 
 @QUEUES
-def test_a_full_server_takes_all_tasks_of_a_command_or_none(moody, queue):
-    url, _ = moody
+def test_full_server_takes_all_tasks_of_a_command_or_none(rejecting_server, queue):
+    url, _ = rejecting_server
     control = redis.Redis.from_url(url)
     with fr.Client(url, queue=queue, prefix=f"all-{queue}") as client:
         client.submit(b"x")
@@ -336,8 +336,8 @@ def test_a_full_server_takes_all_tasks_of_a_command_or_none(moody, queue):
         assert count(f"all-{queue}:tasks") == 1
 
 
-def test_a_second_command_that_fails_loses_no_task(redis_url, monkeypatch):
-    """A list's worker takes one task, and then as many as there are: what the first command gave is served."""
+def test_failing_second_command_loses_no_task(redis_url, monkeypatch):
+    """A worker of a list takes one task with a first command and more with a second. The first task is still served."""
     rpop, failed = redis.Redis.rpop, []
 
     def fails_once(*arguments, **options):
@@ -354,25 +354,25 @@ def test_a_second_command_that_fails_loses_no_task(redis_url, monkeypatch):
     assert worker.ended == [3] and failed
 
 
-PASSING = "BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF NOREPLICAS OOM READONLY TRYAGAIN UNBLOCKED".split()
+TEMPORARY_CODES = "BUSY CLUSTERDOWN LOADING MASTERDOWN MISCONF NOREPLICAS OOM READONLY TRYAGAIN UNBLOCKED".split()
 
 
 @pytest.mark.parametrize("pipeline", [redis.client.Pipeline, redis.asyncio.client.Pipeline])
-@pytest.mark.parametrize("word", [*PASSING, "ERR", "WRONGTYPE", "NOPERM", "WRONGPASS", "NOAUTH", "MOVED"])
-def test_refusals_that_pass_are_known_by_their_first_word(word, pipeline):
+@pytest.mark.parametrize("word", [*TEMPORARY_CODES, "ERR", "WRONGTYPE", "NOPERM", "WRONGPASS", "NOAUTH", "MOVED"])
+def test_temporary_rejections_are_recognized_by_their_code(word, pipeline):
     parse = redis.connection.DefaultParser.parse_error
-    said = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
-    error = parse(f"{word} {said}")
-    assert redis_server.refused_for_now(error) == (word in PASSING)
-    assert redis_server.may_pass(error) == (word in PASSING)
+    text = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
+    error = parse(f"{word} {text}")
+    assert redis_server.refused_for_now(error) == (word in TEMPORARY_CODES)
+    assert redis_server.may_pass(error) == (word in TEMPORARY_CODES)
     pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
-    if "{exception.args}" not in str(error):  # which some versions of redis-py put there
-        assert redis_server.refused_for_now(error) == (word in PASSING)
-    aborted = parse(f"EXECABORT Transaction discarded because of: {word} {said}")
-    assert redis_server.refused_for_now(aborted) == (word in PASSING)
+    if "{exception.args}" not in str(error):  # some versions of redis-py insert this text
+        assert redis_server.refused_for_now(error) == (word in TEMPORARY_CODES)
+    aborted = parse(f"EXECABORT Transaction discarded because of: {word} {text}")
+    assert redis_server.refused_for_now(aborted) == (word in TEMPORARY_CODES)
 
 
-def test_a_worker_with_a_wrong_password_ends(tmp_path):
+def test_wrong_password_ends_the_worker(tmp_path):
     server = start_redis(tmp_path / "s")
     redis.Redis.from_url(f"unix://{tmp_path / 's'}").config_set("requirepass", "right")
     for queue in fr.SERVED:
@@ -382,7 +382,7 @@ def test_a_worker_with_a_wrong_password_ends(tmp_path):
     server.wait()
 
 
-# --- connections with settings of their own ---------------------------------------------------------------------------
+# --- connection settings ----------------------------------------------------------------------------------------------
 
 SETTINGS = [
     "protocol=2", "protocol=3", "decode_responses=True", "encoding=utf-16", "db=1", "health_check_interval=1",
@@ -392,7 +392,7 @@ SETTINGS = [
 
 @QUEUES
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_connections_setting_changes_no_results(redis_url, queue, setting):
+def test_connection_settings_do_not_change_results(redis_url, queue, setting):
     url, prefix = f"{redis_url}?{setting}", f"settings-{setting}-{queue}"
 
     async def main():
@@ -406,10 +406,10 @@ def test_a_connections_setting_changes_no_results(redis_url, queue, setting):
         assert asyncio.run(main()) == [bytes([n, 255]) for n in range(20)]
     assert worker.ended == [22]
     plain = redis.Redis.from_url(redis_url + ("?db=1" if setting == "db=1" else ""))
-    assert plain.exists(f"{prefix}:clients"), "keys are as other clients have them"
+    assert plain.exists(f"{prefix}:clients"), "the keys differ from those of other clients"
 
 
-def test_all_shapes_of_a_streams_entries_are_known():
+def test_all_formats_of_stream_entries_are_parsed():
     entries = [(b"1-1", {b"m": b"x"})]
     for reply in ([[b"s", entries]], {b"s": [entries]}, {b"s": entries}):
         assert redis_server.entries_of(reply) == entries
@@ -418,19 +418,19 @@ def test_all_shapes_of_a_streams_entries_are_known():
 
 
 WRONG = {
-    "?ssl=true": "ssl is not possible; allowed: .*rediss://",
-    "?no_such=1": "no_such is not possible",
+    "?ssl=true": "invalid setting ssl; allowed: .*rediss://",
+    "?no_such=1": "invalid setting no_such",
     "?protocol=4": "protocol must be either 2 or 3",
     "?protocol=x": "protocol",
     "?db=first": "db",
-    "?retry_on_error=x": "retry_on_error is not possible",
-    "?credential_provider=x": "credential_provider is not possible",
-    "?redis_connect_func=x": "redis_connect_func is not possible",
+    "?retry_on_error=x": "invalid setting retry_on_error",
+    "?credential_provider=x": "invalid setting credential_provider",
+    "?redis_connect_func=x": "invalid setting redis_connect_func",
 }
 
 
 @pytest.mark.parametrize("setting", WRONG)
-def test_a_setting_that_no_connection_has_is_named(setting):
+def test_invalid_connection_setting_is_named(setting):
     url = f"redis://:secret@localhost{setting}"
     for make in (fr.Client, fr.AsyncClient, lambda one: fr.serve("redis_list", list, url=one)):
         with pytest.raises(ValueError, match=f"^url: .*{WRONG[setting]}") as wrong:
@@ -442,7 +442,7 @@ def test_a_setting_that_no_connection_has_is_named(setting):
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory):
-    """A server that takes TLS alone, and its URL."""
+    """URL of a server's TLS port."""
     folder = tmp_path_factory.mktemp("tls")
     made = shutil.which("openssl") and subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
@@ -450,7 +450,7 @@ def tls(tmp_path_factory):
         capture_output=True,
     )  # fmt: skip
     if not made or made.returncode:
-        pytest.skip("openssl makes no certificate here")
+        pytest.skip("openssl cannot create a certificate on this machine")
     process = start_redis(folder / "s")
     control = redis.Redis.from_url(f"unix://{folder / 's'}")
     try:
@@ -463,14 +463,14 @@ def tls(tmp_path_factory):
         control.config_set("tls-port", port)
         yield f"rediss://localhost:{port}?ssl_ca_certs={folder / 'certificate'}"
     except redis.ResponseError as error:
-        pytest.skip(f"this redis-server has no TLS: {error}")
+        pytest.skip(f"this redis-server does not support TLS: {error}")
     finally:
         process.kill()
         process.wait()
 
 
 @QUEUES
-def test_tls_works(tls, queue):
+def test_client_and_worker_use_tls(tls, queue):
     async def main():
         async with fr.AsyncClient(tls, queue=queue, prefix=queue) as client:
             return await client.call(b"x", timeout=LONG)
@@ -479,11 +479,11 @@ def test_tls_works(tls, queue):
         assert client.call(b"x", timeout=LONG) == b"x" == asyncio.run(main())
 
 
-# --- results that are no values ---------------------------------------------------------------------------------------
+# --- results without values -------------------------------------------------------------------------------------------
 
 
 @QUEUES
-def test_a_workers_results_are_values(redis_url, queue, caplog):
+def test_worker_rejects_results_without_values(redis_url, queue, caplog):
     from test_buffers import NO_VALUES
 
     results = [*NO_VALUES.values(), "text", 5, np.arange(3, dtype=">u2"), np.array(5, np.int32), bytearray(b"x")]

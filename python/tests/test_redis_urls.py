@@ -1,4 +1,4 @@
-"""The executable reads URLs as redis-py does, which the package uses: tests/common/redis_url_test.cpp has the same list."""
+"""The executable parses URLs as redis-py does. tests/common/redis_url_test.cpp checks the same list."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,6 @@ URLS = json.loads((Path(__file__).parent / "redis_urls.json").read_text())
 
 
 @pytest.mark.parametrize("one", URLS, ids=lambda one: one["url"])
-def test_redis_py_reads_it_so(one: dict[str, Any]) -> None:
+def test_redis_py_parses_url_as_listed(one: dict[str, Any]) -> None:
     read = {name: value for name, value in parse_url(one["url"]).items() if name != "connection_class"}
     assert {"url": one["url"], **read} == one

@@ -1,4 +1,4 @@
-"""The tensor store from Python: memory shared by processes, leases, versions, errors."""
+"""The tensor store from Python: shared memory, leases, versions and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def until(condition, seconds=20):
         time.sleep(0.005)
 
 
-def test_another_process_sees_the_same_memory(socket, store):
+def test_processes_share_the_same_memory(socket, store):
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     made = store.put("x", array)
     assert made.version == 1
@@ -53,7 +53,7 @@ def test_another_process_sees_the_same_memory(socket, store):
     assert process.wait(20) == 0
 
 
-def test_a_view_holds_the_lease(store):
+def test_view_holds_the_lease(store):
     array = store.put("x", np.ones(3_000_000)).numpy()
     assert store.stat("x")["leases"] == 1
     part = array[10:20]
@@ -67,7 +67,7 @@ def test_a_view_holds_the_lease(store):
 
 def test_dlpack_and_numpy_share_the_memory(store):
     made = store.create("x", (2, 3), np.int16)
-    view = np.from_dlpack(made)  # NumPy takes a capsule of DLPack's as one to read
+    view = np.from_dlpack(made)  # NumPy imports a DLPack capsule as read-only
     made.numpy()[1, 2] = 9
     assert view[1, 2] == np.asarray(made)[1, 2] == 9
     assert made.numpy().dtype == np.int16
@@ -86,14 +86,14 @@ def test_torch_writes_into_the_store(store):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint64", "float64", "complex64", "int8", "float16"])
-def test_every_dtype_of_numpys_goes_in_and_out(store, dtype):
+def test_numpy_dtypes_round_trip(store, dtype):
     array = (np.arange(10) % 2).astype(dtype)
     np.testing.assert_array_equal(store.put("x", array).numpy(), array)
     assert store.get("x").numpy().dtype == array.dtype
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">i8", ">c16", ">f2", "<u4"])
-def test_another_byte_order_is_converted(store, dtype):
+def test_other_byte_order_is_converted(store, dtype):
     for array in (np.arange(6, dtype=dtype).reshape(2, 3).T, np.array(2, dtype), np.zeros((0, 3), dtype)):
         made = store.put("x", array)
         assert made.numpy().dtype.isnative and made.shape == array.shape
@@ -102,7 +102,7 @@ def test_another_byte_order_is_converted(store, dtype):
 
 
 @pytest.mark.parametrize("name, own", [("bfloat16", "bf16"), ("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2")])
-def test_dtypes_of_ml_dtypes_are_stored(store, name, own):
+def test_ml_dtypes_are_stored(store, name, own):
     array = np.arange(6).astype(getattr(pytest.importorskip("ml_dtypes"), name)).reshape(2, 3).T
     made = store.put("x", array)
     assert made.dtype == own and made.shape == (3, 2)
@@ -110,41 +110,41 @@ def test_dtypes_of_ml_dtypes_are_stored(store, name, own):
 
 
 @no_values
-def test_a_store_takes_no_addresses(store, array):
-    with pytest.raises(TypeError, match="^array: an? .* is not possible; allowed: "):
+def test_store_rejects_addresses(store, array):
+    with pytest.raises(TypeError, match="^array: invalid .*; allowed: "):
         store.put("x", array)
     assert store.list() == []
 
 
-def test_no_dtype_is_no_float64(store):
-    with pytest.raises(TypeError, match="dtype: None is not possible; allowed: "):
+def test_dtype_none_is_rejected(store):
+    with pytest.raises(TypeError, match="dtype: invalid value None; allowed: "):
         store.create("x", 4, None)
 
 
 @pytest.mark.parametrize("dtype", ["longdouble", "U3", "S3", [("a", "i4")]])
-def test_a_dtype_that_no_tensor_has_is_named(store, dtype):
-    with pytest.raises(ValueError, match="dtype: '.*' is not possible; allowed: f16, bf16"):
+def test_unsupported_dtype_is_named(store, dtype):
+    with pytest.raises(ValueError, match="dtype: .*'.*'.*; allowed: f16, bf16"):
         store.put("x", np.zeros(2, dtype))
 
 
-def test_what_numpy_makes_no_array_of_is_named(store):
-    class Tensor:  # as PyTorch's of bfloat16
+def test_object_that_numpy_cannot_convert_is_named(store):
+    class Tensor:  # behaves like a bfloat16 tensor of PyTorch
         def __array__(self, dtype=None, copy=None):
             raise TypeError("unsupported ScalarType BFloat16")
 
-    with pytest.raises(TypeError, match="array: a Tensor is not possible .*BFloat16.*; allowed: what NumPy"):
+    with pytest.raises(TypeError, match="array: invalid type Tensor .*BFloat16.*; allowed: objects that NumPy"):
         store.put("x", Tensor())
 
 
 @pytest.mark.parametrize("ttl", [float("nan"), float("inf"), -float("inf"), 0, -1, 1e300])
-def test_a_time_to_live_is_a_number_of_seconds(store, ttl):
+def test_invalid_time_to_live_is_rejected(store, ttl):
     for make in (lambda: store.create("x", 4, ttl=ttl), lambda: store.put("x", np.ones(3), ttl=ttl)):
-        with pytest.raises(ValueError, match="ttl: .* is not possible; allowed: seconds above 0, at most 1e9"):
+        with pytest.raises(ValueError, match="ttl: .*; allowed: seconds above 0, at most 1e9"):
             make()
     assert store.list() == []
 
 
-def test_arguments_of_another_type_are_named(store):
+def test_arguments_of_wrong_type_are_named(store):
     made = store.create("x", np.int64(4), ttl=np.float32(60))
     assert made.shape == (4,) and store.stat("x")["expires"]
     nan = float("nan")
@@ -159,12 +159,12 @@ def test_arguments_of_another_type_are_named(store):
         (ValueError, "timeout", lambda: made.wait_for(2, nan)),
         (ValueError, "patience", lambda: tensors.connect(store.socket, nan)),
     ):
-        with pytest.raises(error, match=f"^{name}: .* is not possible; allowed: "):
+        with pytest.raises(error, match=f"^{name}: .*; allowed: "):
             ask()
     assert tensors.connect(store.socket, float("inf")).get("x").shape == (4,)
 
 
-def test_errors_say_which_tensor_and_why(store):
+def test_errors_name_tensor_and_reason(store):
     with pytest.raises(tensors.TensorNotFound, match="no tensor 'x'"):
         store.get("x")
     with pytest.raises(KeyError):
@@ -174,19 +174,19 @@ def test_errors_say_which_tensor_and_why(store):
         store.create("x", 10)
     with pytest.raises(MemoryError, match="1073741824 bytes are more than"):
         store.create("y", 1 << 28)
-    with pytest.raises(TimeoutError, match="no tensor 'y' came"):
+    with pytest.raises(TimeoutError, match="tensor 'y'"):
         store.wait("y", 0.05)
     with pytest.raises(ValueError, match="dtype: invalid value 'strange'"):
         store.create("y", 1, "strange")
     with pytest.raises(ValueError, match="shape: invalid value '-1'"):
         store.create("y", -1)
-    with pytest.raises(ValueError, match="'bf16' is not possible"):
+    with pytest.raises(ValueError, match="invalid value 'bf16'"):
         store.create("y", 1, "bfloat16").numpy()
     with pytest.raises(feedrate.Error):
         tensors.connect("/nowhere/s")
 
 
-def test_a_put_that_fails_leaves_no_tensor(store, monkeypatch):
+def test_failed_put_leaves_no_tensor(store, monkeypatch):
     def fails(_):
         raise KeyboardInterrupt
 
@@ -208,7 +208,7 @@ def test_names_expire_and_are_evicted(store):
     assert store.list() == []
 
 
-def test_reads_of_halves_are_whole(socket, store):
+def test_read_half_is_consistent(socket, store):
     made = store.create("x", (2, 5000), np.int64)
     work = "t = store.get('x')\nfor i in range(1, 500):\n    t.next_half()[:] = i\n    t.publish()"
     process = child(socket, work)
@@ -224,7 +224,7 @@ def test_reads_of_halves_are_whole(socket, store):
         made.next_half()
 
 
-def test_a_killed_process_holds_nothing(socket, store):
+def test_killed_process_loses_its_leases(socket, store):
     store.create("x", 10)
     process = child(socket, "t = store.get('x'); time.sleep(60)")
     until(lambda: store.stat("x")["leases"] == 1)
@@ -233,7 +233,7 @@ def test_a_killed_process_holds_nothing(socket, store):
     until(lambda: store.stat("x")["leases"] == 0)
 
 
-def test_a_fork_must_connect_by_itself(socket, store):
+def test_forked_child_must_connect_again(socket, store):
     held = store.create("x", 10)
     reader, writer = multiprocessing.Pipe()
     pid = os.fork()
@@ -264,7 +264,7 @@ except KeyboardInterrupt:
     assert child(socket, work).wait(30) == 3
 
 
-def test_the_standard_socket(monkeypatch):
+def test_default_socket(monkeypatch):
     monkeypatch.delenv("FEEDRATE_SOCKET", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
     assert tensors.standard_socket() == "/run/me/feedrate-store.sock"
@@ -284,7 +284,7 @@ def test_streams_are_for_gpus(store):
     assert tensor.version == 1
 
 
-def test_streams_of_frameworks_are_known():
+def test_streams_of_frameworks_are_supported():
     class Torch:
         cuda_stream = 11
 
@@ -299,7 +299,7 @@ def test_streams_of_frameworks_are_known():
     assert [address(Torch()), address(CuPy()), address(Protocol()), address(14)] == [11, 12, 13, 14]
 
 
-def test_dlpack_makes_no_copies(store):
+def test_dlpack_rejects_copies(store):
     tensor = store.put("x", np.arange(3))
     with pytest.raises(BufferError, match="without a copy"):
         tensor.__dlpack__(copy=True)

@@ -1,4 +1,4 @@
-"""Tensors by address: arrays on the CPU device, and PyTorch's on a GPU."""
+"""Tensors by address: arrays on the CPU device and PyTorch tensors on a GPU."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ struct Square {
 
 
 def aligned(n: int, dtype=np.float32) -> np.ndarray:
-    """NumPy aligns to 16 bytes on its own, but does not promise it."""
+    """Returns an array aligned to 16 bytes, which NumPy usually provides but does not guarantee."""
     raw = np.zeros(n * np.dtype(dtype).itemsize + 16, np.uint8)
     begin = -raw.ctypes.data % 16
     return raw[begin : begin + n * np.dtype(dtype).itemsize].view(dtype)
@@ -35,7 +35,7 @@ def ring():
 
 
 @pytest.mark.parametrize("n", [4, 1024, 1 << 20])
-def test_a_tensor_comes_to_out(ring, n):
+def test_result_is_written_to_out(ring, n):
     source, out = aligned(n), aligned(n)
     source[:] = np.arange(n)
     assert ring.call(source, out) is out
@@ -43,7 +43,7 @@ def test_a_tensor_comes_to_out(ring, n):
     assert ring.call(source) is source and (source == np.arange(n)).all()
 
 
-def test_many_at_once(ring):
+def test_many_tensors_are_processed_at_once(ring):
     sources = [aligned(64) for _ in range(2000)]
     outs = [aligned(64) for _ in sources]
     for i, one in enumerate(sources):
@@ -59,7 +59,7 @@ def test_many_at_once(ring):
     assert ring.stats()["sent"] == ring.stats()["answered"] == 4000
 
 
-def test_what_is_in_flight_keeps_its_tensors(ring):
+def test_tensors_in_flight_are_kept_alive(ring):
     def send():
         source = aligned(1 << 16)
         source[:] = 7
@@ -70,34 +70,34 @@ def test_what_is_in_flight_keeps_its_tensors(ring):
     assert all((future.result(10) == 7).all() for future in futures)
 
 
-def test_what_cannot_be_is_refused(ring):
-    whole = aligned(64)
-    with pytest.raises(TypeError, match="tensor: a bytes is not possible; allowed: arrays with DLPack"):
+def test_invalid_tensors_are_rejected(ring):
+    valid = aligned(64)
+    with pytest.raises(TypeError, match="tensor: invalid type bytes; allowed: arrays with DLPack"):
         ring.call(b"x" * 16)
-    with pytest.raises(ValueError, match="tensor: an array that is not contiguous"):
-        ring.call(whole[::2])
-    with pytest.raises(ValueError, match="tensor: 20 bytes at the address 0x.* are not possible; allowed: multiples of 16"):
-        ring.call(whole[:5])
-    with pytest.raises(ValueError, match="out: 16 bytes at the address"):
-        ring.call(whole[:4], whole[1:5])
+    with pytest.raises(ValueError, match="tensor: invalid array; allowed: contiguous"):
+        ring.call(valid[::2])
+    with pytest.raises(ValueError, match="tensor: invalid tensor of 20 bytes at address 0x.*; allowed: multiples"):
+        ring.call(valid[:5])
+    with pytest.raises(ValueError, match="out: invalid tensor of 16 bytes at address"):
+        ring.call(valid[:4], valid[1:5])
     with pytest.raises(feedrate.MessageFailed, match="too_long"):
-        ring.call(whole, aligned(32))
-    with pytest.raises(TypeError, match="work: a function is not possible; allowed: 'echo', a feedrate.kernel"):
+        ring.call(valid, aligned(32))
+    with pytest.raises(TypeError, match="work: invalid type function; allowed: 'echo', a feedrate.kernel"):
         feedrate.TensorRing(lambda messages, lengths: messages)
     ring.close()
     with pytest.raises(feedrate.Error, match="closed"):
-        ring.call(whole)
+        ring.call(valid)
 
 
 @on_gpu
-def test_a_tensor_of_the_host_is_refused_by_a_gpus_ring():
-    with feedrate.TensorRing(device="cuda") as ring, pytest.raises(ValueError, match="device type 1 is not possible"):
+def test_gpu_ring_rejects_a_host_tensor():
+    with feedrate.TensorRing(device="cuda") as ring, pytest.raises(ValueError, match="invalid DLPack device type 1"):
         ring.call(aligned(16))
 
 
 @on_gpu
 def test_tensors_are_ordered_with_their_streams():
-    """What was queued on the owner's stream is done before, and what is queued after sees the result."""
+    """Work queued on the owner's stream before the call finishes first; work queued after it sees the result."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("cuda.core")
     torch.empty(1, device="cuda").add_(1).sum().item()
@@ -106,7 +106,7 @@ def test_tensors_are_ordered_with_their_streams():
             with torch.cuda.stream(stream):
                 for i in range(200):
                     source = torch.zeros(1 << 20, device="cuda")
-                    for _ in range(20):  # takes longer than the way into the ring
+                    for _ in range(20):  # takes longer than sending the tensor
                         source += i
                     out = torch.empty_like(source)
                     ring.call(source, out)
@@ -116,8 +116,8 @@ def test_tensors_are_ordered_with_their_streams():
 
 
 @on_gpu
-def test_the_same_tensor_again_and_again_is_read_anew():
-    """A block that stays must not see in its L1 what the memory held before."""
+def test_repeated_tensor_is_read_again_each_time():
+    """A resident block must not see stale memory contents in its L1."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("cuda.core")
     source, out = torch.zeros(4096, device="cuda"), torch.zeros(4096, device="cuda")

@@ -1,15 +1,15 @@
-"""Tasks for `feedrate worker` from Python, and workers in Python for the same queues, over redis-py.
+"""Clients that send tasks to `feedrate worker`, and Python workers for the same queues, based on redis-py.
 
-A web service feeds a worker that is written in C++::
+A web service sends tasks to a worker written in C++::
 
     client = feedrate.redis.Client("redis://localhost")
     result = client.result(client.submit(b"four"), timeout=1)
 
-and a Python function on batches serves the same queues::
+A Python function on batches serves the same queues::
 
     feedrate.redis.serve("redis_stream", model, url="redis://localhost", batch=64)
 
-The bytes on the wire are those of common/redis/README.md.
+common/redis/README.md documents the wire format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib.util
 
 if importlib.util.find_spec("redis") is None:
-    raise ImportError("feedrate.redis needs redis-py: pip install 'feedrate[redis]'")
+    raise ImportError("feedrate.redis needs redis-py; run pip install 'feedrate[redis]'")
 
 from ..errors import MessageFailed
 from .client import AsyncClient, Client

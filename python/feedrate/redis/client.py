@@ -1,4 +1,4 @@
-"""Clients: they send tasks to workers and get results, by calls or by asyncio."""
+"""Clients that send tasks to workers and receive the results, with blocking calls or with asyncio."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
 
 
 class _Replies:
-    """What both clients keep: the ids, and results that came for others. Clients that name no reply list take those of
-    the upper half in turn, by a counter on the server; a benchmark's producers have the first ones."""
+    """State common to both clients: the message ids, and results that arrived but were not requested yet.
+
+    Clients without an explicit reply list are assigned lists from the upper half in turn, with a counter on the
+    server. The producers of a benchmark use the first lists.
+    """
 
     _FIRST_IN_TURN = 1 << 15
 
     def __init__(self, prefix: str, queue: str, reply_list: int | None) -> None:
         if reply_list is not None and not 0 <= reply_list < 1 << 16:
-            raise ValueError(f"reply_list: {reply_list} is not possible; allowed: 0 to 65535")
+            raise ValueError(f"reply_list: invalid value {reply_list}; allowed: 0 to 65535")
         self.names = Names(prefix, queue)
         self.reply_list = reply_list
-        self._last = "0"  # of the result stream's entries
-        # Another client of the same reply list, before this one, may have left results under lower numbers.
+        self._last = "0"  # id of the last entry read from the result stream
+        # An earlier client of the same reply list may have left results with lower numbers.
         self._sequence = int(time.time() * 1e3) << 8 & ((1 << SEQUENCE_BITS) - 1)
         self._lock = threading.Lock()
         self.arrived: dict[int, tuple[int, bytes]] = {}
@@ -40,11 +43,11 @@ class _Replies:
     @property
     def results_key(self) -> str:
         if self.reply_list is None:
-            raise ValueError("this client has sent no task yet: it has no results")
+            raise ValueError("this client has not sent a task yet, so it has no results")
         return self.names.results(self.reply_list)
 
     def take_turn(self, clients: int) -> None:
-        """`clients`: how many had their turn, this one among them."""
+        """Assigns a reply list. `clients` is the number of assignments so far, including this one."""
         if self.reply_list is None:
             self.reply_list = self._FIRST_IN_TURN + clients % self._FIRST_IN_TURN
 
@@ -55,13 +58,13 @@ class _Replies:
             return self.reply_list << SEQUENCE_BITS | self._sequence
 
     def keep(self, element: Any) -> list[int]:
-        """Returns whose results they are."""
+        """Keeps the results in an element and returns their message ids."""
         found = {message_id: (length, payload) for message_id, length, payload, _ in decode(element)}
         self.arrived |= found
         return list(found)
 
     def keep_entries(self, reply: Any) -> list[int]:
-        """Of XREAD."""
+        """Keeps the results in a reply to XREAD and returns their message ids."""
         found = []
         for entry_id, fields in entries_of(reply):
             self._last = entry_id.decode()
@@ -79,7 +82,7 @@ class _Replies:
         return payload
 
     def push(self, client: Any, elements: Sequence[bytes]) -> Any:
-        """One command, or a transaction, that sends these: all of them, or none."""
+        """Sends all of the elements or none, with one command or one transaction."""
         if self.names.queue != "redis_stream":
             return client.lpush(self.names.tasks, *elements)
         if len(elements) == 1:
@@ -91,23 +94,23 @@ class _Replies:
 
 
 class Client:
-    """Sends tasks to workers, and gets their results. For one thread at a time.
+    """Sends tasks to workers and receives their results. Only one thread at a time may use a client.
 
-    A server may refuse for a while, as in a failover or when it is full: `submit` raises redis-py's error then, and
-    nothing was sent; `call` and `result` try again until their time is over.
+    A server may reject commands temporarily, for example during a failover or when it is full. `submit` then raises
+    redis-py's exception, and no task was sent. `call` and `result` try again until their timeout.
 
     Parameters
     ----------
     url : str
-        As redis-py takes it: ``redis://host:6379/0``, ``rediss://…``, ``unix:///tmp/redis.sock``, and settings of its
-        connections: ``?protocol=3&health_check_interval=30``.
+        A redis-py URL: ``redis://host:6379/0``, ``rediss://…`` or ``unix:///tmp/redis.sock``. It may have connection
+        settings: ``?protocol=3&health_check_interval=30``.
     queue : {"redis_list", "redis_reliable", "redis_stream"}
-        As the worker's ``--queue``.
+        The queue, as in the worker's ``--queue``.
     prefix : str
-        As the worker's ``--prefix``.
+        The prefix of the queue's keys, as in the worker's ``--prefix``.
     reply_list : int, optional
-        0 to 65535: whose results these are; clients that share one take each other's. By default each client takes its
-        own from 32768 on, by the counter ``<prefix>:clients``.
+        Reply list for the results, 0 to 65535. Clients that share a list take each other's results. By default, each
+        client gets its own list, numbered from 32768, with the counter ``<prefix>:clients``.
     """
 
     def __init__(
@@ -119,11 +122,14 @@ class Client:
         self.longest_wait = longest_wait(self._pool, 1.0)
 
     def submit(self, payload: bytes, *, deadline: float | None = None) -> int:
-        """Sends one task, which is bytes-like or an array; returns its id."""
+        """Sends one task, which is bytes-like or an array, and returns its id.
+
+        `deadline` is a Unix time in seconds. A worker that takes the task later replies with the fault ``expired``.
+        """
         return self.submit_many([payload], deadline=deadline)[0]
 
     def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
-        """Sends tasks by one command; returns their ids."""
+        """Sends several tasks, either all or none of them, and returns their ids. `deadline` is as in `submit`."""
         if self._replies.reply_list is None:
             self._replies.take_turn(int(self._redis.incr(self._replies.names.clients)))
         tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
@@ -132,7 +138,11 @@ class Client:
         return [message_id for message_id, _ in tasks]
 
     def result(self, message_id: int, *, timeout: float = 10.0) -> bytes:
-        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come."""
+        """Waits for a task's result and returns it. Each result can be taken only once.
+
+        Raises MessageFailed if the task failed, and TimeoutError after `timeout` seconds. The result may still arrive
+        later; a further call returns it.
+        """
         until = time.monotonic() + timeout
         pauses = Pauses()
         while True:
@@ -145,13 +155,13 @@ class Client:
             try:
                 self._receive(min(left, self.longest_wait))
                 pauses.works()
-            except _redis.RedisError as error:  # receiving again does no harm
+            except _redis.RedisError as error:  # receiving can be repeated safely
                 if not may_pass(error):
                     raise
                 time.sleep(min(left, pauses.after(error)))
 
     def results(self, message_ids: Iterable[int], *, timeout: float = 10.0) -> list[bytes]:
-        """As `result`, of each."""
+        """Waits for the results of several tasks and returns them. `timeout` applies to all of them together."""
         until = time.monotonic() + timeout
         return [self.result(one, timeout=max(0.001, until - time.monotonic())) for one in message_ids]
 
@@ -171,7 +181,7 @@ class Client:
         return self.result(message_id, timeout=max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
-        """Closes the connections. Results that come later expire on the server."""
+        """Closes the connections. Results that arrive later expire on the server."""
         self._redis.close()
         self._pool.disconnect()
 
@@ -188,26 +198,29 @@ class Client:
         if replies.names.queue == "redis_stream":
             found = self._redis.xread({replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3)))
             if replies.keep_entries(found):
-                with contextlib.suppress(_redis.RedisError):  # the next one trims these, too
+                with contextlib.suppress(_redis.RedisError):  # the next trim removes these entries as well
                     self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
             return
         one = self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
             return
         replies.keep(one[1])
-        with contextlib.suppress(_redis.RedisError):  # what came is there; the next command says what is wrong
+        with contextlib.suppress(_redis.RedisError):  # results so far are kept; the next command reports the error
             for element in self._redis.rpop(replies.results_key, 1024) or []:
                 replies.keep(element)
 
 
 class AsyncClient:
-    """As `Client`, for asyncio: any number of tasks of one loop may wait at once."""
+    """Sends tasks to workers and receives their results, for asyncio. The parameters are those of `Client`.
+
+    Any number of asyncio tasks on one event loop may wait for results at once.
+    """
 
     def __init__(
         self, url: str, *, queue: str = "redis_list", prefix: str = "feedrate", reply_list: int | None = None
     ) -> None:
         self._replies = _Replies(prefix, queue, reply_list)
-        # So many commands under way; more of them wait.
+        # At most this many commands run at once; further commands wait for a connection.
         self._pool = pool_of(url, _redis_async.BlockingConnectionPool, max_connections=8, timeout=None)
         self._redis = _redis_async.Redis(connection_pool=self._pool)
         self.longest_wait = longest_wait(self._pool, 0.5)
@@ -217,11 +230,14 @@ class AsyncClient:
         self._closed = False
 
     async def submit(self, payload: bytes, *, deadline: float | None = None) -> int:
-        """Sends one task, which is bytes-like or an array; returns its id."""
+        """Sends one task, which is bytes-like or an array, and returns its id.
+
+        `deadline` is a Unix time in seconds. A worker that takes the task later replies with the fault ``expired``.
+        """
         return (await self.submit_many([payload], deadline=deadline))[0]
 
     async def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
-        """Sends tasks by one command; returns their ids."""
+        """Sends several tasks, either all or none of them, and returns their ids. `deadline` is as in `submit`."""
         if self._replies.reply_list is None:
             self._replies.take_turn(await self._redis.incr(self._replies.names.clients))
         tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
@@ -230,13 +246,16 @@ class AsyncClient:
         return [message_id for message_id, _ in tasks]
 
     async def result(self, message_id: int, *, timeout: float = 10.0) -> bytes:
-        """A task's result, once. Raises MessageFailed, or TimeoutError after `timeout` seconds; it may still come.
-        Cancelled, it leaves the result to be asked for again."""
+        """Waits for a task's result and returns it. Each result can be taken only once.
+
+        Raises MessageFailed if the task failed, and TimeoutError after `timeout` seconds. After a timeout or a
+        cancellation, a further call returns the result.
+        """
         payload = self._replies.taken(message_id)
         if payload is not None:
             return payload
         if message_id in self._waiting:
-            raise ValueError(f"message_id: the result of {message_id} is waited for already")
+            raise ValueError(f"message_id: another call is already waiting for the result of {message_id}")
         arrived = self._waiting[message_id] = asyncio.get_running_loop().create_future()
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self._read())
@@ -266,7 +285,7 @@ class AsyncClient:
         return await self.result(message_id, timeout=max(0.0, until - time.monotonic()))
 
     async def close(self) -> None:
-        """Closes the connections; who still waits for a result gets a ConnectionError."""
+        """Closes the connections. Callers still waiting for a result get a ConnectionError."""
         self._closed = True
         if self._reader is not None:
             self._reader.cancel()
@@ -283,14 +302,14 @@ class AsyncClient:
         await self.close()
 
     async def _read(self) -> None:
-        """Receives for all who wait, so that neither one's slow task nor one's cancellation is another's."""
-        why: BaseException = ConnectionError("the client was closed")
+        """Receives results for all waiting callers, so that a slow or cancelled task does not affect the others."""
+        failure: BaseException = ConnectionError("the client was closed")
         try:
-            while self._waiting and not self._closed:  # redis-py does not always pass a cancellation on
+            while self._waiting and not self._closed:  # redis-py sometimes swallows a cancellation
                 try:
                     found = await self._receive(self.longest_wait)
                     self._pauses.works()
-                except _redis.RedisError as error:  # receiving again does no harm
+                except _redis.RedisError as error:  # receiving can be repeated safely
                     if not may_pass(error):
                         raise
                     await asyncio.sleep(self._pauses.after(error))
@@ -299,12 +318,12 @@ class AsyncClient:
                     arrived = self._waiting.pop(message_id, None)
                     if arrived is not None and not arrived.done():
                         arrived.set_result(None)
-        except Exception as error:  # noqa: BLE001  (they are told, whatever it is)
-            why = error
+        except Exception as error:  # noqa: BLE001  (any exception is reported to the waiting callers)
+            failure = error
         finally:
             for arrived in self._waiting.values():
                 if not arrived.done():
-                    arrived.set_exception(why)
+                    arrived.set_exception(failure)
 
     async def _receive(self, wait: float) -> list[int]:
         replies = self._replies
@@ -314,14 +333,14 @@ class AsyncClient:
             )
             found = replies.keep_entries(reply)
             if found:
-                with contextlib.suppress(_redis.RedisError):  # the next one trims these, too
+                with contextlib.suppress(_redis.RedisError):  # the next trim removes these entries as well
                     await self._redis.xtrim(replies.results_key, minid=replies._last, approximate=False)
             return found
         one = await self._redis.brpop([replies.results_key], timeout=wait)
         if one is None:
             return []
         found = replies.keep(one[1])
-        with contextlib.suppress(_redis.RedisError):  # what came is there; the next command says what is wrong
+        with contextlib.suppress(_redis.RedisError):  # results so far are kept; the next command reports the error
             for element in await self._redis.rpop(replies.results_key, 1024) or []:
                 found += replies.keep(element)
         return found

@@ -1,4 +1,4 @@
-"""Servers as redis-py reaches them: URLs, and refusals that pass."""
+"""Redis servers as seen through redis-py: connection URLs and temporary rejections."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import redis as _redis
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts, as the C++ worker has them
-# What a server answers in a state that passes: redis-py has classes for some, and drops the word then.
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts, as in the C++ worker
+# Error codes for temporary states of a server. redis-py has classes for some of them, and drops the code then.
 _PASSING = frozenset(
-    ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN", "UNBLOCKED")
+    (
+        "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN",
+        "UNBLOCKED",
+    )  # fmt: skip
 )
 _PASSING_CLASSES = (
     _redis.exceptions.BusyLoadingError,
@@ -19,41 +22,47 @@ _PASSING_CLASSES = (
     _redis.exceptions.ReadOnlyError,
     _redis.exceptions.TryAgainError,
 )
-# Settings that redis-py wants as objects, which a URL cannot hold.
+# Settings that redis-py expects as objects, which a URL cannot contain.
 _NO_TEXTS = frozenset(
     ("cache", "credential_provider", "encoder_class", "parser_class", "redis_connect_func", "retry", "retry_on_error")
 )
 
 
 def words_of(error: Exception) -> str:
-    """The server's own, without the command that a pipeline puts before them."""
-    said = str(error).rpartition("caused error: ")[2].rpartition("because of: ")[2]
-    return re.sub(r"""^\((['"])(.*)\1,\)$""", r"\2", said)  # redis-py's pipelines for asyncio put a tuple there
+    """Returns the server's own message, without the command that a pipeline puts before it."""
+    message = str(error).rpartition("caused error: ")[2].rpartition("because of: ")[2]
+    return re.sub(r"""^\((['"])(.*)\1,\)$""", r"\2", message)  # redis-py's asyncio pipelines format a tuple
 
 
 def code_of(error: Exception) -> str:
-    """The first word of what the server said, or "" where redis-py dropped it; of a transaction, the reason's."""
+    """Returns the error code, which is the first word of the server's message, or "" if redis-py dropped it.
+
+    For a failed transaction it is the code of the error that caused the failure.
+    """
     if type(error) in (_redis.ResponseError, _redis.exceptions.ExecAbortError):
         return words_of(error).split(" ", 1)[0]
     return getattr(error, "status_code", None) or ""
 
 
 def refused_for_now(error: Exception) -> bool:
-    """Whether the server has done nothing, and may do it later: it loads, is full, is a replica until a failover ends."""
+    """Returns whether the server rejected the command temporarily and executed nothing.
+
+    Examples are a server that is loading or full, or is a replica until a failover ends.
+    """
     return isinstance(error, _PASSING_CLASSES) or (
         isinstance(error, _redis.ResponseError) and code_of(error) in _PASSING
     )
 
 
 def may_pass(error: Exception) -> bool:
-    """The same, or the server can't be reached. What a wrong password brings about is no matter of time."""
+    """Returns whether the error is temporary: a temporary rejection, or no connection. A wrong password is not."""
     if isinstance(error, (_redis.AuthenticationError, _redis.exceptions.AuthorizationError)):
         return False
     return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or refused_for_now(error)
 
 
 class Pauses:
-    """Longer and longer ones, until something works again."""
+    """Pauses between attempts, which double until an attempt succeeds."""
 
     def __init__(self) -> None:
         self.works()
@@ -69,38 +78,43 @@ class Pauses:
 
 
 def pool_of(url: str, pool_class: Any, **settings: Any) -> Any:
-    """A pool of connections by a URL of redis-py's, none of them open yet. Keys are UTF-8 and payloads bytes, whatever
-    the URL says. Raises ValueError for settings that its connections do not have."""
+    """Creates a connection pool from a redis-py URL, without opening a connection.
 
-    def refuse(setting: str) -> None:
-        raise ValueError(f"{setting} is not possible; allowed: settings of redis-py's connections, and rediss:// for TLS")
+    Keys are UTF-8 and payloads are bytes, regardless of the URL. Raises ValueError for unknown connection settings.
+    """
+
+    def reject(setting: str) -> None:
+        raise ValueError(f"invalid setting {setting}; allowed: redis-py's connection settings, and rediss:// for TLS")
 
     try:
         pool = pool_class.from_url(url, **settings)
         for setting in sorted(_NO_TEXTS & pool.connection_kwargs.keys()):
-            refuse(setting)
+            reject(setting)
         if pool.connection_kwargs.get("protocol") not in (None, 2, 3, "2", "3"):
             raise ValueError("protocol must be either 2 or 3")
         pool.connection_kwargs |= {"decode_responses": False, "encoding": "utf-8", "encoding_errors": "strict"}
         try:
             pool.connection_class(**pool.connection_kwargs)
         except TypeError as error:
-            refuse(re.sub(r".*argument '(\w+)'.*", r"\1", str(error)))
+            reject(re.sub(r".*argument '(\w+)'.*", r"\1", str(error)))
     except (ValueError, _redis.RedisError) as error:
-        # The parser quotes what it takes for the port: it may be a password with a character that was to be escaped.
+        # The parser quotes the supposed port, which may be part of a password with an unescaped character.
         quoted = str(error).startswith("Port could not be cast")
-        raise ValueError(f"url: {'the port is no number' if quoted else error}") from None
+        raise ValueError(f"url: {'the port is not a number' if quoted else error}") from None
     return pool
 
 
 def longest_wait(pool: Any, seconds: float) -> float:
-    """Of a command that the server holds back: redis-py would take it for lost after socket_timeout."""
+    """Returns how long a blocking command may wait, in seconds: shorter than socket_timeout, at most `seconds`."""
     timeout = pool.connection_kwargs.get("socket_timeout", 2 * seconds)
     return seconds if timeout is None else min(seconds, max(0.001, timeout / 2))
 
 
 def entries_of(reply: Any) -> Any:
-    """Of XREAD or XREADGROUP of one stream: redis-py gives lists, or dicts of two shapes, by protocol and version."""
+    """Returns the entries in a reply to XREAD or XREADGROUP for one stream.
+
+    Depending on protocol and version, redis-py returns lists, or dicts of two shapes.
+    """
     if not reply:
         return []
     entries = next(iter(reply.values())) if isinstance(reply, dict) else reply[0][1]

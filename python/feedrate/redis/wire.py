@@ -1,4 +1,4 @@
-"""The bytes on the wire (common/redis/README.md), and the keys that they lie in."""
+"""Wire format of the Redis queues (common/redis/README.md), and the names of their keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ GROUP, FIELD = "feedrate", "m"
 
 
 def encode(message_id: int, payload: bytes, *, deadline: float | None = None) -> bytes:
-    """A task. `deadline`: Unix seconds; a worker that gets it later answers with the fault ``expired``."""
+    """Encodes a task.
+
+    `deadline` is a Unix time in seconds. A worker that takes the task later replies with the fault ``expired``.
+    """
     padding = bytes(-len(payload) % 16)
     if deadline is None:
         return HEADER.pack(message_id, len(payload), 0) + payload + padding
@@ -24,26 +27,26 @@ def encode(message_id: int, payload: bytes, *, deadline: float | None = None) ->
 
 
 def decode(element: bytes, *, tasks: bool = False) -> Iterator[tuple[int, int, bytes, int]]:
-    """Each message of an element: id, length word, payload, and a task's deadline in Unix milliseconds (0: none). The
-    length word of a task that no worker can take names its fault, as a result's does.
+    """Yields each message of an element as a tuple: id, length word, payload, deadline.
 
-    Raises ValueError where the element ends within a message.
+    The deadline of a task is in Unix milliseconds; 0 means none. If a task is invalid, its length word contains the
+    fault, as it does in a failed result. Raises ValueError if the element ends inside a message.
     """
     at = 0
     while at < len(element):
         if at + HEADER.size > len(element):
-            raise ValueError(f"an element of {len(element)} bytes ends within a header")
+            raise ValueError(f"an element of {len(element)} bytes ends inside a header")
         message_id, length, word = HEADER.unpack_from(element, at)
         at += HEADER.size
         deadline = 0
         if tasks and word & 0xFF == 1:
             if at + EXTENSION.size > len(element):
-                raise ValueError(f"an element of {len(element)} bytes ends within a header")
+                raise ValueError(f"an element of {len(element)} bytes ends inside a header")
             deadline, _ = EXTENSION.unpack_from(element, at)
             at += EXTENSION.size
         size = 0 if length & FAILED else length
         if at + size > len(element):
-            raise ValueError(f"a message of {size} bytes in an element with {len(element) - at} left")
+            raise ValueError(f"a message of {size} bytes starts in an element with only {len(element) - at} bytes left")
         payload = element[at : at + size]
         if tasks and word & 0xFF > 1:
             length, payload = FAILED | FAULTS.index("bad_version"), b""
@@ -54,16 +57,18 @@ def decode(element: bytes, *, tasks: bool = False) -> Iterator[tuple[int, int, b
 
 
 def checksum(payload: bytes) -> int:
-    """The sum of the 32-bit words, the last one padded with zeros, modulo 2^32."""
+    """Returns the sum of the payload's 32-bit words modulo 2^32. The last word is padded with zeros."""
     padded = payload + bytes(-len(payload) % 4)
     words: tuple[int, ...] = struct.unpack(f"<{len(padded) // 4}I", padded)
     return sum(words) & 0xFFFF_FFFF
 
 
 class Names:
+    """Names of a queue's keys."""
+
     def __init__(self, prefix: str, queue: str) -> None:
         if queue not in QUEUES:
-            raise ValueError(f"queue: {queue!r} is not possible; allowed: {', '.join(QUEUES)}")
+            raise ValueError(f"queue: invalid value {queue!r}; allowed: {', '.join(QUEUES)}")
         self.queue, self.tasks, self.clients = queue, f"{prefix}:tasks", f"{prefix}:clients"
         self._prefix = prefix
 

@@ -1,4 +1,4 @@
-"""A worker: a Python function on batches that serves a queue's tasks."""
+"""A worker that serves the tasks of a queue with a Python function on batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .wire import FIELD, GROUP, HEADER, Names, SEQUENCE_BITS, checksum, decode
 
 SERVED = ("redis_list", "redis_stream")
 RESULTS_EXPIRE_MS = 3600 * 1000
-_SCAN_BEGIN = b"0-0"  # the cursor of XAUTOCLAIM before a scan and after it
+_SCAN_BEGIN = b"0-0"  # cursor of XAUTOCLAIM before and after a scan
 _log = logging.getLogger("feedrate.redis")
 
 
@@ -37,39 +37,45 @@ def serve(
     lease: float = 30.0,
     stop: threading.Event | None = None,
 ) -> int:
-    """Serves a queue's tasks by a Python function on batches, until SIGTERM, SIGINT, or `stop` is set.
+    """Serves the tasks of a queue with a Python function on batches, until SIGTERM, SIGINT, or `stop` is set.
 
-    A server that cannot be reached, or refuses for a while (a replica during a failover, a full memory), is tried again
-    with longer and longer pauses, and results wait until it has them; each attempt is a warning of `logging`. Results
-    may come twice where the connection broke while they were stored.
+    If the server is unreachable or rejects commands temporarily (a replica during a failover, a full memory), the
+    worker tries again with increasing pauses, keeps its results until they are stored, and logs a warning per attempt.
+    Results may be delivered twice if the connection breaks while they are stored.
 
     Parameters
     ----------
     queue : {"redis_list", "redis_stream"}
-        ``redis_list``: at most once; what a worker that dies had taken is lost. ``redis_stream``: at least once; what a
-        worker that died had taken is taken over by another after `lease` seconds, and results may come twice. Workers
-        of one queue, in Python and C++ (``--lease``), should have one lease: each judges the others by its own. The other
-        queues' scripts are in the C++ worker alone.
+        ``redis_list`` delivers at most once: tasks taken by a worker that dies are lost. ``redis_stream`` delivers at
+        least once: another worker claims the tasks of a dead worker after `lease` seconds, and results may be delivered
+        twice. All workers of a queue, in Python and in C++ (``--lease``), should use the same lease, because each
+        worker applies its own lease to the others. Only the C++ worker supports the other queues.
     function : callable
-        Of a list of payloads; returns as many results, each bytes-like or an array. An exception instead, or an array
-        whose bytes are not its values (objects, dates, masked ones), fails that task; an exception that it raises fails
-        the whole batch with the fault ``refused``.
+        Takes a list of payloads and returns one result per payload, each bytes-like or an array. A result that is an
+        exception, or an array whose bytes have no meaning in another process (objects, dates, masked arrays), fails
+        its task. An exception raised by the function fails the entire batch. The fault is ``refused`` in these cases.
+    url : str
+        URL of the server, as for `Client`.
+    prefix : str
+        Prefix of the queue's keys.
     batch : int
-        Most elements of one call; an element may hold several tasks.
+        Maximum number of elements per call; an element may contain several tasks.
     lease : float
-        Seconds; longer than a batch takes.
+        Lease timeout in seconds; must be longer than the processing time of a batch.
+    stop : threading.Event, optional
+        Stops the worker when set. Without it, a worker on the main thread stops on SIGTERM and SIGINT.
 
     Returns
     -------
     int
-        How many tasks were answered.
+        Number of tasks answered.
     """
     if queue not in SERVED:
-        raise ValueError(f"queue: {queue!r} is not possible; allowed: {', '.join(SERVED)}")
+        raise ValueError(f"queue: invalid value {queue!r}; allowed: {', '.join(SERVED)}")
     if batch < 1:
-        raise ValueError(f"batch: {batch} is not possible; allowed: from 1 on")
+        raise ValueError(f"batch: invalid value {batch}; allowed: at least 1")
     if not 0 < lease <= 1e6:
-        raise ValueError(f"lease: {lease} is not possible; allowed: seconds above 0, at most 1e6")
+        raise ValueError(f"lease: invalid value {lease}; allowed: seconds above 0, at most 1e6")
     pool = pool_of(url, _redis.ConnectionPool)
     client = _redis.Redis(connection_pool=pool)
     names = Names(prefix, queue)
@@ -79,7 +85,7 @@ def serve(
         former = [(one, signal.signal(one, lambda *_: ending.set())) for one in (signal.SIGTERM, signal.SIGINT)]
     kind: type[_List] | type[_Stream] = _List if queue == "redis_list" else _Stream
     source: _List | _Stream | None = None
-    answers: _Answers | None = None  # what the server does not have yet
+    answers: _Answers | None = None  # results that are not stored on the server yet
     pauses = Pauses()
     answered, allowed = 0, False
     try:
@@ -96,17 +102,18 @@ def serve(
                 pauses.works()
             except _redis.RedisError as error:
                 if code_of(error) in ("NOGROUP", "UNBLOCKED"):
-                    source = None  # the stream went, at the latest while this waited for it: it gets its group anew
+                    source = None  # the stream was deleted; _Stream creates it and its group again
                     continue
-                right_gone = allowed and isinstance(error, _redis.exceptions.NoPermissionError)  # it may come back
-                if not may_pass(error) and not right_gone:
+                # Permissions that the worker had before may be restored.
+                permission_lost = allowed and isinstance(error, _redis.exceptions.NoPermissionError)
+                if not may_pass(error) and not permission_lost:
                     raise
                 if ending.is_set():
                     if answers is not None:
-                        _log.warning("%s: %s; %d answers are not stored", names.tasks, words_of(error), answers.count)
+                        _log.warning("%s: %s; %d results were not stored", names.tasks, words_of(error), answers.count)
                     break
                 pause = pauses.after(error)
-                _log.warning("%s: %s; again in %.2g s", names.tasks, words_of(error), pause)
+                _log.warning("%s: %s; next attempt in %.2g s", names.tasks, words_of(error), pause)
                 ending.wait(pause)
         if source is not None:
             with contextlib.suppress(_redis.RedisError):
@@ -120,7 +127,7 @@ def serve(
 
 
 class _List:
-    """Elements of a list: taken is gone."""
+    """Elements of a list, which are removed from the server when they are taken."""
 
     def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
         self._client, self._names, self._batch = client, names, batch
@@ -132,7 +139,8 @@ class _List:
             return []
         elements = [first[1]]
         if self._batch > 1:
-            with contextlib.suppress(_redis.RedisError):  # what was taken is served; the next command says what is wrong
+            # After an error, the first element is still served; the next command reports the error.
+            with contextlib.suppress(_redis.RedisError):
                 elements += self._client.rpop(self._names.tasks, self._batch - 1) or []
         return [("", element) for element in elements]
 
@@ -147,13 +155,13 @@ class _List:
 
 
 class _Stream:
-    """Entries of a stream through its consumer group: acknowledged after the results are stored."""
+    """Entries of a stream, read through its consumer group and acknowledged after the results are stored."""
 
     def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
         self._client, self._names, self._batch, self._lease_ms = client, names, batch, int(lease * 1e3)
         self._consumer = f"python-{ascii(os.uname().nodename)[1:-1]}-{os.getpid()}-{secrets.token_hex(4)}"
         self._next_scan = 0.0
-        self._cursor = _SCAN_BEGIN  # of the scan for entries that a dead consumer holds
+        self._cursor = _SCAN_BEGIN  # of the scan for entries held by dead consumers
         self._wait_ms = max(1, int(longest_wait(client.connection_pool, 0.2) * 1e3))
         try:
             client.xgroup_create(names.tasks, GROUP, id="0", mkstream=True)
@@ -161,12 +169,12 @@ class _Stream:
             if refused_for_now(error):
                 raise
             if "BUSYGROUP" not in str(error):
-                raise Error(f"making the consumer group: {error}") from error
+                raise Error(f"creating the consumer group: {error}") from error
 
     def take(self) -> list[tuple[str, bytes]]:
         entries = self._claim()
         if not entries:
-            wait_ms = self._wait_ms if self._cursor == _SCAN_BEGIN else None  # a scan is not kept waiting
+            wait_ms = self._wait_ms if self._cursor == _SCAN_BEGIN else None  # do not block during a scan
             found = self._client.xreadgroup(
                 GROUP, self._consumer, {self._names.tasks: ">"}, count=self._batch, block=wait_ms
             )
@@ -174,7 +182,7 @@ class _Stream:
         return [(entry_id.decode(), fields.get(FIELD.encode(), b"")) for entry_id, fields in entries if fields]
 
     def _claim(self) -> list[Any]:
-        """Entries of dead consumers. Each call goes on with the scan until its end; the next begins half a lease later."""
+        """Claims entries of dead consumers. Each call continues the scan; a new scan starts half a lease later."""
         if self._cursor == _SCAN_BEGIN:
             if time.monotonic() < self._next_scan:
                 return []
@@ -193,13 +201,16 @@ class _Stream:
         pipeline.xadd(key, {FIELD: element})
 
     def leave(self) -> None:
-        """The group would keep a consumer for ever. One that holds entries stays: they would go with it."""
+        """Deletes this consumer, which the group would keep forever, unless it still holds entries.
+
+        Deleting a consumer would delete its entries from the group.
+        """
         if not self._client.xpending_range(self._names.tasks, GROUP, "-", "+", 1, self._consumer):
             self._client.xgroup_delconsumer(self._names.tasks, GROUP, self._consumer)
 
 
 class _Answers:
-    """To some elements: what is to be stored before they are done."""
+    """Results of some elements, which must be stored before the elements are acknowledged."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = keys
@@ -215,7 +226,7 @@ class _Answers:
         self.add(message_id, FAILED | FAULTS.index(fault))
 
     def store(self, client: Any, names: Names, source: _List | _Stream) -> int:
-        """All in one transaction: when the server refuses it, nothing was stored, and it can be tried again."""
+        """Stores all results in one transaction. If the server rejects it, nothing is stored, and it can be retried."""
         pipeline = client.pipeline(transaction=True)
         for reply_list, messages in self._by_list.items():
             key = names.results(reply_list)
@@ -229,7 +240,7 @@ class _Answers:
 def _answers_to(
     elements: Sequence[tuple[str, bytes]], function: Callable[[list[bytes]], Sequence[Any]]
 ) -> _Answers | None:
-    """Works on the elements' tasks."""
+    """Processes the tasks of the elements."""
     if not elements:
         return None
     answers = _Answers([key for key, _ in elements])
@@ -245,14 +256,14 @@ def _answers_to(
                 else:
                     tasks.append((message_id, payload))
         except ValueError:
-            continue  # nobody can be answered: what follows in the element has no beginning
+            continue  # the start of the next message is unknown, so the rest of the element is dropped
     results: Sequence[Any] = []
     if tasks:
         try:
             results = function([payload for _, payload in tasks])
             if len(results) != len(tasks):
-                raise ValueError(f"{len(tasks)} tasks got {len(results)} results")
-        except Exception as error:  # noqa: BLE001  (the batch's tasks fail, and the worker goes on)
+                raise ValueError(f"the function returned {len(results)} results for {len(tasks)} tasks")
+        except Exception as error:  # noqa: BLE001  (the tasks of the batch fail, and the worker continues)
             results = [error] * len(tasks)
     for (message_id, _), result in zip(tasks, results):
         if isinstance(result, Exception):
@@ -260,7 +271,7 @@ def _answers_to(
             continue
         try:
             payload = bytes_of(result, "result")
-        except Exception as error:  # noqa: BLE001  (this task fails, and the worker goes on)
+        except Exception as error:  # noqa: BLE001  (this task fails, and the worker continues)
             _warn_once(f"a task failed: {error}")
             answers.fail(message_id, "refused")
         else:
