@@ -16,7 +16,7 @@
 namespace feedrate {
 namespace {
 
-/// The parts side by side. (std::format is what g++ 12 lacks.)
+/// Concatenates the parts. (g++ 12 has no std::format.)
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
@@ -37,7 +37,7 @@ ResidentShape shape_of(const RingConfig& config) {
   return shape;
 }
 
-/// One lane's end as its user gets it: calls the pollers back when they have left and nothing comes.
+/// The user's end of one lane: restarts the pollers if they have left and no results arrive.
 class AwakeLane final : public RingLane {
  public:
   AwakeLane(HostLane& lane, GpuRing& ring) : lane_(lane), ring_(ring) {}
@@ -55,7 +55,7 @@ class AwakeLane final : public RingLane {
   GpuRing& ring_;
 };
 
-/// What try_submit and wait keep for a lane.
+/// The state of try_submit and wait for one lane.
 struct Desk {
   std::mutex mutex;
   std::uint64_t submitted = 0;
@@ -90,7 +90,7 @@ struct GpuRing::State {
   std::vector<Desk> desks;
   std::atomic<unsigned> next_lane{0};
 
-  std::mutex grid;  // of the following
+  std::mutex grid;  // protects the following members
   std::vector<std::unique_ptr<Resident>> residents;
   std::uint64_t restarts = 0;
   bool started = false, stopped = false;
@@ -99,9 +99,9 @@ struct GpuRing::State {
 
 std::string refuse(const RingConfig& config) {
   if (!std::has_single_bit(config.capacity) || config.capacity > (1u << 24)) {
-    return text("a lane's capacity is a power of two up to 2^24, not ", config.capacity);
+    return text("a lane's capacity must be a power of two up to 2^24, not ", config.capacity);
   }
-  if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane, and a batch of at least one";
+  if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane and a batch of at least one";
   if (config.pollers == 0 || config.pollers > kMostPollers || config.block % (32 * config.pollers) != 0 ||
       config.block > 1024) {
     return text(config.block, " threads can't be split into ", config.pollers, " pollers of whole warps (at most ",
@@ -111,30 +111,30 @@ std::string refuse(const RingConfig& config) {
     return text(config.mirrors, " mirrors for ", config.pollers, " pollers: each mirror needs a poller");
   }
   if (config.notify == Notify::counter) {
-    if (config.mirrors != 1) return "mirrors are copies of flagged slots, and notification is by counter";
+    if (config.mirrors != 1) return "mirrors require notification by flags";
     if (config.slots == Slots::vram && config.results == ResultOrder::as_finished) {
-      return "slots in vram bring results back in order";
+      return "slots in vram require results in order";
     }
     return "";
   }
-  if (config.slots == Slots::vram) return "slots in vram are notified by counter";
+  if (config.slots == Slots::vram) return "slots in vram require notification by counter";
   const unsigned threads = config.block / config.pollers;
   const unsigned units = std::max(units_of(stride_of(config.message_bytes)), units_of(stride_of(config.result_bytes)));
   if (units > kUnitsPerThread * threads) {
-    return text("a flagged slot of ", units, " units is more than a poller of ", threads, " threads reads at a look");
+    return text("a flagged slot of ", units, " units is more than a poller of ", threads, " threads reads at once");
   }
   if (2 * sizeof(Unit) * units > kStagingBytes / config.pollers) {
-    return text("flagged slots of ", units, " units don't fit the shared memory of ", config.pollers, " pollers");
+    return text("flagged slots of ", units, " units do not fit in the shared memory of ", config.pollers, " pollers");
   }
   return "";
 }
 
 std::string refuse(const RingConfig& config, Device& device, const Kernel& work) {
   if (std::string reason = refuse(config); !reason.empty()) return reason;
-  // A block that does not fit waits for ever for the others to end.
+  // A block that does not fit waits forever for the others to end.
   const unsigned most = device.most_lanes(work, shape_of(config));
   if (config.lanes <= most) return "";
-  if (most == 0) return "this work has no kernel for a GPU: it was not compiled by nvcc";
+  if (most == 0) return "this work has no GPU kernel: it was not compiled by nvcc";
   return text(config.lanes, " lanes of ", config.block, " threads can't be resident at once; this device holds ", most);
 }
 
@@ -149,7 +149,7 @@ GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, c
 GpuRing::~GpuRing() {
   try {
     stop(RingStop::now);
-  } catch (const std::exception&) {  // a broken device can't be stopped any further
+  } catch (const std::exception&) {  // a broken device cannot be stopped any further
   }
 }
 
@@ -165,8 +165,8 @@ unsigned GpuRing::lanes() const { return state_->config.lanes; }
 
 std::optional<std::uint64_t> GpuRing::try_submit(std::span<const std::byte> payload) {
   if (payload.size() > state_->config.message_bytes) {
-    throw BadInput(
-        text("gpu_ring: a message of ", payload.size(), " bytes; message_bytes is ", state_->config.message_bytes));
+    throw BadInput(text("gpu_ring: a message has ", payload.size(), " bytes; the limit is message_bytes, ",
+                        state_->config.message_bytes));
   }
   const unsigned from = state_->next_lane.fetch_add(1, std::memory_order_relaxed);
   for (unsigned tried = 0; tried < lanes(); ++tried) {
@@ -216,7 +216,7 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
     if (late || looks % 1024 == 1023) {
       check();
       const std::lock_guard lock(state_->grid);
-      // Not every message of a stopped ring: the result may have come since the look above, or be on its way back.
+      // Not every message of a stopped ring lacks a result: it may have arrived since the poll above, or be in flight.
       if (std::find(state_->unanswered.begin(), state_->unanswered.end(), id) != state_->unanswered.end()) {
         return {RingStatus::stopped, Fault::none, {}};
       }
@@ -244,12 +244,12 @@ void GpuRing::check() {
   const std::lock_guard lock(state_->grid);
   State& state = *state_;
   if (state.stopped || !state.started) return;
-  // Asked first: a lane that parks meanwhile is no fault.
+  // Check this first: a lane that parks in the meantime is not a fault.
   const bool running =
       std::count_if(state.residents.begin(), state.residents.end(), [](auto& r) { return r->running(); }) != 0;
   const bool all_parked =
       std::all_of(state.lanes.begin(), state.lanes.end(), [](const auto& lane) { return lane->parked(); });
-  if (!running && !all_parked) throw Failure("gpu_ring: the resident kernel ended by itself");
+  if (!running && !all_parked) throw Failure("gpu_ring: the resident kernel ended unexpectedly");
 }
 
 RingStats GpuRing::stats() const {
@@ -291,12 +291,12 @@ std::vector<std::uint64_t> GpuRing::stop(RingStop how, std::chrono::nanoseconds 
   struct Open {
     std::uint64_t number, id;
   };
-  std::vector<std::vector<Open>> open(state.lanes.size());  // before slots are marked
+  std::vector<std::vector<Open>> open(state.lanes.size());  // collected before slots are marked for the stop
   for (std::size_t i = 0; i < open.size(); ++i) {
     for (const std::uint64_t n : state.lanes[i]->unserved()) open[i].push_back({n, state.lanes[i]->id_of(n)});
   }
   for (const auto& lane : state.lanes) lane->request_stop(kStopNow);
-  state.residents.clear();  // waits for the end
+  state.residents.clear();  // waits until the kernels end
   state.stopped = true;
   for (std::size_t i = 0; i < open.size(); ++i) {
     const std::vector<std::uint64_t> left = state.lanes[i]->unserved();

@@ -10,8 +10,8 @@ struct LaneWords {
   alignas(128) LaneParking parking;
 };
 
-/// Payloads from this size on begin on lines, with the header at the end of the line before: a warp that straddles
-/// lines moves a tenth less. Smaller ones would lose more to the padding.
+/// Payloads of at least this size start on cache lines, with the header at the end of the previous line: a warp that
+/// straddles lines moves a tenth less. Smaller payloads would lose more to the padding.
 constexpr std::size_t kOnLines = 2048;
 std::size_t slot_stride(std::size_t payload) {
   const std::size_t stride = stride_of(payload);
@@ -22,7 +22,7 @@ std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
   return config.capacity * slot_stride(payload) + slots_begin(payload);
 }
 
-/// Slots in pinned memory, which both sides use.
+/// A lane whose slots are in pinned memory, which both sides access.
 class PinnedLane : public HostLane {
  public:
   PinnedLane(Device& device, const RingConfig& config, const Marks& marks) {
@@ -77,9 +77,9 @@ class PinnedLane : public HostLane {
   std::optional<LaneCollector> collector_;
 };
 
-/// Slots twice: in pinned memory, where the host writes and reads, and in the GPU's. Copy engines carry each published
-/// batch there, and after it the word that says so; results are carried back as far as claims are complete without a
-/// gap. The host never reads the GPU's memory itself.
+/// A lane with two sets of slots: in pinned memory, which the host accesses, and in the GPU's memory. Copy engines move
+/// each published batch to the GPU, followed by the word that announces it. Results are copied back up to the first
+/// incomplete claim. The host never reads the GPU's memory directly.
 class VramLane final : public PinnedLane {
  public:
   VramLane(Device& device, const RingConfig& config, const Marks& marks)
@@ -129,7 +129,7 @@ class VramLane final : public PinnedLane {
 
  private:
   static constexpr std::size_t kCopies = 2;
-  // Copies cost the engine about 2 us each, so small ones wait for more while more is to come.
+  // Each copy costs the engine about 2 us, so small copies wait while more results are expected.
   static constexpr std::size_t kWorthCopying = 1 << 20;
 
   void copy_back() {
@@ -149,13 +149,13 @@ class VramLane final : public PinnedLane {
     next_event_ = (next_event_ + 1) % kCopies;
   }
   struct Copy {
-    std::uint64_t end;  // the number that it reaches to
+    std::uint64_t end;  // number of the message after the last one copied
     std::size_t event;
   };
   std::uint64_t* published_there() const { return reinterpret_cast<std::uint64_t*>(word_.data()); }
 
   Buffer in_, out_;
-  std::byte *near_in_, *near_out_;  // where their slots begin
+  std::byte *near_in_, *near_out_;  // where the slots start
   Buffer word_;
   std::unique_ptr<Event> events_[kCopies];
   std::unique_ptr<Stream> there_, back_;
@@ -174,7 +174,7 @@ bool HostLane::served(std::uint64_t number) const {
 std::vector<std::uint64_t> HostLane::unserved() const {
   const std::uint64_t end = published(), capacity = host_.ring.capacity;
   const bool in_order = host_.ends != nullptr;
-  // What was released is served.
+  // Released messages have been served.
   std::uint64_t number = in_order ? completed_from(host_, SystemMemory::load_acquire(*host_.ring.completed), end)
                                   : (end > capacity ? end - capacity : 0);
   std::vector<std::uint64_t> numbers;

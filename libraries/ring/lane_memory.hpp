@@ -5,19 +5,19 @@
 #include "common/ring/lane_ends.hpp"
 #include "feedrate/ring.hpp"
 
-/// A lane with its memory, as the host has it: both ends, and what stopping and restarting need.
+/// The host's side of a lane and its memory: both ends, and the operations to stop and restart it.
 namespace feedrate {
 
 class HostLane : public RingLane {
  public:
-  /// As the pollers reach it.
+  /// The lane at the addresses that the pollers use.
   virtual LaneView view() const = 0;
   virtual void request_stop(std::uint64_t how) = 0;
 
   std::uint64_t published() const { return SystemMemory::load_relaxed(*host_.ring.published) & kCountMask; }
   std::uint64_t released() const { return SystemMemory::load_relaxed(*host_.ring.released); }
-  /// The numbers of the messages that are published and have no result, or one that waits for an earlier one's;
-  /// ascending.
+  /// Returns the numbers, ascending, of published messages that have no result or whose result waits for an earlier
+  /// one.
   std::vector<std::uint64_t> unserved() const;
   std::uint64_t id_of(std::uint64_t number) const;
   bool parked() const { return SystemMemory::load_acquire(host_.parking->parked) != 0; }
@@ -25,13 +25,13 @@ class HostLane : public RingLane {
   void unpark() { SystemMemory::store_release(host_.parking->parked, 0); }
 
  protected:
-  LaneView host_;  // as the host reaches it
+  LaneView host_;  // the lane at the addresses that the host uses
 
  private:
   bool served(std::uint64_t number) const;
 };
 
-/// `marks`: where the pollers note when they work on sampled messages.
+/// `marks`: where the pollers record when they work on sampled messages.
 std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&, const Marks& marks = {});
 
 }  // namespace feedrate

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A stream that writes a version wakes nobody: those who sleep look by themselves so often.
+// A stream that writes a version cannot wake waiters, so they poll at this interval.
 constexpr auto kLongestSleep = std::chrono::microseconds(200);
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds limit) {
@@ -35,36 +35,36 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-constexpr std::size_t kMostDescriptors = 2;  // with an answer
+constexpr std::size_t kMostDescriptors = 2;  // per answer
 
 Json request_of(const char* op, const std::string& name) { return {{"op", op}, {"name", name}}; }
 
 }  // namespace
 
-/// What goes on with one life of the daemon. Mappings live as long as anything uses them.
+/// The connection to one run of the daemon. Mappings exist as long as anything uses them.
 struct Session {
   Session(const std::string& path, std::chrono::milliseconds longest) : patience(longest), socket(connect_to(path)) {}
 
   struct Own {
-    std::shared_ptr<Mapping> chunk;  ///< null where the tensor lies in a shared one
+    std::shared_ptr<Mapping> chunk;  ///< null if the tensor is in a shared chunk
     unsigned leases = 0;
   };
   const pid_t process = getpid();
-  const std::chrono::milliseconds patience;  // for an answer
-  std::mutex mutex;                          // of all below
+  const std::chrono::milliseconds patience;  // timeout for an answer
+  std::mutex mutex;                          // protects all members below
   Descriptor socket;
-  bool broken = false;  // answers would not fit their requests any more, or none come
+  bool broken = false;  // answers no longer match their requests, or none arrive
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
-      parts;  // of the board; the memory's device may reach them
+      parts;  // of the board; declared before `memory`, whose device may access them
   std::unique_ptr<ChunkMemory> memory;
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared ones
   std::unordered_map<std::uint64_t, Own> held;                         // by generation
   Packet packet;                                                       // the last answer's
 
-  /// Sends a request and waits for its answer, which may take `longer` than others. With the mutex held. Throws
-  /// Unreachable, and the error that the daemon answers.
+  /// Sends a request and waits for its answer, for the timeout plus `longer`. The caller holds the mutex. Throws
+  /// Unreachable, or the error in the daemon's answer.
   Json ask(const Json& request, std::chrono::milliseconds longer = 0ms);
-  /// Maps what came with an answer to `create` or `get`. With the mutex held.
+  /// Maps the descriptors of an answer to `create` or `get`. The caller holds the mutex.
   void keep(const Json& answer, const Description& about);
   /// Whether the daemon has closed its end.
   bool ended() const {
@@ -77,9 +77,9 @@ Json Session::ask(const Json& request, std::chrono::milliseconds longer) {
   const std::string text = request.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > kMostPacketBytes) throw BadInput("request", fmt::format("{} bytes", text.size()), "at most 64 KiB");
   if (!broken) {
-    broken = true;  // until its answer is here
+    broken = true;  // until the answer has arrived
     const auto sent = send_packet(socket.get(), text, {}, patience);
-    // Where it could not be sent, the daemon may have said why before it closed its end.
+    // If the request could not be sent, the daemon may have sent the reason before it closed its end.
     const auto received =
         await_packet(socket.get(), packet, kMostDescriptors, sent == Sent::yes ? patience + longer : 0ms);
     broken = received != Received::packet;
@@ -94,7 +94,7 @@ void Session::keep(const Json& answer, const Description& about) {
   std::size_t next = 0;
   Descriptor chunk;
   for (const Json& what : answer.value("descriptors", Json::array())) {
-    if (next == packet.descriptors.size()) throw Failure("the daemon sent fewer descriptors than it says");
+    if (next == packet.descriptors.size()) throw Failure("the daemon sent fewer descriptors than it announced");
     Descriptor descriptor = std::move(packet.descriptors[next++]);
     if (what == "words") {
       parts[about.slot / kSlotsInPart] = memfd_memory()->map(std::move(descriptor), "", kPartBytes);
@@ -102,7 +102,7 @@ void Session::keep(const Json& answer, const Description& about) {
       chunk = std::move(descriptor);
     }
   }
-  if (!chunk && !answer.contains("handle")) return;  // it is mapped already
+  if (!chunk && !answer.contains("handle")) return;  // already mapped
   std::shared_ptr<Mapping> mapping =
       memory->map(std::move(chunk), of_hex(answer.value("handle", "")), answer.at("chunk_bytes"));
   (answer.at("shared") ? chunks[about.place.chunk] : held[about.generation].chunk) = std::move(mapping);
@@ -123,21 +123,22 @@ struct Tensor::Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    // A fork's copy: the lease is not its own, a lock may be held for ever, and a GPU's calls are not for it. Or nobody
-    // can say whether the GPU still uses the memory. Then all is kept, and the lease ends with the process.
+    // In a forked child the lease belongs to the parent, locks may stay held forever, and GPU calls are not allowed. Or
+    // it is unknown whether the GPU still uses the memory. In both cases keep everything; the lease ends with the
+    // process.
     if (getpid() != session->process || !session->memory->settle()) {
-      // Without memory for three pointers the process ends, which ends the lease too.
+      // If this small allocation fails, the process ends, and the lease with it.
       // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
       new auto(std::tuple(std::move(session), std::move(mapping), std::move(part)));
       return;
     }
     const std::lock_guard lock(session->mutex);
-    mapping.reset();  // before the daemon hears that it may free it
+    mapping.reset();  // before the daemon is told that it may free the memory
     const auto own = session->held.find(about.generation);
     if (--own->second.leases == 0) session->held.erase(own);
     if (session->broken) return;
     const std::string text = Json{{"op", "release"}, {"lease", lease}}.dump();
-    // A socket that is full for so long is one whose daemon is stuck.
+    // A socket that stays full for this long has a stuck daemon.
     if (send_packet(session->socket.get(), text, {}, std::chrono::seconds(1)) != Sent::yes) session->broken = true;
   }
 
@@ -147,7 +148,7 @@ struct Tensor::Held {
   std::shared_ptr<Mapping> mapping, part;
   std::byte* data = nullptr;
   TensorWords* words = nullptr;
-  std::atomic<std::uint64_t> queued{0};  ///< the last version that streams of this process were asked to publish
+  std::atomic<std::uint64_t> queued{0};  ///< the last version whose publication this process queued on a stream
 
   WordPlace place_of(const std::atomic<std::uint64_t>& word) const {
     auto* const base = static_cast<std::byte*>(part->data());
@@ -173,8 +174,8 @@ void Tensor::read(std::span<std::byte> to, std::size_t offset) const {
 }
 void Tensor::check_part(std::size_t bytes, std::size_t offset) const {
   if (offset <= this->bytes() && bytes <= this->bytes() - offset) return;
-  throw BadInput("bytes", fmt::format("{} from {} on", bytes, offset),
-                 fmt::format("what lies in the {} of tensor '{}'", this->bytes(), name()));
+  throw BadInput("bytes", fmt::format("{} at offset {}", bytes, offset),
+                 fmt::format("a range within the {} bytes of tensor '{}'", this->bytes(), name()));
 }
 
 bool Tensor::deleted() const { return words().generation.load(std::memory_order_acquire) != generation(); }
@@ -220,7 +221,7 @@ std::uint64_t Tensor::publish_on(void* stream) {
 }
 
 void Tensor::wait_on(void* stream, std::uint64_t version) const {
-  // What this process publishes behind that is a later version.
+  // A later publication by this process must get a later version.
   for (std::uint64_t known = held_->queued; known < version && !held_->queued.compare_exchange_weak(known, version);) {
   }
   held_->session->memory->await_word(stream, held_->place_of(words().done), version);
@@ -241,7 +242,7 @@ std::span<std::byte> Tensor::half(std::uint64_t version) const {
 std::span<std::byte> Tensor::begin_half() {
   check_halves();
   const std::uint64_t next = next_version();
-  // An exchange, so that none of the writes that follow comes before it.
+  // An exchange, so that none of the following writes can move before it.
   words().begun.exchange(next, std::memory_order_acq_rel);
   return half(next);
 }
@@ -254,8 +255,8 @@ std::span<std::byte> Tensor::begin_half_on(void* stream) {
 }
 
 bool Tensor::still_holds(std::uint64_t version) const {
-  // The writer comes back to this half with the version after the next. An addition, so that none of the reads before
-  // comes after it.
+  // The writer returns to this half with the version after the next. An addition, so that none of the preceding reads
+  // can move after it.
   return words().begun.fetch_add(0, std::memory_order_acq_rel) <= version + 1;
 }
 
@@ -272,9 +273,10 @@ std::uint64_t Tensor::read_half(std::span<std::byte> to) const {
 struct Store::State {
   State(std::string where, StoreOptions how) : path(std::move(where)), options(how) { session(); }
 
-  /// The one with the daemon that lives. Throws Unreachable.
+  /// The session with the running daemon. Throws Unreachable.
   std::shared_ptr<Session> session() {
-    if (getpid() != process) throw Failure("this store was connected before a fork: it stays with its process");
+    if (getpid() != process)
+      throw Failure("this store was connected before a fork: only the process that connected it may use it");
     const std::lock_guard lock(mutex);
     if (current) {
       const std::lock_guard lock_session(current->mutex);
@@ -303,15 +305,15 @@ struct Store::State {
         with->keep(answer, about);
         made = std::make_shared<Tensor::Held>(with, answer.at("lease"), std::move(about));
       } catch (...) {
-        // The daemon believes that this process has what it could not map: what comes next must be by a new connection.
-        // The old one stays as long as tensors leased by it.
+        // The daemon believes that this process has mapped what it could not map, so further requests need a new
+        // connection. The old connection stays open as long as tensors leased through it.
         with->broken = true;
         throw;
       }
     }
     return made;
   }
-  /// The name leads to this tensor, as far as this process knows.
+  /// Remembers that the name refers to this tensor, as far as this process knows.
   void remember(const std::shared_ptr<Tensor::Held>& held) {
     const std::lock_guard lock(mutex);
     names[held->about.name] = held;
@@ -319,7 +321,7 @@ struct Store::State {
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
-    std::shared_ptr<Tensor::Held> held;  // ends after the lock: it may wait for the GPU
+    std::shared_ptr<Tensor::Held> held;  // destroyed after the lock is released: that may wait for the GPU
     const std::lock_guard lock(mutex);
     const auto found = names.find(name);
     if (found != names.end()) held = found->second.lock();
@@ -335,7 +337,7 @@ struct Store::State {
   const pid_t process = getpid();
   const std::string path;
   const StoreOptions options;
-  std::mutex mutex;  // of all below; taken before a session's
+  std::mutex mutex;  // protects all members below; locked before a session's mutex
   std::shared_ptr<Session> current;
   std::unordered_map<std::string, std::weak_ptr<Tensor::Held>> names;
   std::size_t most_names = 1024;
@@ -350,7 +352,7 @@ namespace {
 
 Json creation_of(const std::string& name, const Layout& layout, const CreateOptions& options) {
   check_name(name);
-  check_ttl(options);  // JSON has no infinity: the request would say "never"
+  check_ttl(options);  // JSON has no infinity: the request would read as "never"
   bytes_of(layout);
   Json request{{"op", "create"}, {"name", name}, {"dtype", name_of(layout.dtype)}, {"shape", layout.shape}};
   if (!layout.strides.empty()) request["strides"] = layout.strides;
@@ -377,7 +379,8 @@ Tensor Store::stage(const std::string& name, const Layout& layout, const CreateO
 
 void Tensor::commit() const {
   Session& session = *held_->session;
-  if (getpid() != session.process) throw Failure("this tensor was leased before a fork: it stays with its process");
+  if (getpid() != session.process)
+    throw Failure("this tensor was leased before a fork: only the process that leased it may use it");
   const std::lock_guard lock(session.mutex);
   session.ask({{"op", "commit"}, {"lease", held_->lease}});
 }
@@ -396,8 +399,8 @@ Tensor Store::wait(const std::string& name, std::chrono::nanoseconds limit) {
       return get(name);
     } catch (const NotFound&) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      if (left.count() <= 0) throw TimedOut(fmt::format("no tensor '{}' came", name));
-      // By a connection of its own: the others' requests need not wait, too.
+      if (left.count() <= 0) throw TimedOut(fmt::format("no tensor '{}' appeared within the timeout", name));
+      // A separate connection, so that other threads' requests do not wait as well.
       Session waiting(state_->path, state_->options.patience);
       Json request = request_of("wait", name);
       request["timeout"] = std::chrono::duration<double>(left).count();

@@ -2,11 +2,11 @@
 
 #include "libraries/tensors/cuda_memory.hpp"
 
-/// CUDA's first way to share memory: a handle of a cudaMalloc block. A process can't map its own.
+/// CUDA's first way to share memory: a handle to a cudaMalloc block. A process cannot map its own handle.
 namespace feedrate::tensors {
 namespace {
 
-/// A handle is of the whole block that the driver took, which may begin before the memory asked for.
+/// A handle refers to the entire block that the driver allocated, which may start before the requested memory.
 struct LegacyHandle {
   cudaIpcMemHandle_t block;
   std::size_t offset;
@@ -74,7 +74,7 @@ class LegacyMemory final : public CudaMemory {
   }
   std::unique_ptr<Mapping> map(Descriptor, std::string_view handle, std::size_t /*bytes*/) override {
     LegacyHandle known{};
-    if (handle.size() != sizeof known) throw Failure("the daemon's handle of a chunk is none");
+    if (handle.size() != sizeof known) throw Failure("the daemon sent an invalid handle for a chunk");
     std::memcpy(&known, handle.data(), sizeof known);
     const OnDevice on(gpus_.user);
     return std::make_unique<LegacyMapping>(known, gpus_.user);

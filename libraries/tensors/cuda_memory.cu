@@ -59,11 +59,12 @@ void CudaMemory::copy(void* to, const void* from, std::size_t bytes) {
 bool CudaMemory::settle() noexcept {
   const OnDevice on(gpus_.user, std::nothrow);
   if (on && cudaDeviceSynchronize() == cudaSuccess) return true;
-  cudaGetLastError();  // it would be told by the user's next launch; what breaks a context is told again
+  cudaGetLastError();  // clear it, or the user's next launch would report it; an error that breaks a context recurs
   return false;
 }
 
-/// Parts of the board that the GPU reaches, registered when a stream first needs them, until this ends.
+/// Parts of the board that the GPU can access. They are registered when a stream first needs them and unregistered by
+/// the destructor.
 struct CudaMemory::Words {
   ~Words() {
     for (const auto& [part, address] : parts) cudaHostUnregister(part);
@@ -93,7 +94,7 @@ CUdeviceptr CudaMemory::address_of(const WordPlace& place) {
 
 void CudaMemory::write_word(void* stream, const WordPlace& place, std::uint64_t value) {
   const OnDevice on(gpus_.user);
-  // The default: all that the stream wrote before is seen before it.
+  // The default flag makes all earlier writes of the stream visible before this one.
   words_->check(words_->write(static_cast<CUstream>(stream), address_of(place), value,
                               static_cast<unsigned>(CU_STREAM_WRITE_VALUE_DEFAULT)),
                 "cuStreamWriteValue64");
@@ -108,7 +109,7 @@ void CudaMemory::await_word(void* stream, const WordPlace& place, std::uint64_t 
 
 CudaMemory::CudaMemory(std::string way, Gpus gpus) : gpus_(std::move(gpus)), way_(std::move(way)) {
   const OnDevice on(gpus_.user);
-  check(cudaFree(nullptr), "the GPU's context");
+  check(cudaFree(nullptr), "creating the GPU's context");
   words_ = std::make_shared<Words>();
 }
 

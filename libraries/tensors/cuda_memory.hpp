@@ -11,15 +11,15 @@
 #include "libraries/tensors/errors.hpp"
 #include "libraries/tensors/memory.hpp"
 
-/// What all ways to share a GPU's memory have in common.
+/// The common part of all ways to share a GPU's memory.
 namespace feedrate::tensors {
 
-/// A function of the driver that the runtime does not have. The executable must also start where there is no driver, so
-/// it is looked up.
+/// A driver function that the runtime does not offer. It is looked up at run time, because the executable must also
+/// start without a driver.
 template <class Function>
 class DriverFunction {
  public:
-  /// `version`: the CUDA that gave it its present form.
+  /// `version`: the CUDA version that introduced the current form of the function.
   DriverFunction(const char* name, unsigned version) {
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -36,7 +36,7 @@ class DriverFunction {
   Function* call_ = nullptr;
 };
 
-/// Throws OutOfMemory, or Failure with the driver's name for the error.
+/// Checks a result; throws OutOfMemory, or Failure with the driver's name for the error.
 class DriverCheck {
  public:
   void operator()(CUresult result, const char* what) const {
@@ -52,30 +52,30 @@ class DriverCheck {
   DriverFunction<decltype(cuGetErrorName)> error_name_{"cuGetErrorName", 6000};
 };
 
-/// The same for the runtime's calls that take memory.
+/// The same for the runtime's allocation calls.
 inline void check_memory(cudaError_t error, const char* what) {
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it would be told again by the next launch
+    cudaGetLastError();  // clear it, or the next launch would report it again
     throw OutOfMemory(std::string(what) + ": " + cudaGetErrorName(error));
   }
   check(error, what);
 }
 
-/// A device is the thread's current one while this lives: the thread is the user's, who may be with another. By the
-/// driver's calls alone: to set a device would make a context on it, and on the one that is set back, also on a GPU
-/// that nobody uses; and a thread without a context would stay with the device that it never chose.
+/// Makes a device current in this thread during its lifetime, because the user's thread may be using another device. It
+/// uses only driver calls: cudaSetDevice would create a context on the device, and restoring the previous device would
+/// create one there too, even on an unused GPU; and a thread without a context would keep a device that it never chose.
 class OnDevice {
  public:
-  /// Throws Failure where the device has no context and can't get one.
+  /// Throws Failure if the device has no context and none can be created.
   explicit OnDevice(int device) {
     calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent");
     pushed_ = true;
   }
-  /// For what ends memory: at a process's end the driver may be gone already, and then there is nothing to do.
+  /// For code that frees memory: at process exit the driver may already be gone, and then there is nothing to do.
   OnDevice(int device, std::nothrow_t) noexcept {
     try {
       pushed_ = calls().push(calls().context_of(device)) == CUDA_SUCCESS;
-    } catch (const std::exception&) {  // it has no context any more
+    } catch (const std::exception&) {  // the device no longer has a context
     }
   }
   OnDevice(const OnDevice&) = delete;
@@ -88,7 +88,7 @@ class OnDevice {
 
  private:
   struct Calls {
-    /// The one that the runtime uses as well; kept until the process ends.
+    /// The device's primary context, which the runtime uses as well; kept until the process exits.
     CUcontext context_of(int device) const {
       const std::lock_guard lock(mutex);
       CUcontext& found = contexts[device];
@@ -113,13 +113,13 @@ class OnDevice {
   bool pushed_ = false;
 };
 
-/// Whose memory it is, and which GPU of this process uses it: mostly the same.
+/// The GPU that owns the memory and the GPU of this process that uses it; usually the same.
 struct Gpus {
   int owner = 0, user = 0;
   std::string uuid;  ///< the owner's, as NVML and nvidia-smi write it
 };
 
-/// A chunk that this process may use at `data()`. The base zeroes, with the owner as the current device.
+/// A chunk that this process can access at `data()`. The base class zeroes it with the owner as the current device.
 class CudaChunk : public Chunk {
  public:
   CudaChunk(std::size_t bytes, int device) : bytes_(bytes), device_(device) {}

@@ -4,7 +4,7 @@
 
 #include "libraries/tensors/cuda_memory.hpp"
 
-/// Memory of a stream-ordered pool that other processes open by a descriptor, once, and pieces of it by handles.
+/// Memory from a stream-ordered pool. Other processes open the pool once, by a descriptor, and its pieces by handles.
 namespace feedrate::tensors {
 namespace {
 
@@ -54,7 +54,7 @@ class PoolChunk final : public CudaChunk {
   void free() {
     const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
-    cudaStreamSynchronize(cudaStreamPerThread);  // then the pool may use it again
+    cudaStreamSynchronize(cudaStreamPerThread);  // after this, the pool may reuse the memory
   }
   std::shared_ptr<Pool> pool_;
   int descriptor_;
@@ -73,7 +73,7 @@ class PoolMapping final : public Mapping {
   ~PoolMapping() override {
     const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
-    cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon hears of it, and frees the memory itself
+    cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon is told and frees the memory itself
   }
   void* data() const override { return data_; }
 
@@ -100,9 +100,9 @@ class PoolMemory final : public CudaMemory {
   std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t /*bytes*/) override {
     const OnDevice on(gpus_.user);
     cudaMemPoolPtrExportData known{};
-    if (handle.size() != sizeof known) throw Failure("the daemon's handle of a chunk is none");
+    if (handle.size() != sizeof known) throw Failure("the daemon sent an invalid handle for a chunk");
     std::memcpy(&known, handle.data(), sizeof known);
-    if (!other_) other_ = import(descriptor);  // every chunk comes with it
+    if (!other_) other_ = import(descriptor);  // the daemon sends it with every chunk
     return std::make_unique<PoolMapping>(other_, known, gpus_.user);
   }
 
@@ -114,7 +114,7 @@ class PoolMemory final : public CudaMemory {
                                                cudaMemHandleTypePosixFileDescriptor, 0),
           "cudaMemPoolImportFromShareableHandle");
     auto made = std::make_shared<Pool>(pool);
-    // By itself only the GPU whose memory it is may use it.
+    // By default only the GPU that owns the memory may access it.
     const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, gpus_.user}, cudaMemAccessFlagsProtReadWrite};
     if (gpus_.user != gpus_.owner) check(cudaMemPoolSetAccess(pool, &access, 1), "cudaMemPoolSetAccess");
     return made;

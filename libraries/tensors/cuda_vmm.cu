@@ -5,7 +5,7 @@
 namespace feedrate::tensors {
 namespace {
 
-/// Virtual memory management: CUDA's programming guide, the chapter of that name.
+/// The driver's functions for virtual memory management; see the chapter of that name in CUDA's programming guide.
 struct Driver {
   DriverFunction<decltype(cuMemCreate)> create{"cuMemCreate", 10020};
   DriverFunction<decltype(cuMemRelease)> release{"cuMemRelease", 10020};
@@ -28,7 +28,7 @@ CUmemAllocationProp properties_of(int device) {
   return properties;
 }
 
-/// Memory in this process's addresses. The memory itself lives as long as anybody maps or holds it.
+/// A mapping into this process's address space. The memory itself exists as long as any process maps or holds it.
 class VmmMapping final : public Mapping {
  public:
   VmmMapping(const Driver& driver, CUmemGenericAllocationHandle memory, std::size_t bytes, int device)
@@ -75,7 +75,7 @@ class VmmChunk final : public CudaChunk {
                     "cuMemExportToShareableHandle");
       descriptor_ = Descriptor(descriptor);
       mapping_ = std::make_unique<VmmMapping>(driver_, memory_, bytes, device);
-      zero(0, bytes);  // what another process left there
+      zero(0, bytes);  // remove data that another process left there
     } catch (...) {
       driver_.release(memory_);
       throw;
@@ -117,7 +117,7 @@ class VmmMemory final : public CudaMemory {
                   "cuMemImportFromShareableHandle");
     try {
       auto mapping = std::make_unique<VmmMapping>(driver_, memory, bytes, gpus_.user);
-      driver_.release(memory);  // the mapping keeps it
+      driver_.release(memory);  // the mapping keeps the memory alive
       return mapping;
     } catch (...) {
       driver_.release(memory);

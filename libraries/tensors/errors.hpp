@@ -5,8 +5,8 @@
 #include "common/error.hpp"
 #include "common/export.hpp"
 
-/// What a store answers instead of a tensor. Each has a code that clients in any language read, and a text that names
-/// the tensor and says why. A request that can't be is a BadInput, whose code is `bad_request`.
+/// The errors of a store. Each has a code for clients in any language and a text that names the tensor and the reason.
+/// An invalid request is a BadInput, with the code `bad_request`.
 namespace feedrate::tensors {
 
 struct FEEDRATE_EXPORT StoreError : Failure {
@@ -14,14 +14,14 @@ struct FEEDRATE_EXPORT StoreError : Failure {
   std::string code;
 };
 
-/// There is no tensor of that name, or not any more of that generation.
+/// No tensor has that name, or the name no longer belongs to that generation.
 struct FEEDRATE_EXPORT NotFound : StoreError {
   explicit NotFound(const std::string& text) : StoreError("not_found", text) {}
 };
 struct FEEDRATE_EXPORT AlreadyExists : StoreError {
   explicit AlreadyExists(const std::string& text) : StoreError("exists", text) {}
 };
-/// The device, the daemon's limit or the client's quota is full; the text says who holds what.
+/// The device's memory, the daemon's limit or the client's quota is exhausted; the text lists the holders.
 struct FEEDRATE_EXPORT OutOfMemory : StoreError {
   explicit OutOfMemory(const std::string& text) : StoreError("out_of_memory", text) {}
 };

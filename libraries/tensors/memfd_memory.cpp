@@ -15,15 +15,15 @@
 namespace feedrate::tensors {
 namespace {
 
-constexpr std::size_t kGranularity = std::size_t{2} << 20;  // as GPUs have it, so that both behave alike
+constexpr std::size_t kGranularity = std::size_t{2} << 20;  // the same as on GPUs, so that both behave alike
 
 class MemfdMapping final : public Mapping {
  public:
   MemfdMapping(const Descriptor& descriptor, std::size_t bytes) : bytes_(bytes) {
     struct stat found {};
-    // What lies beyond the file's end would kill this process when it is touched.
+    // Access beyond the end of the file would kill this process.
     if (fstat(descriptor.get(), &found) != 0 || static_cast<std::size_t>(found.st_size) < bytes) {
-      throw Failure(fmt::format("a chunk of {} bytes has {}", bytes, found.st_size));
+      throw Failure(fmt::format("the file of a chunk of {} bytes has only {}", bytes, found.st_size));
     }
     data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
     if (data_ == MAP_FAILED) throw Failure(fmt::format("mmap of {} bytes: {}", bytes, std::strerror(errno)));
@@ -52,16 +52,16 @@ class MemfdChunk final : public Chunk {
   }
   std::size_t bytes() const override { return bytes_; }
   Handle handle() const override { return {descriptor_.get(), {}}; }
-  /// Mapped when first asked for: a daemon never looks into its tensors.
+  /// Maps the chunk on the first call: a daemon never reads its tensors.
   std::byte* data() override {
     if (!mapping_) mapping_.emplace(descriptor_, bytes_);
     return static_cast<std::byte*>(mapping_->data());
   }
   void zero(std::size_t offset, std::size_t bytes) override {
-    // Whole pages are given back to the system, and read as zeros; a hole's ends are zeroed where they lie.
+    // Complete pages are returned to the system and then read as zeros; partial pages at the ends are zeroed in place.
     if (fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(bytes)) != 0) {
-      throw Failure(fmt::format("a hole of {} bytes in a memfd: {}", bytes, std::strerror(errno)));
+      throw Failure(fmt::format("punching a hole of {} bytes in a memfd: {}", bytes, std::strerror(errno)));
     }
   }
 
@@ -105,14 +105,14 @@ std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind) {
   if (const auto colon = kind.find(':'); colon != std::string::npos) {
     return gpu_memory(kind.substr(0, colon), kind.substr(colon + 1));
   }
-  throw Failure(fmt::format("this build can't map the store's kind of memory: {}", kind));
+  throw Failure(fmt::format("this build cannot map the store's kind of memory: {}", kind));
 }
 
 void ChunkMemory::write_word(void*, const WordPlace&, std::uint64_t) {
-  throw BadInput("stream", "of a GPU", "none: the tensor lies in host memory");
+  throw BadInput("stream", "of a GPU", "none: the tensor is in host memory");
 }
 void ChunkMemory::await_word(void*, const WordPlace&, std::uint64_t) {
-  throw BadInput("stream", "of a GPU", "none: the tensor lies in host memory");
+  throw BadInput("stream", "of a GPU", "none: the tensor is in host memory");
 }
 
 }  // namespace feedrate::tensors

@@ -10,7 +10,7 @@
 
 namespace feedrate::tensors {
 
-/// A file descriptor that is closed with this.
+/// Owns a file descriptor and closes it.
 class FEEDRATE_EXPORT Descriptor {
  public:
   Descriptor() = default;
@@ -30,73 +30,75 @@ class FEEDRATE_EXPORT Descriptor {
   int fd_ = -1;
 };
 
-/// By what another process maps a chunk.
+/// The handle with which another process maps a chunk.
 struct Handle {
-  int descriptor = -1;  ///< the chunk keeps it; -1: none
-  std::string bytes;    ///< to send beside it
+  int descriptor = -1;  ///< owned by the chunk; -1: none
+  std::string bytes;    ///< to be sent with the descriptor
 };
 
-/// A 64-bit word in host memory that several processes map: by what lies around it in this one.
+/// The place of a 64-bit word in host memory that several processes map: its offset in a mapped part.
 struct WordPlace {
-  std::byte* part = nullptr;  ///< whole pages
+  std::byte* part = nullptr;  ///< complete pages
   std::size_t part_bytes = 0, offset = 0;
 };
 
-/// Memory that other processes map. It lives as long as one of them, or its maker, holds it.
+/// Memory that other processes can map. It exists as long as its creator or another process holds it.
 class Chunk {
  public:
   virtual ~Chunk() = default;
   virtual std::size_t bytes() const = 0;
-  /// To send to another process, which maps the chunk by it.
+  /// The handle to send to another process, which maps the chunk with it.
   virtual Handle handle() const = 0;
-  /// Where this process, its maker, may use it.
+  /// The chunk's address in the process that created it.
   virtual std::byte* data() = 0;
-  /// Zeroes a part, before anybody may see it. Throws Failure.
+  /// Zeroes a range, before any client can see it. Throws Failure.
   virtual void zero(std::size_t offset, std::size_t bytes) = 0;
 };
 
-/// Another process's chunk in this process's address space, until it is destroyed.
+/// Maps another process's chunk into this process's address space; the destructor unmaps it.
 class Mapping {
  public:
   virtual ~Mapping() = default;
   virtual void* data() const = 0;
 };
 
-/// A kind of memory that can be shared: the daemon makes chunks of it, clients map them.
+/// A kind of memory that can be shared: the daemon creates chunks of it, and clients map them.
 class ChunkMemory {
  public:
   virtual ~ChunkMemory() = default;
-  /// As clients are told, who make the same by it: memory_of_kind().
+  /// The name of this kind. Clients pass it to memory_of_kind() to get the same kind.
   virtual std::string kind() const = 0;
-  /// -1 where it is the host's.
+  /// CUDA index of the GPU that owns the memory; -1 for host memory.
   virtual int cuda_index() const { return -1; }
-  /// A chunk's size is a multiple of this.
+  /// Chunk sizes are multiples of this.
   virtual std::size_t granularity() const = 0;
-  /// A new chunk of zeros. Throws OutOfMemory where the system has no more, Failure for all else.
+  /// Creates a zeroed chunk. Throws OutOfMemory if the system has no more memory, Failure for any other error.
   virtual std::unique_ptr<Chunk> make(std::size_t bytes) = 0;
-  /// Maps a chunk that another process made. Throws Failure.
+  /// Maps a chunk that another process created. Throws Failure.
   virtual std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t bytes) = 0;
-  /// Between this memory and the host's, either way; returns when it is done.
+  /// Copies between this memory and host memory, in either direction; returns when the copy is complete.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  /// Waits for all that this process has asked of the memory's device, before memory is let go. False where that can't
-  /// be known: while a stream is being captured, or in a context that is broken.
+  /// Waits for all work that this process has queued on the memory's device, before memory is released. False if that
+  /// is not possible: while a stream is being captured, or if the context is broken.
   virtual bool settle() noexcept { return true; }
-  /// In the order of a stream of the device (a cudaStream_t): writes a word once all before it is done; goes on once a
-  /// word is `least` or more. Throws BadInput where the memory's device has no streams.
+  /// Both work in the order of a stream of the device (a cudaStream_t). write_word() writes a word after all earlier
+  /// work; await_word() blocks the stream until a word is `least` or more. Throws BadInput if the memory's device has
+  /// no streams.
   virtual void write_word(void* stream, const WordPlace&, std::uint64_t value);
   virtual void await_word(void* stream, const WordPlace&, std::uint64_t least);
 };
 
-/// Host memory: sealed memfds, which nobody can cut short under those who map them.
+/// Host memory: sealed memfds, which no process can truncate while others map them.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memfd_memory();
-/// The ways to share a GPU's memory: `vmm` (virtual memory management, a descriptor a chunk), `pool` (an exported
-/// stream-ordered pool), `legacy` (handles of cudaMalloc blocks). None in a build without CUDA.
+/// The ways to share a GPU's memory: `vmm` (virtual memory management, one descriptor per chunk), `pool` (an exported
+/// stream-ordered pool), `legacy` (handles to cudaMalloc blocks). Empty in a build without CUDA.
 FEEDRATE_EXPORT std::vector<std::string> gpu_ways();
-/// A GPU's memory, shared in one of these ways. `device`: `cuda`, `cuda:N`, or a GPU's UUID. `user`: the GPU that uses
-/// what this process maps, if not the same. Throws BadInput naming `--device` or `--share`.
+/// A GPU's memory, shared in one of these ways. `device`: `cuda`, `cuda:N`, or a GPU's UUID. `user`: the GPU that
+/// accesses the chunks that this process maps, if it is a different one. Throws BadInput naming `--device` or
+/// `--share`.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> gpu_memory(const std::string& way, const std::string& device,
                                                         const std::string& user = "");
-/// The same kind of memory as a daemon's, for its clients. Throws Failure for one that this build does not know.
+/// The kind of memory that a daemon uses, for its clients. Throws Failure for a kind that this build does not support.
 FEEDRATE_EXPORT std::unique_ptr<ChunkMemory> memory_of_kind(const std::string& kind);
 
 }  // namespace feedrate::tensors

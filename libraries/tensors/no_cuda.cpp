@@ -2,7 +2,7 @@
 #include "feedrate/tensors.hpp"
 #include "libraries/tensors/memory.hpp"
 
-/// Stands in for the cuda_*.cu in builds without CUDA.
+/// Replaces the cuda_*.cu files in builds without CUDA.
 namespace feedrate::tensors {
 
 std::vector<std::string> gpu_ways() { return {}; }

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 struct OpName {
   std::string_view name;
   Op op;
-  std::string_view fields;  ///< that a request may have beside those of all; "!": must have
+  std::string_view fields;  ///< fields that a request may have besides the common ones; "!": required
 };
 constexpr std::array<OpName, 13> kOps{{
     {"create", Op::create, "!name !dtype !shape strides pin evict ttl staged replace"},
@@ -38,7 +38,7 @@ constexpr std::array<OpName, 13> kOps{{
     {"wait", Op::wait, "!name !timeout"},
     {"status", Op::status, ""},
 }};
-/// What the Redis list's clients may say of themselves and of where they are.
+/// The fields that any request may have.
 constexpr std::array<std::string_view, 5> kOfAll{"op", "reply_to", "pid", "node", "device"};
 
 std::string op_names() {
@@ -47,10 +47,10 @@ std::string op_names() {
   return all;
 }
 
-/// A value as messages show it; never long.
+/// A short form of a value for messages.
 std::string shown(const Json& value) {
   constexpr std::size_t kMost = 80;
-  // Never written out: they may be nested as deep as a packet is long.
+  // Never dump arrays and objects: they may be nested as deep as a packet is long.
   if (value.is_structured()) return fmt::format("an {} of {}", value.type_name(), value.size());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
@@ -60,7 +60,7 @@ const std::string& text_of(const Json& value, const char* field) {
   if (!value.is_string()) throw BadInput(field, shown(value), "a string");
   return value.get_ref<const std::string&>();
 }
-/// Of what an answer may repeat.
+/// For fields that an answer may repeat.
 const std::string& short_text_of(const Json& value, const char* field) {
   const std::string& text = text_of(value, field);
   if (text.size() > kMostNameBytes) throw BadInput(field, shown(value), "a string of at most 512 bytes");
@@ -101,7 +101,7 @@ void check_fields(const Json& json, const OpName& op) {
     const bool must = field.starts_with('!');
     if (must) field.remove_prefix(1);
     if (must && !json.contains(field)) {
-      throw BadInput(std::string(field), "", fmt::format("a value: '{}' needs it", op.name));
+      throw BadInput(std::string(field), "", fmt::format("a value, which '{}' requires", op.name));
     }
     allowed.insert(field);
   }
@@ -113,7 +113,7 @@ void check_fields(const Json& json, const OpName& op) {
   }
 }
 
-/// Discarded where the text is no JSON.
+/// The value is discarded (is_discarded()) if the text is not JSON.
 Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 }  // namespace
@@ -189,7 +189,7 @@ Description description_of(const Json& json) {
     about.expires_ms = json.value("expires_ms", std::uint64_t{0});
     return about;
   } catch (const std::exception& error) {
-    throw Failure(fmt::format("the daemon describes a tensor wrongly: {}", error.what()));
+    throw Failure(fmt::format("the daemon sent an invalid description of a tensor: {}", error.what()));
   }
 }
 
@@ -206,7 +206,7 @@ std::string of_hex(std::string_view digits) {
     const char* const end = digits.data() + std::min(at + 2, digits.size());
     const auto read = std::from_chars(digits.data() + at, end, value, 16);
     if (read.ec != std::errc() || read.ptr != digits.data() + at + 2)
-      throw Failure("a handle is no hexadecimal number");
+      throw Failure("a handle is not a hexadecimal number");
     bytes += static_cast<char>(value);
   }
   return bytes;
@@ -220,7 +220,8 @@ Json to_json(const std::exception& error) {
 }
 
 void throw_if_error(const Json& answer) {
-  if (!answer.is_object() || !answer.contains("ok")) throw Failure("the daemon's answer is none: " + shown(answer));
+  if (!answer.is_object() || !answer.contains("ok"))
+    throw Failure("the daemon sent an invalid answer: " + shown(answer));
   if (answer.value("ok", false)) return;
   const std::string code = answer.value("error", "failed"), text = answer.value("message", "no reason given");
   if (code == "bad_request") throw BadInput(text);

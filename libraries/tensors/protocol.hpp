@@ -8,8 +8,8 @@
 #include "libraries/tensors/socket.hpp"
 #include "libraries/tensors/store/table.hpp"
 
-/// What clients and daemon say to each other: JSON objects, one a packet of the socket or an element of the list.
-/// README.md in this folder has the whole of it.
+/// The protocol between clients and the daemon: JSON objects, one per packet of the socket or element of the list.
+/// README.md in this folder documents it.
 namespace feedrate::tensors {
 
 enum class Op { create, commit, get, release, remove, list, stat, pin, unpin, seal, evict, wait, status };
@@ -19,35 +19,35 @@ struct Request {
   std::string name = {};
   Layout layout = {};
   CreateOptions create = {};
-  bool staged = false;           ///< of create: without its name until `commit`
-  std::uint64_t generation = 0;  ///< 0: whichever has the name
+  bool staged = false;           ///< for `create`: the tensor has no name until `commit`
+  std::uint64_t generation = 0;  ///< 0: any generation
   std::uint64_t lease = 0;
-  std::string after = {};              ///< of a list: names behind this one
-  std::uint64_t bytes = 0;             ///< to evict
-  double timeout_seconds = 0;          ///< to wait
-  std::string device = {}, node = {};  ///< whose store is meant; empty: any
-  std::string reply_to = {};           ///< of the Redis list's requests: the list for the answer
+  std::string after = {};              ///< for `list`: names after this one
+  std::uint64_t bytes = 0;             ///< bytes to evict
+  double timeout_seconds = 0;          ///< timeout of `wait`
+  std::string device = {}, node = {};  ///< device and node that the store must have; empty: any
+  std::string reply_to = {};           ///< for requests from the Redis list: the list for the answer
 };
 
-/// Throws BadInput that says what is wrong: no JSON object, a field that is missing, unknown, of another type or out of
-/// range. Never trusts its text: it comes from other processes.
+/// Throws BadInput with the reason if the text is not a JSON object or a field is missing, unknown, of the wrong type
+/// or out of range. The text comes from other processes and is never trusted.
 Request parse_request(std::string_view text);
-/// A field of a request that could not be read as a whole; empty where it has none that can be.
+/// The field `reply_to` of a request that could not be parsed; empty if it cannot be read.
 std::string reply_to_of(std::string_view text);
 
-/// As JSON: the text alone, which long lists need fast, and parsed.
+/// A description as JSON: as text, for speed with long lists, and as a value.
 std::string written(const Description&);
 nlohmann::json to_json(const Description&);
-/// Throws Failure: what the daemon says must be right.
+/// Throws Failure if the daemon's description is invalid.
 Description description_of(const nlohmann::json&);
 
-/// Bytes as JSON can carry them: two digits each. of_hex() throws Failure where it is none.
+/// Bytes as hexadecimal text for JSON: two digits each. of_hex() throws Failure for invalid text.
 std::string to_hex(std::string_view bytes);
 std::string of_hex(std::string_view digits);
 
-/// {"ok": false, "error": code, "message": text} of what is being thrown.
+/// {"ok": false, "error": code, "message": text} for an exception.
 nlohmann::json to_json(const std::exception&);
-/// Throws what such an answer says; nothing where `ok` is true.
+/// Throws the error in such an answer; does nothing if `ok` is true.
 void throw_if_error(const nlohmann::json& answer);
 
 }  // namespace feedrate::tensors

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kSoPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 
-/// `spare`: bytes that must be left.
+/// `spare`: bytes of the path that must remain unused.
 sockaddr_un address_of(const std::string& path, std::size_t spare = 0) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -42,9 +42,9 @@ Descriptor new_socket() {
   return made;
 }
 
-/// Whoever may write in a folder can listen at a name in it: in one that all may write, as /tmp, that is anybody. So a
-/// store is this user's, root's, or the owner's of its folder. In a user namespace all users that it has no name for
-/// look alike, so this can't tell them apart.
+/// A user who can write to a folder can listen at any name in it; in a folder like /tmp that is every user. So a store
+/// must belong to this user, to root or to the folder's owner. In a user namespace all unmapped users appear as the
+/// same user, so this check cannot tell them apart.
 void check_listener(const Descriptor& socket, const std::string& path) {
   const uid_t user = peer_of(socket.get()).user;
   if (user == 0 || user == geteuid()) return;
@@ -52,10 +52,10 @@ void check_listener(const Descriptor& socket, const std::string& path) {
   const auto slash = path.rfind('/');
   const std::string name = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   if (stat(name.c_str(), &folder) == 0 && folder.st_uid == user) return;
-  throw Unreachable(
-      fmt::format("the store at {} is of user {}, who is neither this one, nor root, nor the owner of {}: its socket "
-                  "belongs in a folder of that user's",
-                  path, user, name));
+  throw Unreachable(fmt::format(
+      "the store at {} belongs to user {}, who is neither this user, nor root, nor the owner of {}: put its "
+      "socket into a folder that user owns",
+      path, user, name));
 }
 
 bool connects(const Descriptor& socket, const sockaddr_un& address) {
@@ -65,23 +65,24 @@ bool connects(const Descriptor& socket, const sockaddr_un& address) {
 }  // namespace
 
 Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
-  // It gets its name when it listens: who finds it can connect.
+  // The socket gets its final name only once it listens, so that a client that finds it can connect.
   const std::string unnamed = path + "~";
   const sockaddr_un named = address_of(path, 1), address = address_of(unnamed);
   const auto refuse = [&](const char* what) {
-    throw BadInput("--socket", path, fmt::format("a path where a socket can be ({}: {})", what, std::strerror(errno)));
+    throw BadInput("--socket", path,
+                   fmt::format("a path where a socket can be created ({}: {})", what, std::strerror(errno)));
   };
-  // Held until the socket has its name, so that of two daemons that find a dead one's socket only one replaces it.
+  // Held until the socket has its name, so that only one of two daemons that find a dead daemon's socket replaces it.
   const Descriptor lock(open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock || flock(lock.get(), LOCK_EX) != 0) refuse("its lock");
   struct stat found {};
   if (lstat(path.c_str(), &found) == 0) {
     if (!S_ISSOCK(found.st_mode))
-      throw BadInput("--socket", path, "a path where nothing lies, or a dead daemon's socket");
+      throw BadInput("--socket", path, "a path where no file exists, or a dead daemon's socket");
     if (connects(new_socket(), named)) throw BadInput("--socket", path, "a path where no other daemon listens");
-    if (errno != ECONNREFUSED) refuse("somebody's socket");  // of another kind, or it may not be asked
+    if (errno != ECONNREFUSED) refuse("existing socket");  // of another type, or without permission to connect
   }
-  // Of a daemon that was killed here.
+  // Left by a daemon that was killed at this point.
   if (lstat(unnamed.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(unnamed.c_str());
   Descriptor socket = new_socket();
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) refuse("bind");
@@ -140,7 +141,8 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
     message.msg_controllen = CMSG_SPACE(std::min(most_descriptors, kPacketDescriptors) * sizeof(int));
   }
   ssize_t bytes = 0;
-  // The first ECONNRESET tells that the other end did not read all; what it had sent before can still be read.
+  // The first ECONNRESET means that the other end did not read everything; packets that it sent before can still be
+  // read.
   for (bool reset = false; (bytes = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0;) {
     if (errno != EINTR && (errno != ECONNRESET || std::exchange(reset, true))) break;
   }
@@ -194,8 +196,8 @@ Peer peer_of(int socket) {
   size = sizeof process;
   if (getsockopt(socket, SOL_SOCKET, kSoPeerPidfd, &process, &size) == 0) {
     peer.process = Descriptor(process);
-  } else if (peer.pid !=
-             0) {  // an older kernel: the process could have ended meanwhile, but its number is not yet another's
+  } else if (peer.pid != 0) {
+    // An older kernel: the process may have ended meanwhile, but its pid is not reused yet.
     peer.process = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
   }
   return peer;

@@ -12,46 +12,46 @@
 
 #include "libraries/tensors/memory.hpp"
 
-/// Unix sockets of packets (SOCK_SEQPACKET), which keep their bounds and may carry descriptors.
+/// Unix sockets for packets (SOCK_SEQPACKET), which keep their boundaries and may carry descriptors.
 namespace feedrate::tensors {
 
 inline constexpr std::size_t kMostPacketBytes = std::size_t{64} << 10;
-inline constexpr std::size_t kPacketDescriptors = 32;  ///< the most that a packet carries; further ones are left out
+inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further ones are not sent
 
-/// Made once and used for many: its memory is a packet's most.
+/// A buffer of the maximum packet size, created once and reused for many packets.
 struct Packet {
   std::string_view text;  ///< in `bytes`
   std::vector<Descriptor> descriptors;
   std::unique_ptr<char[]> bytes = std::make_unique_for_overwrite<char[]>(kMostPacketBytes);
 };
 
-/// Listens at a path. What is left there of a process that died is replaced; throws BadInput where one listens, or
-/// where no socket can be. With a `group`, its members may connect, too.
+/// Listens at a path. Replaces the socket of a process that died. Throws BadInput if another process listens there, or
+/// if no socket can be created. With a `group`, its members may connect as well.
 Descriptor listen_at(const std::string& path, std::optional<gid_t> group);
-/// Throws Unreachable; also where somebody else may listen than whom the path is from.
+/// Throws Unreachable if no process answers, or if the listener is not a trusted user.
 Descriptor connect_to(const std::string& path);
 
 enum class Sent { yes, later, gone };
-/// Sends a packet if the socket takes it now, or within `wait`.
+/// Sends a packet if the socket accepts it now or within `wait`.
 Sent send_packet(int socket, std::string_view text, std::span<const int> descriptors,
                  std::chrono::milliseconds wait = {});
 
 enum class Received { packet, nothing, gone, too_long };
-/// What has arrived. `most_descriptors` of a packet are taken, the others closed.
+/// Receives a packet that has arrived. Keeps up to `most_descriptors` of its descriptors and closes the others.
 Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors);
-/// The same, but waits so long for it; `nothing` after that.
+/// The same, but waits up to `wait` for a packet; then returns `nothing`.
 Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, std::chrono::milliseconds wait);
 
-/// How long one looks again and again for what is expected, before one sleeps: to be woken takes longer than most
-/// answers. Nothing on few cores, where the other side may need this very core.
+/// How long to poll for an expected packet before sleeping, because a wake-up takes longer than most answers. Zero if
+/// there are few cores, because the other side may need this core.
 std::chrono::microseconds attention();
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, as reported by the kernel.
 struct Peer {
-  pid_t pid = 0;  ///< 0: in a pid namespace that this process does not see
+  pid_t pid = 0;  ///< 0: in a pid namespace that this process cannot see
   uid_t user = 0;
   std::vector<gid_t> groups;
-  Descriptor process;  ///< becomes readable when it has ended; none where the kernel gives none
+  Descriptor process;  ///< a pidfd, readable once the process has ended; empty if the kernel provides none
 };
 /// Throws Failure.
 Peer peer_of(int socket);

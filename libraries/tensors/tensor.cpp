@@ -75,7 +75,7 @@ std::size_t bytes_of(const Layout& layout) {
   if (empty) return 0;
   constexpr auto kTooMany = "at most 2^62 bytes";
   const auto size = static_cast<std::int64_t>(size_of(dtype));
-  std::int64_t span = 1;  // elements from the first to the last, both counted
+  std::int64_t span = 1;  // elements from the first to the last, inclusive
   for (std::size_t i = 0; i < shape.size(); ++i) {
     std::int64_t further = 0;
     const bool fits = strides.empty() ? !__builtin_mul_overflow(span, shape[i], &span)
@@ -100,7 +100,7 @@ void check_name(std::string_view name) {
 }
 
 void check_ttl(const CreateOptions& options) {
-  if (options.ttl_seconds && !(*options.ttl_seconds > 0 && *options.ttl_seconds <= 1e9)) {  // NaN, too
+  if (options.ttl_seconds && !(*options.ttl_seconds > 0 && *options.ttl_seconds <= 1e9)) {  // also rejects NaN
     throw BadInput("ttl", fmt::format("{}", *options.ttl_seconds), "seconds above 0, at most 1e9");
   }
 }

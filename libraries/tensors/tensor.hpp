@@ -10,7 +10,7 @@
 
 namespace feedrate::tensors {
 
-/// What an element is. Names are those of NumPy and ml_dtypes in short: f16, bf16, e4m3, c64 (two f32) …
+/// The type of an element. The names are short forms of those in NumPy and ml_dtypes: f16, bf16, e4m3, c64 (two f32) …
 enum class Dtype : std::uint8_t {
   f16,
   bf16,
@@ -31,17 +31,17 @@ enum class Dtype : std::uint8_t {
   c128
 };
 
-inline constexpr std::size_t kMostDimensions = 32;  ///< as NumPy's oldest limit
-inline constexpr std::size_t kMostNameBytes = 512;  ///< of a tensor's name, in UTF-8
-inline constexpr std::size_t kDataAlignment = 256;  ///< bytes; as cudaMalloc aligns
+inline constexpr std::size_t kMostDimensions = 32;  ///< NumPy's original limit
+inline constexpr std::size_t kMostNameBytes = 512;  ///< length limit of a tensor's name, in UTF-8
+inline constexpr std::size_t kDataAlignment = 256;  ///< in bytes; the same as cudaMalloc
 
 FEEDRATE_EXPORT std::string_view name_of(Dtype);
-/// Throws BadInput with the names that are known.
+/// Throws BadInput with the allowed names.
 FEEDRATE_EXPORT Dtype dtype_of(std::string_view name);
-/// Bytes of an element.
+/// Size of an element in bytes.
 FEEDRATE_EXPORT std::size_t size_of(Dtype);
 
-/// What lies in a tensor's memory. Strides count elements, as DLPack's do; empty: row by row, without gaps.
+/// The layout of a tensor's memory. Strides are in elements, as in DLPack; empty: row-major, without gaps.
 struct Layout {
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape = {};  ///< empty: one element; a length of 0: no elements
@@ -50,27 +50,27 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-/// Bytes from the first to the last element. Throws BadInput naming `shape` or `strides` where these can't be: negative
-/// lengths, a stride for each length or none, elements in front of the first, more than 2^62 bytes.
+/// Bytes from the first to the last element. Throws BadInput naming `shape` or `strides` for negative lengths, a number
+/// of strides that differs from that of dimensions, elements before the first one, or more than 2^62 bytes.
 FEEDRATE_EXPORT std::size_t bytes_of(const Layout&);
 /// Throws BadInput unless `name` is 1 to 512 bytes of UTF-8 without control characters.
 FEEDRATE_EXPORT void check_name(std::string_view name);
 
-/// Where a tensor's bytes lie.
+/// The location of a tensor's bytes.
 struct Place {
-  std::uint64_t chunk = 0;  ///< number of a chunk, never given twice; 0: no bytes, no place
+  std::uint64_t chunk = 0;  ///< number of a chunk, never reused; 0: no bytes and no location
   std::size_t offset = 0;
-  std::size_t bytes = 0;  ///< taken, which may be more than was asked for
+  std::size_t bytes = 0;  ///< bytes occupied, possibly more than requested
 };
 
-/// What a daemon says of a tensor.
+/// A daemon's description of a tensor.
 struct Description {
   std::string name;
-  std::uint64_t generation = 0;  ///< never given twice by one daemon: tells a tensor from a later one of its name
+  std::uint64_t generation = 0;  ///< unique in one daemon: distinguishes tensors that have the same name in turn
   Layout layout = {};
-  std::size_t bytes = 0;  ///< of the elements
+  std::size_t bytes = 0;  ///< size of the elements
   Place place = {};
-  std::uint64_t slot = 0;  ///< of its words
+  std::uint64_t slot = 0;  ///< slot of its words on the board
   std::uint64_t leases = 0;
   bool pinned = false, sealed = false;
   std::uint64_t created_ms = 0;  ///< Unix time
@@ -79,11 +79,11 @@ struct Description {
 
 struct CreateOptions {
   bool pinned = false;                     ///< never evicted
-  bool evict = false;                      ///< where there is no room, evict others
-  std::optional<double> ttl_seconds = {};  ///< the name is deleted so long after it was given
-  bool replace = false;                    ///< of stage(): the commit deletes the tensor that has the name by then
+  bool evict = false;                      ///< if there is no room, evict other tensors
+  std::optional<double> ttl_seconds = {};  ///< time after which the name is deleted, from when it was given
+  bool replace = false;                    ///< for stage(): the commit deletes the tensor that has the name by then
 };
-/// Throws BadInput for a time to live that is no number of seconds above 0.
+/// Throws BadInput unless the time to live is above 0 and at most 1e9 seconds.
 FEEDRATE_EXPORT void check_ttl(const CreateOptions& options);
 
 }  // namespace feedrate::tensors

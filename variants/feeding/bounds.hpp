@@ -10,21 +10,21 @@
 
 namespace feedrate {
 
-/// What a queue chose if the point said "auto" or 0, for the row; by axis.
+/// The values that a queue chose for axes at "auto" or 0, by axis; stored in the row.
 using Choices = std::map<std::string, std::string>;
 
-/// The bounds that the members of a point can't beat, as its members name them.
+/// The bounds on a point's rate and latency, as named by its queue, transfer and workload.
 class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}
-  /// The value of a limit, in its own unit, if it was measured.
+  /// Value of a limit in its unit, if it was measured.
   std::optional<double> limit(const std::string& name) const { return value_of(limits_, name); }
 
   /// At most this many messages per second.
   void rate(Expression messages_per_second) { rates_.push_back(std::move(messages_per_second)); }
-  /// `bytes` of each message pass through the ceiling of this name, which is in bytes per second.
+  /// `bytes` bytes per message are subject to the ceiling of this name, which is in bytes per second.
   void bytes(const std::string& name, double bytes) { rate(ceiling_of(name) / given("bytes", bytes)); }
-  /// The least time of one part of a lone message's way. The parts add up.
+  /// Minimum time for one part of a lone message's path. The parts add up.
   void time(Expression part) { time_ = time_ ? *time_ + std::move(part) : std::move(part); }
   void time(const std::string& name) { time(floor_of(name)); }
 
@@ -37,23 +37,22 @@ class Bounds {
   std::optional<Expression> time_;
 };
 
-/// What a member is told of the point that it bounds.
+/// The point for which a queue, transfer or workload states bounds.
 struct Bounded {
   const Point& point;
   const Choices& choices;
   std::size_t in, out;  ///< bytes of a message and of its result, headers included
   std::size_t larger() const { return in > out ? in : out; }
-  /// Of the larger one's slot, which is padded.
+  /// Bytes of the larger one's slot, including padding.
   double slot() const { return static_cast<double>(stride_of(larger() - sizeof(Header))); }
 };
 
-/// The messages of all workers that are served at once.
+/// Number of messages that all workers together serve at once.
 inline Expression batches_at_once(const Point& point) {
   return given("workers", point.workers) * given("batch", static_cast<double>(point.batch));
 }
 
-/// A member's share in the bounds on the CPU device: an answer from another thread, and each message copied at least
-/// once each way.
+/// Bounds on the CPU device: another thread must answer, and each message is copied at least once each way.
 inline void limit_by_host(const Bounded& bounded, Bounds& bounds) {
   bounds.time("thread_round_trip_ns");
   bounds.bytes("host_copy_bytes_per_second", bounded.slot());

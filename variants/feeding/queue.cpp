@@ -9,7 +9,7 @@ namespace feedrate {
 std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes) {
   const std::size_t bytes = slots * (stride_of(message_bytes) + stride_of(result_bytes));
   if (bytes <= kMostSlotMemory) return "";
-  return fmt::format("window and payload take {}B of slots; {}B is the most", format_count(bytes),
+  return fmt::format("window and payload need {}B of slots; the limit is {}B", format_count(bytes),
                      format_count(kMostSlotMemory));
 }
 

@@ -4,15 +4,15 @@
 
 namespace feedrate {
 
-/// A queue that a worker in a process of its own serves, seen from beside: for its log, metrics and health.
+/// Monitors a queue that a worker in a separate process serves, for the worker's log, metrics and health.
 class QueueWatch {
  public:
   virtual ~QueueWatch() = default;
-  /// Where its tasks lie, in a few words.
+  /// A short description of where the tasks are stored.
   virtual std::string source() const = 0;
-  /// A worker that has not polled for this long, seconds, is not healthy.
+  /// Time in seconds after which a worker that has not polled is unhealthy.
   virtual double longest_silence() const = 0;
-  /// Adds gauges: what waits, who works. Used by one thread, over connections of its own. Throws ServiceFailure.
+  /// Adds gauges for waiting tasks and workers. Used by one thread, over separate connections. Throws ServiceFailure.
   using Add = std::function<void(const char* name, const char* help, double value)>;
   virtual void collect(const Add&) = 0;
 };

@@ -11,68 +11,69 @@
 
 namespace feedrate {
 
-/// Messages on the host and room for their results, in memory of the kind that the transfer asks for. Whoever submits
-/// it keeps both untouched until it comes back. `tag` is the broker's own, `order` the worker's.
+/// Messages on the host and room for their results, in the kind of memory that the transfer requires. The submitter
+/// must not touch either until the batch is returned. `tag` belongs to the broker, `order` to the worker.
 struct Batch {
   ConstMessages in;
-  Messages out;  ///< as many as `in`
+  Messages out;  ///< the same number as `in`
   std::uint64_t tag = 0;
-  std::uint64_t order = 0;  ///< of the batches that one worker submits
-  /// Asks the transfer for the times, in ns of the device's clock, at which the copies were done; 0 where there are
-  /// none.
+  std::uint64_t order = 0;  ///< sequence number of the batch among those of its worker
+  /// Requests the times, in ns of the device's clock, at which the copies completed; 0 for a copy that does not exist.
   bool timed = false;
   std::uint64_t copied_in = 0, copied_out = 0;
-  StageMarks marks = {};  ///< for the kernel, when some of the messages are sampled
+  StageMarks marks = {};  ///< for the kernel, if some of the messages are sampled
 };
 
-/// Moves batches to the device, has them worked on, and moves the results back. Used by one thread.
+/// Moves batches to the device, launches the work on them, and moves the results back. Used by one thread.
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// True: accepted, and the batch will come back through `poll`. False: busy, nothing happened; poll first.
+  /// True if the batch was accepted; `poll` will return it. False, without any effect, if the transfer is busy; poll
+  /// first.
   virtual bool submit(const Batch&) = 0;
-  /// A batch whose results have arrived, if there is one. Batches may come back in any order.
+  /// Returns a batch whose results have arrived, if there is one. Batches may be returned in any order.
   virtual std::optional<Batch> poll() = 0;
-  /// What was submitted and still waits for company goes now: whoever submits has no further batch at hand.
+  /// Sends batches that wait to be grouped with others, because the submitter has no further batch.
   virtual void flush() {}
-  /// What it chose where the point left it open, for the row.
+  /// The values chosen for axes that the point left open; stored in the row.
   virtual Choices choices() const { return {}; }
 };
 
 struct TransferConfig {
   Device& device;
   const Workload& workload;
-  std::size_t most_messages;  ///< in one batch
+  std::size_t most_messages;  ///< maximum per batch
   std::size_t in_stride, out_stride;
   unsigned block;
-  Values own = {};  ///< of its own axes
+  Values own = {};  ///< values of the transfer's own axes
   Limits limits = {};
-  const Point* point = nullptr;  ///< for whoever chooses by it; may be missing
+  const Point* point = nullptr;  ///< for transfers that choose by it; may be null
 };
 
-/// What a batch takes by the machine's limits: how `auto` chooses.
+/// The time for a batch according to the machine's limits; `auto` chooses by it.
 struct Effort {
-  double
-      busy_ns;  ///< until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest
-  double lone_ns;  ///< from the first call until the results are there, when nothing else is under way
+  /// Time until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest.
+  double busy_ns;
+  /// Time from the first call until the results have arrived, with nothing else in flight.
+  double lone_ns;
 };
 
 struct TransferEntry {
   std::string description;
-  HostMemory memory;            ///< where its batches must lie
-  std::vector<Axis> axes = {};  ///< of its own
-  /// Batches that may be in flight at once.
+  HostMemory memory;            ///< kind of memory that its batches need
+  std::vector<Axis> axes = {};  ///< the transfer's own axes
+  /// Maximum number of batches in flight.
   std::function<unsigned(const Point&)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
-  /// Names the limits of a GPU that bind it at a point.
+  /// Names the GPU limits that bound the transfer at a point.
   std::function<void(const Bounded&, Bounds&)> bounds = {};
-  /// Why it can't be on this device; empty when it can.
+  /// Why the transfer cannot run on this device; empty if it can.
   std::function<std::string(const DeviceInfo&)> refuse = {};
-  /// Nothing if the limits that it needs are not known. Without this, `auto` never chooses it.
+  /// Returns nothing if the required limits are unknown. Without this function, `auto` never chooses the transfer.
   std::function<std::optional<Effort>(const Bounded&, const Limits&)> effort = {};
-  /// Settings of its own axes that `auto` compares for lone messages, besides the standard ones.
+  /// Settings of its own axes that `auto` compares for lone messages, in addition to the defaults.
   std::vector<Values> alone = {};
-  /// Axes of its own that matter to how fast it is, with the values that a search for its best settings tries.
+  /// The transfer's own axes that affect its speed, with the values that a search for the best settings tries.
   std::vector<AxisValues> search = {};
 };
 using Transfers = Registry<TransferEntry>;

@@ -20,7 +20,7 @@ void Worker::run(const std::stop_token& stop, const std::stop_token& abandon) {
       worked = true;
     }
     broker_.progress();
-    // Finishing is asked before fetching: what it leaves to fetch is fetched below.
+    // Call finish() before fetch(): remaining batches are fetched below.
     const bool finished = stop.stop_requested() && broker_.finish();
     if (!waiting) {
       waiting = broker_.fetch();

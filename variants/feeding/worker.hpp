@@ -12,35 +12,35 @@
 
 namespace feedrate {
 
-/// A broker queue's serving end: where workers get batches and bring results. Used by one thread.
+/// The serving end of a broker queue: workers fetch batches from it and return results to it. Used by one thread.
 class Broker {
  public:
   virtual ~Broker() = default;
-  /// Messages to work on, if any wait; never blocks. At most as many are out at once as the transfer takes.
+  /// Returns a batch to work on, if messages wait. Never blocks. The transfer's depth limits the batches in flight.
   virtual std::optional<Batch> fetch() = 0;
-  /// The results of a fetched batch are in its `out`. Batches come back in the order they were fetched, or, where the
-  /// broker takes them so, as they finish.
+  /// Takes a fetched batch, with its results in `out`. Batches are completed in the order of fetching, or as they
+  /// finish if the broker accepts any order.
   virtual void complete(const Batch&) = 0;
   virtual bool takes_any_order() const { return false; }
-  /// Sends on what could not be sent at once. Never blocks.
+  /// Sends data that could not be sent at once. Never blocks.
   virtual void progress() {}
-  /// No more new work: fetch returns only what the broker already holds. False until nothing is left.
+  /// Accepts no new work: fetch returns only messages that the broker already holds. False until nothing is left.
   virtual bool finish() { return true; }
 };
 
-/// Feeds a transfer from a broker until told to stop.
+/// Feeds a transfer from a broker until a stop is requested.
 class Worker {
  public:
   Worker(Broker& broker, Transfer& transfer, StageClock* stages = nullptr)
       : broker_(broker), transfer_(transfer), stages_(stages) {}
-  /// Returns when `stop` was requested and everything fetched is completed; on `abandon`, at once.
+  /// Returns when `stop` was requested and all fetched batches are completed, or at once on `abandon`.
   void run(const std::stop_token& stop, const std::stop_token& abandon);
   std::uint64_t served() const { return served_; }
 
  private:
   void note_fetched(Batch&);
   void note_finished(const Batch&);
-  /// Gives finished batches back: at once, or those whose turn it is.
+  /// Returns a finished batch to the broker: at once, or in the order of fetching.
   void hand_back(const Batch&);
   void complete(const Batch&);
 
@@ -48,10 +48,10 @@ class Worker {
   Transfer& transfer_;
   StageClock* stages_;
   std::uint64_t served_ = 0, fetched_ = 0, completed_ = 0;  // messages, batches, batches
-  std::map<std::uint64_t, Batch> early_;                    // finished ahead of their turn, by order
+  std::map<std::uint64_t, Batch> early_;                    // finished before earlier batches, by order
 };
 
-/// Worker threads, each with its own broker end and transfer, made by `make` in the thread's own index order.
+/// Worker threads, each with its own transfer and its own broker, which `make` creates in index order.
 class WorkerPool {
  public:
   using MakeBroker = std::function<std::unique_ptr<Broker>(unsigned index)>;
@@ -59,16 +59,17 @@ class WorkerPool {
   ~WorkerPool() { stop(false); }
   void start();
   void stop(bool drain);
-  /// Throws what ended a worker.
+  /// Rethrows the exception that ended a worker.
   void check();
   unsigned size() const { return static_cast<unsigned>(members_.size()); }
-  /// What its transfers chose.
+  /// The choices of its transfers.
   Choices choices() const;
 
  private:
   struct Member {
     std::unique_ptr<Broker> broker;
-    std::unique_ptr<Transfer> transfer;  // after the broker: its work uses the broker's memory, so it goes first
+    std::unique_ptr<Transfer>
+        transfer;  // declared after the broker, whose memory it uses, so that it is destroyed first
   };
   Device& device_;
   StageClock* stages_;

@@ -11,19 +11,20 @@
 #include "common/registry.hpp"
 #include "libraries/tensors/memory.hpp"
 
-/// Ways to hand a tensor from one process to another that computes on it. One process gives, others take; each has a
-/// device of its own, which may be the same GPU.
+/// Ways to hand a tensor from one process to another that computes on it. One process gives and others take; each has
+/// its own device, which may be the same GPU.
 namespace feedrate::handoff {
 
-/// What both sides know.
+/// The settings that both sides share.
 struct Setting {
   std::string device = "cpu";  ///< kind of both sides' devices
-  std::size_t bytes = 0;       ///< of a tensor
+  std::size_t bytes = 0;       ///< size of a tensor
   unsigned giver_gpu = 0, taker_gpu = 0;
-  bool copies_to_peer = false;  ///< with two GPUs: the taker copies to its own memory what it could read over there
-  std::string address;          ///< of the service that the way needs
-  bool shared = false;          ///< others use it, too: what is made there must expire
-  std::string prefix;           ///< of this run's names there
+  bool copies_to_peer =
+      false;            ///< with two GPUs: the taker copies tensors to its own memory instead of reading remotely
+  std::string address;  ///< address of the service that the way needs
+  bool shared = false;  ///< other users share the service, so keys created there must expire
+  std::string prefix;   ///< prefix of this run's names on the service
 };
 
 struct Config {
@@ -31,17 +32,17 @@ struct Config {
   Device& device;  ///< this side's
 };
 
-/// What a taker needs to reach a tensor that it has not had yet. The giver keeps the descriptor.
+/// The information with which a taker opens a tensor for the first time. The giver keeps the descriptor.
 using Ticket = tensors::Handle;
 
-/// The side that has tensors, numbered from 0. One thread.
+/// The side that owns the tensors, which are numbered from 0. One thread.
 class Giver {
  public:
   virtual ~Giver() = default;
-  /// A new tensor's place in the giver's device memory.
+  /// Creates a tensor and returns its address in the giver's device memory.
   virtual std::byte* create(unsigned tensor) = 0;
   virtual Ticket ticket(unsigned tensor) = 0;
-  /// The giver's device has written the tensor, and all of that has ended: lets takers have what lies there now.
+  /// Makes the tensor's current contents available to takers. The writes of the giver's device have ended.
   virtual void offer(unsigned /*tensor*/) {}
   virtual void destroy(unsigned tensor) = 0;
 };
@@ -51,24 +52,25 @@ class Taker {
  public:
   virtual ~Taker() = default;
   virtual void open(unsigned tensor, std::string_view ticket, tensors::Descriptor) = 0;
-  /// An offered tensor, in memory that the taker's device reads; what must still be moved is queued on the stream.
+  /// Returns an offered tensor, in memory that the taker's device can read; copies that are still needed are queued on
+  /// the stream.
   virtual const std::byte* take(unsigned tensor, Stream&) = 0;
-  /// Nothing that uses the tensor runs any more.
+  /// Closes a tensor. No work that uses it is still running.
   virtual void close(unsigned tensor) = 0;
 };
 
-/// Copies of a tensor that exist while it is handed over, beside the giver's own.
+/// Copies of a tensor that exist during the hand-off, in addition to the giver's own.
 struct Copies {
   unsigned device_of_reader = 0;          ///< in each reader's device memory
-  unsigned host = 0, host_of_reader = 0;  ///< in host memory: in all, and for each reader
-  unsigned moves_over_bus = 0;            ///< between host and device, one after the other
+  unsigned host = 0, host_of_reader = 0;  ///< in host memory: in total, and for each reader
+  unsigned moves_over_bus = 0;            ///< moves between host and device, one after another
 };
 
 struct Entry {
   std::string description;
   Copies copies;
-  std::string service = {};  ///< that it needs
-  /// Why it can't be; empty when it can.
+  std::string service = {};  ///< name of the service that the way needs
+  /// Why the way cannot be used; empty if it can.
   std::function<std::string(const Setting&)> refuse = {};
   std::function<std::unique_ptr<Giver>(const Config&)> giver;
   std::function<std::unique_ptr<Taker>(const Config&)> taker;
@@ -82,7 +84,8 @@ std::unique_ptr<Base> make(const Config& config) {
   return std::make_unique<T>(config);
 }
 
-/// Device memory of one's own for each tensor, kept until the tensor goes. Not filled: that would be timed.
+/// Separate device memory for each tensor, kept until the tensor is dropped. It is not filled, because that would be
+/// included in the measured time.
 class OwnMemory {
  public:
   OwnMemory(Device& device, std::size_t bytes) : device_(device), bytes_(bytes) {}
@@ -99,7 +102,7 @@ class OwnMemory {
   std::map<unsigned, Buffer> buffers_;
 };
 
-/// In tensors of a memory that both map, a taker on another GPU may copy before it computes.
+/// Copies of tensors in memory that both processes map, for a taker on another GPU that copies before it computes.
 class PeerCopies {
  public:
   explicit PeerCopies(const Config& config)

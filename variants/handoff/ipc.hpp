@@ -4,18 +4,18 @@
 #include "common/error.hpp"
 #include "variants/handoff/handoff.hpp"
 
-/// Memory that both processes map, so that no byte moves: a chunk for each tensor, by the tensor store's kinds.
+/// Memory that both processes map, so that no bytes move: one chunk per tensor, in the tensor store's kinds of memory.
 namespace feedrate::handoff {
 
 inline std::string gpu_name(unsigned index) { return fmt::format("cuda:{}", index); }
 
-/// Bytes of a chunk that holds so many.
+/// Size of a chunk that holds `bytes` bytes.
 inline std::size_t chunk_bytes(const tensors::ChunkMemory& memory, std::size_t bytes) {
   const std::size_t unit = memory.granularity();
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// `Way`: its static memory(setting, user) makes the kind of memory, used by the GPU `user`.
+/// `Way` has a static memory(setting, user), which returns the kind of memory, used by the GPU `user`.
 template <class Way>
 class IpcGiver final : public Giver {
  public:
@@ -68,7 +68,7 @@ Entry ipc_entry(const char* description) {
           .taker = make<Taker, IpcTaker<Way>>};
 }
 
-/// A GPU's memory, shared as gpu_ways() says.
+/// A GPU's memory, shared in one of the ways of gpu_ways().
 template <const char* kWay>
 struct GpuIpc {
   static std::unique_ptr<tensors::ChunkMemory> memory(const Setting& setting, unsigned user) {

@@ -6,10 +6,12 @@ namespace {
 struct Memfd {
   static std::unique_ptr<tensors::ChunkMemory> memory(const Setting&, unsigned) { return tensors::memfd_memory(); }
   static std::string refuse(const Setting& setting) {
-    return setting.device == "cpu" ? "" : "it shares host memory; a GPU's is shared by ipc_vmm, ipc_pool, ipc_legacy";
+    return setting.device == "cpu" ? ""
+                                   : "it shares host memory; ipc_vmm, ipc_pool and ipc_legacy share a GPU's memory";
   }
 };
-const WayRegistration registered("ipc_memfd", ipc_entry<Memfd>("host memory that both map, where the device is a CPU"));
+const WayRegistration registered("ipc_memfd",
+                                 ipc_entry<Memfd>("host memory that both processes map, for the CPU device"));
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -6,7 +6,7 @@ namespace {
 constexpr char kPool[] = "pool";
 const WayRegistration registered(
     "ipc_pool",
-    ipc_entry<GpuIpc<kPool>>("a GPU's memory of an exported stream-ordered pool, a handle for each tensor"));
+    ipc_entry<GpuIpc<kPool>>("a GPU's memory from an exported stream-ordered pool, with one handle per tensor"));
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -5,7 +5,7 @@ namespace {
 
 constexpr char kVmm[] = "vmm";
 const WayRegistration registered(
-    "ipc_vmm", ipc_entry<GpuIpc<kVmm>>("a GPU's memory by virtual memory management, a descriptor for each tensor"));
+    "ipc_vmm", ipc_entry<GpuIpc<kVmm>>("a GPU's memory by virtual memory management, with one descriptor per tensor"));
 
 }  // namespace
 }  // namespace feedrate::handoff

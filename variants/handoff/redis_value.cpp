@@ -7,7 +7,7 @@
 namespace feedrate::handoff {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // of a value: Redis's own standard limit
+constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // Redis's default limit for a value
 
 std::string key_of(const Setting& setting, unsigned tensor) { return fmt::format("{}:{}", setting.prefix, tensor); }
 
@@ -53,7 +53,7 @@ class RedisTaker final : public Taker {
 
   void open(unsigned, std::string_view, tensors::Descriptor) override {}
   const std::byte* take(unsigned tensor, Stream& stream) override {
-    redis::Reply& reply = replies_[tensor];  // until the copy from it has ended
+    redis::Reply& reply = replies_[tensor];  // kept until the copy from it has ended
     reply = redis_.command({"GET", key_of(setting_, tensor)});
     if (reply->type != REDIS_REPLY_STRING || reply->len != setting_.bytes) {
       throw Failure(fmt::format("Redis has no tensor of {} bytes at {}", setting_.bytes, key_of(setting_, tensor)));
@@ -75,7 +75,7 @@ class RedisTaker final : public Taker {
 };
 
 const WayRegistration registered(
-    "redis_value", {.description = "its bytes as a value in Redis, by the host's memory on both sides",
+    "redis_value", {.description = "the bytes as a value in Redis, through host memory on both sides",
                     .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
                     .service = "redis",
                     .refuse =

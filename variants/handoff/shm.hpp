@@ -1,7 +1,7 @@
 #pragma once
 #include "variants/handoff/handoff.hpp"
 
-/// Host memory that both processes map: a copy to it and a copy from it.
+/// Host memory that both processes map, with one copy to it and one copy from it.
 namespace feedrate::handoff {
 
 template <bool kPinned>
@@ -32,7 +32,7 @@ class ShmGiver final : public Giver {
  private:
   struct Shared {
     std::unique_ptr<tensors::Chunk> chunk;
-    Buffer pin;  // ends first
+    Buffer pin;  // destroyed first
   };
   Device& device_;
   std::size_t bytes_;
@@ -66,7 +66,7 @@ class ShmTaker final : public Taker {
  private:
   struct Shared {
     std::unique_ptr<tensors::Mapping> mapping;
-    Buffer pin;  // ends first
+    Buffer pin;  // destroyed first
   };
   Device& device_;
   std::size_t bytes_;

@@ -3,10 +3,11 @@
 namespace feedrate::handoff {
 namespace {
 
-const WayRegistration registered("shm_copy", {.description = "host memory that both map, by pageable copies",
-                                              .copies = {.device_of_reader = 1, .host = 1, .moves_over_bus = 2},
-                                              .giver = make<Giver, ShmGiver<false>>,
-                                              .taker = make<Taker, ShmTaker<false>>});
+const WayRegistration registered("shm_copy",
+                                 {.description = "host memory that both processes map, with pageable copies",
+                                  .copies = {.device_of_reader = 1, .host = 1, .moves_over_bus = 2},
+                                  .giver = make<Giver, ShmGiver<false>>,
+                                  .taker = make<Taker, ShmTaker<false>>});
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -3,11 +3,11 @@
 namespace feedrate::handoff {
 namespace {
 
-const WayRegistration registered("shm_pinned",
-                                 {.description = "host memory that both map and pin, by copies of the engines",
-                                  .copies = {.device_of_reader = 1, .host = 1, .moves_over_bus = 2},
-                                  .giver = make<Giver, ShmGiver<true>>,
-                                  .taker = make<Taker, ShmTaker<true>>});
+const WayRegistration registered(
+    "shm_pinned", {.description = "host memory that both processes map and pin, with copies by the copy engines",
+                   .copies = {.device_of_reader = 1, .host = 1, .moves_over_bus = 2},
+                   .giver = make<Giver, ShmGiver<true>>,
+                   .taker = make<Taker, ShmTaker<true>>});
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -42,7 +42,7 @@ class StoreTaker final : public Taker {
   const std::byte* take(unsigned tensor, Stream&) override {
     auto& [held, version] = held_.at(tensor);
     if (!held.wait_for(++version, kPatience))
-      throw Failure(fmt::format("version {} of tensor {} did not come", version, tensor));
+      throw Failure(fmt::format("version {} of tensor {} was not published in time", version, tensor));
     return static_cast<const std::byte*>(held.data());
   }
   void close(unsigned tensor) override { held_.erase(tensor); }
@@ -57,18 +57,17 @@ class StoreTaker final : public Taker {
   std::map<unsigned, Held> held_;
 };
 
-const WayRegistration registered("store",
-                                 {.description = "by its name in a tensor store, whose daemon is a third process",
-                                  .copies = {},
-                                  .service = "store",
-                                  .refuse =
-                                      [](const Setting& setting) {
-                                        return setting.taker_gpu == setting.giver_gpu
-                                                   ? ""
-                                                   : "a store's clients use the GPU whose memory it is";
-                                      },
-                                  .giver = make<Giver, StoreGiver>,
-                                  .taker = make<Taker, StoreTaker>});
+const WayRegistration registered("store", {.description = "by name in a tensor store, whose daemon is a third process",
+                                           .copies = {},
+                                           .service = "store",
+                                           .refuse =
+                                               [](const Setting& setting) {
+                                                 return setting.taker_gpu == setting.giver_gpu
+                                                            ? ""
+                                                            : "a store's clients use the GPU that owns the memory";
+                                               },
+                                           .giver = make<Giver, StoreGiver>,
+                                           .taker = make<Taker, StoreTaker>});
 
 }  // namespace
 }  // namespace feedrate::handoff

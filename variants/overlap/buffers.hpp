@@ -6,22 +6,22 @@
 
 namespace feedrate {
 
-/// The axis of strategies that have as many buffers as wanted.
+/// The axis of strategies with a configurable number of buffers.
 struct DepthOptions {
   unsigned depth = 3;
 };
 inline const Axes<DepthOptions>& depth_axes() {
   static const auto kAxes =
-      Axes<DepthOptions>().number("depth", &DepthOptions::depth, {1, 64}, "buffers between every two stages");
+      Axes<DepthOptions>().number("depth", &DepthOptions::depth, {1, 64}, "buffers between two consecutive stages");
   return kAxes;
 }
 inline unsigned depth_of(const Values& own) { return depth_axes().of(own).depth; }
 
-/// `slots` buffers between every two stages of a pipeline; item i uses slot i modulo `slots` of each. Stage 0 reads no
-/// buffer but its source, the last writes none but its result.
+/// `slots` buffers between every two consecutive stages of a pipeline; item i uses slot i modulo `slots`. Stage 0 reads
+/// the item's source instead of a buffer, and the last stage writes the item's result.
 class Buffers {
  public:
-  /// The buffer behind stage s lies on `device_of(s)`.
+  /// The buffers after stage s are on `device_of(s)`.
   template <class DeviceOf>
   Buffers(const Pipeline& pipeline, unsigned slots, DeviceOf&& device_of) : pipeline_(pipeline), slots_(slots) {
     for (unsigned s = 0; s + 1 < pipeline.stages(); ++s) {
@@ -50,7 +50,7 @@ class Buffers {
   std::vector<Buffer> buffers_;
 };
 
-/// An event for each of the Buffers.
+/// One event per buffer of Buffers.
 class BufferEvents {
  public:
   BufferEvents(Device& device, unsigned stages, unsigned slots) : slots_(slots) {

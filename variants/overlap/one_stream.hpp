@@ -4,8 +4,8 @@
 
 namespace feedrate {
 
-/// All stages of all items on one stream, in order, with one buffer between every two stages. `early`: each kernel is
-/// launched before the one before it has ended, and waits for that itself.
+/// All stages of all items run in order on one stream, with one buffer between two consecutive stages. `early`: each
+/// kernel is launched before its predecessor has ended, and waits for the predecessor itself.
 template <bool early>
 class OneStreamForAll final : public Strategy {
  public:

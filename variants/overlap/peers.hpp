@@ -4,9 +4,9 @@
 
 namespace feedrate {
 
-/// Stages by turns on two devices, a stream each, ordered by events as in a ring. An item crosses from one device to
-/// the next by a copy between their memories, on a stream of its own, or by the next stage's kernel reading the other's
-/// memory.
+/// Stages alternate between two devices, with one stream per stage, ordered by events as in `ring`. An item crosses to
+/// the next device by a copy between the two memories on a separate stream, or because the next stage's kernel reads
+/// the other device's memory.
 template <bool copies>
 class StagesOnPeers final : public Strategy {
  public:
@@ -41,7 +41,7 @@ class StagesOnPeers final : public Strategy {
  private:
   struct OfStage {
     std::vector<std::unique_ptr<Event>> ready, taken, arrived;  // by slot
-    std::unique_ptr<Stream> way, stream;                        // last: they wait for work that uses all else
+    std::unique_ptr<Stream> way, stream;  // last: their destructors wait for work that uses the other members
   };
   Device& device_of(unsigned s) const { return *devices_[s % devices_.size()]; }
   OfStage make_stage(unsigned s, unsigned slots) {
@@ -54,9 +54,9 @@ class StagesOnPeers final : public Strategy {
     return made;
   }
 
-  /// Each event is recorded by the stage that has it, for it belongs to that stage's device. `ready`: the buffer behind
-  /// the stage holds the item. `taken`: the stage has read its input. With copies, `arrived`: the item is on the next
-  /// device, and the buffer may be written again.
+  /// Each stage records its own events, because they belong to its device. `ready`: the buffer after the stage holds
+  /// the item. `taken`: the stage has read its input. With copies, `arrived`: the item is on the next device, and the
+  /// buffer may be overwritten.
   void queue(unsigned s, unsigned item) {
     const NvtxRange range(pipeline_.stage(s).name);
     device_of(s).use_in_this_thread();
@@ -82,12 +82,12 @@ class StagesOnPeers final : public Strategy {
   const Pipeline& pipeline_;
   std::vector<Device*> devices_;
   Buffers buffers_;
-  std::optional<Buffers> arrivals_;  // where copies go
+  std::optional<Buffers> arrivals_;  // destinations of the copies
   bool waits_for_ready_, waits_for_free_;
   std::vector<OfStage> stages_;
 };
 
-/// Why the two can't hand items on; empty when they can.
+/// Why the two devices cannot pass items on; empty if they can.
 inline std::string refuse_peers(const PipelineShape& shape, std::span<Device* const> devices) {
   for (const StagePlan& stage : shape.stages) {
     if (is_copy(stage.role)) return "strategies of two GPUs run kernels only; this pipeline copies from or to the host";

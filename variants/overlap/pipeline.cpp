@@ -14,7 +14,7 @@ StageKind kind_of(StageRole role) {
   return role == StageRole::reduce ? StageKind::reduce : StageKind::transform;
 }
 
-/// What all stages do to a word.
+/// The combined effect of all stages on a word.
 Affine map_of(const PipelineShape& shape) {
   Affine map;
   for (unsigned s = 0; s < shape.stages.size(); ++s) {
@@ -56,7 +56,8 @@ std::byte* Pipeline::result(unsigned item) const {
 }
 
 void Pipeline::begin(unsigned items) {
-  if (items > shape_.items) throw Failure(fmt::format("{} items in a pipeline for {}", items, shape_.items));
+  if (items > shape_.items)
+    throw Failure(fmt::format("{} items are more than the {} of the pipeline", items, shape_.items));
   first_id_ += items_;
   items_ = items;
   for (unsigned i = 0; i < items; ++i) {
@@ -117,8 +118,8 @@ Pipeline::Verdict Pipeline::verify() {
     const std::uint64_t sum = fetches_items() ? words_sum(found) : header_at(found).sum;
     if (found_id == id && sum == sums_(id)) continue;
     if (verdict.wrong++ == 0) {
-      verdict.first =
-          fmt::format("item {} has id {} and checksum {:016x}, not {} and {:016x}", i, found_id, sum, id, sums_(id));
+      verdict.first = fmt::format("item {} has id {} and checksum {:016x}, expected {} and {:016x}", i, found_id, sum,
+                                  id, sums_(id));
     }
   }
   return verdict;

@@ -11,7 +11,7 @@
 
 namespace feedrate {
 
-/// How a stage is done.
+/// The kind of work that a stage does.
 enum class StageRole { generate, transform, reduce, copy_in, copy_out };
 constexpr bool is_copy(StageRole role) { return role == StageRole::copy_in || role == StageRole::copy_out; }
 
@@ -22,27 +22,29 @@ struct StagePlan {
 
 struct PipelineEntry {
   std::string description;
-  std::vector<Axis> axes = {};  ///< of its own
-  /// Its stages in order, at least two. The first takes its item from the host or makes it, the last gives a result.
+  std::vector<Axis> axes = {};  ///< the pipeline's own axes
+  /// The stages in order, at least two. The first one takes its item from the host or generates it; the last one
+  /// produces a result.
   std::function<std::vector<StagePlan>(const Values& own)> stages;
 };
 using Pipelines = Registry<PipelineEntry>;
 using PipelineRegistration = Registration<PipelineEntry>;
 
-/// What makes a Pipeline.
+/// The parameters of a Pipeline.
 struct PipelineShape {
   std::vector<StagePlan> stages;
-  std::vector<std::uint32_t> rounds;  ///< what each stage costs; of copies not looked at
-  std::uint64_t words = 0;            ///< of an item
-  unsigned blocks = 1;                ///< of a stage's kernel
-  unsigned items = 1;                 ///< most in a run
+  std::vector<std::uint32_t> rounds;  ///< cost of each stage; ignored for copies
+  std::uint64_t words = 0;            ///< words per item
+  unsigned blocks = 1;                ///< blocks per kernel
+  unsigned items = 1;                 ///< maximum number of items in a run
 };
 
-/// Says of a kernel whether it waits for the one before it, when that is up to the kernel itself.
+/// Whether a kernel that is launched early waits for its predecessor.
 enum class EarlyKernels { wait, do_not_wait };
 
-/// A chain of stages with all items of a run: where each comes from, what is done with it, and where its result goes.
-/// The buffers between the stages belong to whoever runs it (a Strategy). Calls throw Failure when the device refuses.
+/// A chain of stages with all items of a run: the items' sources, the work on them, and the places of their results.
+/// The buffers between the stages belong to the Strategy that runs the pipeline. Calls throw Failure if the device
+/// reports an error.
 class Pipeline {
  public:
   Pipeline(PipelineShape, Device&, EarlyKernels = EarlyKernels::wait);
@@ -50,26 +52,27 @@ class Pipeline {
   const PipelineShape& shape() const { return shape_; }
   unsigned stages() const { return static_cast<unsigned>(shape_.stages.size()); }
   const StagePlan& stage(unsigned s) const { return shape_.stages[s]; }
-  /// A kernel's work, for whoever does it in a kernel of its own.
+  /// A stage's work, for a strategy that does it in its own kernel.
   StageWork work(unsigned s) const;
-  /// Bytes of an item in a buffer between two stages.
+  /// Size of an item in a buffer between two stages.
   std::size_t bytes() const { return item_bytes(shape_.words); }
 
-  /// Makes the next run of `items` items ready: with ids that none had before, and no result there.
+  /// Prepares the next run of `items` items: assigns new ids and clears the results.
   void begin(unsigned items);
   const std::byte* source(unsigned item) const;
   std::byte* result(unsigned item) const;
-  /// Queues a stage's work on an item. Stage 0 reads the item's source and the last one writes its result; all else
-  /// lies in `in` and `out`. `early`: by Stream::launch_early.
+  /// Queues a stage's work on an item. It reads `in` and writes `out`: buffers, the item's source for stage 0, or the
+  /// item's result for the last stage. `early`: use Stream::launch_early.
   void enqueue(Stream&, unsigned stage, const std::byte* in, std::byte* out, bool early = false) const;
   /// The same as a node of a graph.
   Graph::Node add(Graph&, unsigned stage, const std::byte* in, std::byte* out,
                   std::span<const Graph::Node> after) const;
-  /// Of the run, once all its work is done: how many items have a wrong result, and of the first what is wrong.
+  /// The outcome of a run: the number of items with a wrong result, and a description of the first error.
   struct Verdict {
     unsigned wrong = 0;
     std::string first;
   };
+  /// Checks the results of a run whose work is complete.
   Verdict verify();
 
  private:
@@ -80,10 +83,10 @@ class Pipeline {
   std::uint64_t words_sum(const std::byte* item) const;
 
   PipelineShape shape_;
-  std::vector<StageKernel> kernels_;    // by stage; of copies, one that is not used
+  std::vector<StageKernel> kernels_;    // by stage; unused for copies
   Buffer host_sources_, host_results_;  // pinned
-  Buffer sources_, results_;            // in device memory, where items are made and summed there
-  std::unique_ptr<Stream> stream_;      // for what happens between runs
+  Buffer sources_, results_;            // in device memory, if items are generated or summed there
+  std::unique_ptr<Stream> stream_;      // for copies between runs
   ItemSums sums_;
   std::uint64_t first_id_ = 0;
   unsigned items_ = 0;

@@ -11,21 +11,21 @@
 
 namespace feedrate {
 
-/// A way to run a pipeline's items: which streams, buffers and orders there are. Used by one thread.
+/// A way to run a pipeline's items, with its streams, buffers and ordering. Used by one thread.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Runs the first `items` of what the pipeline has begun, and returns when all results are there. Throws Failure when
-  /// the device refuses.
+  /// Runs the first `items` items that the pipeline has prepared, and returns when all results are available. Throws
+  /// Failure if the device reports an error.
   virtual void run(unsigned items) = 0;
 };
 
 struct StrategyConfig {
   const Pipeline& pipeline;
-  std::span<Device* const> devices;  ///< the first is the pipeline's; the others, where the strategy uses more
-  unsigned items;                    ///< most in a run
-  Values own = {};                   ///< of its own axes
-  /// One of the entry's `waits`, which is left out: a fault, for tests.
+  std::span<Device* const> devices;  ///< the pipeline's device, then others if the strategy uses more than one
+  unsigned items;                    ///< maximum number of items in a run
+  Values own = {};                   ///< values of the strategy's own axes
+  /// One of the entry's `waits` to be left out: a planted fault, for tests.
   std::string without = {};
 
   Device& device() const { return *devices.front(); }
@@ -34,21 +34,21 @@ struct StrategyConfig {
 
 struct StrategyEntry {
   std::string description;
-  std::vector<Axis> axes = {};  ///< of its own
-  unsigned devices = 1;         ///< that it uses
-  /// The orders that it keeps by waiting. Items are corrupted when one of these waits is left out.
+  std::vector<Axis> axes = {};  ///< the strategy's own axes
+  unsigned devices = 1;         ///< number of devices that it uses
+  /// The waits that keep its work in order. If one of them is left out, items are corrupted.
   std::vector<std::string> waits = {};
-  /// How many buffers for items it has between two stages: what it needs of the device's memory.
+  /// Number of item buffers between two stages, which determines the device memory that it needs.
   std::function<unsigned(const Values& own)> buffers;
-  /// Why it can't run on a device like this; empty if it can.
+  /// Why it cannot run on a device like this; empty if it can.
   std::function<std::string(const DeviceInfo&)> unavailable = [](const DeviceInfo&) { return std::string(); };
-  /// Why it can't run this pipeline on devices that it is available on; empty when it can.
+  /// Why it cannot run this pipeline on devices that it is available on; empty if it can.
   std::function<std::string(const PipelineShape&, std::span<Device* const>)> refuse = {};
   std::function<std::unique_ptr<Strategy>(const StrategyConfig&)> make;
-  /// SMs that a kernel of its own keeps for a whole run; else none.
+  /// Number of blocks that its own kernel keeps resident for an entire run; unset: none.
   std::function<unsigned(const PipelineShape&)> resident_blocks = {};
 };
-/// Why a strategy can't run this pipeline on these devices; empty if it can.
+/// Why a strategy cannot run this pipeline on these devices; empty if it can.
 inline std::string refuse(const StrategyEntry& strategy, const PipelineShape& shape, std::span<Device* const> devices) {
   if (auto reason = strategy.unavailable(devices.front()->info()); !reason.empty()) return reason;
   return strategy.refuse ? strategy.refuse(shape, devices) : "";
@@ -63,10 +63,10 @@ std::unique_ptr<Strategy> make_strategy(const StrategyConfig& config) {
   return std::make_unique<T>(config);
 }
 
-/// The names of the waits that strategies with events and buffers have: for an item to be there, and for a buffer to
-/// have been read before it is written again.
+/// Names of the waits in strategies that use events and buffers: for an item to arrive, and for a buffer to have been
+/// read before it is overwritten.
 inline constexpr auto kReady = "ready", kFree = "free";
-/// The wait of kernels that are launched early, which a Pipeline of EarlyKernels::do_not_wait lacks.
+/// The wait in kernels that are launched early; a Pipeline with EarlyKernels::do_not_wait lacks it.
 inline constexpr auto kEarly = "early";
 
 }  // namespace feedrate

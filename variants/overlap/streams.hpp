@@ -4,8 +4,8 @@
 
 namespace feedrate {
 
-/// Stages on streams, ordered by events. A stage waits until its input is ready, and until the next stage has read what
-/// lies in the buffer that it will write. The host waits only for the end of a run.
+/// Stages on streams, ordered by events. A stage waits until its input is ready and until the next stage has read the
+/// buffer that it will write. The host waits only for the end of a run.
 class StagesOnStreams : public Strategy {
  public:
   /// Stage s goes to stream s modulo `streams`.
@@ -27,7 +27,7 @@ class StagesOnStreams : public Strategy {
         Stream& stream = *streams_[s % streams_.size()];
         const bool first = s == 0, last = s + 1 == stages;
         if (!first && waits_for_ready_) stream.wait(ready_.of(s - 1, item));
-        // The next stage has read what lay there. In the first round nobody has: then nothing is waited for.
+        // Wait until the next stage has read the buffer. In the first round it holds nothing, so there is no wait.
         if (!last && waits_for_free_ && item >= buffers_.slots()) stream.wait(read_.of(s, item));
         pipeline_.enqueue(stream, s, buffers_.in(s, item), buffers_.out(s, item));
         if (!last) stream.record(ready_.of(s, item));
@@ -40,9 +40,9 @@ class StagesOnStreams : public Strategy {
  private:
   const Pipeline& pipeline_;
   Buffers buffers_;
-  BufferEvents ready_, read_;  // of the buffer behind a stage
+  BufferEvents ready_, read_;  // for the buffer after a stage
   bool waits_for_ready_, waits_for_free_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // last: they wait for work that uses the buffers
+  std::vector<std::unique_ptr<Stream>> streams_;  // last: their destructors wait for work that uses the buffers
 };
 
 }  // namespace feedrate

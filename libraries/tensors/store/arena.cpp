@@ -21,7 +21,7 @@ Place Arena::take(std::size_t bytes) {
   const std::size_t unit = memory_.granularity();
   if (bytes > sizes_.most_small) {
     if (bytes > limit_) {
-      throw OutOfMemory(fmt::format("{} bytes are more than the {} that the store has in all", bytes, limit_));
+      throw OutOfMemory(fmt::format("{} bytes are more than the {} that the store has in total", bytes, limit_));
     }
     const std::uint64_t number = add_chunk(rounded(bytes, unit), false);
     Owned& owned = chunks_.at(number);
@@ -32,7 +32,7 @@ Place Arena::take(std::size_t bytes) {
   const std::size_t wanted = rounded(bytes, kDataAlignment);
   auto found = by_size_.lower_bound({wanted, 0, 0});
   if (found == by_size_.end()) {
-    // Near the limit a smaller chunk must do.
+    // Near the limit, use a smaller chunk.
     const std::size_t most = std::max(left() / unit * unit, rounded(wanted, unit));
     add_chunk(std::min(rounded(sizes_.shared, unit), most), true);
     found = by_size_.lower_bound({wanted, 0, 0});
@@ -91,8 +91,9 @@ void Arena::trim(bool keep_one) {
 std::uint64_t Arena::add_chunk(std::size_t bytes, bool shared) {
   if (bytes > left()) trim(false);
   if (bytes > left()) {
-    throw OutOfMemory(fmt::format("{} bytes more would be above the limit of {}: chunks have {}, tensors {} of these",
-                                  bytes, limit_, reserved_, taken_));
+    throw OutOfMemory(
+        fmt::format("{} more bytes would be above the limit of {}: chunks have {}, of which tensors use {}", bytes,
+                    limit_, reserved_, taken_));
   }
   auto memory = memory_.make(bytes);
   const std::uint64_t number = ++last_;

@@ -12,16 +12,16 @@
 
 namespace feedrate::tensors {
 
-/// Hands out pieces of chunks. Small pieces lie side by side in shared chunks: the smallest gap that holds one takes it
-/// (best fit, Knuth's TAOCP 2.5), and gaps that meet become one. A large piece is a chunk by itself. All that is handed
-/// out is zero.
+/// Allocates pieces of chunks. Small pieces lie side by side in shared chunks: a piece goes into the smallest gap that
+/// holds it (best fit, Knuth's TAOCP 2.5), and adjacent gaps are merged. A large piece has its own chunk. All allocated
+/// memory is zero.
 class Arena {
  public:
   struct Sizes {
-    std::size_t shared = std::size_t{32} << 20;     ///< of a chunk for small pieces
-    std::size_t most_small = std::size_t{4} << 20;  ///< a larger piece is a chunk by itself
+    std::size_t shared = std::size_t{32} << 20;     ///< size of a chunk for small pieces
+    std::size_t most_small = std::size_t{4} << 20;  ///< size limit of small pieces; a larger piece has its own chunk
   };
-  /// Whether another process maps a chunk: its memory would not be freed with it.
+  /// Whether another process maps a chunk: then destroying the chunk would not free its memory.
   using IsMapped = std::function<bool(std::uint64_t chunk)>;
 
   /// `limit`: bytes of all chunks together.
@@ -30,20 +30,21 @@ class Arena {
   Arena(ChunkMemory& memory, std::size_t limit, IsMapped is_mapped, Sizes sizes)
       : memory_(memory), limit_(limit), is_mapped_(std::move(is_mapped)), sizes_(sizes) {}
 
-  /// Throws OutOfMemory where the limit or the system has no more.
+  /// Allocates a piece. Throws OutOfMemory if the limit or the system's memory is exhausted.
   Place take(std::size_t bytes);
-  /// Zeroes the piece and gives it back.
+  /// Zeroes and frees a piece.
   void give_back(const Place& place);
-  /// Frees shared chunks that are empty, but for those that another process maps: the next small pieces lie in these.
-  /// `keep_one`: and but for one, so that a create and a delete in turn don't make and free a chunk each time.
+  /// Frees empty shared chunks, except those that another process maps, which the next small pieces reuse. With
+  /// `keep_one` it also keeps one chunk, so that alternating creates and deletes do not allocate and free a chunk each
+  /// time.
   void trim(bool keep_one = true);
 
   const Chunk& chunk(std::uint64_t number) const { return *chunks_.at(number).memory; }
   bool has(std::uint64_t number) const { return chunks_.contains(number); }
   bool is_shared(std::uint64_t number) const { return chunks_.at(number).shared; }
   std::size_t chunks() const { return chunks_.size(); }
-  std::size_t reserved() const { return reserved_; }  ///< bytes of all chunks
-  std::size_t taken() const { return taken_; }        ///< bytes handed out
+  std::size_t reserved() const { return reserved_; }  ///< total bytes of chunks
+  std::size_t taken() const { return taken_; }        ///< total bytes of allocated pieces
   std::size_t limit() const { return limit_; }
 
  private:

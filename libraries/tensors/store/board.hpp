@@ -11,15 +11,15 @@ namespace feedrate::tensors {
 inline constexpr std::uint64_t kSlotsInPart = 4096;
 inline constexpr std::size_t kPartBytes = kSlotsInPart * sizeof(TensorWords);
 
-/// The daemon's own: parts of `kSlotsInPart` slots, which tensors take and give back. It writes there and trusts
-/// nothing of what it reads.
+/// The daemon's storage for the words of tensors, in parts of `kSlotsInPart` slots. The daemon writes to it and trusts
+/// nothing that it reads there.
 class Board {
  public:
   Board() : memory_(memfd_memory()) {}
 
-  /// A slot with all words zero but `generation`.
+  /// Allocates a slot, with all words zero except `generation`.
   std::uint64_t take(std::uint64_t generation);
-  /// From now on those who hold a lease know that the name is gone.
+  /// Tells the holders of leases that the name is gone.
   void mark_deleted(std::uint64_t slot) { words(slot).generation.store(0, std::memory_order_release); }
   void give_back(std::uint64_t slot) { free_.push_back(slot); }
   TensorWords& words(std::uint64_t slot);

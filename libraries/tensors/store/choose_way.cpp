@@ -32,11 +32,11 @@ std::chrono::nanoseconds median(std::vector<std::chrono::nanoseconds> times) {
   return *middle;
 }
 
-/// The other process: maps what comes, and says how long that took, or why it could not.
+/// The other process: maps the chunks that it receives, and reports how long that took or why it failed.
 void map_for_parent(int socket, const Candidate& candidate) {
   std::unique_ptr<ChunkMemory> memory;
   Packet packet;
-  // Until the parent closes its end, however long the candidates before this one take.
+  // Wait until the parent closes its end, however long the previous candidates take.
   while (await_packet(socket, packet, 1, std::chrono::hours(24)) == Received::packet) {
     const Json request = Json::parse(packet.text);
     Json answer;
@@ -54,7 +54,7 @@ void map_for_parent(int socket, const Candidate& candidate) {
   }
 }
 
-/// That process, until this ends.
+/// Owns that process; the destructor kills it.
 class Mapper {
  public:
   explicit Mapper(const Candidate& candidate) {
@@ -70,7 +70,7 @@ class Mapper {
     socket_ = Descriptor();
     try {
       map_for_parent(theirs.get(), candidate);
-    } catch (...) {  // the parent learns it by the socket
+    } catch (...) {  // the parent notices when the socket closes
     }
     _exit(0);
   }
@@ -89,7 +89,7 @@ class Mapper {
     Packet packet;
     const bool sent = send_packet(socket_.get(), text, descriptors, kPatience) == Sent::yes;
     const Received received = sent ? await_packet(socket_.get(), packet, 0, kPatience) : Received::gone;
-    if (received == Received::nothing) throw Failure("the process that maps it does not answer");
+    if (received == Received::nothing) throw Failure("the process that maps it did not answer");
     if (received != Received::packet) throw Failure("the process that maps it ended");
     const Json answer = Json::parse(packet.text);
     if (answer.contains("fault")) throw Failure(answer.at("fault"));
@@ -104,7 +104,7 @@ class Mapper {
 }  // namespace
 
 std::vector<WayCost> measure_ways(const std::vector<Candidate>& candidates, std::size_t chunk_bytes) {
-  // All forks come first: none may have what this process sets up for a candidate.
+  // Fork all processes first: none of them may inherit what this process sets up for a candidate.
   std::vector<std::unique_ptr<Mapper>> mappers;
   mappers.reserve(candidates.size());
   for (const Candidate& candidate : candidates) mappers.push_back(std::make_unique<Mapper>(candidate));
@@ -116,8 +116,8 @@ std::vector<WayCost> measure_ways(const std::vector<Candidate>& candidates, std:
       const auto memory = candidate.make();
       const std::size_t unit = memory->granularity(), bytes = (chunk_bytes + unit - 1) / unit * unit;
       std::vector<std::chrono::nanoseconds> making, mapping;
-      std::vector<std::unique_ptr<Chunk>> kept;  // so that each is new memory, and none that a pool had kept
-      // The first of each has what it costs once: contexts, tables of functions.
+      std::vector<std::unique_ptr<Chunk>> kept;  // so that each chunk is new memory, not reused from a pool
+      // The first round is not counted: it includes one-time costs, such as contexts and function tables.
       for (unsigned round = 0; round <= kRounds; ++round) {
         const auto begin = Clock::now();
         kept.push_back(memory->make(bytes));

@@ -7,7 +7,7 @@
 
 #include "libraries/tensors/memory.hpp"
 
-/// Which of several kinds of memory is the cheapest to share here.
+/// Determines which of several kinds of memory is the cheapest to share on this machine.
 namespace feedrate::tensors {
 
 struct Candidate {
@@ -15,18 +15,18 @@ struct Candidate {
   std::function<std::unique_ptr<ChunkMemory>()> make;
 };
 
-/// What a candidate's chunk took: medians of some.
+/// The time for a candidate's chunk: medians of several rounds.
 struct WayCost {
   std::string name;
-  std::chrono::nanoseconds make{}, map{};  ///< in this process; in another one
-  std::string fault;                       ///< why it can't be used; empty where it can
+  std::chrono::nanoseconds make{}, map{};  ///< creating it in this process; mapping it in another one
+  std::string fault;                       ///< why the candidate cannot be used; empty if it can
 };
 
-/// Makes chunks of each candidate, has another process map them, and says what both took. That process is a fork of
-/// this one: the caller has one thread, and no candidate's device has been used by this process yet.
+/// Creates chunks of each candidate, lets another process map them, and returns both times. The other process is a fork
+/// of this one, so the caller must have only one thread and must not have used any candidate's device yet.
 std::vector<WayCost> measure_ways(const std::vector<Candidate>&, std::size_t chunk_bytes);
 
-/// The one that takes least, making and mapping together; null where none can be used.
+/// The candidate with the shortest total time for creating and mapping; null if none can be used.
 const WayCost* cheapest(const std::vector<WayCost>&);
 
 }  // namespace feedrate::tensors

@@ -22,14 +22,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an event is of: the listener, `wake_`, or a connection: even tags are of sockets, odd ones of processes.
+// The source of an event: the listener, `wake_` or a connection. Connections' sockets have even tags, their processes
+// odd ones.
 constexpr std::uint64_t kListener = 0, kWake = 1, kFirstTag = 2;
 constexpr std::uint64_t socket_tag(std::uint64_t id) { return kFirstTag + 2 * id; }
 constexpr std::uint64_t process_tag(std::uint64_t id) { return kFirstTag + 2 * id + 1; }
 
-constexpr int kPacketsInTurn = 64;  // of one connection, before the others have theirs
-constexpr auto kGrace = 500ms;      // for a process to end, whose socket did
-constexpr auto kStalled = 10s;      // a client that does not take its answers for so long is cut off
+constexpr int kPacketsInTurn = 64;  // packets of one connection before the next connection's turn
+constexpr auto kGrace = 500ms;      // time for a process to end after its socket closed
+constexpr auto kStalled = 10s;      // a client that does not read its answers for this long is disconnected
 constexpr auto kLongestLook = 100ms;
 
 std::string new_instance() {
@@ -45,9 +46,9 @@ struct Daemon::Connection {
   std::string name;
   Descriptor socket, process;
   std::optional<Answer> unsent;
-  Clock::time_point stalled_at;  // since when `unsent` is
-  std::string awaited;           // a tensor's name
-  Clock::time_point until;       // when `awaited`: that long; when departing: until its leases end
+  Clock::time_point stalled_at;  // when `unsent` was set
+  std::string awaited;           // name of the tensor that the client waits for
+  Clock::time_point until;       // the timeout of a wait; when departing, the time at which its leases end
   bool departing = false;
 };
 
@@ -72,7 +73,7 @@ Daemon::Daemon(ChunkMemory& memory, DaemonOptions options)
 Daemon::~Daemon() { stop_listening(); }
 
 void Daemon::stop_listening() {
-  if (!listener_) return;  // the path may be another's by now
+  if (!listener_) return;  // the path may belong to another daemon by now
   unlink(options_.socket.c_str());
   listener_ = {};
 }
@@ -92,7 +93,7 @@ void Daemon::run(const std::stop_token& stop) {
   };
   while (!stop.stop_requested()) {
     const auto wait = look_at_clock();
-    // A client's next request mostly follows the answer to its last.
+    // A client usually sends its next request right after an answer.
     int count = 0;
     for (const auto begin = Clock::now(); count == 0 && Clock::now() - begin < attention();) count = look(0ms);
     if (count == 0) count = look(wait);
@@ -105,10 +106,10 @@ void Daemon::run(const std::stop_token& stop) {
         run_posted();
       } else {
         const auto found = connections_.find((tag - kFirstTag) / 2);
-        if (found == connections_.end()) continue;  // forgotten by an event before
+        if (found == connections_.end()) continue;  // forgotten by an earlier event
         Connection& connection = *found->second;
         if (tag == process_tag(connection.id)) {
-          forget(connection.id);  // nothing of it can use the memory any more
+          forget(connection.id);  // the process has ended and cannot use the memory any more
         } else {
           read(connection);
         }
@@ -116,7 +117,7 @@ void Daemon::run(const std::stop_token& stop) {
     }
     for (const std::string& name : std::exchange(created_, {})) answer_waiters(name);
   }
-  // Nobody shall wait for what is not served any more, while the rest of this process ends.
+  // No client may wait for answers that never arrive while the rest of this process shuts down.
   stop_listening();
   connections_.clear();
 }
@@ -146,7 +147,7 @@ std::string Daemon::refuse(const Peer& peer) const {
     return fmt::format("user {} may not use the store of user {}", peer.user, geteuid());
   }
   if (connections_.size() >= options_.connections) {
-    return fmt::format("the store has {} connections, as many as it allows", connections_.size());
+    return fmt::format("the store has {} connections, which is its limit", connections_.size());
   }
   return "";
 }
@@ -157,7 +158,7 @@ void Daemon::accept_all() {
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      // No descriptors or memory for another connection: who waits is looked at again with the clock.
+      // No descriptor or memory for another connection: look_at_clock() accepts again later.
       spdlog::warn("store: accept: {}", std::strerror(errno));
       watch(listener_.get(), 0, kListener, true);
       accepting_ = false;
@@ -166,7 +167,7 @@ void Daemon::accept_all() {
     }
     Peer peer = peer_of(socket.get());
     if (const std::string reason = refuse(peer); !reason.empty()) {
-      spdlog::warn("store: process {} of user {} is refused: {}", peer.pid, peer.user, reason);
+      spdlog::warn("store: rejected process {} of user {}: {}", peer.pid, peer.user, reason);
       send_packet(socket.get(), Answer{to_json(LimitReached(reason))}.text(), {});
       continue;
     }
@@ -177,14 +178,14 @@ void Daemon::accept_all() {
     made->socket = std::move(socket);
     made->process = std::move(peer.process);
     watch(made->socket.get(), EPOLLIN, socket_tag(made->id));
-    // A child of the process may hold the socket open when that has ended.
+    // A child may keep the socket open after the process has ended.
     if (made->process) watch(made->process.get(), EPOLLIN, process_tag(made->id));
     connections_.emplace(made->id, std::move(made));
   }
 }
 
 void Daemon::read(Connection& connection) {
-  if (!connection.awaited.empty()) {  // only the socket's end is watched
+  if (!connection.awaited.empty()) {  // during a wait, the only event is that the socket closed
     close_socket(connection);
     return;
   }
@@ -223,7 +224,7 @@ void Daemon::serve(Connection& connection, std::string_view text) {
     connection.awaited = request.name;
     connection.until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id), true);  // its end alone
+    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id), true);  // only the closing of the socket
     try {
       table_.stat(request.name);
       answer_waiters(request.name);
@@ -232,7 +233,7 @@ void Daemon::serve(Connection& connection, std::string_view text) {
     return;
   }
   const Answer answer = act(table_, identity_, connection.client, request);
-  // Nobody waits for a release: a client must be able to let go without the daemon.
+  // A release has no answer: a client must be able to release a lease without waiting for the daemon.
   if (request.op != Op::release) send(connection, answer);
 }
 
@@ -264,10 +265,10 @@ void Daemon::close_socket(Connection& connection, bool by_us) {
   connection.awaited.clear();
   connection.departing = true;
   connection.until = Clock::now();
-  // Without leases, and without shared chunks that it maps, nothing hangs on what the process does.
+  // A process without leases and without mapped shared chunks cannot affect any memory.
   const Client& client = table_.client(connection.client);
   if (client.leases.empty() && client.chunks.empty()) return;
-  // A process that was cut off still maps its tensors, and may write there as long as it lives.
+  // A process that was disconnected still maps its tensors and may write to them as long as it lives.
   connection.until = by_us && connection.process ? Clock::time_point::max() : Clock::now() + kGrace;
 }
 
@@ -275,7 +276,7 @@ void Daemon::forget(std::uint64_t id) {
   const auto found = connections_.find(id);
   const Client& client = table_.client(found->second->client);
   if (!client.leases.empty()) {
-    spdlog::info("store: {} is gone; its {} leases end", found->second->name, client.leases.size());
+    spdlog::info("store: {} is gone; ended its {} leases", found->second->name, client.leases.size());
   }
   table_.leave(found->second->client);
   connections_.erase(found);
@@ -307,14 +308,15 @@ std::chrono::milliseconds Daemon::look_at_clock() {
       }
     } else if (!connection->awaited.empty()) {
       if (connection->until <= now) {
-        const TimedOut late(fmt::format("no tensor '{}' came", std::exchange(connection->awaited, {})));
+        const TimedOut late(
+            fmt::format("no tensor '{}' appeared within the timeout", std::exchange(connection->awaited, {})));
         watch(connection->socket.get(), EPOLLIN, socket_tag(id), true);
         send(*connection, {to_json(late)});
       } else {
         next = std::min(next, connection->until);
       }
     } else if (connection->unsent && now - connection->stalled_at > kStalled) {
-      spdlog::warn("store: {} does not take its answers; it is cut off", connection->name);
+      spdlog::warn("store: {} does not read its answers; disconnected it", connection->name);
       close_socket(*connection, true);
     }
   }

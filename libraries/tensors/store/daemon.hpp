@@ -13,39 +13,38 @@
 #include <string>
 #include <vector>
 
-#include "libraries/tensors/store/requests.hpp"
 #include "libraries/tensors/socket.hpp"
+#include "libraries/tensors/store/requests.hpp"
 #include "libraries/tensors/store/table.hpp"
 
 namespace feedrate::tensors {
 
 struct DaemonOptions {
   std::string socket;                         ///< where clients connect
-  std::optional<gid_t> group = {};            ///< whose members may connect, beside this process's user and root
-  std::size_t memory = std::size_t{1} << 30;  ///< bytes of chunks, at most
+  std::optional<gid_t> group = {};            ///< members may connect, in addition to this process's user and root
+  std::size_t memory = std::size_t{1} << 30;  ///< maximum total bytes of chunks
   TableLimits limits = {};
   std::size_t connections = 1024;
   std::string device = "cpu", node = {};
 };
 
-/// The process that owns a device's tensors: one thread that serves the socket's clients and whatever other threads
-/// post.
+/// Owns a device's tensors. One thread serves the socket's clients and the jobs that other threads post.
 ///
-/// A client's leases end when its process has, or half a second after it closed its socket and lives on. Where the
-/// daemon had to cut it off, they last until its process ends, which may still write.
+/// A client's leases end when its process has ended, or half a second after it closed its socket while staying alive.
+/// If the daemon had to disconnect the client, the leases last until its process ends, because it may still write.
 class Daemon {
  public:
-  /// Listens from here on. Throws BadInput naming `--socket`, Failure.
+  /// Starts listening. Throws BadInput naming `--socket`, Failure.
   Daemon(ChunkMemory&, DaemonOptions);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// From now on all changes are told, by the daemon's thread. Before it runs.
+  /// Sets the observer of all changes, which the daemon's thread calls. Call this before run().
   void observe(Table::OnChange observer) { observer_ = std::move(observer); }
-  /// Serves until a stop is requested. What the clients map stays theirs.
+  /// Serves until a stop is requested. Clients keep their mappings.
   void run(const std::stop_token&);
-  /// Has the daemon's thread do something with its table, soon. Any thread.
+  /// Runs a job with the table on the daemon's thread, soon. Any thread.
   void post(std::function<void(Table&)> job);
   const Identity& identity() const { return identity_; }
 
@@ -59,13 +58,13 @@ class Daemon {
   void serve(Connection&, std::string_view request);
   void send(Connection&, const Answer&);
   void send_rest(Connection&);
-  /// `by_us`: the client did not close it.
+  /// `by_us`: the daemon closes the socket, not the client.
   void close_socket(Connection&, bool by_us = false);
   void forget(std::uint64_t id);
   void answer_waiters(const std::string& name);
   void run_posted();
   void watch(int fd, std::uint32_t events, std::uint64_t tag, bool known = false);
-  /// What is due by now; then how long nothing else is.
+  /// Does everything that is due and returns the time until something else is.
   std::chrono::milliseconds look_at_clock();
 
   DaemonOptions options_;
@@ -76,11 +75,11 @@ class Daemon {
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t last_connection_ = 0;
   bool accepting_ = true;
-  Clock::time_point refused_at_;      // when there was no descriptor for a connection
-  Packet packet_;                     // for one after the other
+  Clock::time_point refused_at_;      // the last time that no descriptor was left for a connection
+  Packet packet_;                     // reused for all packets
   std::vector<std::string> created_;  // names that connections may wait for
   std::mutex mutex_;
-  std::vector<std::function<void(Table&)>> posted_;  // by mutex_
+  std::vector<std::function<void(Table&)>> posted_;  // protected by mutex_
 };
 
 }  // namespace feedrate::tensors

@@ -11,27 +11,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = "0.5";           // seconds that an idle BLPOP waits, to see a stop
-constexpr auto kMostAtOnce = "256";     // requests of a turn
-constexpr auto kAnswerLives = "60000";  // ms: an answer that nobody takes goes
+constexpr auto kLook = "0.5";           // timeout of an idle BLPOP in seconds, so that a stop is noticed
+constexpr auto kMostAtOnce = "256";     // requests per turn
+constexpr auto kAnswerLives = "60000";  // lifetime of an answer in ms
 
 struct ToSend {
   std::string list, text;
 };
 
-/// `allowed`: how a list for answers begins. A request must not make us write to somebody else's keys.
+/// `allowed`: the required prefix of a list for answers. A request must not make the store write to other keys.
 ToSend answer_of(Table& table, const Identity& identity, const std::string& text, const std::string& allowed) {
   ToSend answer{reply_to_of(text), {}};
   if (!answer.list.empty() && !answer.list.starts_with(allowed)) {
-    spdlog::warn("store: a request names the list '{:.80}' for its answer, which does not begin with {}", answer.list,
-                 allowed);
+    spdlog::warn("store: ignored a request: its reply_to '{:.80}' does not begin with {}", answer.list, allowed);
     return {};
   }
   try {
     answer.text = act(table, identity, std::nullopt, parse_request(text)).text();
   } catch (const std::exception& error) {
     answer.text = Answer{to_json(error)}.text();
-    if (answer.list.empty()) spdlog::warn("store: a request that can't be, and names no list: {:.200}", error.what());
+    if (answer.list.empty()) spdlog::warn("store: ignored an invalid request without reply_to: {:.200}", error.what());
   }
   return answer;
 }
@@ -56,24 +55,24 @@ void ListControl::run(const std::stop_token& stop) {
 
 void ListControl::serve(redis::Connection& connection, const std::vector<std::string>& requests,
                         const std::stop_token& stop) const {
-  auto told = std::make_shared<std::promise<std::vector<ToSend>>>();
-  auto all = told->get_future();
-  daemon_.post([told, requests, identity = daemon_.identity(), allowed = options_.list + ":"](Table& table) {
+  auto promise = std::make_shared<std::promise<std::vector<ToSend>>>();
+  auto all = promise->get_future();
+  daemon_.post([promise, requests, identity = daemon_.identity(), allowed = options_.list + ":"](Table& table) {
     std::vector<ToSend> answers;
     answers.reserve(requests.size());
     for (const std::string& text : requests) answers.push_back(answer_of(table, identity, text, allowed));
-    told->set_value(std::move(answers));
+    promise->set_value(std::move(answers));
   });
   while (all.wait_for(50ms) != std::future_status::ready) {
     if (stop.stop_requested()) return;
   }
   for (const auto& [list, text] : all.get()) {
     if (list.empty()) continue;
-    // A key of another kind is the client's mistake, and no reason to lose the connection.
+    // A key of another type is the client's mistake and must not break the connection.
     connection.append_unanswered({"RPUSH", list, text});
     connection.append_unanswered({"PEXPIRE", list, kAnswerLives});
   }
-  connection.command({"PING"});  // all was taken; Failure where the server hangs
+  connection.command({"PING"});  // the server has accepted everything; throws Failure if the server hangs
 }
 
 }  // namespace feedrate::tensors

@@ -9,16 +9,16 @@
 #include <set>
 
 #include "common/error.hpp"
-#include "libraries/tensors/store/reconnect.hpp"
 #include "libraries/tensors/socket.hpp"
+#include "libraries/tensors/store/reconnect.hpp"
 
 namespace feedrate::tensors {
 namespace {
 
 using namespace std::chrono_literals;
 
-// KEYS: the tensor's hash, the set of names. ARGV: its name; then fields and values, or none where the name is gone.
-// One step: no reader finds a name in the set without its hash, or half a hash.
+// KEYS: the tensor's hash, the set of names. ARGV: its name; then fields and values, or nothing if the name is gone.
+// One step, so that no reader finds a name in the set without its hash, or an incomplete hash.
 constexpr auto kWrite = R"(
 redis.call('DEL', KEYS[1])
 if #ARGV == 1 then
@@ -27,9 +27,9 @@ else
   redis.call('HSET', KEYS[1], unpack(ARGV, 2))
   redis.call('SADD', KEYS[2], ARGV[1])
 end)";
-// KEYS: the daemon's hash. ARGV: an instance, another whose claim it may take over, ms that the claim lives; then
-// fields and values. If the claim is the instance's now, returns whether it was before; else the owner's instance,
-// socket and node.
+// KEYS: the daemon's hash. ARGV: an instance, another one whose claim it may take over, lifetime of the claim in ms;
+// then fields and values. If the instance has the claim now, returns whether it had it before; otherwise the owner's
+// instance, socket and node.
 constexpr auto kClaim = R"(
 local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
 local owner = of_owner('instance')
@@ -40,14 +40,14 @@ redis.call('HSET', KEYS[1], unpack(ARGV, 4))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {owner == ARGV[1] and 1 or 0})";
 constexpr auto kClaimLives = "10000";  // ms after the last renewal
-constexpr auto kRenewal = 1s;          // of the claim
-constexpr std::size_t kAtOnce = 512;   // writes under way
+constexpr auto kRenewal = 1s;          // interval between renewals of the claim
+constexpr std::size_t kAtOnce = 512;   // writes in flight
 
 void read_all(redis::Connection& connection) {
   while (connection.unanswered() != 0) connection.read();
 }
 
-/// Whether this process can connect there.
+/// Whether this process can connect to a socket.
 bool listens(const std::string& socket) try {
   connect_to(socket);
   return true;
@@ -66,7 +66,8 @@ Mirror::Mirror(MirrorOptions options, Daemon& daemon) : options_(std::move(optio
     throw BadInput(fmt::format("--redis: no server to work with: {}", failure.what()));
   }
   if (!owner.empty()) {
-    throw BadInput("--prefix", options_.prefix, fmt::format("a prefix that no other store uses; {} uses it", owner));
+    throw BadInput("--prefix", options_.prefix,
+                   fmt::format("a prefix that no other store uses; this one belongs to {}", owner));
   }
   daemon.observe([this](Table::Change change, const Description& about) { note(change, about); });
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -78,7 +79,7 @@ Mirror::~Mirror() {
   daemon_.observe({});
   try {
     redis::Connection connection(options_.url);
-    if (!claim(connection).owner.empty()) return;  // what is there is another store's
+    if (!claim(connection).owner.empty()) return;  // the entries belong to another store
     script_.emplace(connection, kWrite);
     const redis::Reply names = connection.command({"SMEMBERS", key("tensors")});
     for (std::size_t i = 0; i < names->elements; ++i) {
@@ -87,12 +88,13 @@ Mirror::~Mirror() {
     read_all(connection);
     connection.command({"DEL", key("daemon")});
   } catch (const Failure& failure) {
-    spdlog::warn("store: its registry stays behind: {}", failure.what());
+    spdlog::warn("store: could not remove its registry from Redis: {}", failure.what());
   }
 }
 
-/// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server, and lapses if it
-/// is not renewed. A store of this host that does not listen any more is dead. Of other hosts' nobody knows before.
+/// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server and lapses unless
+/// it is renewed. A store on this host that no longer listens is dead. A store on another host is known to be dead only
+/// once its claim has lapsed.
 Mirror::Claim Mirror::claim(redis::Connection& connection) const {
   const Identity& own = daemon_.identity();
   const std::string pid = std::to_string(getpid());
@@ -103,7 +105,7 @@ Mirror::Claim Mirror::claim(redis::Connection& connection) const {
     if (owner->elements == 1) return {"", owner->element[0]->integer != 0};
     const std::string socket(redis::text(*owner->element[1])), node(redis::text(*owner->element[2]));
     if (node != own.node) {
-      return {fmt::format("the store at {} of {}, which lives or died less than 10 s ago,", socket, node), false};
+      return {fmt::format("the store at {} of {}, which is alive or died less than 10 s ago", socket, node), false};
     }
     if (socket != own.socket && listens(socket)) return {fmt::format("the store at {}", socket), false};
     dead = redis::text(*owner->element[0]);
@@ -114,16 +116,16 @@ bool Mirror::renew(redis::Connection& connection) {
   if (Clock::now() - renewed_ < kRenewal) return true;
   const auto [owner, kept] = claim(connection);
   if (!owner.empty()) {
-    throw Failure(fmt::format("the prefix '{}' is not its own any more: {} uses it", options_.prefix, owner));
+    throw Failure(fmt::format("lost the prefix '{}': it belongs to {}", options_.prefix, owner));
   }
   renewed_ = Clock::now();
-  // A server that was restarted meanwhile may have an older state, the claim among it.
+  // A server that was restarted meanwhile may have an older state, including the claim.
   return connection.times_made() == std::exchange(times_made_, connection.times_made()) && kept;
 }
 
 void Mirror::note(Table::Change change, const Description& about) {
   const std::lock_guard lock(mutex_);
-  if (!connected_) return;  // all is written once it is
+  if (!connected_) return;  // everything is written after the connection
   pending_[about.name] = change == Table::Change::deleted ? std::nullopt : std::optional(about);
   changed_.notify_one();
 }
@@ -163,13 +165,13 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) t
 }
 
 bool Mirror::write_all(redis::Connection& connection, const std::stop_token& stop) {
-  auto told = std::make_shared<std::promise<std::vector<Description>>>();
-  auto all = told->get_future();
-  daemon_.post([this, told](Table& table) {
+  auto promise = std::make_shared<std::promise<std::vector<Description>>>();
+  auto all = promise->get_future();
+  daemon_.post([this, promise](Table& table) {
     const std::lock_guard lock(mutex_);
     pending_.clear();
-    connected_ = true;  // from here on changes count
-    told->set_value(table.list("", ~std::size_t{0}));
+    connected_ = true;  // changes are recorded from now on
+    promise->set_value(table.list("", ~std::size_t{0}));
   });
   while (all.wait_for(50ms) != std::future_status::ready) {
     if (stop.stop_requested()) return false;
@@ -194,9 +196,9 @@ bool Mirror::write_all(redis::Connection& connection, const std::stop_token& sto
   }
   read_all(connection);
   if (dropped != 0) {
-    spdlog::warn("store: {} tensors of a former daemon are gone with it; removed from the registry", dropped);
+    spdlog::warn("store: removed {} tensors of a former daemon from the registry", dropped);
   }
-  if (!first_) spdlog::info("store: its registry is written again, {} tensors", tensors.size());
+  if (!first_) spdlog::info("store: rewrote its registry, {} tensors", tensors.size());
   first_ = false;
   return true;
 }

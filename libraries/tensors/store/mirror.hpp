@@ -15,21 +15,21 @@
 namespace feedrate::tensors {
 
 struct MirrorOptions {
-  std::string url;                        ///< of the Redis server
-  std::string prefix;                     ///< of the keys; of one daemon alone
-  std::string list = "tensor_lifecycle";  ///< where requests come; empty: none are taken
+  std::string url;                        ///< URL of the Redis server
+  std::string prefix;                     ///< prefix of the keys, used by one daemon only
+  std::string list = "tensor_lifecycle";  ///< list from which requests are taken; empty: none
 };
 
-/// A store's mirror in Redis, so that programs in any language see what there is: a Hash `PREFIX:tensor:NAME` for each
-/// tensor, the Set `PREFIX:tensors` of their names and the Hash `PREFIX:daemon`. The daemon's table is the truth: a
-/// server that was away is given all of it again, and what a former daemon left there is removed. Nothing waits for the
-/// server.
+/// A store's mirror in Redis, which shows programs in any language what the store holds: a Hash `PREFIX:tensor:NAME`
+/// for each tensor, the Set `PREFIX:tensors` of their names and the Hash `PREFIX:daemon`. The daemon's table is
+/// authoritative: after an outage the server receives the complete table again, and entries of a former daemon are
+/// removed. Nothing waits for the server.
 class Mirror {
  public:
-  /// Observes the daemon. Throws BadInput naming `--redis` where the server can't be reached, and `--prefix` where
-  /// another store that lives has it.
+  /// Observes the daemon. Throws BadInput naming `--redis` if the server cannot be reached, and `--prefix` if another
+  /// running store has the prefix.
   Mirror(MirrorOptions options, Daemon& daemon);
-  /// Removes what is there of this daemon, where the server answers. The daemon must not run any more.
+  /// Removes this daemon's entries, if the server answers. The daemon must no longer be running.
   ~Mirror();
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
@@ -37,18 +37,18 @@ class Mirror {
  private:
   using Clock = std::chrono::steady_clock;
   struct Claim {
-    std::string owner;  ///< what to say of the store that has the prefix; empty: this one
-    bool kept = false;  ///< it was this one's before
+    std::string owner;  ///< text that describes the store that has the prefix; empty: this store
+    bool kept = false;  ///< whether this store had it before
   };
   /// Claims the prefix, or renews the claim.
   Claim claim(redis::Connection&) const;
-  /// Renews the claim once a second. False if the server may have lost what was written there. Throws Failure if another
-  /// store has the prefix.
+  /// Renews the claim once a second. False if the server may have lost what was written there. Throws Failure if
+  /// another store has the prefix.
   bool renew(redis::Connection&);
   void note(Table::Change, const Description&);
   void run(const std::stop_token&);
   void serve(redis::Connection&, const std::stop_token&);
-  /// False if it came to no end.
+  /// Writes the complete table. False if it did not finish.
   bool write_all(redis::Connection&, const std::stop_token&);
   void put(redis::Connection&, const Description&) const;
   void drop(redis::Connection&, const std::string& name) const;
@@ -58,17 +58,17 @@ class Mirror {
   Daemon& daemon_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::map<std::string, std::optional<Description>> pending_;  // by mutex_; none: the name is gone
-  bool connected_ = false;                                     // by mutex_; else nothing need be pending
+  std::map<std::string, std::optional<Description>> pending_;  // protected by mutex_; empty value: the name is gone
+  bool connected_ = false;                                     // protected by mutex_; if false, nothing is recorded
   bool first_ = true;
-  Clock::time_point renewed_ = {};  // these are the thread's
-  unsigned times_made_ = 0;         // of the connection
+  Clock::time_point renewed_ = {};  // this and the following members belong to the thread
+  unsigned times_made_ = 0;         // number of times that the connection was made
   std::optional<redis::Script> script_;
   std::jthread thread_;
 };
 
-/// Takes requests from a Redis list and answers them on the lists that they name. They carry no authority of their own:
-/// who may write to the server may ask.
+/// Takes requests from a Redis list and answers them on the lists that they name. Requests are not authenticated: every
+/// client that may write to the server may send them.
 class ListControl {
  public:
   ListControl(MirrorOptions options, Daemon& daemon);

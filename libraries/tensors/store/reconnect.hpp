@@ -12,8 +12,8 @@
 
 namespace feedrate::tensors {
 
-/// Calls `serve` with a connection to the server; when that breaks, with a new one, after longer and longer pauses,
-/// until a stop is requested. `who` is named in the log.
+/// Calls `serve` with a connection to the server. If the connection breaks, calls it again with a new one, after
+/// increasing pauses, until a stop is requested. The log shows `who`.
 template <class Serve>
 void with_reconnects(const char* who, const std::string& url, const std::stop_token& stop, const Serve& serve) {
   using Seconds = std::chrono::duration<double>;
@@ -28,8 +28,8 @@ void with_reconnects(const char* who, const std::string& url, const std::stop_to
       serve(connection);
     } catch (const Failure& failure) {
       if (stop.stop_requested()) return;
-      if (std::chrono::steady_clock::now() - begin > kLongest) pause = kFirst;  // it worked for a while
-      spdlog::warn("{}: {}; again in {:.2g} s", who, failure.what(), pause.count());
+      if (std::chrono::steady_clock::now() - begin > kLongest) pause = kFirst;  // the connection worked for a while
+      spdlog::warn("{}: {}; retrying in {:.2g} s", who, failure.what(), pause.count());
       std::unique_lock lock(mutex);
       ended.wait_for(lock, stop, pause, [] { return false; });
       pause = std::min(2 * pause, kLongest);

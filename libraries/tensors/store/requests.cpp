@@ -15,9 +15,10 @@ constexpr std::size_t kMostListedBytes = std::size_t{48} << 10;
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// A lease, with the memory's descriptors where the client does not have them: of a shared chunk and of a part of the
-/// board it keeps them for good, of a tensor's own chunk as long as it has a lease on that tensor.
-/// Written as text: a client that has mapped the memory before waits for nothing else.
+/// The answer with a lease, and with those of the memory's descriptors that the client lacks. A client keeps the
+/// descriptors of shared chunks and of parts of the board permanently, and that of a tensor's own chunk as long as it
+/// has a lease on that tensor. The answer is formatted directly as text for speed: a client that has mapped the memory
+/// before waits only for this.
 Answer granted(Table& table, ClientId id, const Lease& lease) {
   const Description& about = lease.tensor;
   Answer answer;
@@ -47,7 +48,7 @@ Answer granted(Table& table, ClientId id, const Lease& lease) {
   return answer;
 }
 
-/// Of the Redis list: where the memory can be fetched.
+/// The answer to a request from the Redis list: it says where the memory can be obtained.
 Answer described(const Identity& identity, const Description& about) {
   Json tensor = to_json(about);
   tensor["device"] = identity.device;
@@ -56,7 +57,7 @@ Answer described(const Identity& identity, const Description& about) {
   return {{{"ok", true}, {"tensor", std::move(tensor)}, {"socket", identity.socket}}};
 }
 
-/// Written as text at once: a list may be long, and each of its tensors is written once.
+/// Formatted directly as text, because a list may be long.
 Answer listed(const Table& table, const std::string& after) {
   Answer answer;
   std::string& text = answer.written = R"({"ok":true,"tensors":[)";
@@ -94,7 +95,7 @@ Answer status(const Table& table, const Identity& identity) {
 
 Answer done(const Identity& identity, Table& table, std::optional<ClientId> client, const Request& request) {
   const auto owner = [&](const char* op) {
-    if (!client) throw BadInput("op", op, "a connection of one's own: the list's requests get no leases");
+    if (!client) throw BadInput("op", op, "over a socket connection only: requests from the list get no leases");
     return *client;
   };
   switch (request.op) {
@@ -129,7 +130,7 @@ Answer done(const Identity& identity, Table& table, std::optional<ClientId> clie
     case Op::evict:
       return {{{"ok", true}, {"evicted_bytes", table.evict(request.bytes == 0 ? ~std::size_t{0} : request.bytes)}}};
     case Op::wait:
-      throw BadInput("op", "wait", "a connection of one's own");
+      throw BadInput("op", "wait", "over a socket connection only");
     case Op::status:
       break;
   }
@@ -147,10 +148,10 @@ std::string Answer::text() const { return written.empty() ? dumped(json) : writt
 Answer act(Table& table, const Identity& identity, std::optional<ClientId> client, const Request& request) {
   try {
     if (!request.device.empty() && request.device != identity.device) {
-      throw BadInput("device", request.device, identity.device + ", whose store this is");
+      throw BadInput("device", request.device, identity.device + ", the device of this store");
     }
     if (!request.node.empty() && request.node != identity.node) {
-      throw BadInput("node", request.node, identity.node + ", where this store is");
+      throw BadInput("node", request.node, identity.node + ", the node of this store");
     }
     return done(identity, table, client, request);
   } catch (const std::exception& error) {

@@ -9,24 +9,25 @@
 
 namespace feedrate::tensors {
 
-/// What the daemon says of itself where a request asks for it.
+/// The daemon's identity, as reported in answers.
 struct Identity {
   std::string device, node, kind, socket;
-  std::string instance;  ///< of this life of the daemon: numbers of chunks and generations are of one instance
+  std::string instance;  ///< this run of the daemon; chunk numbers and generations are valid within one instance
 };
 
-/// How a tensor's memory is named in the registry: kind, instance, chunk.
+/// The name of a tensor's memory in the registry: kind, instance, chunk.
 std::string handle_of(const Identity&, const Description&);
 
 struct Answer {
   nlohmann::json json = {};
-  std::vector<int> descriptors = {};  ///< to send beside it; the daemon's own
-  std::string written = {};           ///< instead of `json`, what is long, or waited for
-  std::string text() const;           ///< never above kMostPacketBytes
+  std::vector<int> descriptors = {};  ///< to be sent with the answer; the daemon owns them
+  std::string written = {};           ///< used instead of `json` for long or time-critical answers
+  std::string text() const;           ///< never longer than kMostPacketBytes
 };
 
-/// Does what a request says and answers it; a request that can't be is answered with why. `client`: whose connection it
-/// came by; none for the Redis list, whose requests get no leases. `Op::wait` is not for this: it has no answer yet.
+/// Executes a request and returns the answer; an invalid request is answered with the reason. `client`: the connection
+/// of the request; empty for the Redis list, whose requests get no leases. It does not handle `Op::wait`, whose answer
+/// is sent later.
 Answer act(Table& table, const Identity& identity, std::optional<ClientId> client, const Request& request);
 
 }  // namespace feedrate::tensors

@@ -26,7 +26,7 @@ ClientId Table::join(std::string name) {
 void Table::leave(ClientId id) {
   const auto found = clients_.find(id);
   const auto leases = std::move(found->second.leases);
-  clients_.erase(found);  // what it mapped is freed with its leases
+  clients_.erase(found);  // first, so that chunks that only this client mapped are freed with its leases
   for (const auto& [lease, generation] : leases) drop_lease(generation);
   arena_.trim();
 }
@@ -55,7 +55,7 @@ Description Table::commit(ClientId id, std::uint64_t lease) {
   Tensor& tensor = tensors_.at(found->second);
   if (tensor.life != Life::staged) throw BadInput("lease", std::to_string(lease), "the lease of a staged tensor");
   if (!tensor.options.replace) check_free(tensor.about.name);
-  // The observer hears of one change, `created`: no moment is without a tensor of the name.
+  // The observer sees one change, `created`, because at no time does the name lack a tensor.
   if (const auto old = names_.find(tensor.about.name); old != names_.end()) mark_deleted(tensors_.at(old->second));
   --staged_;
   give_name(tensor);
@@ -74,7 +74,7 @@ Table::Tensor& Table::make(std::optional<ClientId> creator, const std::string& n
   const std::size_t bytes = bytes_of(layout);
   check_ttl(options);
   if (tensors_.size() >= limits_.tensors) {
-    throw LimitReached(fmt::format("the store has {} tensors, as many as it allows", tensors_.size()));
+    throw LimitReached(fmt::format("the store has {} tensors, which is its limit", tensors_.size()));
   }
   const std::uint64_t generation = ++last_generation_;
   Description about{.name = name, .generation = generation, .layout = layout, .bytes = bytes};
@@ -99,10 +99,10 @@ void Table::give_name(Tensor& tensor) {
   }
   names_[about.name] = about.generation;
   tensor.life = Life::named;
-  tell(Change::created, tensor);
+  report(Change::created, tensor);
 }
 
-void Table::tell(Change change, const Tensor& tensor) {
+void Table::report(Change change, const Tensor& tensor) {
   if (tensor.life == Life::named) on_change_(change, tensor.about);
 }
 
@@ -111,17 +111,16 @@ Place Table::take(std::optional<ClientId> creator, const std::string& name, std:
   if (creator) {
     const Client& client = clients_.at(*creator);
     if (bytes > limits_.bytes_of_client || client.created_bytes > limits_.bytes_of_client - bytes) {
-      throw OutOfMemory(
-          fmt::format("{} has created tensors of {} bytes; with {} more it would be above its quota of {}", client.name,
-                      client.created_bytes, bytes, limits_.bytes_of_client));
+      throw OutOfMemory(fmt::format("{} has created tensors of {} bytes; {} more would be above its quota of {}",
+                                    client.name, client.created_bytes, bytes, limits_.bytes_of_client));
     }
   }
-  // Gaps may lie badly, so that what is evicted can be too little at first.
+  // Because of fragmentation, the first eviction may free too little.
   for (std::size_t more = bytes;; more *= 2) {
     try {
       return arena_.take(bytes);
     } catch (const OutOfMemory& failure) {
-      // In vain nothing is evicted: what is free and what is idle must be enough.
+      // Evict only if free and idle memory together are enough.
       if (options.evict && evictable(name) + arena_.limit() - arena_.taken() >= bytes && evict(more, name) != 0)
         continue;
       throw OutOfMemory(fmt::format("{}; {}", failure.what(), largest_holders()));
@@ -137,7 +136,7 @@ Lease Table::lease(ClientId id, const std::string& name, std::uint64_t generatio
 
 void Table::check_lease_limit(const Client& client) const {
   if (client.leases.size() < limits_.leases_of_client) return;
-  throw LimitReached(fmt::format("{} has {} leases, as many as one may have", client.name, client.leases.size()));
+  throw LimitReached(fmt::format("{} has {} leases, which is the limit", client.name, client.leases.size()));
 }
 
 Lease Table::lease(ClientId id, Tensor& tensor) {
@@ -147,7 +146,7 @@ Lease Table::lease(ClientId id, Tensor& tensor) {
   ++leases_;
   ++tensor.about.leases;
   tensor.used = ++uses_;
-  tell(Change::changed, tensor);
+  report(Change::changed, tensor);
   return {last_lease_, tensor.about};
 }
 
@@ -166,14 +165,14 @@ void Table::drop_lease(std::uint64_t generation) {
   --leases_;
   --tensor.about.leases;
   tensor.used = ++uses_;
-  tell(Change::changed, tensor);
+  report(Change::changed, tensor);
   free_if_unused(tensor);
 }
 
 void Table::remove(const std::string& name, std::uint64_t generation) { remove(named(name, generation)); }
 
 void Table::remove(Tensor& tensor) {
-  tell(Change::deleted, tensor);
+  report(Change::deleted, tensor);
   mark_deleted(tensor);
 }
 
@@ -279,10 +278,10 @@ std::string Table::largest_holders() const {
   }
   const auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, all.size()));
   std::ranges::partial_sort(all, shown, std::ranges::greater{}, [](const Tensor* one) {
-    return std::pair(one->about.leases != 0, one->about.place.bytes);  // what can be evicted comes last
+    return std::pair(one->about.leases != 0, one->about.place.bytes);  // tensors that can be evicted come last
   });
   std::string text = fmt::format(
-      "bytes of tensors that processes hold: {}, deleted but held: {}, pinned: {}, idle (can be evicted): {}; the "
+      "bytes of leased tensors: {}, deleted but still leased: {}, pinned: {}, idle (can be evicted): {}; the "
       "largest:",
       held, deleted, pinned, idle);
   for (auto one = all.begin(); one != shown; ++one) {

@@ -17,14 +17,14 @@
 
 namespace feedrate::tensors {
 
-/// Who asks: a connection of a process.
+/// A client: a connection of a process.
 struct Client {
-  std::string name;  ///< for people: "process 4711 of user 1000"
+  std::string name;  ///< for messages: "process 4711 of user 1000"
   std::size_t created_bytes = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> leases = {};  ///< generations by lease
-  std::unordered_map<std::uint64_t, std::uint64_t> held = {};    ///< number of its leases by generation
-  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared ones that it maps
-  std::unordered_set<std::uint64_t> parts = {};                  ///< of the board that it maps
+  std::unordered_map<std::uint64_t, std::uint64_t> held = {};    ///< number of leases by generation
+  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared chunks that it maps
+  std::unordered_set<std::uint64_t> parts = {};                  ///< parts of the board that it maps
 };
 using ClientId = std::uint64_t;
 
@@ -36,13 +36,13 @@ struct Lease {
 struct TableLimits {
   std::size_t tensors = 1'000'000;
   std::size_t leases_of_client = 1'000'000;
-  std::size_t bytes_of_client = ~std::size_t{0};  ///< of tensors that it created and whose memory is not free yet
+  std::size_t bytes_of_client = ~std::size_t{0};  ///< bytes of tensors that a client created and that are not freed yet
 };
 
-/// All that a store knows, and the rules of a tensor's life: the one place where they stand. It reaches no socket and
-/// no server, and is for one thread.
+/// The state of a store and the rules of a tensor's life. The table uses no socket and no server, and is for one
+/// thread.
 ///
-/// A name leads to one tensor at most. A deleted tensor has no name any more; its memory goes with its last lease.
+/// A name refers to at most one tensor. A deleted tensor no longer has a name; its memory is freed with its last lease.
 class Table {
  public:
   enum class Change { created, changed, deleted };
@@ -52,37 +52,37 @@ class Table {
   Table(ChunkMemory& memory, std::size_t bytes, TableLimits limits, OnChange on_change, Clock clock);
 
   ClientId join(std::string name);
-  /// Its leases end. The client's process must not use the memory any more.
+  /// Removes a client and ends its leases. Its process must no longer use the memory.
   void leave(ClientId);
   const Client& client(ClientId id) const { return clients_.at(id); }
-  /// The client was sent a shared chunk, and will keep it.
+  /// Notes that the client was sent a shared chunk or a part of the board, which it keeps.
   void note_chunk(ClientId id, std::uint64_t chunk) { clients_.at(id).chunks.insert(chunk); }
   void note_part(ClientId id, std::uint64_t part) { clients_.at(id).parts.insert(part); }
 
-  /// The new tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  /// Creates a tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
-  /// A new tensor, all zero, that does not have its name yet. Only leases keep it. Throws as create(); AlreadyExists
-  /// unless `replace` is set. Eviction for it spares the tensor that has the name.
+  /// Creates a tensor, all zero, that does not have its name yet. Only leases keep it alive. Throws the errors of
+  /// create(), AlreadyExists only without `replace`. Eviction for it spares the tensor that has the name.
   Lease stage(ClientId, const std::string& name, const Layout&, const CreateOptions&);
   /// Gives the staged tensor of this lease its name. With `replace`, the same step deletes the tensor that had it.
   /// Throws NotFound if the client has no such lease, BadInput if its tensor is not staged, AlreadyExists.
   Description commit(ClientId, std::uint64_t lease);
-  /// A lease on what has the name, and the generation, where one is given. Throws NotFound, LimitReached.
+  /// Leases the tensor that has the name, and the generation if one is given. Throws NotFound, LimitReached.
   Lease lease(ClientId, const std::string& name, std::uint64_t generation = 0);
-  /// Throws NotFound where the client has no such lease.
+  /// Throws NotFound if the client has no such lease.
   void release(ClientId, std::uint64_t lease);
   /// Throws NotFound.
   void remove(const std::string& name, std::uint64_t generation = 0);
   Description stat(const std::string& name) const;
   Description set_pinned(const std::string& name, bool pinned);
   Description seal(const std::string& name);
-  /// Names in their bytes' order, those behind `after`.
+  /// Tensors whose names follow `after`, in byte order of the names.
   std::vector<Description> list(const std::string& after, std::size_t most) const;
 
-  /// Deletes names, the least recently used first, that nobody holds or pinned, until `bytes` are free of tensors or
-  /// none is left; returns how many bytes these had.
+  /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are free or none is
+  /// left; returns the number of bytes freed.
   std::size_t evict(std::size_t bytes) { return evict(bytes, ""); }
-  /// Deletes the names whose time is over. Returns when the next one's is.
+  /// Deletes the names whose time to live has passed. Returns the next expiry time.
   std::optional<std::uint64_t> expire();
 
   const Arena& arena() const { return arena_; }
@@ -97,8 +97,8 @@ class Table {
   enum class Life { staged, named, deleted };
   struct Tensor {
     Description about;
-    std::uint64_t used = 0;  ///< number of the last use, for eviction
-    ClientId creator = 0;    ///< may be gone; 0: no connection's
+    std::uint64_t used = 0;  ///< sequence number of the last use, for eviction
+    ClientId creator = 0;    ///< may have left; 0: not created by a connection
     CreateOptions options = {};
     Life life = Life::staged;
   };
@@ -113,7 +113,7 @@ class Table {
   void remove(Tensor&);
   void mark_deleted(Tensor&);
   std::size_t evict(std::size_t bytes, const std::string& spared);
-  void tell(Change change, const Tensor&);
+  void report(Change change, const Tensor&);
   void drop_lease(std::uint64_t generation);
   void free_if_unused(Tensor&);
   static bool is_idle(const Tensor& tensor) {

@@ -70,7 +70,7 @@ TEST(Overlap, ImpossiblePointsStateTheReason) {
   Session session("overlap", "cpu", 0, {}, "test", brief());
   const auto why = [&](Values values) { return session.resolve(values).impossible; };
   EXPECT_EQ(why({{"strategy", std::string("persistent")}, {"pipeline", std::string("copy_process_copy")}}),
-            "strategy persistent runs kernels; copies from and to the host are none");
+            "strategy persistent runs kernels only; this pipeline copies from or to the host");
   EXPECT_NE(why({{"item", std::uint64_t{256} << 20}, {"items", std::uint64_t{4096}}}).find("are more than the"),
             std::string::npos);
   EXPECT_NE(why({{"strategy", std::string("peer_copy")}, {"pipeline", std::string("copy_process_copy")}}), "");

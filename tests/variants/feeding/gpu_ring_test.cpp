@@ -404,16 +404,16 @@ TEST(GpuRing, ExplainsWhyAConfigIsInvalid) {
          c.mirrors = 2;
        })},
       {"mirrors", with([](auto& c) { c.mirrors = 0; })},
-      {"copies of flagged slots", with([](auto& c) { c.pollers = c.mirrors = 2; })},
+      {"require notification by flags", with([](auto& c) { c.pollers = c.mirrors = 2; })},
       {"in order", with([](auto& c) {
          c.slots = Slots::vram;
          c.results = ResultOrder::as_finished;
        })},
-      {"notified by counter", with([](auto& c) {
+      {"notification by counter", with([](auto& c) {
          c.slots = Slots::vram;
          c.notify = Notify::flags;
        })},
-      {"reads at a look", with([](auto& c) {
+      {"reads at once", with([](auto& c) {
          c.notify = Notify::flags;
          c.message_bytes = 1 << 20;
        })},

@@ -12,7 +12,7 @@
 namespace feedrate {
 namespace {
 
-/// The queue's own axes. 0 and "auto" are chosen by the messages' size and number, and by the machine's limits.
+/// The queue's own axes. For 0 and "auto", the queue chooses by the messages' size and number and the machine's limits.
 struct RingOptions {
   unsigned lanes = 0;
   unsigned pollers = 0;
@@ -29,21 +29,22 @@ const Axes<RingOptions>& ring_axes() {
   static const auto kAxes =
       Axes<RingOptions>()
           .number("lanes", &RingOptions::lanes, {0, kMostLanes},
-                  "rings, one resident block each; 0 = one a batch in flight, up to 32")
+                  "rings, one resident block each; 0 = one per batch in flight, up to 32")
           .number("pollers", &RingOptions::pollers, {0, kMostTeams},
-                  "teams of warps that poll a lane by turns; 0 = by notify and size")
+                  "teams of warps that poll a lane in turn; 0 = by notify and size")
           .number("mirrors", &RingOptions::mirrors, {0, kMostTeams},
                   "copies of flagged slots for different pollers; 0 = one each for small lone messages, else 1")
           .word("granularity", &RingOptions::granularity, {"auto", "thread", "warp", "block"},
-                "who works on one message; auto = by size")
+                "threads that work on one message; auto = by size")
           .word("notify", &RingOptions::notify, {"auto", "counter", "flags"},
-                "how a side learns of messages; auto = flags for a few messages, one at a time")
+                "how a side detects messages; auto = flags for a few messages, one at a time")
           .word("slots", &RingOptions::slots, {"auto", "pinned", "vram"},
-                "where the GPU finds messages; auto = vram if the limits say that copies win")
-          .word("results", &RingOptions::results, {"in_order", "as_finished"}, "the order in which results come back")
-          .word("ring-idle", &RingOptions::idle, {"spin", "backoff", "park"}, "what it does while nothing comes")
+                "memory from which the GPU reads messages; auto = vram if copies are faster according to the limits")
+          .word("results", &RingOptions::results, {"in_order", "as_finished"},
+                "the order in which results are returned")
+          .word("ring-idle", &RingOptions::idle, {"spin", "backoff", "park"}, "behaviour while no messages arrive")
           .number("slot-bytes", &RingOptions::slot_bytes, {0, kMostPayload},
-                  "payload bytes that a slot holds; 0 = the payload's");
+                  "payload bytes per slot; 0 = size of the payload");
   return kAxes;
 }
 
@@ -71,8 +72,9 @@ RingIdle idle_of(const std::string& name) {
   return name == "park" ? RingIdle::park : RingIdle::spin;
 }
 
-/// Batches from this size on go by the copy engines. Theirs is the higher bandwidth both ways, but each copy costs a
-/// fixed time; the crossover follows from the two ceilings and that cost. Never, if these are not known.
+/// Whether copy engines move a batch of this size faster than SMs. The engines have the higher bandwidth in both
+/// directions, but each copy costs a fixed time; the crossover follows from the two ceilings and that cost. False if
+/// these are not known.
 bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
   const auto engine = feedrate::value_of(limits, "copy_engine_both_bytes_per_second");
   const auto sm = feedrate::value_of(limits, "sm_echo_bytes_per_second"),
@@ -82,10 +84,10 @@ bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
   return bytes / (bytes / *engine + *cost * 1e-9) > *sm;
 }
 
-/// The config that a point asks for; what it leaves open is chosen here, from the sizes and the machine's limits.
+/// The config for a point. Values that the point leaves open are chosen from the sizes and the machine's limits.
 RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits& limits) {
   constexpr unsigned kMirroredUnits = 24;
-  constexpr std::size_t kFewMessages = 4;  // under way, so that latency is what the user is after
+  constexpr std::size_t kFewMessages = 4;  // with no more in flight, low latency is the goal
   const RingOptions own = ring_axes().of(point.own);
   RingConfig config;
   config.message_bytes = std::max(point.payload, own.slot_bytes);
@@ -99,15 +101,15 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits&
   config.block = on_gpu ? point.block : 1024;
   const std::size_t stride = stride_of(std::max(config.message_bytes, config.result_bytes));
   const unsigned units = units_of(stride);
-  // Flags are the shortest way for a lone message. Batches share a cursor's round trip and fence among them, and are
-  // better off without the copies.
+  // Flags give a lone message the lowest latency. The messages of a batch share a cursor's round trip and fence, and do
+  // better without the copies that flags need.
   const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * sizeof(Unit) * units <= kStagingBytes;
   const bool flags = own.notify == "auto"
                          ? point.batch == 1 && point.window <= kFewMessages && flags_fit && own.slots != "vram"
                          : own.notify == "flags";
   config.notify = flags ? Notify::flags : Notify::counter;
-  // A line has room for a read or two at a time, so more than two pollers need mirrors; of large messages, writing
-  // these takes longer than it saves.
+  // The GPU has at most two reads of a line in flight, so more than two pollers need mirrors. For large messages,
+  // writing the mirrors takes longer than they save.
   const bool worth_mirroring = on_gpu && point.window <= kFewMessages && units <= kMirroredUnits;
   if (own.pollers != 0) {
     config.pollers = own.pollers;
@@ -134,7 +136,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits&
   return config;
 }
 
-/// Takes a producer's lanes in turn; a full lane is passed over.
+/// Uses a producer's lanes in turn and skips full lanes.
 class LanesIn final : public Producer {
  public:
   LanesIn(std::vector<RingLane*> lanes, std::size_t most) : lanes_(std::move(lanes)), turn_(most) {}
@@ -176,15 +178,15 @@ class LanesOut final : public Collector {
   std::size_t at_ = 0;
 };
 
-/// The library's ring; its kernel notes the times of sampled messages.
+/// The library's ring, with a kernel that records the times of sampled messages.
 struct MarkedRing final : GpuRing {
   MarkedRing(const QueueConfig& config, const RingConfig& ring)
       : GpuRing(config.device, config.workload, ring,
                 config.stages != nullptr ? config.stages->lasting_marks() : StageMarks()) {}
 };
 
-/// The GPU ring (feedrate/ring.hpp) under the driver: a producer spreads its batches over lanes of its own, so
-/// order is kept within a lane only.
+/// The GPU ring (feedrate/ring.hpp) under the load generator: a producer spreads its batches over its own lanes, so
+/// order is kept only within a lane.
 class GpuRingQueue final : public Queue {
  public:
   explicit GpuRingQueue(const QueueConfig& config)
@@ -232,7 +234,7 @@ std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
   constexpr unsigned kMostByDefault = 32;
   RingOptions own = ring_axes().of(point.own);
   if (own.lanes == 0) {
-    // A lane works on one batch at a time, so more lanes than batches in flight would only poll the bus.
+    // A lane works on one batch at a time, so lanes in excess of the batches in flight would only poll.
     const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMostByDefault, point.window / point.batch));
     const unsigned wanted = point.device == "cuda" ? std::max(1u, kMostByDefault / point.producers) : 1;
     own.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
@@ -257,10 +259,10 @@ bool chose(const Bounded& bounded, const std::string& axis, const std::string& v
 
 void bound(const Bounded& bounded, Bounds& bounds) {
   if (bounded.point.device == "cpu") return limit_by_host(bounded, bounds);
-  // One poller watches the word, several the message: whichever is faster is the least.
+  // One poller polls the word, several poll the message; the faster of the two is the floor.
   const auto word = bounds.limit("word_round_trip_ns"), message = bounds.limit("lone_message_ns");
   bounds.time(message && (!word || *message < *word) ? "lone_message_ns" : "word_round_trip_ns");
-  // By flags, only the words that are used cross the bus, each with its flag.
+  // With flags, only the used units cross the bus, each with its flag.
   const double bytes = chose(bounded, "notify", "flags")
                            ? static_cast<double>(units_of(bounded.larger()) * sizeof(Unit))
                            : bounded.slot();
@@ -269,7 +271,7 @@ void bound(const Bounded& bounded, Bounds& bounds) {
 }
 
 const QueueRegistration registered(
-    "gpu_ring", {.description = "rings in pinned host memory or the GPU's, served by one resident kernel",
+    "gpu_ring", {.description = "rings in pinned host memory or the GPU's memory, served by one resident kernel",
                  .guarantee = {.order = "per lane"},
                  .resident = true,
                  .axes = ring_axes().list(),

@@ -6,8 +6,9 @@
 namespace feedrate {
 namespace {
 
-/// The usual in-process design: producers fill rings in host memory, a worker thread polls them, hands batches to a
-/// transfer and polls that for the end. Messages are copied by nobody but the transfer: it reads and writes the slots.
+/// The usual in-process design: producers fill rings in host memory, and a worker thread polls the rings, submits
+/// batches to a transfer and polls the transfer for completed ones. Only the transfer copies messages: it reads and
+/// writes the slots directly.
 class HostPolled final : public Queue {
  public:
   explicit HostPolled(const QueueConfig& config)
@@ -74,7 +75,8 @@ class HostPolled final : public Queue {
 
 std::string fit_workers(Point& point, Device&, const Workload&) {
   if (point.workers <= point.producers) return "";
-  return fmt::format("{} workers for {} producers' rings", point.workers, point.producers);
+  return fmt::format("{} workers are more than the {} producers, which have one ring each", point.workers,
+                     point.producers);
 }
 
 const QueueRegistration registered("host_polled",

@@ -4,18 +4,18 @@
 
 namespace feedrate {
 
-/// When a producer that publishes a few messages at a time goes on to its next lane. Messages that come to a lane
-/// between two looks of its pollers are served together, by one team in one round over the bus, and their results come
-/// back in one run; those that come later would wait for the lane's teams while other lanes' are free.
+/// Decides when a producer that publishes a few messages at a time continues with its next lane. Messages that reach a
+/// lane between two polls are served together, by one team with one round trip over the bus, and their results come
+/// back in one run. Later messages would wait for this lane's teams while other lanes' teams are idle.
 class LaneTurn {
  public:
-  static constexpr std::uint64_t kLongestNs = 1000;  ///< somewhat less than a look takes
+  static constexpr std::uint64_t kLongestNs = 1000;  ///< slightly less than the time of one poll
 
-  /// A turn ends with `most` messages, and at the first publish that is kLongestNs or more behind the last turn's end.
+  /// A turn ends after `most` messages, and at the first publish kLongestNs or more after the last turn's end.
   explicit LaneTurn(std::size_t most) : most_(most) {}
 
-  /// `count` more were published to the lane; `now()`, in ns, is asked only where it matters. Says whether that ends
-  /// the turn.
+  /// Notes that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
+  /// the time in ns and is called only if needed.
   template <class Now>
   bool ends(std::size_t count, Now&& now) {
     published_ += count;
@@ -27,12 +27,12 @@ class LaneTurn {
     published_ = 0;
     return true;
   }
-  /// Begins anew with another lane, as this one takes no more.
+  /// Starts a new turn with another lane, because this lane is full.
   void pass_over() { published_ = 0; }
 
  private:
   std::size_t most_, published_ = 0;
-  std::uint64_t began_ns_ = 0;  // when the last one ended
+  std::uint64_t began_ns_ = 0;  // when the last turn ended
 };
 
 }  // namespace feedrate

@@ -4,13 +4,14 @@
 namespace feedrate {
 namespace {
 
-/// Delivers nothing: only the number of published messages passes from producer to collector. What remains is the
-/// driver's own cost (making, timing, collecting and comparing messages): the limit of anything it can measure at a
-/// point. So it has the memory that a queue has there: each producer writes every byte of its messages into as many
-/// slots as a ring in host memory has, and each collector compares every byte of results in as many more. Large
-/// payloads leave the caches here where they leave them there. The results lie there from the beginning, right for the
-/// first messages, so that comparing them takes as long as it takes with right ones; their ids say nothing of the
-/// messages at hand, and the outcome is ignored. What it costs that another writes the results is the queue's.
+/// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is
+/// that of the load generator (making, timing, collecting and comparing messages), which limits everything that it can
+/// measure at a point. The queue uses the same amount of memory as a real queue: each producer writes every byte of its
+/// messages into as many slots as a ring in host memory has, and each collector compares every byte of results in the
+/// same number of further slots. So large payloads fall out of the caches at the same sizes as with a real queue. The
+/// results are written up front and are correct for the first messages, so that comparing takes as long as with correct
+/// results; their ids do not match later messages, and the outcome is ignored. The cost of results that another thread
+/// writes is part of a real queue's cost.
 class NullQueue final : public Queue {
  public:
   explicit NullQueue(const QueueConfig& config) {
@@ -34,7 +35,7 @@ class NullQueue final : public Queue {
   }
   void answer(const QueueConfig& config, unsigned index) const {
     const RingView view = rings_[index].view();
-    constexpr std::size_t kPortion = 256;  // slots that a thread makes at once
+    constexpr std::size_t kPortion = 256;  // slots that a thread prepares at once
     in_parallel((view.capacity + kPortion - 1) / kPortion, [&](std::size_t portion) {
       const std::size_t first = portion * kPortion;
       const Messages results{view.out_slot(first), view.out_stride, std::min(kPortion, view.capacity - first)};

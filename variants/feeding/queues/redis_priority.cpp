@@ -16,17 +16,18 @@ struct PriorityOptions {
 const Axes<PriorityOptions>& priority_axes() {
   static const auto kAxes =
       Axes<PriorityOptions>()
-          .number("priorities", &PriorityOptions::priorities, {1, 256}, "messages take turns among so many priorities")
+          .number("priorities", &PriorityOptions::priorities, {1, 256},
+                  "number of priorities, which messages take in turn")
           .number("overtaking", &PriorityOptions::overtaking_s, {0, 86400, 1, "overtaking_seconds"},
-                  "seconds by which one step of priority goes ahead of its time");
+                  "seconds by which each step of priority moves a message ahead");
   return kAxes;
 }
 
-/// Tasks in a sorted set, results in lists. The score is the time of sending in microseconds, less `overtaking` for
-/// each step of priority. So a message overtakes what is less important and was sent up to `overtaking` before it, and
-/// nothing older: with n priorities nobody waits more than (n - 1) x `overtaking` longer than in a plain queue.
-/// Otherwise as in redis_reliable. There is no blocking pop that keeps what it takes, so idle workers ask again and
-/// again, more and more rarely.
+/// Tasks are in a sorted set, results in lists. The score is the time of sending in microseconds, less `overtaking` for
+/// each step of priority. So a message overtakes less important messages sent up to `overtaking` before it for each
+/// step, but no older ones: with n priorities no message waits more than (n - 1) x `overtaking` longer than in a plain
+/// queue. The rest is as in redis_reliable. Redis has no blocking pop that keeps the element it takes, so idle workers
+/// poll, at increasing intervals.
 struct PriorityDialect : ListDialect {
   static constexpr auto kAddCeiling = "redis_sorted_set_add_per_second",
                         kTakeCeiling = "redis_sorted_set_pop_per_second";
@@ -60,7 +61,7 @@ struct PriorityDialect : ListDialect {
       for_each_element(messages, pack, [&](std::string_view element) {
         Header header;
         std::memcpy(&header, element.data(), sizeof header);
-        // Elements of one producer keep their order: each has a microsecond of its own.
+        // Elements of one producer keep their order: each gets a different microsecond.
         const double priority = static_cast<double>(sequence_of(header.id) / pack % options_.priorities);
         connection.add_word(
             fmt::format("{:.0f}", static_cast<double>(last_us_++) - priority * options_.overtaking_s * 1e6));
@@ -104,8 +105,8 @@ struct PriorityDialect : ListDialect {
 
 QueueEntry entry() {
   QueueEntry made = entry_of<PriorityDialect>(
-      "Redis sorted set by priority and age; a batch moves into its worker's own list by a script");
-  made.guarantee.order = "by priority, per producer with one worker";
+      "Redis sorted set by priority and age; a script moves each batch into its worker's own list");
+  made.guarantee.order = "by priority; equal priorities in order per producer with one worker";
   return made;
 }
 

@@ -7,8 +7,8 @@ namespace {
 std::string channel_of(std::string_view key) { return fmt::format("{}:wake", key); }
 
 /// Lists as in redis_list, but a reader that found nothing waits for a message on the channel `<key>:wake` instead of
-/// in a blocking pop: whoever pushes publishes there. It shows what notification costs and gains against BRPOP. A
-/// notification may be lost with its connection, so a reader looks at its list now and then in any case.
+/// in a blocking pop; every push publishes there. The variant shows what notification costs and gains against BRPOP. A
+/// notification may be lost with its connection, so a reader also polls its list at intervals.
 struct PubsubDialect : ListDialect {
   static void push_results(Connection& connection, std::string_view key, const ConstMessages& messages,
                            std::size_t pack) {
@@ -31,7 +31,7 @@ struct PubsubDialect : ListDialect {
       return 1;
     }
     void parse(const redisReply& reply, std::vector<Element>& elements) {
-      drained_ = reply.type != REDIS_REPLY_ARRAY;  // nil: nothing there
+      drained_ = reply.type != REDIS_REPLY_ARRAY;  // nil: the list is empty
       for (std::size_t i = 0; !drained_ && i < reply.elements; ++i) {
         elements.push_back({redis::text(*reply.element[i]), {}});
       }
@@ -52,8 +52,8 @@ struct PubsubDialect : ListDialect {
 };
 
 const QueueRegistration registered(
-    "redis_pubsub", entry_of<PubsubDialect>("Redis lists; idle readers wait for a Pub/Sub message, not in "
-                                            "a blocking pop"));
+    "redis_pubsub", entry_of<PubsubDialect>("Redis lists; idle readers wait for a Pub/Sub message instead of "
+                                            "in a blocking pop"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

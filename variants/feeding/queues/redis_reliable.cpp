@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::string_view kPopElements = "local elements = redis.call('RPOP', KEYS[1], ARGV[1]) or {}";
 
-/// Tasks and results as elements of Redis lists. A worker moves a batch of tasks into a list of its own in one step,
-/// and cuts them off there when the server has their results: at least once. A worker that died is found by its lease,
-/// and another takes over its list (Redelivery).
+/// Tasks and results are elements of Redis lists. A worker moves a batch of tasks into its own list in one step and
+/// trims the list once the server has the results: delivery is at least once. A dead worker is detected by its expired
+/// lease, and another worker takes over its list (Redelivery).
 struct ReliableDialect : ListDialect {
   static constexpr bool kKeeps = true;
   static std::vector<Axis> axes() { return processing_axes(); }
@@ -22,7 +22,7 @@ struct ReliableDialect : ListDialect {
           redelivery_(redelivery) {}
 
     unsigned request(Connection& connection, std::size_t elements) {
-      if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
+      if (!redelivery_.alive()) return 0;  // this worker may be presumed dead by now
       asked_ = elements;
       moving_ = !drained_ && large_;
       if (moving_) {
@@ -38,7 +38,7 @@ struct ReliableDialect : ListDialect {
       return 1;
     }
     void parse(const redisReply& reply, std::vector<Element>& elements) {
-      if (reply.type == REDIS_REPLY_STRING) {  // of BLMOVE
+      if (reply.type == REDIS_REPLY_STRING) {  // the reply to BLMOVE
         elements.push_back({redis::text(reply), "1"});
       } else if (reply.type == REDIS_REPLY_ARRAY) {
         add(reply, elements);
@@ -59,7 +59,7 @@ struct ReliableDialect : ListDialect {
                                      redis::text(*reply.element[i]));
         }
       }
-      if (moving_ && reply.element[all]->integer == 0) return;  // the lease was lost, and all lies where it was
+      if (moving_ && reply.element[all]->integer == 0) return;  // the lease was lost; all tasks are back in the queue
       for (std::size_t i = 0; i < all && reply.element[i]->type == REDIS_REPLY_STRING; ++i) {
         elements.push_back({redis::text(*reply.element[i]), "1"});
       }
@@ -76,8 +76,8 @@ struct ReliableDialect : ListDialect {
 };
 
 const QueueRegistration registered("redis_reliable",
-                                   entry_of<ReliableDialect>("Redis lists: a batch moves into its worker's own list "
-                                                             "at once, and leaves it when its results are stored"));
+                                   entry_of<ReliableDialect>("Redis lists: a batch moves into its worker's own list in "
+                                                             "one step and leaves it when its results are stored"));
 
 }  // namespace
 }  // namespace feedrate::redis_queue

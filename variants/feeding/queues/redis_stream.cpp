@@ -7,17 +7,17 @@ namespace {
 
 using redis::Connection;
 
-constexpr auto kField = "m";  // the one field of every entry
+constexpr auto kField = "m";  // the only field of every entry
 
-/// Tasks and results as entries of Redis streams: pipelined XADD; workers read through a consumer group and acknowledge
-/// when the server has the result: at least once. What a dead worker held is pending in the group, and another takes it
-/// over when the lease of that consumer has ended (Redelivery). Collectors read their stream alone, by XREAD. What all
-/// are done with is trimmed.
+/// Tasks and results are entries of Redis streams, added by pipelined XADD. Workers read through a consumer group and
+/// acknowledge a task once the server has its result: delivery is at least once. Tasks that a dead worker held stay
+/// pending in the group, and another worker takes them over after that consumer's lease expires (Redelivery). Each
+/// collector is the only reader of its stream and uses XREAD. Entries are trimmed once every reader is done with them.
 struct StreamDialect {
   static constexpr auto kAddCeiling = "redis_stream_add_per_second", kTakeCeiling = "redis_stream_read_per_second";
   static constexpr bool kVanishes = false;
-  // Reading a stream removes nothing, and a key in use does not expire. An entry's id begins with the time, by the
-  // server's clock. Servers before 6.2 do not know MINID.
+  // Reading a stream removes nothing, and a key in use does not expire. An entry's id starts with the server's time.
+  // Servers before 6.2 do not support MINID.
   static constexpr std::string_view kTrimResults = R"lua(
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -42,7 +42,8 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
     try {
       connection.command({"XGROUP", "CREATE", key, group, "0", "MKSTREAM"});
     } catch (const Failure& failure) {
-      if (std::string_view(failure.what()).find("BUSYGROUP") == std::string_view::npos) throw;  // else: it is there
+      if (std::string_view(failure.what()).find("BUSYGROUP") == std::string_view::npos)
+        throw;  // else: the group exists
     }
   }
   static void push_results(Connection& connection, std::string_view key, const ConstMessages& messages,
@@ -54,10 +55,10 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
   using Push = PushAsResults<StreamDialect>;
   static void ask_length(Connection& connection, std::string_view key) { connection.append({"XLEN", key}); }
 
-  /// Entries of a reply to XREAD or XREADGROUP. `last` becomes the last one's id.
+  /// Extracts the entries of a reply to XREAD or XREADGROUP. `last` becomes the id of the last one.
   static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last,
                             LimitedWarnings& warnings) {
-    if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: nothing new
+    if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: no new entries
     const redisReply& entries = *reply.element[0]->element[1];
     for (std::size_t i = 0; i < entries.elements; ++i) {
       const redisReply& entry = *entries.element[i];
@@ -65,7 +66,8 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
       elements.push_back({message_of(*entry.element[1], warnings), redis::text(*entry.element[0])});
     }
   }
-  /// Empty for an entry without our field, or one that was deleted while it was pending: acknowledged all the same.
+  /// Returns the message of an entry. It is empty if the entry lacks the field or was deleted while it was pending;
+  /// such an entry is acknowledged as well.
   static std::string_view message_of(const redisReply& fields, LimitedWarnings& warnings) {
     for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
       if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
@@ -74,7 +76,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
     return {};
   }
 
-  /// Read by one collector alone, which trims what it has read.
+  /// A stream with a single reader, its collector, which trims the entries that it has read.
   class Results {
    public:
     static constexpr auto kAddCeiling = "redis_stream_add_per_second", kTakeCeiling = "redis_stream_read_per_second";
@@ -99,7 +101,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
     Tasks(Connection&, const RedisConfig& config, const Redelivery& redelivery)
         : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()) {}
     unsigned request(Connection& connection, std::size_t elements) {
-      if (!redelivery_.alive()) return 0;  // it might be taken for dead by now
+      if (!redelivery_.alive()) return 0;  // this worker may be presumed dead by now
       connection.append({"XREADGROUP", "GROUP", kGroup, redelivery_.worker(), "COUNT", std::to_string(elements),
                          "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, ">"});
       return 1;
@@ -114,8 +116,9 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
     LimitedWarnings warnings_;
   };
 
-  /// Acknowledges, then trims: everything below the oldest entry that any worker still holds is done with. Entries are
-  /// delivered in the order of their ids, so when nothing is pending, all up to the last one seen here is done with.
+  /// Acknowledges tasks, then trims every entry before the oldest one that any worker still holds. Entries are
+  /// delivered in the order of their ids, so if nothing is pending, all entries up to the last one seen here are
+  /// finished.
   class Acks {
    public:
     Acks(Connection&, const KeyNames& names, const Redelivery&) : key_(names.tasks()) {}
@@ -130,18 +133,18 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
       connection.append({"XPENDING", key_, kGroup});
     }
     void answer(Connection& connection, const redisReply& reply) {
-      // Only XPENDING answers with an array that begins with a number.
+      // Only XPENDING answers with an array that starts with a number.
       if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 2 || reply.element[0]->type != REDIS_REPLY_INTEGER)
         return;
       const redisReply& oldest = *reply.element[1];
-      const std::string& last = last_seen_.front();  // what was known when the question was sent, not what is by now
+      const std::string& last = last_seen_.front();  // as of when the command was sent, not as of now
       connection.append({"XTRIM", key_, "MINID", oldest.type == REDIS_REPLY_STRING ? redis::text(oldest) : last});
       last_seen_.pop_front();
     }
 
    private:
     std::string key_;
-    std::deque<std::string> last_seen_;  // the last entry acknowledged, for each XPENDING on its way
+    std::deque<std::string> last_seen_;  // the last acknowledged entry, for each XPENDING in flight
   };
 };
 

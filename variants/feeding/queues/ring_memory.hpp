@@ -6,7 +6,7 @@
 
 namespace feedrate {
 
-/// Owns one ring's cursors and slots, in host memory of a kind that the serving side can reach.
+/// Owns one ring's cursors and slots, in a kind of host memory that the serving side can access.
 class RingMemory {
  public:
   RingMemory(Device& device, HostMemory memory, std::size_t in_stride, std::size_t out_stride, std::size_t capacity)
@@ -27,7 +27,7 @@ class RingMemory {
 
 inline std::size_t ring_capacity(const Point& point) { return point.capacity != 0 ? point.capacity : point.window; }
 
-/// The driver's ends of a single ring.
+/// The load generator's ends of a single ring.
 struct RingIn final : Producer {
   explicit RingIn(RingView view) : ring(view) {}
   Messages reserve(std::size_t n) override { return ring.reserve(n); }

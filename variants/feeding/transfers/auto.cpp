@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kWithoutLimits = "pinned";
 
-/// A transfer, with settings of its own axes that are not the standard.
+/// A transfer, with non-default settings of its own axes.
 struct Candidate {
   std::string name;
   Values own;
@@ -30,8 +30,8 @@ Point with(Point point, const Values& own) {
   return point;
 }
 
-/// The one that takes least for a batch, by the limits. `lone`: a batch is alone under way, so its own time counts, not
-/// how many fit into a second.
+/// The transfer with the shortest time for a batch, according to the limits. `lone`: only one batch is in flight, so
+/// its latency counts instead of the rate.
 Chosen choose(const Bounded& bounded, const Limits& limits, const DeviceInfo& device) {
   const bool lone = bounded.point.producers * bounded.point.window <= bounded.point.batch;
   std::vector<std::pair<double, Candidate>> times;  // ns
@@ -54,14 +54,14 @@ Chosen choose(const Bounded& bounded, const Limits& limits, const DeviceInfo& de
     others += fmt::format("{}{} {:.2f}", others.empty() ? "" : ", ", candidate.text(), ns / 1e3);
   }
   return {best->second, fmt::format("by the limits {:.2f} us per batch {}; others: {}", best->first / 1e3,
-                                    lone ? "that is alone" : "behind the one before it", others)};
+                                    lone ? "if alone" : "back to back", others)};
 }
 
-/// Another transfer, chosen when it is made: by payload and batch, from the limits of this machine.
+/// A wrapper around another transfer, which it chooses at construction by payload and batch and this machine's limits.
 class Auto final : public Transfer {
  public:
   explicit Auto(const TransferConfig& config) {
-    Chosen chosen{{kWithoutLimits, {}}, "nothing is known of the point"};
+    Chosen chosen{{kWithoutLimits, {}}, "the point is not known"};
     if (config.point != nullptr) {
       const Point& point = *config.point;
       const Bounded bounded{point, none_, sizeof(Header) + point.payload,
@@ -87,7 +87,7 @@ class Auto final : public Transfer {
   std::unique_ptr<Transfer> made_;
 };
 
-/// The settings besides the standard ones that were chosen.
+/// The chosen settings that differ from the defaults.
 Values own_of(const TransferEntry& entry, const Choices& choices) {
   Values own;
   for (const Values& settings : entry.alone) {
@@ -99,7 +99,7 @@ Values own_of(const TransferEntry& entry, const Choices& choices) {
   return own;
 }
 
-/// The one that will be chosen has its own axes at their standard values, and no more batches under way than this.
+/// The chosen transfer has its own axes at their defaults and no more batches in flight than this.
 unsigned most_depth(const Point& point) {
   unsigned most = 1;
   for (const auto& [name, entry] : Transfers::instance().entries()) {

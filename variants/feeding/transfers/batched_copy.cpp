@@ -6,10 +6,10 @@
 namespace feedrate {
 namespace {
 
-/// A group's messages side by side in device memory: its pieces come by one call, one kernel works on all of them, and
-/// the results go back to where each batch wants them by another call.
+/// A group's messages, side by side in device memory. One call copies the group's pieces in, one kernel processes all
+/// of them, and another call copies the results to each batch's place.
 struct SideBySide {
-  Buffer in, out;                  ///< in device memory, for a whole group
+  Buffer in, out;                  ///< in device memory, for one group
   Buffer staging_in, staging_out;  ///< pinned; for one gathered copy
   std::vector<Copy> copies_in, copies_out;
   std::size_t messages = 0;
@@ -24,7 +24,7 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
     static const auto kAxes =
         Axes<Options>().word("pieces", &Options::pieces, {"auto", "call", "staging"},
                              "how a group's pieces are copied: by one batched call, or gathered in pinned memory and "
-                             "copied as one; auto = the call where the device has it");
+                             "copied as one; auto = the call if the device supports it");
     return kAxes;
   }
 
@@ -91,7 +91,7 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
 
 const TransferRegistration registered(
     "batched_copy",
-    {.description = "a group's batches come and go by one batched copy each way, with one kernel between",
+    {.description = "one batched copy each way per group of batches, with one kernel in between",
      .memory = HostMemory::pinned,
      .axes = joined(BatchedCopy::axes().list(), BatchedCopy::piece_axes().list()),
      .depth = BatchedCopy::depth,
@@ -101,8 +101,8 @@ const TransferRegistration registered(
      .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
        auto effort = effort_of_copies(bounded, limits, BatchedCopy::coalesced(bounded.point));
        const auto copies = value_of(limits, "batched_copies_per_second");
-       // One call brings many copies; each takes its time all the same. Several workers are faster together, so this is
-       // no bound of a point.
+       // One call makes many copies, but each copy still takes time. Several workers together are faster, so this is
+       // not a bound of a point.
        if (effort && copies) effort->busy_ns = std::max(effort->busy_ns, 1e9 / *copies);
        return effort;
      },

@@ -17,15 +17,16 @@ struct Options {
 };
 const Axes<Options>& block_axes() {
   static const auto kAxes = Axes<Options>().number("copy-blocks", &Options::copy_blocks, {1, 512},
-                                                   "blocks, so SMs at most, of each kernel that copies");
+                                                   "blocks per copying kernel, which is the maximum number of SMs");
   return kAxes;
 }
 
-constexpr unsigned kStages = 4, kPieceBytes = 16 << 10;  // under way in each block; of a copy
+constexpr unsigned kStages = 4, kPieceBytes = 16 << 10;  // pieces in flight per block; bytes per copy
 
 #ifdef __CUDACC__
-/// Copies through shared memory, pieces of kPieceBytes by turns among the blocks. One thread of a block keeps kStages
-/// of them under way: the SM's copy unit does the rest. `bytes` and both addresses are multiples of 16. Needs sm_90.
+/// Copies through shared memory in pieces of kPieceBytes, which the blocks take in turn. One thread per block keeps
+/// kStages pieces in flight; the SM's copy unit does the rest. `bytes` and both addresses are multiples of 16. Needs
+/// sm_90.
 __global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std::byte* out, std::size_t bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   namespace ptx = cuda::ptx;
@@ -51,10 +52,10 @@ __global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std:
   for (unsigned i = 0; i < mine; ++i) {
     while (!ptx::mbarrier_try_wait_parity(&arrived[i % kStages], i / kStages % 2)) {
     }
-    // What the copy brought is stored by the copy unit as well: no thread touches it, so no fence between the proxies.
+    // The copy unit also stores the data: no thread touches it, so no fence between the proxies is needed.
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + offset(i), stage(i), size(i));
     ptx::cp_async_bulk_commit_group();
-    // The stage before this one has been read, and takes the next piece.
+    // The previous stage has been read and can take the next piece.
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
     if (i != 0 && i - 1 + kStages < mine) load(i - 1 + kStages);
   }
@@ -84,7 +85,7 @@ class BulkCopy final : public Launchable {
     throw Failure("built without CUDA");
 #endif
   }
-  std::function<void()> on_cpu() const override { throw Failure("bulk asynchronous copies on the CPU device"); }
+  std::function<void()> on_cpu() const override { throw Failure("the CPU device has no bulk asynchronous copies"); }
 
  private:
   [[maybe_unused]] unsigned blocks_;
@@ -93,8 +94,9 @@ class BulkCopy final : public Launchable {
   [[maybe_unused]] std::size_t bytes_;
 };
 
-/// As pinned, but SMs copy instead of the copy engines: a kernel pulls the batch, the workload's kernel works on it, a
-/// kernel pushes the results. A launch costs what a call for a copy costs, and a few SMs suffice for the bus.
+/// Works like `pinned`, but SMs copy instead of the copy engines: one kernel pulls the batch, the workload's kernel
+/// processes it, and another kernel pushes the results. A launch costs as much as a copy call, and a few SMs can
+/// saturate the bus.
 class BulkAsync final : public Transfer {
  public:
   explicit BulkAsync(const TransferConfig& config)

@@ -6,11 +6,11 @@ namespace {
 
 constexpr unsigned kBuffers = 2;
 
-/// Ping-pong: while the kernel works on one buffer, the other is emptied and filled. The classic way, and the least
-/// that can overlap at all.
+/// Ping-pong: while the kernel works on one buffer, the other is emptied and filled. This is the classic method and the
+/// minimum for any overlap.
 const TransferRegistration registered(
     "double_buffer",
-    {.description = "two buffers by turns; copies in, kernels and copies out on a stream each, ordered by events",
+    {.description = "two alternating buffers; one stream each for copies in, kernels and copies out, ordered by events",
      .memory = HostMemory::pinned,
      .depth = [](const Point&) { return kBuffers * SlotTransfer::kQueuedPerSlot; },
      .make = [](const TransferConfig& config) { return std::make_unique<SlotTransfer>(config, kBuffers); },

@@ -7,13 +7,13 @@
 namespace feedrate {
 namespace {
 
-/// A group's messages, each with no more bytes than it has, one behind the other in pinned memory, and behind them a
-/// table of where each begins. One copy brings all of it, one kernel works by the table, one copy brings the results,
-/// which go back to their batches' slots from there.
+/// A group's messages, packed one after another in pinned memory without padding to slots, followed by a table of their
+/// offsets. One copy moves everything to the device, one kernel works through the table, and one copy moves the results
+/// back, from where they are copied to their batches' slots.
 struct Gathered {
   Buffer host_in, host_out;                                  ///< pinned
   Buffer in, out;                                            ///< in device memory
-  std::vector<std::uint32_t> in_offsets{0}, out_offsets{0};  ///< in units of 16 bytes; one more than messages
+  std::vector<std::uint32_t> in_offsets{0}, out_offsets{0};  ///< in units of 16 bytes; one more entry than messages
 };
 
 class Gather final : public Grouped<Gather, Gathered> {
@@ -36,7 +36,7 @@ class Gather final : public Grouped<Gather, Gathered> {
     Gathered& own = group.own;
     std::size_t in = own.in_offsets.back(), out = own.out_offsets.back();
     for (std::size_t i = 0; i < batch.in.count; ++i) {
-      // Whoever sent it may have said more than the slot holds: the kernel finds that, and needs no more of it.
+      // The header may give a length greater than the slot: the kernel detects that and needs no further bytes.
       const std::size_t payload = std::min(payload_bytes(batch.in.header(i)), batch.in.stride - sizeof(Header));
       std::memcpy(own.host_in.data() + in * kUnit, batch.in.base + i * batch.in.stride, sizeof(Header) + payload);
       in += stride_of(payload) / kUnit;
@@ -76,14 +76,15 @@ class Gather final : public Grouped<Gather, Gathered> {
   static constexpr std::size_t kUnit = 16;
 };
 
-/// One thread of each worker copies every message and every result once.
+/// Time in which a worker's thread copies one message and its result once.
 double host_ns(const Bounded& bounded, double bytes_per_second) {
   return static_cast<double>(bounded.in + bounded.out) / bytes_per_second * 1e9;
 }
 
 const TransferRegistration registered(
     "gather",
-    {.description = "many small messages gathered in one copy with a table of offsets; results scattered from another",
+    {.description =
+         "many small messages packed into one copy with a table of offsets; results scattered from another copy",
      .memory = HostMemory::pinned,
      .axes = Gather::axes().list(),
      .depth = Gather::depth,

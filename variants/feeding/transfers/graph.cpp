@@ -6,28 +6,28 @@
 namespace feedrate {
 namespace {
 
-/// One graph for each group: a chain for each of its batches, all chains side by side, so that one call forks into as
-/// many as there are and joins them again. Each graph is made once. From then on the chains' addresses are changed
-/// where they differ from those of the graph's last batches, and chains without a batch are left out.
+/// One graph per group, with parallel chains, one per batch, so that one call forks into all chains and joins them
+/// again. Each graph is built once. Afterwards only those addresses are changed that differ from the graph's last
+/// batches, and chains without a batch are disabled.
 struct GraphOfChains {
   struct Chain {
     Buffer in, out;                                   ///< in device memory, for copies
     std::size_t copy_in = 0, work = 0, copy_out = 0;  ///< nodes
   };
-  std::unique_ptr<Graph> graph;  // made with the group's first batches: until then no address is known
+  std::unique_ptr<Graph> graph;  // built with the group's first batch, because addresses are unknown before
   std::vector<Chain> chains;
 };
 
 class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
  public:
-  static constexpr unsigned kMostByItself = 8;  // a chain that is left out is part of the launch all the same
+  static constexpr unsigned kMostByItself = 8;  // a disabled chain still costs part of the launch
   struct Options {
     std::string chain = "copies";
   };
   static const Axes<Options>& chain_axes() {
     static const auto kAxes = Axes<Options>().word(
         "chain", &Options::chain, {"copies", "mapped"},
-        "of a batch in a graph: copy, kernel and copy, or one kernel that reads and writes pinned memory");
+        "chain per batch in a graph: copy, kernel and copy, or one kernel that reads and writes pinned memory");
     return kAxes;
   }
 
@@ -62,7 +62,7 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
   }
 
  private:
-  /// All chains, with the first batch's addresses for now.
+  /// Builds all chains, initially with the first batch's addresses.
   void build(GraphOfChains& own, const Batch& batch) {
     own.graph = config_.device.graph();
     for (auto& chain : own.chains) {
@@ -96,7 +96,7 @@ std::vector<AxisValues> graph_search() {
   return all;
 }
 
-/// A worker queues its chains no faster than so many a second, side by side in graphs.
+/// Bounds of the transfer. A worker queues no more chains per second, in parallel in graphs, than the ceiling.
 void limit_graph(const Bounded& bounded, Bounds& bounds) {
   const bool mapped = is_mapped(bounded.point.own);
   bounds.time("graph_launch_sync_ns");
@@ -112,21 +112,22 @@ std::optional<Effort> effort_of_graph(const Bounded& bounded, const Limits& limi
   const auto lone = value_of(limits, mapped ? "mapped_launch_sync_ns" : "copy_launch_copy_ns");
   const auto bus = bus_ns(bounded, limits, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
   if (!chains || !empty || !graph || !lone || !bus) return std::nullopt;
-  // What the same takes in a stream, less what a graph's launch saves of a kernel's.
+  // The time of the same work in a stream, less the time that a graph launch saves compared with a kernel launch.
   return Effort{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
 }
 
 const TransferRegistration registered(
     "graph",
-    {.description = "a graph of a group's batches, a chain each, side by side; made once, its addresses changed",
+    {.description =
+         "one graph per group of batches, with parallel chains, one per batch; built once, then only addresses change",
      .memory = HostMemory::pinned,
      .axes = joined(GraphTransfer::axes().list(), GraphTransfer::chain_axes().list()),
      .depth = GraphTransfer::depth,
      .make = make_transfer<GraphTransfer>,
      .bounds = limit_graph,
      .effort = effort_of_graph,
-     // For lone messages only: no limit says what changing a graph's addresses costs, so in a row of batches the limits
-     // put such graphs before transfers that move more.
+     // For lone messages only: no limit covers the cost of changing a graph's addresses, so for consecutive batches the
+     // limits would rank such graphs above faster transfers.
      .alone = {{{"chain", std::string("mapped")}}},
      .search = graph_search()});
 

@@ -10,34 +10,35 @@
 
 namespace feedrate {
 
-/// Batches that go to the device together. A group is filled by `submit` and launched when it is full, or by `flush`;
-/// each stream has one group under way or being filled. Batches come back in the order of submitting.
+/// Base of transfers that send batches to the device in groups. `submit` fills a group, which is launched when it is
+/// full or by `flush`. Each stream has one group that is in flight or being filled. Batches are returned in the order
+/// in which they were submitted.
 ///
-/// `Derived` has `add(Group&, const Batch&)`, which takes in the group's next batch, and `launch(Group&)`, which queues
-/// all of it on the group's stream. `Own` is what it keeps with a group.
+/// `Derived` has `add(Group&, const Batch&)`, which adds the group's next batch, and `launch(Group&)`, which queues the
+/// group on its stream. `Own` is the data that `Derived` keeps per group.
 template <class Derived, class Own>
 class Grouped : public Transfer {
  public:
   struct Options {
     unsigned streams = 4, coalesce = 0;
   };
-  static constexpr unsigned kMostByItself = 64;  ///< of `coalesce` 0; `Derived` may have another
+  static constexpr unsigned kMostByItself = 64;  ///< maximum for `coalesce` 0; `Derived` may have another
   static const Axes<Options>& axes() {
     static const auto kAxes = Axes<Options>()
                                   .number("streams", &Options::streams, {1, 128}, "device streams per worker")
                                   .number("coalesce", &Options::coalesce, {0, 256},
-                                          "most batches that go to the device together; 0 = as many as make 256 KiB, 8 "
-                                          "to 64 (graph: 8), if so many can be under way");
+                                          "maximum batches that go to the device together; 0 = as many as make 256 "
+                                          "KiB, 8 to 64 (graph: 8), limited by the messages in flight");
     return kAxes;
   }
-  /// `batch_bytes`: of the messages of a full batch. `point`: null if it is not known.
+  /// `batch_bytes`: bytes of the messages in a full batch. `point`: null if not known.
   static unsigned coalesced(const Values& own, std::size_t batch_bytes, const Point* point) {
-    constexpr std::size_t kTogether = std::size_t{256} << 10;  // 5 µs of the bus, the calls for it some 9 µs
+    constexpr std::size_t kTogether = std::size_t{256} << 10;  // about 5 µs on the bus; the calls take about 9 µs
     constexpr unsigned kLeast = 8;
     if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
     const std::size_t wanted =
         std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), kLeast, Derived::kMostByItself);
-    // A group has room for no more batches than can be under way: a graph launches the chains without one all the same.
+    // No larger than the number of batches that can be in flight: a graph also launches chains without a batch.
     const std::size_t most = point == nullptr ? wanted : std::max<std::size_t>(1, point->producers * point->window);
     return static_cast<unsigned>(std::min(wanted, most));
   }
@@ -45,7 +46,7 @@ class Grouped : public Transfer {
     return coalesced(point.own, point.batch * stride_of(point.payload), &point);
   }
   static unsigned depth(const Point& point) { return axes().of(point.own).streams * coalesced(point); }
-  /// What a search for the best settings tries.
+  /// The values that a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}},
             {"coalesce", {"0", "1", "4", "16", "64"}},
@@ -89,9 +90,9 @@ class Grouped : public Transfer {
   struct Group {
     std::unique_ptr<Event> done;
     std::vector<Batch> batches;
-    std::size_t returned = 0;  ///< of the batches, once it is done
+    std::size_t returned = 0;  ///< number of batches returned, once the group is complete
     Own own;
-    std::unique_ptr<Stream> stream;  // destroyed first: it waits for work that uses all else
+    std::unique_ptr<Stream> stream;  // destroyed first: it waits for work that uses the other members
   };
 
   explicit Grouped(const TransferConfig& config)
@@ -103,9 +104,9 @@ class Grouped : public Transfer {
       group.batches.reserve(coalesce_);
     }
   }
-  /// The group's work is done, and nothing of it was given back yet.
+  /// Called when the group's work is complete and none of its batches was returned yet.
   void finish(Group&) {}
-  /// A group's messages in one pair of buffers, as one kernel takes them.
+  /// A view of all of a group's messages in one pair of buffers, for one kernel.
   BatchView all_of(const Group& group, std::size_t messages, const Buffer& in, const Buffer& out) const {
     Batch all = group.batches.front();
     all.in.count = all.out.count = messages;
@@ -114,7 +115,7 @@ class Grouped : public Transfer {
     }
     return view(in.data(), out.data(), all);
   }
-  /// The most messages in a group.
+  /// Maximum number of messages in a group.
   std::size_t most_messages() const { return coalesce_ * config_.most_messages; }
 
   TransferConfig config_;

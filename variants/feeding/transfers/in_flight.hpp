@@ -7,15 +7,15 @@
 
 namespace feedrate {
 
-/// Batches in flight over several streams, handed out and taken back in order: batch k uses stream k modulo their
-/// number, so consecutive batches overlap and each stream keeps a second batch queued behind the first.
+/// Batches in flight over several streams, returned in order: batch k uses stream k modulo the number of streams, so
+/// consecutive batches overlap and each stream has a second batch queued behind the first.
 class InFlight {
  public:
   static constexpr unsigned kBatchesPerStream = 2;
   struct Options {
     unsigned streams = 4;
   };
-  /// The axes of what uses this.
+  /// The axes of transfers that use this class.
   static const Axes<Options>& axes() {
     static const auto kAxes =
         Axes<Options>().number("streams", &Options::streams, {1, 128}, "device streams per worker");
@@ -23,7 +23,7 @@ class InFlight {
   }
   static unsigned depth_of(unsigned streams) { return streams * kBatchesPerStream; }
   static unsigned depth(const Point& point) { return depth_of(axes().of(point.own).streams); }
-  /// What a search for the best settings tries.
+  /// The values that a search for the best settings tries.
   static std::vector<AxisValues> search() {
     return {{"streams", {"1", "2", "4", "8"}}, {"block", {"128", "256", "512", "1024"}}};
   }
@@ -31,12 +31,12 @@ class InFlight {
   struct Place {
     Stream* stream = nullptr;
     std::unique_ptr<Event> done;
-    std::unique_ptr<Event> copied_in, copied_out;  ///< of timed batches, where the transfer copies
+    std::unique_ptr<Event> copied_in, copied_out;  ///< for timed batches, if the transfer copies
     Batch batch;
-    Buffer in, out;  ///< device memory, where the transfer wants some
+    Buffer in, out;  ///< device memory, if the transfer needs it
   };
 
-  /// What each place has besides its stream: buffers for a whole batch in device memory, events for when copies end.
+  /// Options for each place: buffers for a full batch in device memory, and events for the end of copies.
   struct Needs {
     bool buffers = false, copies = false;
   };
@@ -56,9 +56,9 @@ class InFlight {
       places_[i].out = config.device.allocate_device(config.most_messages * config.out_stride);
     }
   }
-  /// The next place, or nullptr when all are busy. Queue the work on its stream, then `begin` it.
+  /// Returns the next place, or nullptr if all are busy. Queue the work on its stream, then call `begin`.
   Place* free_place() { return begun_ - ended_ == places_.size() ? nullptr : &places_[begun_ % places_.size()]; }
-  /// In between: what was queued last copies the messages in.
+  /// Call this in between, after queueing the copy of the messages to the device.
   void copied_in(Place& place, const Batch& batch) {
     if (batch.timed) place.stream->record(*place.copied_in);
   }
@@ -83,7 +83,8 @@ class InFlight {
 
  private:
   std::vector<Place> places_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they wait for work that uses the places
+  std::vector<std::unique_ptr<Stream>>
+      streams_;  // destroyed first: their destructors wait for work that uses the places
   std::uint64_t begun_ = 0, ended_ = 0;
 };
 

@@ -4,8 +4,8 @@
 namespace feedrate {
 namespace {
 
-/// No copies: the kernel reads messages from pinned host memory and writes results there. Saves two operations a batch,
-/// which counts for small ones; the SMs wait on the bus instead of the copy engines.
+/// No copies: the kernel reads messages from pinned host memory and writes results there. This saves two operations per
+/// batch, which matters for small batches; SMs instead of copy engines wait for the bus.
 class Mapped final : public Transfer {
  public:
   explicit Mapped(const TransferConfig& config) : config_(config), in_flight_(config, {}) {}
@@ -25,7 +25,7 @@ class Mapped final : public Transfer {
 };
 
 const TransferRegistration registered(
-    "mapped", {.description = "the kernel reads and writes pinned host memory itself, no copies",
+    "mapped", {.description = "the kernel reads and writes pinned host memory directly, without copies",
                .memory = HostMemory::pinned,
                .axes = InFlight::axes().list(),
                .depth = InFlight::depth,

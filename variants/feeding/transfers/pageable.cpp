@@ -4,8 +4,8 @@
 namespace feedrate {
 namespace {
 
-/// The plain way: ordinary host memory, one batch at a time, the host waits for every step. What a first version does,
-/// and the yardstick for the others.
+/// The simplest method: ordinary host memory, one batch at a time, and the host waits for every step. This is the
+/// typical first version and the baseline for the other transfers.
 class Pageable final : public Transfer {
  public:
   explicit Pageable(const TransferConfig& config)
@@ -38,7 +38,7 @@ class Pageable final : public Transfer {
   std::unique_ptr<Event> copied_in_, copied_out_;
   Buffer in_, out_;
   std::optional<Batch> finished_;
-  std::unique_ptr<Stream> stream_;  // last: after a failed call it may still work on the buffers
+  std::unique_ptr<Stream> stream_;  // last: after a failed call the stream may still use the buffers
 };
 
 const TransferRegistration registered(
@@ -50,7 +50,7 @@ const TransferRegistration registered(
                      [](const Bounded& bounded, Bounds& bounds) {
                        bounds.time("copy_launch_copy_ns");
                        bounds.bytes("copy_engine_both_bytes_per_second", bounded.slot());
-                       // Each batch takes the whole way before the next begins.
+                       // Each batch completes before the next one starts.
                        bounds.rate(batches_at_once(bounded.point) / floor_of("copy_launch_copy_ns"));
                      },
                  .search = {{"block", {"128", "256", "512", "1024"}}}});

@@ -4,8 +4,8 @@
 namespace feedrate {
 namespace {
 
-/// Asynchronous copies between pinned and device memory, batches spread over the streams: with three streams or more,
-/// one batch goes in while another is worked on and a third comes out.
+/// Asynchronous copies between pinned and device memory, with batches spread over the streams: with three streams or
+/// more, one batch is copied in while another is processed and a third is copied out.
 class Pinned final : public Transfer {
  public:
   explicit Pinned(const TransferConfig& config)

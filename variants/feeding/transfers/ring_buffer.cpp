@@ -9,15 +9,15 @@ struct Options {
 };
 const Axes<Options>& own_axes() {
   static const auto kAxes = Axes<Options>().number("buffers", &Options::buffers, {2, 256},
-                                                   "buffers in device memory that batches use by turns");
+                                                   "buffers in device memory that batches use in turn");
   return kAxes;
 }
 
-/// The same as double_buffer with more buffers: with three or more all three steps can be under way at once, whichever
-/// of them is slow at the moment.
+/// The same as double_buffer with more buffers: with three or more, all three steps can run at once, whichever of them
+/// is slow at the moment.
 const TransferRegistration registered(
     "ring_buffer",
-    {.description = "as double_buffer, with as many buffers as wanted, each with events for ready and free",
+    {.description = "as double_buffer, with any number of buffers, each with events for ready and free",
      .memory = HostMemory::pinned,
      .axes = own_axes().list(),
      .depth = [](const Point& point) { return own_axes().of(point.own).buffers * SlotTransfer::kQueuedPerSlot; },

@@ -8,10 +8,10 @@
 
 namespace feedrate {
 
-/// Buffers in device memory that batches use by turns, and a stream for each of the three steps: copies in, kernels,
-/// copies out. Events order them: a kernel waits until its buffer is filled, a copy out until the kernel has ended, and
-/// whoever writes a buffer until what lay there has been read. So the host queues ahead of the buffers, twice as many
-/// batches as there are, and never waits.
+/// Buffers in device memory that batches use in turn, and one stream for each of the three steps: copies in, kernels
+/// and copies out. Events order the steps: a kernel waits until its buffer is filled, a copy out waits until the kernel
+/// has ended, and a step that writes a buffer waits until the previous contents have been read. So the host can queue
+/// twice as many batches as there are buffers and never waits.
 class SlotTransfer final : public Transfer {
  public:
   static constexpr unsigned kQueuedPerSlot = 2;
@@ -41,7 +41,7 @@ class SlotTransfer final : public Transfer {
     if (begun_ - ended_ == queued_.size()) return false;
     Queued& queued = queued_[begun_ % queued_.size()];
     Slot& slot = slots_[begun_ % slots_.size()];
-    // An event that was never recorded, as in the first round, is not waited for.
+    // In the first round the event was never recorded, so this does not wait.
     in_->wait(*slot.worked);
     in_->copy_to_device(slot.in.data(), batch.in.base, batch.in.count * batch.in.stride);
     if (batch.timed) in_->record(*queued.copied_in);
@@ -87,7 +87,7 @@ class SlotTransfer final : public Transfer {
   std::vector<Slot> slots_;
   std::vector<Queued> queued_;
   std::uint64_t begun_ = 0, ended_ = 0;
-  std::unique_ptr<Stream> in_, work_, out_;  // last: they wait for work that uses the slots
+  std::unique_ptr<Stream> in_, work_, out_;  // last: their destructors wait for work that uses the slots
 };
 
 }  // namespace feedrate

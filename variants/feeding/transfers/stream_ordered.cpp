@@ -4,8 +4,8 @@
 namespace feedrate {
 namespace {
 
-/// As pinned, but each batch has memory of its own, of just its size, from the device's pool: allocated and freed in
-/// the order of the stream. Shows what that costs where a program can't keep buffers.
+/// Works like `pinned`, but each batch has its own memory of exactly its size from the device's pool, allocated and
+/// freed in stream order. It shows the cost for a program that cannot keep buffers.
 class StreamOrdered final : public Transfer {
  public:
   explicit StreamOrdered(const TransferConfig& config) : config_(config), in_flight_(config, {.copies = true}) {}
@@ -34,8 +34,8 @@ class StreamOrdered final : public Transfer {
 };
 
 const TransferRegistration registered("stream_ordered",
-                                      {.description = "as pinned, each batch in memory from the device's pool, "
-                                                      "allocated and freed in the stream's order",
+                                      {.description = "as pinned, with each batch in memory from the device's pool, "
+                                                      "allocated and freed in stream order",
                                        .memory = HostMemory::pinned,
                                        .axes = InFlight::axes().list(),
                                        .depth = InFlight::depth,

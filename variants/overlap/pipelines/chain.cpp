@@ -8,12 +8,12 @@ struct Options {
 };
 const Axes<Options>& own_axes() {
   static const auto kAxes =
-      Axes<Options>().number("stages", &Options::stages, {3, 4}, "kernels that an item goes through");
+      Axes<Options>().number("stages", &Options::stages, {3, 4}, "number of kernels that process each item");
   return kAxes;
 }
 
 const PipelineRegistration registered(
-    "chain", {.description = "decode, normalise, transform, reduce: kernels that hand items on through device memory",
+    "chain", {.description = "decode, normalise, transform, reduce: kernels that pass items on through device memory",
               .axes = own_axes().list(),
               .stages = [](const Values& own) {
                 std::vector<StagePlan> stages{{"decode", StageRole::generate}, {"normalise", StageRole::transform}};

@@ -4,12 +4,12 @@ namespace feedrate {
 namespace {
 
 const PipelineRegistration registered(
-    "copy_process_copy", {.description = "items come from pinned memory, a kernel works on them, results go back there",
-                          .stages = [](const Values&) {
-                            return std::vector<StagePlan>{{"copy in", StageRole::copy_in},
-                                                          {"process", StageRole::transform},
-                                                          {"copy out", StageRole::copy_out}};
-                          }});
+    "copy_process_copy",
+    {.description = "items are copied from pinned memory, a kernel processes them, results are copied back",
+     .stages = [](const Values&) {
+       return std::vector<StagePlan>{
+           {"copy in", StageRole::copy_in}, {"process", StageRole::transform}, {"copy out", StageRole::copy_out}};
+     }});
 
 }  // namespace
 }  // namespace feedrate

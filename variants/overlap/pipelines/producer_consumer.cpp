@@ -5,7 +5,7 @@ namespace {
 
 const PipelineRegistration registered(
     "producer_consumer",
-    {.description = "one kernel makes items, another takes their checksums", .stages = [](const Values&) {
+    {.description = "one kernel generates items, another computes their checksums", .stages = [](const Values&) {
        return std::vector<StagePlan>{{"generate", StageRole::generate}, {"process", StageRole::reduce}};
      }});
 

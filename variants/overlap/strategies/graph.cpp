@@ -3,7 +3,7 @@
 namespace feedrate {
 namespace {
 
-/// The orders of a ring, but as one graph of all items, made once and launched by one call.
+/// The same ordering as `ring`, but as one graph of all items that is built once and launched by one call.
 class GraphOfItems final : public Strategy {
  public:
   explicit GraphOfItems(const StrategyConfig& config)
@@ -32,7 +32,7 @@ class GraphOfItems final : public Strategy {
     for (unsigned item = 0; item < items; ++item) {
       for (unsigned s = 0; s < stages; ++s) {
         std::vector<Graph::Node> after;
-        if (item != 0) after.push_back(node(item - 1, s));  // a stage takes items one by one
+        if (item != 0) after.push_back(node(item - 1, s));  // a stage processes items one by one
         if (s != 0 && waits_for_ready_) after.push_back(node(item, s - 1));
         if (s + 1 != stages && item >= buffers_.slots() && waits_for_free_) {
           after.push_back(node(item - buffers_.slots(), s + 1));
@@ -52,7 +52,7 @@ class GraphOfItems final : public Strategy {
 };
 
 const StrategyRegistration registered("graph",
-                                      {.description = "the orders of a ring as one graph of all items, made once",
+                                      {.description = "the ordering of ring as one graph of all items, built once",
                                        .axes = depth_axes().list(),
                                        .waits = {kReady, kFree},
                                        .buffers = [](const Values& own) { return depth_of(own); },

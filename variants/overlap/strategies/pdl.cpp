@@ -3,7 +3,7 @@
 namespace feedrate {
 namespace {
 
-/// Programmatic dependent launch saves the time between two kernels, not that of their work.
+/// Programmatic dependent launch saves the gap between two kernels, not the time of their work.
 const StrategyRegistration registered(
     "pdl", {.description = "all stages on one stream by programmatic dependent launch: saves the gaps between kernels",
             .waits = {kEarly},

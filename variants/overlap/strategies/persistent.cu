@@ -17,26 +17,26 @@ namespace feedrate {
 namespace {
 
 constexpr unsigned kMostStages = 8;
-constexpr std::uint64_t kLongestRunNs = 20'000'000'000;  // then the kernel gives up: a way out if a flag never comes
+constexpr std::uint64_t kLongestRunNs = 20'000'000'000;  // after this the kernel gives up, in case a flag is never set
 
-/// Where a run's stages tell each other how far they are, in words that all of them reach.
+/// The progress of a run's stages, in words that all stages can access.
 struct Progress {
-  /// By stage: how many items it has written, and read.
+  /// Number of items that each stage has written and read.
   std::uint64_t ready[kMostStages], read[kMostStages];
   std::uint64_t given_up;
 };
 
-/// What the kernel takes.
+/// The arguments of the kernel.
 struct PersistentPlan {
   StageWork work[kMostStages];
-  std::byte* buffers[kMostStages];  ///< behind each stage but the last: `slots` items
+  std::byte* buffers[kMostStages];  ///< `slots` items after each stage except the last
   const std::byte* sources;
   std::byte* results;
   std::size_t item_bytes, source_bytes, result_bytes;
-  unsigned stages, slots, blocks, items;  ///< blocks of each stage
+  unsigned stages, slots, blocks, items;  ///< `blocks` is per stage
   bool waits_for_ready, waits_for_free;
   Progress* progress;
-  unsigned* arrived;  ///< by stage and item: blocks that are done with it
+  unsigned* arrived;  ///< by stage and item: number of blocks that have completed it
 
   FEEDRATE_HD const std::byte* in(unsigned s, unsigned item) const {
     return s == 0 ? sources + item * source_bytes : buffers[s - 1] + item % slots * item_bytes;
@@ -55,7 +55,7 @@ __device__ std::uint64_t global_ns() {
   return ns;
 }
 
-/// Waits until `word` is above `least`; false: somebody gave up, or this did.
+/// Waits until `word` is above `least`. False if this block or another one gave up.
 __device__ bool await_above(std::uint64_t& word, std::uint64_t least, Progress& progress, std::uint64_t deadline) {
   cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device> watched(word), given_up(progress.given_up);
   unsigned pause = 32;
@@ -71,7 +71,8 @@ __device__ bool await_above(std::uint64_t& word, std::uint64_t least, Progress& 
   return true;
 }
 
-/// Blocks `s * blocks` to `(s + 1) * blocks - 1` are stage s, item after item. All of them must be on the GPU at once.
+/// Blocks `s * blocks` to `(s + 1) * blocks - 1` run stage s for one item after another. All blocks must be resident on
+/// the GPU at once.
 __global__ void __launch_bounds__(kThreads) persistent_kernel(PersistentPlan plan) {
   __shared__ std::uint64_t partial[kThreads / 32];
   __shared__ bool go_on;
@@ -87,14 +88,14 @@ __global__ void __launch_bounds__(kThreads) persistent_kernel(PersistentPlan pla
         go_on = await_above(progress.read[s + 1], item - plan.slots, progress, deadline);
       }
     }
-    __syncthreads();  // after it, what the first thread has acquired is there for all
+    __syncthreads();  // makes what the first thread has acquired visible to all threads
     if (!go_on) return;
     work_as_block(plan.work[s], plan.in(s, item), plan.out(s, item), block, plan.blocks, partial);
     if (threadIdx.x != 0) continue;
-    // The block that comes last says so for all: their work is released by each block's own step of the counter.
+    // The last block to arrive publishes progress for all blocks: each block's own increment released its work.
     cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrived(plan.arrived[s * plan.items + item]);
     if (arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 != plan.blocks) continue;
-    // The last of an item may come here after the last of the next one: the greater number stands.
+    // The last block of an item may get here after the last block of the next item: the greater number counts.
     cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device> ready(progress.ready[s]), read(progress.read[s]);
     ready.fetch_max(item + 1, cuda::memory_order_acq_rel);
     read.fetch_max(item + 1, cuda::memory_order_acq_rel);
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kThreads) persistent_kernel(PersistentPlan pla
 }
 #endif
 
-/// The same by threads, one a stage.
+/// The same with threads, one per stage.
 void run_on_threads(const PersistentPlan& plan) {
   std::array<std::atomic<std::uint64_t>, kMostStages> done{};
   std::vector<std::jthread> threads;
@@ -123,8 +124,8 @@ void run_on_threads(const PersistentPlan& plan) {
   }
 }
 
-/// Every stage stays on the device for the whole run, on SMs of its own, and hands items on by flags in the GPU's
-/// memory: no launch, no event and no host between two stages.
+/// Every stage stays on the device for the entire run, on its own SMs, and passes items on by flags in the GPU's
+/// memory, with no launch, no event and no host involvement between two stages.
 class Persistent final : public Strategy {
  public:
   explicit Persistent(const StrategyConfig& config)
@@ -158,16 +159,16 @@ class Persistent final : public Strategy {
     if (device_.kind() == "cpu") return run_on_threads(plan_);
     stream_->copy_to_device(flags_.data(), zeros_.data(), flags_.size());
     stream_->launch(kernel_);
-    // The zeros are copied back over themselves, but for the word that says whether the kernel gave up.
+    // Copy back only the word that tells whether the kernel gave up; the other words of zeros_ stay zero.
     auto* const given_up = reinterpret_cast<std::uint64_t*>(zeros_.data() + offsetof(Progress, given_up));
     stream_->copy_to_host(reinterpret_cast<std::byte*>(given_up), flags_.data() + offsetof(Progress, given_up),
                           sizeof *given_up);
     stream_->synchronize();
-    if (std::exchange(*given_up, 0) != 0) throw Failure("a stage waited in vain: the persistent kernel gave up");
+    if (std::exchange(*given_up, 0) != 0) throw Failure("the persistent kernel gave up: a stage waited too long");
   }
 
  private:
-  /// The plan as a kernel to be launched.
+  /// Launches the kernel with the plan.
   struct PlanLaunch final : Launchable {
     explicit PlanLaunch(PersistentPlan& plan) : plan(plan) {}
     std::function<void()> on_cpu() const override {
@@ -196,9 +197,9 @@ class Persistent final : public Strategy {
 };
 
 std::string refuse(const PipelineShape& shape, std::span<Device* const> devices) {
-  if (shape.stages.size() > kMostStages) return "strategy persistent has too many stages";
+  if (shape.stages.size() > kMostStages) return "strategy persistent allows at most 8 stages";
   for (const StagePlan& stage : shape.stages) {
-    if (is_copy(stage.role)) return "strategy persistent runs kernels; copies from and to the host are none";
+    if (is_copy(stage.role)) return "strategy persistent runs kernels only; this pipeline copies from or to the host";
   }
   if (devices.front()->kind() == "cpu") return "";
 #ifdef __CUDACC__
@@ -208,7 +209,7 @@ std::string refuse(const PipelineShape& shape, std::span<Device* const> devices)
   const std::size_t fit = static_cast<std::size_t>(at_once) * devices.front()->info().processors;
   const std::size_t wanted = shape.stages.size() * shape.blocks;
   if (wanted > fit) {
-    return "strategy persistent needs all of its " + std::to_string(wanted) + " blocks on the GPU at once, where " +
+    return "strategy persistent needs all of its " + std::to_string(wanted) + " blocks on the GPU at once; only " +
            std::to_string(fit) + " fit";
   }
 #endif
@@ -217,7 +218,7 @@ std::string refuse(const PipelineShape& shape, std::span<Device* const> devices)
 
 const StrategyRegistration registered(
     "persistent",
-    {.description = "stages as resident blocks that hand items on by flags in the GPU's memory",
+    {.description = "stages as resident blocks that pass items on by flags in the GPU's memory",
      .axes = depth_axes().list(),
      .waits = {kReady, kFree},
      .buffers = [](const Values& own) { return depth_of(own); },

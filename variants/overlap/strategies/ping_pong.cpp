@@ -3,9 +3,9 @@
 namespace feedrate {
 namespace {
 
-/// The least that overlaps: while a stage reads one buffer, the one before it fills the other.
+/// The minimum for overlap: while a stage reads one buffer, the previous stage fills the other.
 const StrategyRegistration registered("ping_pong",
-                                      {.description = "a stream for each stage, two buffers between every two of them",
+                                      {.description = "one stream per stage, two buffers between consecutive stages",
                                        .waits = {kReady, kFree},
                                        .buffers = [](const Values&) { return 2u; },
                                        .make =

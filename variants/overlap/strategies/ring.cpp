@@ -3,9 +3,9 @@
 namespace feedrate {
 namespace {
 
-/// As ping_pong with more buffers, which take up what the stages' times vary.
+/// Like ping_pong with more buffers, which absorb variations in the stages' times.
 const StrategyRegistration registered(
-    "ring", {.description = "a stream for each stage, as many buffers as wanted between every two of them",
+    "ring", {.description = "one stream per stage, any number of buffers between consecutive stages",
              .axes = depth_axes().list(),
              .waits = {kReady, kFree},
              .buffers = [](const Values& own) { return depth_of(own); },

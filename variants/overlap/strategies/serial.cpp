@@ -3,7 +3,7 @@
 namespace feedrate {
 namespace {
 
-/// Nothing overlaps. The control that all others are compared with.
+/// Nothing overlaps. All other strategies are compared with this one.
 const StrategyRegistration registered("serial",
                                       {.description = "all stages on one stream, one buffer: nothing overlaps",
                                        .buffers = [](const Values&) { return 1u; },

@@ -3,11 +3,11 @@
 namespace feedrate {
 namespace {
 
-/// What a first try at overlapping looks like: two streams and an event for each item, but one buffer. The producer has
-/// to wait until the consumer has read the buffer, so they take turns, and the events come on top.
+/// A typical first attempt at overlap: two streams and an event for each item, but only one buffer. The producer must
+/// wait until the consumer has read the buffer, so the two take turns, and the events add overhead.
 const StrategyRegistration registered(
     "two_stream",
-    {.description = "stages by turns on two streams, events for each item, one buffer: still no overlap",
+    {.description = "stages alternate between two streams, events for each item, one buffer: still no overlap",
      .waits = {kReady, kFree},
      .buffers = [](const Values&) { return 1u; },
      .make = [](const StrategyConfig& config) { return std::make_unique<StagesOnStreams>(config, 2, 1); }});

@@ -1,6 +1,6 @@
 #pragma once
-/// What a functor of yours needs to become the work of a GpuRing: `KernelOf<F>` is a Kernel. For example, every 32-bit
-/// word plus `step`:
+/// Turns your functor into the work of a GpuRing: `KernelOf<F>` is a Kernel. This example adds `step` to every 32-bit
+/// word:
 ///
 ///     struct Add {
 ///       std::uint32_t step = 1;
@@ -17,8 +17,9 @@
 ///     };
 ///     std::unique_ptr<feedrate::Kernel> make_work() { return std::make_unique<feedrate::KernelOf<Add>>(Add{2}); }
 ///
-/// Make it in a .cu file that nvcc compiles, for sm_80 or later: then it works on both devices. Made in a .cpp file, it
-/// works on the CPU device alone. One functor must not be made in both kinds of file. The parts of a functor are
-/// described at KernelOf. `KernelOf<ByAddress<F>>` works on what its messages, Addresses, point to.
+/// Instantiate it in a .cu file that nvcc compiles for sm_80 or later: then it works on both devices. Instantiated in a
+/// .cpp file, it works only on the CPU device. Do not instantiate the same functor in both kinds of file. KernelOf
+/// documents the parts of a functor. `KernelOf<ByAddress<F>>` takes messages of type Addresses and works on the memory
+/// that they point to.
 #include "kernels/serving/by_address.hpp"
 #include "kernels/serving/kernel_of.hpp"

@@ -11,10 +11,10 @@
 
 namespace feedrate::redis_queue {
 
-/// What becomes of a task once its result is there.
+/// The fate of a task, decided by its result.
 enum class Verdict { done, failed, retry };
 
-/// A workload that says "not now" is asked again, as often as a task may be delivered.
+/// A task whose workload answers "not now" is retried until it reaches the maximum number of deliveries.
 inline Verdict verdict_of(const Header& result, unsigned attempts, unsigned most_attempts) {
   if ((result.length & kFailed) == 0) return Verdict::done;
   const bool again = (result.length & ~kFailed) == static_cast<std::uint32_t>(Fault::again);
@@ -26,9 +26,9 @@ inline std::string text_of_fault(std::uint32_t code) {
     case Fault::bad_length:
       return "the workload cannot take this length";
     case Fault::too_long:
-      return "it is too long, or its result is";
+      return "its payload or its result is too long";
     case Fault::refused:
-      return "the workload refused it";
+      return "the workload rejected it";
     case Fault::again:
       return "the workload asked for another attempt";
     default:
@@ -36,30 +36,30 @@ inline std::string text_of_fault(std::uint32_t code) {
   }
 }
 
-/// Whether a queue's messages include some that must be served alone (Redelivery).
+/// Whether a queue has messages that must be served alone (see Redelivery).
 enum class Suspects {
   none,
   waiting,  ///< on the server
-  held,     ///< asked for, or being served
+  held,     ///< requested by this worker, or being served
 };
 
-/// A broker of one partition of a queue.
+/// The broker for one partition of a queue.
 class PartBroker : public Broker {
  public:
   virtual Suspects suspects() const = 0;
-  /// Nothing is out, and all that was is acknowledged.
+  /// Whether no batch is in flight and every completed one is acknowledged.
   virtual bool idle() const = 0;
 };
 
-/// A worker's end: takes tasks into staging memory of the transfer's kind, pushes results. Two connections, because a
-/// blocked read would hold up every command behind it, and one of Redelivery's.
+/// The worker's end: takes tasks into staging memory of the kind that the transfer needs, and pushes results. It uses
+/// two connections, because a blocked read would delay every command behind it; Redelivery has a third.
 ///
-/// A task is acknowledged after the server has said that it has the result (or that it has the task back, to be retried
-/// or as a dead letter), so a fault in between makes a duplicate, never a loss.
+/// A task is acknowledged only after the server has confirmed that it stored the result (or the task itself, for a
+/// retry or as a dead letter). A fault in between causes a duplicate, never a loss.
 template <class Dialect>
 class RedisBroker final : public PartBroker {
  public:
-  /// `consumer` is the worker's name, `incarnation` one that no other run of it has.
+  /// `consumer` is the worker's name; `incarnation` is unique to this run of the worker.
   RedisBroker(const RedisConfig& config, const std::string& consumer, const std::string& incarnation)
       : names_(config.redis.prefix),
         shared_(config.redis.shared),
@@ -83,7 +83,7 @@ class RedisBroker final : public PartBroker {
       if (results_ms_ != "0" && !shared_) trim_results_.emplace(sink_, Dialect::kTrimResults);
     }
     const auto& transfer = Transfers::instance().get("--transfer", config.point.transfer);
-    // One allocation for all batches: pinning memory takes the driver long, however little it is.
+    // One allocation for all batches: pinning takes the driver a long time, however small the allocation.
     const std::size_t batches = transfer.depth(config.point) + 1;
     in_ = config.device.allocate_host(batches * batch_ * in_stride_, transfer.memory);
     out_ = config.device.allocate_host(batches * batch_ * out_stride_, transfer.memory);
@@ -100,7 +100,7 @@ class RedisBroker final : public PartBroker {
     std::size_t n = 0;
     if (alone_out_) return std::nullopt;
     if (suspects() != Suspects::none) {
-      // It may be what killed its worker: it is served when nothing else can die with it.
+      // A suspect may have killed its worker: serve it only when nothing else would be lost with this one.
       if (!idle()) return std::nullopt;
       n = fetch_suspect(slots, staging);
     } else {
@@ -108,7 +108,7 @@ class RedisBroker final : public PartBroker {
     }
     staging.fetched_ns = now_ns();
     if (n == 0) {
-      // Of elements without a message for the device: they are done with once they are answered.
+      // The elements held no message for the device; they are finished once they are answered.
       settle_without_device(staging);
       return std::nullopt;
     }
@@ -119,8 +119,8 @@ class RedisBroker final : public PartBroker {
   void complete(const Batch& batch) override {
     Staging& staging = staging_[batch.tag % staging_.size()];
     const auto& refused = staging.taken.refused;
-    // Results of one producer go in one push; batches mostly hold long runs of each. What was refused is answered in
-    // its turn.
+    // Consecutive results for one producer go in one push; batches mostly hold long runs per producer. Rejected tasks
+    // are answered in their order.
     std::size_t answered = 0, retried = 0;
     for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
       for (; answered < refused.size() && refused[answered].position <= begin; ++answered) answer(refused[answered]);
@@ -134,7 +134,7 @@ class RedisBroker final : public PartBroker {
         const Verdict verdict =
             verdict_of(result, info_of(batch.in.header(end)).attempts + 1u, redelivery_.most_attempts());
         give_back(batch, staging, end, verdict);
-        if (verdict == Verdict::retry) {  // it has no result yet
+        if (verdict == Verdict::retry) {  // no result yet
           retried = 1;
           break;
         }
@@ -166,7 +166,7 @@ class RedisBroker final : public PartBroker {
       ++replied_;
       acks_.answer(sink_, *reply);
     }
-    // Only a result that the server has taken makes its task done: a full server refuses it, but would take the ack.
+    // A task is acknowledged only once its result is stored: a full server rejects the result but accepts the ack.
     for (; !unacked_.empty() && unacked_.front().replies <= replied_; unacked_.pop_front()) {
       if (unacked_.front().alone) {
         redelivery_.release_suspect(sink_);
@@ -185,23 +185,22 @@ class RedisBroker final : public PartBroker {
   bool idle() const override { return fetched_ == completed_ && unacked_.empty(); }
 
   bool finish() override {
-    // What is asked for may be waited for by the server: it need not wait to the end. Where this comes too early, it
-    // does.
+    // Ends a blocking read on the server early. If UNBLOCK arrives before the read, the read runs to its timeout.
     if (!finishing_) sink_.append_unanswered({"CLIENT", "UNBLOCK", source_id_});
     finishing_ = true;
-    const bool nothing_to_come = reader_.finish();
-    return nothing_to_come && !redelivery_.holds_suspect() && !alone_out_ && unacked_.empty() && sink_.unsent() == 0 &&
+    const bool reader_finished = reader_.finish();
+    return reader_finished && !redelivery_.holds_suspect() && !alone_out_ && unacked_.empty() && sink_.unsent() == 0 &&
            sink_.unanswered() == 0;
   }
 
  private:
-  struct Staging {  ///< what is known of a batch
+  struct Staging {  ///< the state of one batch
     Taken taken;
-    bool alone = false;  ///< holds a suspect
+    bool alone = false;  ///< the batch is a suspect
     std::uint64_t fetched_ns = 0;
   };
   struct Unacked {
-    std::uint64_t replies;  ///< that the sink must have given until the results are known to be taken
+    std::uint64_t replies;  ///< number of replies on the sink after which the results are known to be stored
     std::vector<std::string> ids;
     bool alone;
   };
@@ -210,7 +209,7 @@ class RedisBroker final : public PartBroker {
     const auto suspect = redelivery_.take_suspect();
     if (!suspect) return 0;
     staging.alone = alone_out_ = true;
-    staging.taken.ids.emplace_back();  // settled even if it is refused
+    staging.taken.ids.emplace_back();  // so that the suspect is settled even if it is rejected
     std::size_t offset = 0;
     return unpack_tasks(*suspect, offset, slots.first(1), staging.taken, 0);
   }
@@ -225,7 +224,7 @@ class RedisBroker final : public PartBroker {
     if (results_ms_ != "0" && !shared_) sink_.append_unanswered({"PEXPIRE", key, results_ms_});
     if (trim_results_) trim_results_->append_unanswered(sink_, {key}, {results_ms_});
   }
-  /// The task of a batch's i-th message goes back to the server.
+  /// Returns the task of the batch's i-th message to the server.
   void give_back(const Batch& batch, const Staging& staging, std::size_t i, Verdict verdict) {
     const Header& task = batch.in.header(i);
     const auto& deadlines = staging.taken.deadlines;
@@ -241,11 +240,11 @@ class RedisBroker final : public PartBroker {
       redelivery_.bury(sink_, bytes, attempts, error);
     }
   }
-  /// Answers what no device saw. What is no message can't be answered.
+  /// Answers a task that never reached the device. Bytes that are not a message cannot be answered.
   void answer(const Refused& task) {
     unsigned attempts = 1;
     if (task.fault == Fault::none) {
-      warnings_.warn(fmt::format("dropped {} bytes: {}; they are a dead letter now", task.bytes.size(), task.why));
+      warnings_.warn(fmt::format("dropped {} bytes: {}; stored as a dead letter", task.bytes.size(), task.why));
     } else {
       const Header result{task.header.id, kFailed | static_cast<std::uint32_t>(task.fault), 0};
       push_results(producer_of(result.id), {reinterpret_cast<const std::byte*>(&result), sizeof result, 1});
@@ -255,7 +254,8 @@ class RedisBroker final : public PartBroker {
     WorkerMetrics::add(metrics_.buried);
     redelivery_.bury(sink_, task.bytes, attempts, task.why);
   }
-  /// What came had no message for the device. It is acknowledged in its turn: with the last batch that is out.
+  /// Settles elements that held no message for the device. To keep the order, they are acknowledged with the last batch
+  /// in flight.
   void settle_without_device(Staging& staging) {
     if (fetched_ == completed_) {
       for (const Refused& task : staging.taken.refused) answer(task);
@@ -264,12 +264,12 @@ class RedisBroker final : public PartBroker {
     }
     Taken& last = staging_[(fetched_ - 1) % staging_.size()].taken;
     for (Refused& task : staging.taken.refused) {
-      task.position = std::numeric_limits<std::size_t>::max();  // behind all of them
+      task.position = std::numeric_limits<std::size_t>::max();  // after all messages of that batch
       last.refused.push_back(std::move(task));
     }
     last.ids.insert(last.ids.end(), staging.taken.ids.begin(), staging.taken.ids.end());
   }
-  /// Has all of a batch acknowledged once the server has said that it has the answers.
+  /// Schedules the batch for acknowledgement once the server has confirmed all of its results.
   void settle(Staging& staging) {
     unacked_.push_back({replied_ + sink_.unanswered(), std::move(staging.taken.ids), staging.alone});
   }
@@ -277,8 +277,8 @@ class RedisBroker final : public PartBroker {
   KeyNames names_;
   bool shared_;
   std::string results_ms_;
-  std::optional<redis::Script> trim_results_;  // none: taking a result removes it, or they stay
-  WorkerMetrics own_metrics_;                  // where nobody asked for any
+  std::optional<redis::Script> trim_results_;  // empty: taking a result removes it, or results are kept
+  WorkerMetrics own_metrics_;                  // used if the config names none
   WorkerMetrics& metrics_;
   std::size_t pack_, batch_, in_stride_, out_stride_;
   redis::Connection source_, sink_;
@@ -290,7 +290,7 @@ class RedisBroker final : public PartBroker {
   typename Dialect::Acks acks_;
   std::optional<Once> once_;
   LimitedWarnings warnings_;
-  Buffer in_, out_;  // each batch's slots, one batch behind the other
+  Buffer in_, out_;  // the slots of all batches, one batch after another
   std::vector<Staging> staging_;
   std::deque<Unacked> unacked_;
   std::uint64_t fetched_ = 0, completed_ = 0, replied_ = 0;

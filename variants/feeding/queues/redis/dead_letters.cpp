@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 1000;
 
-// KEYS: dead, delayed, delays; ARGV[1]: the letter. To any worker it is a task that is due, whatever its queue's kind.
+// KEYS: dead, delayed, delays; ARGV[1]: the letter. Workers of every kind of queue treat the result as a task that is
+// due.
 constexpr std::string_view kRequeue = R"lua(
 local letter = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])[1]
 if not letter then return 0 end
@@ -31,7 +32,7 @@ return 1
 
 DeadLetter letter_of(const redisReply& entry) {
   DeadLetter letter;
-  letter.letter_id = redis::text(*entry.element[0]);  // Unix time in ms, and a number
+  letter.letter_id = redis::text(*entry.element[0]);  // Unix time in ms and a sequence number
   std::from_chars(letter.letter_id.data(), letter.letter_id.data() + letter.letter_id.size(), letter.time_ms);
   const redisReply& fields = *entry.element[1];
   for (std::size_t i = 0; i + 1 < fields.elements; i += 2) {
@@ -68,19 +69,19 @@ std::uint64_t DeadLetters::count() {
 }
 
 std::size_t DeadLetters::for_each(std::uint64_t most, const std::function<void(const DeadLetter&)>& f) {
-  std::size_t told = 0;
+  std::size_t visited = 0;
   std::string from = "-";
-  while (told < most) {
-    const std::string page = std::to_string(std::min<std::uint64_t>(kPage, most - told));
+  while (visited < most) {
+    const std::string page = std::to_string(std::min<std::uint64_t>(kPage, most - visited));
     const auto reply = connection_.command({"XRANGE", names_.dead(), from, "+", "COUNT", page});
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0) break;
-    for (std::size_t i = 0; i < reply->elements; ++i, ++told) {
+    for (std::size_t i = 0; i < reply->elements; ++i, ++visited) {
       const DeadLetter letter = letter_of(*reply->element[i]);
       from = "(" + letter.letter_id;
       f(letter);
     }
   }
-  return told;
+  return visited;
 }
 
 std::optional<DeadLetter> DeadLetters::find(const std::string& letter_id) {
@@ -92,7 +93,7 @@ std::optional<DeadLetter> DeadLetters::find(const std::string& letter_id) {
 bool DeadLetters::requeue(const std::string& letter_id) {
   const auto letter = find(letter_id);
   if (!letter) return false;
-  if (!letter->message) throw Failure(fmt::format("letter {} holds no message", letter_id));
+  if (!letter->message) throw Failure(fmt::format("letter {} does not hold a message", letter_id));
   const std::string dead = names_.dead(), delayed = names_.delayed(), delays = names_.delays();
   return connection_.command({"EVAL", kRequeue, "3", dead, delayed, delays, letter_id})->integer != 0;
 }

@@ -6,7 +6,7 @@
 
 namespace feedrate::redis_queue {
 
-/// Those of all queues with the service's prefix.
+/// The dead letters of all queues with the service's prefix.
 std::unique_ptr<DeadLetterBox> dead_letters(const Service&);
 
 }  // namespace feedrate::redis_queue

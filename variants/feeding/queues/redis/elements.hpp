@@ -10,11 +10,11 @@
 #include "common/clock.hpp"
 #include "common/message/message.hpp"
 
-/// How messages lie in Redis: *elements*, each one or more messages back to back, every message padded to 16 bytes. The
-/// format is documented for clients in common/redis/README.md.
+/// The format of messages in Redis: an *element* is one or more messages back to back, each padded to 16 bytes.
+/// common/redis/README.md documents the format for clients.
 namespace feedrate::redis_queue {
 
-inline constexpr auto kGroup = "feedrate";  ///< of consumers, where tasks are a stream
+inline constexpr auto kGroup = "feedrate";  ///< consumer group of a stream of tasks
 
 /// The names of one queue's keys.
 class KeyNames {
@@ -29,10 +29,10 @@ class KeyNames {
   std::string graves() const { return prefix_ + ":graves"; }
   std::string suspects() const { return prefix_ + ":suspects"; }
   std::string delayed() const { return prefix_ + ":delayed"; }
-  std::string delays() const { return prefix_ + ":delays"; }  ///< how many there were
+  std::string delays() const { return prefix_ + ":delays"; }  ///< counter of delayed tasks
   std::string history() const { return prefix_ + ":history"; }
   std::string dead() const { return prefix_ + ":dead"; }
-  std::string seen() const { return prefix_ + ":seen"; }  ///< ids answered in the window `seen_window`
+  std::string seen() const { return prefix_ + ":seen"; }  ///< ids answered in the current window, `seen_window`
   std::string seen_before() const { return prefix_ + ":seen:before"; }
   std::string seen_window() const { return prefix_ + ":seen:window"; }
   std::vector<std::string> of_all_workers() const {
@@ -44,17 +44,17 @@ class KeyNames {
   std::string prefix_;
 };
 
-/// The last word of a task's header. Clients that know nothing of it write 0.
+/// The last word of a task's header. Clients that do not use it write 0.
 struct TaskInfo {
-  std::uint8_t version = 0;   ///< 1: an Extension stands between header and payload
-  std::uint8_t attempts = 0;  ///< how often it was delivered before
+  std::uint8_t version = 0;   ///< 1: an Extension lies between header and payload
+  std::uint8_t attempts = 0;  ///< number of earlier deliveries
   std::uint16_t reserved = 0;
 };
 static_assert(sizeof(TaskInfo) == sizeof(Header::checksum));
 inline constexpr std::uint8_t kNewestVersion = 1;
 
 struct Extension {
-  std::uint64_t deadline_ms = 0;  ///< Unix time from which on nobody wants the result; 0: none
+  std::uint64_t deadline_ms = 0;  ///< Unix time after which the result is no longer wanted; 0: no deadline
   std::uint64_t reserved = 0;
 };
 static_assert(sizeof(Extension) == 16);
@@ -62,15 +62,16 @@ static_assert(sizeof(Extension) == 16);
 inline TaskInfo info_of(const Header& task) { return std::bit_cast<TaskInfo>(task.checksum); }
 inline void set_info(Header& task, const TaskInfo& info) { task.checksum = std::bit_cast<std::uint32_t>(info); }
 
-/// A message as it lies in an element. `bytes` is all of it without padding; empty: what is left is no message.
+/// A message inside an element. `bytes` is the complete message without padding; it is empty if the remaining bytes are
+/// not a message.
 struct Parsed {
   Header header{};
   Extension extension = {};
   std::string_view bytes, payload;
-  std::size_t stride = 0;  ///< from its begin to the next one's
+  std::size_t stride = 0;  ///< distance in bytes from this message to the next one
 };
 
-/// The message at the head of `bytes`.
+/// Parses the message at the start of `bytes`.
 inline Parsed parse(std::string_view bytes) {
   Parsed parsed;
   if (bytes.size() < sizeof(Header)) return parsed;
@@ -89,7 +90,7 @@ inline Parsed parse(std::string_view bytes) {
   return parsed;
 }
 
-/// A task as bytes again, with what is known of it now.
+/// Encodes a task again, with the current contents of its header and extension.
 inline std::string encode(Header header, const Extension& extension, std::string_view payload) {
   std::string bytes;
   header.length = static_cast<std::uint32_t>(payload.size());
@@ -102,8 +103,9 @@ inline std::string encode(Header header, const Extension& extension, std::string
   return bytes;
 }
 
-/// `pack` messages an element; the last may hold fewer. Inside an element each message takes what its length asks for,
-/// not its slot's stride; full slots lie as an element wants them and are not copied.
+/// Calls `f` with elements of `pack` messages each; the last element may hold fewer. Within an element each message
+/// takes the space that its length requires, not its slot's stride. Slots that are full already have that form and are
+/// not copied.
 template <class F>
 void for_each_element(const ConstMessages& messages, std::size_t pack, F&& f) {
   std::string assembled;

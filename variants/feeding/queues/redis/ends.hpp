@@ -7,20 +7,22 @@
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/queues/redis/reader.hpp"
 
-/// The ends of a Redis queue that the load generator holds. A Dialect supplies the commands; see queue.hpp.
+/// The producer's and the collector's end of a Redis queue, used by the load generator. A Dialect supplies the
+/// commands; see queue.hpp.
 namespace feedrate::redis_queue {
 
-/// A queue's config with the server that it uses.
+/// The config of a queue, with the settings of its server.
 struct RedisConfig : QueueConfig {
   explicit RedisConfig(const QueueConfig& config) : QueueConfig(config), redis(redis::settings_of(config.service)) {}
   RedisSettings redis;
 };
 
-inline constexpr std::size_t kMostUnsent = 8 << 20;  // bytes waiting in this process before producers are held up
-inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same where the server's memory is watched
-inline constexpr std::size_t kMostUnanswered = 64 << 10;      // replies the server owes us before producers are held up
+// Above these limits producers wait.
+inline constexpr std::size_t kMostUnsent = 8 << 20;           // bytes not yet sent by this process
+inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same limit if the server's memory is watched
+inline constexpr std::size_t kMostUnanswered = 64 << 10;      // replies outstanding from the server
 
-/// The axes of these queues themselves.
+/// The axes that all Redis queues have.
 struct Options {
   std::size_t pack = 1;
   unsigned partitions = 1;
@@ -31,34 +33,34 @@ inline const Axes<Options>& own_axes() {
       Axes<Options>()
           .number("pack", &Options::pack, {1, 1 << 16}, "messages per list element or stream entry")
           .number("partitions", &Options::partitions, {1, 1024},
-                  "parts of the queue, each with its keys in one slot of a Redis Cluster; a producer uses one of them")
+                  "parts of the queue, each with its keys in one slot of a Redis Cluster; each producer uses one part")
           .number("memory-percent", &Options::memory_percent, {0, 100},
-                  "producers wait while the server uses more than so much of its maxmemory; 0: they do not look");
+                  "producers wait while the server uses more than this share of its maxmemory; 0: no check");
   return kAxes;
 }
 inline std::size_t pack_of(const Point& point) { return own_axes().of(point.own).pack; }
 inline unsigned partitions_of(const Point& point) { return own_axes().of(point.own).partitions; }
 
-/// Whether a server has memory left for more tasks, as its INFO says now and then.
+/// Monitors whether the server has memory left for more tasks, by polling INFO.
 class MemoryGauge {
  public:
-  /// `percent` of maxmemory may be used; 0: it is never asked.
+  /// `percent` of maxmemory may be used; 0: the server is never asked.
   explicit MemoryGauge(unsigned percent) : percent_(percent) {}
-  /// Appends the question, when it is time for it.
+  /// Appends the INFO command when the next poll is due.
   void ask(redis::Connection& connection) {
     if (percent_ == 0 || asking_ || now_ns() - asked_ns_ < kEveryNs) return;
     connection.append({"INFO", "memory"});
     asking_ = true;
     asked_ns_ = now_ns();
   }
-  /// Takes the answer out of the replies.
+  /// Reads the memory use if `reply` answers the INFO command.
   void look_at(const redisReply& reply) {
     if (!asking_ || reply.type != REDIS_REPLY_STRING || !redis::text(reply).starts_with("# Memory")) return;
     asking_ = false;
     const std::uint64_t most = number_of(redis::text(reply), "\nmaxmemory:");
     full_ = most != 0 && number_of(redis::text(reply), "\nused_memory:") * 100 > most * percent_;
   }
-  /// True as well until the first answer has come.
+  /// Whether the limit is exceeded; also true until the first reply arrives.
   bool full() const { return watches() && full_; }
   bool watches() const { return percent_ != 0; }
 
@@ -71,11 +73,11 @@ class MemoryGauge {
     return value;
   }
   unsigned percent_;
-  bool asking_ = false, full_ = true;  // until the first answer
+  bool asking_ = false, full_ = true;
   std::uint64_t asked_ns_ = 0;
 };
 
-/// A Dialect's `Push` where tasks lie on the server as results do.
+/// A Dialect's `Push` if tasks are stored on the server in the same way as results.
 template <class Dialect>
 struct PushAsResults {
   explicit PushAsResults(const RedisConfig&) {}
@@ -108,7 +110,7 @@ class RedisProducer final : public Producer {
       return {};
     }
     memory_.ask(connection_);
-    // What is on its way is in nobody's account yet.
+    // The server's count does not yet include data in flight.
     if (memory_.full() || (memory_.watches() && connection_.unsent() > kMostUnsentWatched)) return {};
     return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
   }
@@ -127,7 +129,7 @@ class RedisProducer final : public Producer {
     while (const redis::Reply reply = connection_.try_read()) {
       ++replied_;
       memory_.look_at(*reply);
-      // Only replies that count elements are integers; a stream answers additions with ids.
+      // Integer replies are always element counts; a stream answers XADD with an id.
       if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
     }
     for (; !unbrokered_.empty() && unbrokered_.front().replies <= replied_; unbrokered_.pop_front()) {
@@ -137,7 +139,7 @@ class RedisProducer final : public Producer {
 
  private:
   struct Unbrokered {
-    std::uint64_t replies;  ///< that the server must have given until it has said that it has the message
+    std::uint64_t replies;  ///< number of replies after which the server is known to have the message
     std::uint64_t id;
   };
   redis::Connection connection_;

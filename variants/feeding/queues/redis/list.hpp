@@ -5,9 +5,9 @@ namespace feedrate::redis_queue {
 
 using redis::Connection;
 
-/// Tasks and results as elements of Redis lists: LPUSH of many elements at once on one side, RPOP with a count on the
-/// other. A reader that found less than it asked for waits in BRPOP, so that a lone message is handed over by the
-/// server itself. An element is gone from the server once popped.
+/// Tasks and results are elements of Redis lists: one side adds many elements with one LPUSH, the other takes them with
+/// RPOP and a count. A reader that found fewer elements than it asked for waits in BRPOP, so the server hands a lone
+/// message over directly. A popped element is gone from the server.
 struct ListDialect {
   static constexpr auto kAddCeiling = "redis_list_push_per_second", kTakeCeiling = "redis_list_pop_per_second";
   static constexpr bool kVanishes = true;
@@ -15,7 +15,7 @@ struct ListDialect {
   static constexpr bool kKeeps = false;
   static constexpr auto kKind = "list";
   static std::vector<Axis> axes() { return own_axes().list(); }
-  // LREM from the head finds what was pushed last at once.
+  // LREM searches from the head, so it finds recently pushed elements immediately.
   static constexpr auto kWithdraw = R"lua(
     local removed, at = 0, 0
     while true do
@@ -54,11 +54,11 @@ struct ListDialect {
       return 1;
     }
     void parse(const redisReply& reply, std::vector<Element>& elements) {
-      if (reply.type != REDIS_REPLY_ARRAY) {  // nil: nothing there
+      if (reply.type != REDIS_REPLY_ARRAY) {  // nil: the list is empty
         drained_ = true;
         return;
       }
-      // BRPOP answers with the key and one element, RPOP with elements alone.
+      // BRPOP answers with the key and one element, RPOP with elements only.
       for (std::size_t i = drained_ ? 1 : 0; i < reply.elements; ++i) {
         elements.push_back({redis::text(*reply.element[i]), {}});
       }

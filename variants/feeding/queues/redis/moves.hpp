@@ -3,17 +3,17 @@
 
 namespace feedrate::redis_queue {
 
-/// Takes a batch as the script Take does, by as many LMOVE in a transaction. Lua copies each element several times: of
-/// 4 KiB it takes the server two to three times as long as LMOVE does, of 100 B half as long
-/// (tests/trials/list_moves.py).
+/// Takes a batch as the script Take does, but with one LMOVE per element in a transaction. Lua copies each element
+/// several times: for elements of 4 KiB the script takes the server two to three times as long as LMOVE, for 100 B half
+/// as long (tests/trials/list_moves.py).
 class Moves {
  public:
-  static constexpr std::size_t kLeastBytes = 512;  // of an element on average
-  static constexpr std::size_t kMost = 64;         // elements at once
+  static constexpr std::size_t kLeastBytes = 512;  // average element size above which moves are used
+  static constexpr std::size_t kMost = 64;         // elements per transaction
 
   Moves(Connection& connection, TakeKeys keys) : settle_(connection, kSettle), keys_(std::move(keys)) {}
-  /// Returns how many replies there will be. The last is an array: of every element or nil, and 1; 0 in its place when
-  /// the lease was gone, and all lies where it was.
+  /// Returns the number of replies. The last one is an array with each element or nil, followed by 1. If the lease was
+  /// gone, the last entry is 0 and all elements are back in the queue.
   unsigned append(Connection& connection, std::size_t elements) const {
     connection.append({"MULTI"});
     for (std::size_t i = 0; i < elements; ++i) {
@@ -25,8 +25,8 @@ class Moves {
   }
 
  private:
-  // Whose lease is gone has taken nothing: what lies in its list was moved just now. KEYS: tasks, processing, leases;
-  // ARGV: the worker, ms that the processing list lives or 0.
+  // Without a lease the worker takes nothing: all that its list holds was moved just now and is returned. KEYS: tasks,
+  // processing, leases; ARGV: the worker, lifetime of the processing list in ms or 0.
   static constexpr std::string_view kSettle = R"lua(
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
   while redis.call('LMOVE', KEYS[2], KEYS[1], 'RIGHT', 'RIGHT') do end

@@ -10,21 +10,22 @@
 
 namespace feedrate::redis_queue {
 
-/// An axis of queues that can answer each id only once.
+/// The axis of queues that can answer each id only once.
 struct OnceOptions {
   double once_s = 0;
 };
 inline const Axes<OnceOptions>& once_axes() {
   static const auto kAxes = Axes<OnceOptions>().number(
       "once", &OnceOptions::once_s, {0, 86400, 1, "once_seconds"},
-      "seconds within which an id gets one result only, however often it is delivered; 0: every delivery answers");
+      "seconds within which an id gets only one result, however often it is delivered; 0: one result per delivery");
   return kAxes;
 }
 inline double once_window(const Point& point) { return once_axes().of(point.own).once_s; }
 
-/// Pushes results of ids that had none within a window: deliveries at least once, results effectively once. The ids of
-/// this window are in the set `seen`, those of the window before in `seen:before`; `seen:window` says which window this
-/// is. A failure does not count as a result. All workers of a queue must be told the same window.
+/// Pushes a result only if its id had none within the window: tasks are delivered at least once, results effectively
+/// once. The set `seen` has the ids of the current window and `seen:before` those of the previous one; `seen:window`
+/// names the current window. A failure does not count as a result. All workers of a queue must use the same window
+/// length.
 class Once {
  public:
   Once(redis::Connection& connection, const KeyNames& names, std::string kind, double window_seconds, bool shared)
@@ -44,17 +45,17 @@ class Once {
   }
 
  private:
-  // KEYS: results; ARGV: prefix, kind, window in ms, ms that keys live or 0, then the results. Returns how many were
-  // new.
+  // KEYS: results; ARGV: prefix, kind, window in ms, lifetime of keys in ms or 0, then the results. Returns how many
+  // were new.
   static constexpr std::string_view kPush = R"lua(
 local window = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = math.floor((time[1] * 1000 + time[2] / 1000) / window)
 local current, before, which = ARGV[1] .. ':seen', ARGV[1] .. ':seen:before', ARGV[1] .. ':seen:window'
--- The window's length stands with its number: after another length, or a jump of the clock, all is forgotten.
+-- A window's name is its length and number: if the length changes or the clock jumps, all ids are forgotten.
 local function named(number) return ARGV[3] .. ':' .. string.format('%.0f', number) end
 local last = redis.call('GET', which)
-if last ~= named(now) and last ~= named(now + 1) then  -- the clock may be set back a little
+if last ~= named(now) and last ~= named(now + 1) then  -- the clock may have been set back a little
   redis.call('UNLINK', before)
   if last == named(now - 1) and redis.call('EXISTS', current) == 1 then
     redis.call('RENAME', current, before)
@@ -74,7 +75,7 @@ for i = 5, #ARGV do
     end
   end
 end
--- The results first: if they are refused, the ids must not count as answered.
+-- Results go first: if the server rejects them, the ids must not count as answered.
 if ARGV[2] == 'stream' then
   for _, result in ipairs(new) do redis.call('XADD', KEYS[1], '*', 'm', result) end
 else

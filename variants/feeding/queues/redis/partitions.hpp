@@ -2,11 +2,12 @@
 #include "common/redis/cluster.hpp"
 #include "variants/feeding/queues/redis/broker.hpp"
 
-/// A queue of several partitions: each has all keys of a queue, in a slot of its own. Every producer sends to one of
-/// them, and gets its results there; a worker serves several by turns.
+/// A queue of several partitions: each has all the keys of a queue, in its own hash slot. A producer sends to one
+/// partition and gets its results there; a worker serves several partitions in turn.
 namespace feedrate::redis_queue {
 
-/// The prefix of partition `i` of `n`: with the partition's number in its hash tag. Of a single one: the queue's own.
+/// The prefix of partition `i` of `n`, with the partition's number in its hash tag. A single partition uses the queue's
+/// own prefix.
 inline std::string prefix_of(const std::string& prefix, unsigned i, unsigned n) {
   if (n == 1) return prefix;
   if (redis::hash_tag(prefix).empty()) return fmt::format("{}:{{{}.{}}}", prefix, prefix, i);
@@ -14,7 +15,7 @@ inline std::string prefix_of(const std::string& prefix, unsigned i, unsigned n) 
   return fmt::format("{}.{}{}", prefix.substr(0, end), i, prefix.substr(end));
 }
 
-/// The settings of one partition: its keys, and the server that has them now.
+/// The settings of one partition: its keys and the server that holds them now.
 inline RedisSettings partition_of(RedisSettings redis, unsigned i, unsigned n, const redis::Cluster& cluster) {
   redis.prefix = prefix_of(redis.prefix, i, n);
   redis.own_prefix = prefix_of(redis.own_prefix, i, n);
@@ -27,7 +28,8 @@ inline RedisConfig partition_of(RedisConfig config, unsigned i, const redis::Clu
   return config;
 }
 
-/// Those of `partitions` that worker `worker` of `workers` serves. Each partition has one, and each worker has one.
+/// The partitions that worker `worker` of `workers` serves. Each partition has at least one worker, and each worker at
+/// least one partition.
 inline std::vector<unsigned> served_by(unsigned worker, unsigned workers, unsigned partitions) {
   if (workers >= partitions) return {worker % partitions};
   std::vector<unsigned> mine;
@@ -35,8 +37,8 @@ inline std::vector<unsigned> served_by(unsigned worker, unsigned workers, unsign
   return mine;
 }
 
-/// Brokers of several partitions, asked by turns. Where one has a suspect, which may end the process, it alone is
-/// asked, and only when nothing of the others is out.
+/// Brokers for several partitions, polled in turn. If one has a suspect, which may kill the process, only that one is
+/// polled, and only when the others have no batch in flight.
 class PartitionedBroker final : public Broker {
  public:
   explicit PartitionedBroker(std::vector<std::unique_ptr<PartBroker>> parts) : parts_(std::move(parts)) {}
@@ -73,7 +75,7 @@ class PartitionedBroker final : public Broker {
     if (batch) batch->tag = batch->tag * parts_.size() + i;
     return batch;
   }
-  /// The part whose suspect is next: one that is held before those that wait. parts_.size(): there is none.
+  /// The part whose suspect is next; a suspect that is held precedes waiting ones. parts_.size() if there is none.
   std::size_t with_suspect() const {
     std::size_t waiting = parts_.size();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -87,7 +89,7 @@ class PartitionedBroker final : public Broker {
   std::size_t next_ = 0;
 };
 
-/// A broker for some partitions; `make(i)` makes that of partition i.
+/// A broker for the given partitions; `make(i)` creates the broker of partition i.
 template <class Make>
 std::unique_ptr<Broker> broker_of(const std::vector<unsigned>& partitions, Make&& make) {
   if (partitions.size() == 1) return make(partitions.front());

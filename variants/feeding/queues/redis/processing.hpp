@@ -1,7 +1,7 @@
 #pragma once
 #include "variants/feeding/queues/redis/list.hpp"
 
-/// What queues share whose workers hold what they serve in a processing list of their own.
+/// Shared parts of queues in which each worker keeps the tasks that it is serving in its own processing list.
 namespace feedrate::redis_queue {
 
 inline std::vector<Axis> processing_axes() {
@@ -10,7 +10,7 @@ inline std::vector<Axis> processing_axes() {
   return axes;
 }
 
-/// What a worker takes by: its name, the keys, and the milliseconds that its processing list lives, or 0.
+/// The arguments for taking tasks: the worker's name, the keys, and the lifetime of its processing list in ms or 0.
 struct TakeKeys {
   TakeKeys(const RedisSettings& redis, const std::string& name)
       : worker(name),
@@ -21,8 +21,8 @@ struct TakeKeys {
   std::string worker, tasks, processing, leases, lifetime;
 };
 
-/// The script by which a worker takes elements into its processing list, if its lease is still its own. A queue gives
-/// the part that pops up to ARGV[1] of them from KEYS[1] into `elements`.
+/// The script that moves elements into the worker's processing list, if the worker still holds its lease. A queue
+/// supplies the part that pops up to ARGV[1] elements from KEYS[1] into `elements`.
 class Take {
  public:
   Take(Connection& connection, const RedisConfig& config, const Redelivery& redelivery, std::string_view pop)
@@ -34,11 +34,11 @@ class Take {
   const TakeKeys& keys() const { return keys_; }
 
  private:
-  // KEYS: tasks, processing, leases; ARGV: how many, the worker, ms that the processing list lives or 0.
+  // KEYS: tasks, processing, leases; ARGV: how many, the worker, lifetime of the processing list in ms or 0.
   static constexpr std::string_view kCheck = "if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return nil end\n";
   static constexpr std::string_view kHold = R"lua(
 if #elements == 0 then return nil end
-for i = 1, #elements, 4000 do  -- Lua's stack takes no more
+for i = 1, #elements, 4000 do  -- the limit of Lua's stack
   redis.call('RPUSH', KEYS[2], unpack(elements, i, math.min(i + 3999, #elements)))
 end
 if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
@@ -49,8 +49,8 @@ return elements
   TakeKeys keys_;
 };
 
-/// Batches come back in the order in which they were taken, so what is done is always the processing list's head. It is
-/// cut off only by whom it still belongs to.
+/// Batches complete in the order in which they were taken, so completed tasks are always at the head of the processing
+/// list. A worker trims the list only while it still holds its lease.
 class ProcessingAcks {
  public:
   ProcessingAcks(Connection& connection, const KeyNames& names, const Redelivery& redelivery)

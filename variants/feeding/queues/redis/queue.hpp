@@ -6,27 +6,27 @@
 #include "variants/feeding/queues/redis/partitions.hpp"
 #include "variants/feeding/queues/redis/watch.hpp"
 
-/// Queues over a Redis server: tasks go from producers through `<prefix>:tasks` to workers, results back through
+/// Queues over a Redis server: tasks go from producers to workers through `<prefix>:tasks`, and results go back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
 ///
-///     static constexpr const char *kAddCeiling, *kTakeCeiling   of its commands (common/redis/limits.cpp); Results
-///                                                           has two of the same names
-///     static constexpr bool kVanishes                       whether a key that was emptied is gone, its expiry too
-///     static constexpr std::string_view kTrimResults        a script that removes results (KEYS[1]) older than ARGV[1]
-///                                                           ms; empty where taking a result removes it
-///     static constexpr bool kKeeps                          the server keeps what is being served
-///     static void create(Connection&, key, group)           before the key is used
-///     static constexpr const char* kKind                    how tasks lie there: "list", "stream", "zset"
+///     static constexpr const char *kAddCeiling, *kTakeCeiling   ceilings of its commands (common/redis/limits.cpp);
+///                                                           Results has two members of the same names
+///     static constexpr bool kVanishes                       whether an emptied key disappears, with its expiry
+///     static constexpr std::string_view kTrimResults        script that removes results (KEYS[1]) older than ARGV[1]
+///                                                           ms; empty if taking a result removes it
+///     static constexpr bool kKeeps                          whether the server keeps tasks that are being served
+///     static void create(Connection&, key, group)           called before the key is used
+///     static constexpr const char* kKind                    type of the tasks' key: "list", "stream", "zset"
 ///     static std::vector<Axis> axes()
 ///     class Push(RedisConfig)                               appends the commands that add tasks
 ///       void operator()(Connection&, key, messages, pack)
 ///     static void push_results(Connection&, key, messages, pack)
-///     static void ask_length(Connection&, key)              appends the command that asks how many elements wait
-///     static constexpr const char* kWithdraw                a script that removes the tasks from KEYS[1] whose reply
-///                                                           list is below ARGV[1], and returns how many
+///     static void ask_length(Connection&, key)              appends the command that returns the number of elements
+///     static constexpr const char* kWithdraw                script that removes from KEYS[1] the tasks whose producer
+///                                                           number is below ARGV[1], and returns how many
 ///     class Tasks(Connection&, RedisConfig, Redelivery&), class Results(RedisConfig, key)
 ///                                                           read elements; see Reader
-///     class Acks(Connection&, KeyNames, Redelivery&)        tells the server what is done
+///     class Acks(Connection&, KeyNames, Redelivery&)        acknowledges completed tasks
 ///       void done(Connection&, ids), answer(Connection&, const redisReply&)
 namespace feedrate::redis_queue {
 
@@ -84,7 +84,8 @@ class RedisQueue final : public Queue {
       create(names.tasks());
       for (const std::string& key : results) create(key);
     }
-    /// On a server that others use, the key and its expiry come to be together: a kill falls between no two commands.
+    /// On a server that others use, a transaction creates the key together with its expiry, so that a kill cannot leave
+    /// a key that never expires.
     void create(const std::string& key) {
       if (config.redis.shared) control.command({"MULTI"});
       Dialect::create(control, key, kGroup);
@@ -92,19 +93,19 @@ class RedisQueue final : public Queue {
       control.command({"PEXPIRE", key, redis::kLifetimeMs});
       control.command({"EXEC"});
     }
-    /// Takes back from an external worker the tasks that nobody awaits any more.
+    /// Removes from an external worker's queue the tasks whose results are no longer awaited.
     void withdraw() {
       try {
         const std::string lists = std::to_string(config.point.producers);
         control.command({"EVAL", Dialect::kWithdraw, "1", names.tasks(), lists});
       } catch (const Failure& failure) {
-        spdlog::warn("tasks of the failed run may be left in {}: {}", names.tasks(), failure.what());
+        spdlog::warn("the failed run may have left tasks in {}: {}", names.tasks(), failure.what());
       }
     }
 
     RedisConfig config;
     KeyNames names;
-    std::vector<std::string> results;  // the keys of its producers
+    std::vector<std::string> results;  // keys of the partition's producers
     redis::Connection control;
     redis::OwnKeys keys;
   };
@@ -121,7 +122,7 @@ class RedisQueue final : public Queue {
     }
     return keys;
   }
-  /// What a partition of this queue alone uses: an external worker's tasks may be others' too.
+  /// The keys that only this queue uses in a partition. The other keys of an external worker may be shared.
   static std::vector<std::string> keys_of(const RedisConfig& config, const KeyNames& names,
                                           std::vector<std::string> all) {
     if (config.external_worker) return all;
@@ -143,10 +144,10 @@ class RedisQueue final : public Queue {
 inline std::string fit(Point& point, Device&, const Workload&) {
   const std::size_t pack = pack_of(point);
   return pack <= point.batch ? ""
-                             : fmt::format("pack {} needs a batch and a window of at least as many messages", pack);
+                             : fmt::format("pack {} needs a batch and a window of at least {} messages", pack, pack);
 }
 
-/// A worker's end in a process of its own, which serves all partitions.
+/// The worker's end in a separate process, which serves all partitions.
 template <class Dialect>
 std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string& consumer) {
   const RedisConfig config(asked);
@@ -160,15 +161,15 @@ std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string&
   });
 }
 
-/// Fills in the parts of a registration that follow from the Dialect, which names the ceilings of its commands:
-/// `kAddCeiling`, `kTakeCeiling`.
+/// Fills in the parts of a registration that follow from the Dialect. The Dialect names the ceilings of its commands in
+/// `kAddCeiling` and `kTakeCeiling`.
 template <class Dialect>
 QueueEntry entry_of(const std::string& description) {
   const auto bounds_of = [](const Bounded& bounded, Bounds& bounds) {
-    // A task and a result each pass the server: half a round trip in, half a round trip out.
+    // A task and a result each pass through the server: half a round trip in, half a round trip out.
     bounds.time(2 * floor_of("redis_round_trip_ns"));
-    if (partitions_of(bounded.point) > 1) return;  // they may lie on several servers, whose limits were not read
-    // And each is added and taken.
+    if (partitions_of(bounded.point) > 1) return;  // partitions may be on several servers, whose limits are unknown
+    // The server adds and takes each task and each result once.
     const Expression each = 1 / ceiling_of(Dialect::kAddCeiling) + 1 / ceiling_of(Dialect::kTakeCeiling) +
                             1 / ceiling_of(Dialect::Results::kAddCeiling) +
                             1 / ceiling_of(Dialect::Results::kTakeCeiling);

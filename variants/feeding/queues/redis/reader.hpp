@@ -15,24 +15,24 @@ inline constexpr int kBlockMs = 50;  // a blocking read returns at least this of
 
 struct Element {
   std::string_view bytes;
-  std::string_view id;  ///< of a stream entry, or what its Acks take; empty where nothing is acknowledged
+  std::string_view id;  ///< id of a stream entry, or another value for Acks; empty if nothing is to be acknowledged
 };
 
-/// A task that no device sees: its worker answers it.
+/// A task that the worker rejects and answers itself, without the device.
 struct Refused {
-  std::string bytes;  ///< as it came; without a header where it is no message
+  std::string bytes;  ///< the task as received
   Header header{};
-  Fault fault = Fault::none;  ///< none: it is no message, and nobody can be answered
+  Fault fault = Fault::none;  ///< none: the bytes are not a message and cannot be answered
   std::string why;
-  std::size_t position = 0;  ///< how many of its batch's messages came before it
+  std::size_t position = 0;  ///< number of messages before it in its batch
 };
 
-/// What a worker learns of the tasks that it reads, besides the messages.
+/// What a worker records about the tasks that it reads, besides the messages.
 struct Taken {
-  std::vector<std::string> ids;  ///< of elements that were taken to their end
+  std::vector<std::string> ids;  ///< ids of the elements that were read completely
   std::vector<Refused> refused;
-  std::vector<std::uint64_t> deadlines;  ///< by message; empty when none has one
-  bool retried = false;                  ///< some message was delivered before
+  std::vector<std::uint64_t> deadlines;  ///< by message; empty if no message has one
+  bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
     ids.clear();
@@ -42,7 +42,8 @@ struct Taken {
   }
 };
 
-/// Lays one message of a task element into the first slot, or refuses it: false. `index`: its place in the batch.
+/// Copies one message of a task element into the first slot. Returns false if it rejects the message. `index` is the
+/// message's place in the batch.
 inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index) {
   const TaskInfo info = info_of(task.header);
   const auto refuse = [&](Fault fault, std::string why) {
@@ -51,11 +52,11 @@ inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_
   };
   if (info.version > kNewestVersion) {
     return refuse(Fault::bad_version,
-                  fmt::format("version {} of the format; this worker knows 0 to {}", info.version, kNewestVersion));
+                  fmt::format("version {} of the format; this worker supports 0 to {}", info.version, kNewestVersion));
   }
   if (task.payload.size() > slot.stride - sizeof(Header)) {
-    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker takes {}", task.payload.size(),
-                                               slot.stride - sizeof(Header)));
+    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker accepts at most {}",
+                                               task.payload.size(), slot.stride - sizeof(Header)));
   }
   if (task.extension.deadline_ms != 0) {
     if (unix_ms() >= task.extension.deadline_ms) return refuse(Fault::expired, "its deadline had passed");
@@ -68,9 +69,9 @@ inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_
   return true;
 }
 
-/// Lays the messages of an element of tasks from `offset` on into slots, until these are full or the element ends;
-/// moves `offset`, and returns how many were laid. `first`: the place of the first slot in its batch. Whatever the
-/// bytes are, nothing beyond them is read.
+/// Copies the messages of a task element into slots, starting at `offset`, until the slots are full or the element
+/// ends. Advances `offset` and returns how many messages it copied. `first` is the first slot's place in the batch. It
+/// never reads beyond `bytes`, whatever they contain.
 inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, Taken& taken,
                                 std::size_t first) {
   std::size_t n = 0;
@@ -80,7 +81,7 @@ inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Mes
       taken.refused.push_back({std::string(bytes.substr(offset)),
                                {},
                                Fault::none,
-                               "it is no message: shorter than its header says",
+                               "not a message: shorter than its header says",
                                first + n});
       offset = bytes.size();
       break;
@@ -91,7 +92,7 @@ inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Mes
   return n;
 }
 
-/// The same of results.
+/// The same for results.
 inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, Messages slots) {
   std::size_t n = 0;
   while (n < slots.count && offset < bytes.size()) {
@@ -100,11 +101,11 @@ inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, M
     std::memcpy(&header, bytes.data() + offset, std::min(left, sizeof header));
     const std::size_t length = payload_bytes(header);
     if (left < sizeof header || left - sizeof header < length) {
-      spdlog::warn("dropped {} bytes that are no result: shorter than their header says", left);
+      spdlog::warn("dropped {} bytes that are not a result: shorter than their header says", left);
       offset = bytes.size();
       break;
     }
-    // A result longer than the slot keeps its length in the header: it is found to be wrong.
+    // A result longer than the slot keeps its length in the header, so verification rejects it.
     const std::size_t kept = std::min(length, slots.stride - sizeof header);
     std::memcpy(slots.base + n * slots.stride, bytes.data() + offset, sizeof header + kept);
     offset = std::min(bytes.size(), offset + stride_of(length));
@@ -113,22 +114,23 @@ inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, M
   return n;
 }
 
-/// Reads elements from one key and lays their messages into slots, always one request ahead. `Source` is a dialect's:
+/// Reads elements from one key and copies their messages into slots, always one request ahead. The dialect supplies
+/// `Source`:
 ///
 ///     unsigned request(Connection&, elements)
-/// appends commands that ask for up to `elements` more, and returns how many commands; 0: nothing may be asked for now.
-/// Replies that are an integer or a status are skipped.
+/// appends commands that ask for up to `elements` more and returns the number of commands; 0 if it may not ask now.
+/// Integer and status replies are skipped.
 ///
 ///     void parse(const redisReply&, vector<Element>&)
-/// takes its reply apart.
+/// splits the reply into elements.
 template <class Source>
 class Reader {
  public:
   Reader(redis::Connection& connection, Source source, std::size_t elements)
       : connection_(connection), source_(std::move(source)), most_(elements) {}
 
-  /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are tasks, without results.
-  /// Never blocks.
+  /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are read as tasks, without
+  /// it as results. Never blocks.
   std::size_t read(Messages slots, Taken* taken) {
     std::size_t filled = 0;
     while (filled < slots.count) {
@@ -136,14 +138,14 @@ class Reader {
       const std::string_view bytes = elements_[at_].bytes;
       filled += taken != nullptr ? unpack_tasks(bytes, offset_, slots.from(filled), *taken, filled)
                                  : unpack_results(bytes, offset_, slots.from(filled));
-      if (offset_ < elements_[at_].bytes.size()) break;  // the slots are full, the element is not empty yet
+      if (offset_ < elements_[at_].bytes.size()) break;  // the slots are full and the element has more
       if (taken != nullptr && !elements_[at_].id.empty()) taken->ids.emplace_back(elements_[at_].id);
       ++at_;
       offset_ = 0;
     }
     return filled;
   }
-  /// No more requests. True once nothing asked for can arrive any more.
+  /// Stops sending requests. True once every requested element has been read.
   bool finish() {
     finishing_ = true;
     return expected_ == 0 && at_ == elements_.size();
@@ -156,7 +158,7 @@ class Reader {
       redis::Reply reply = connection_.try_read();
       if (!reply) return false;
       --expected_;
-      // Of a trim that went ahead of the read, or of a transaction's commands.
+      // The reply to a trim before the read, or to a command in a transaction.
       if (reply->type == REDIS_REPLY_INTEGER || reply->type == REDIS_REPLY_STATUS) continue;
       reply_ = std::move(reply);
       elements_.clear();
@@ -177,7 +179,7 @@ class Reader {
   redis::Reply reply_;
   std::vector<Element> elements_;
   std::size_t at_ = 0, offset_ = 0;
-  unsigned expected_ = 0;  // replies to the last request
+  unsigned expected_ = 0;  // outstanding replies to the last request
   bool finishing_ = false;
 };
 

@@ -11,10 +11,10 @@
 namespace feedrate::redis_queue {
 namespace {
 
-constexpr double kMostBeatSeconds = 0.25;  // a dead worker is found so long after its lease at most
+constexpr double kMostBeatSeconds = 0.25;  // longest time from the end of a lease until a dead worker is detected
 constexpr double kBeatsInLease = 4;
 
-// What the scripts share. `prefix` begins every key of the queue; they lie in one slot if it has a hash tag.
+// Shared by the scripts. Every key of the queue starts with `prefix`; if it has a hash tag, all keys are in one slot.
 constexpr std::string_view kShared = R"lua(
 local prefix, kind, worker = ARGV[1], ARGV[2], ARGV[3]
 local lifetime, results_lifetime, most_letters = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -23,9 +23,9 @@ local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
--- On a server that others use, every key of ours expires.
+-- On a server that others use, all of our keys expire.
 local function keep(name) if lifetime > 0 then redis.call('PEXPIRE', name, lifetime) end end
--- A task that is served next, as far as the queue's kind has that.
+-- Adds a task so that it is served next, if the queue's kind allows that.
 local function add_task(element)
   if kind == 'stream' then redis.call('XADD', key('tasks'), '*', 'm', element)
   elseif kind == 'zset' then redis.call('ZADD', key('tasks'), 0, element)
@@ -58,21 +58,21 @@ end
 local function answer(message, code)
   local name = key('results:' .. (message:byte(7) + 256 * message:byte(8)))
   local result = message:sub(1, 8) .. le32(0x80000000 + code) .. '\0\0\0\0'
-  -- A key of another kind there must not keep the script from its end.
+  -- A key of another type must not stop the script.
   if kind == 'stream' then redis.pcall('XADD', name, '*', 'm', result) else redis.pcall('LPUSH', name, result) end
   keep(name)
   if results_lifetime > 0 then redis.call('PEXPIRE', name, results_lifetime) end
 end
 )lua";
 
-// ARGV[7]: the lease in ms, [8]: '1' at the first beat, [9]: most attempts, [10]: the consumer group, [11]: the name
-// that this worker has in each of its lives; what an earlier one held is taken over at once, and [12]: '1' if that one
-// only lost its connections, so that no message is to blame.
+// ARGV[7]: the lease in ms, [8]: '1' at the first heartbeat, [9]: maximum attempts, [10]: the consumer group, [11]: the
+// worker's name, which is the same in each incarnation (tasks that an earlier incarnation held are taken over at once),
+// [12]: '1' if the earlier incarnation only lost its connections, so that no message is to blame.
 constexpr std::string_view kBeat = R"lua(
 local lease, first, most_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
 local group, name, resumed = ARGV[10], ARGV[11], ARGV[12] == '1'
 local now = now_ms()
--- The messages of an element, each by itself; what is none at its end goes to `rest`.
+-- Calls `f` with each message of an element, and `rest` with any bytes at the end that are not a message.
 local function each_message(element, f, rest)
   local at = 1
   while at + 15 <= #element do
@@ -85,9 +85,9 @@ local function each_message(element, f, rest)
   end
   if at <= #element then rest(element:sub(at)) end
 end
--- A message is given up only when it was served alone: before, another of its batch may have been to blame.
+-- A message is given up only after it was served alone: otherwise another one of its batch may be to blame.
 local function blame(element, dead, alone)
-  local what = 'worker ' .. dead .. ' ended while it held the message'
+  local what = 'worker ' .. dead .. ' died while it held the message'
   each_message(element, function(message)
     local attempts = math.min(attempts_of(message) + 1, 255)
     if alone and attempts >= most_attempts then
@@ -98,12 +98,12 @@ local function blame(element, dead, alone)
       redis.call('RPUSH', key('suspects'), with_attempts(message, attempts))
       keep(key('suspects'))
     end
-  end, function(rest) bury(rest, 1, 'it is no message: shorter than its header says') end)
+  end, function(rest) bury(rest, 1, 'not a message: shorter than its header says') end)
 end
--- One run takes only so much over that the server does not keep others waiting. If it leaves something that can be taken
--- over, the worker runs it again at once.
+-- One run takes over a limited number of tasks, so that other clients do not wait long. If more tasks remain, the
+-- worker runs the script again at once.
 local more = 0
--- Pending entries of a consumer that is gone, or of all whose worker has no lease, a few thousand at a time.
+-- Takes over pending entries of one dead consumer, or of all consumers without a lease, a few thousand at a time.
 local function take_over_pending(consumer, innocent)
   local from, found = '-', false
   for page = 1, 5 do
@@ -131,7 +131,7 @@ local function take_over_pending(consumer, innocent)
   end
   if found then more = 1 end
 end
--- Members of a sorted set of times that are over.
+-- Members of a sorted set of times that have passed.
 local function due(name, most)
   local found = redis.call('ZRANGEBYSCORE', key(name), '-inf', now, 'LIMIT', 0, most)
   if #found == most then more = 1 end
@@ -164,7 +164,7 @@ if lease > 0 then
     end
   end
   if not first and not redis.call('ZSCORE', key('leases'), worker) then
-    redis.call('ZADD', key('graves'), now + lease, worker)  -- a command of ours may still be on its way
+    redis.call('ZADD', key('graves'), now + lease, worker)  -- one of our commands may still be in flight
     keep(key('graves'))
     return {0, 0, 0}
   end
@@ -177,7 +177,7 @@ if lease > 0 then
       redis.call('ZREM', key('graves'), dead)
     elseif #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, dead) == 0 then
       redis.call('ZREM', key('graves'), dead)
-      redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, dead)  -- or the group would keep it for ever
+      redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, dead)  -- otherwise the group keeps it forever
     end
   end
   if kind == 'stream' then take_over_pending(nil, false) end
@@ -196,10 +196,10 @@ if message then keep(key('alone:' .. worker)) end
 return {message, redis.call('LLEN', key('suspects'))}
 )lua";
 
-// ARGV[7]: the task, [8]: attempts so far, [9]: what went wrong, [10]: ms until it is tried again.
+// ARGV[7]: the task, [8]: attempts so far, [9]: the error, [10]: ms until the next attempt.
 constexpr std::string_view kRetry = R"lua(
 remember(ARGV[7], ARGV[9])
--- A member of its own for each, though two may be alike.
+-- The number makes each member unique, even if two tasks are identical.
 local number = redis.call('INCR', key('delays'))
 keep(key('delays'))
 redis.call('ZADD', key('delayed'), now_ms() + tonumber(ARGV[10]),
@@ -238,13 +238,13 @@ Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string
 }
 
 Redelivery::~Redelivery() {
-  // A worker that begins anew after a failure takes its own messages over, and knows that none is to blame.
+  // A worker that restarts after a failure takes over its own messages and knows that none of them is to blame.
   if (std::uncaught_exceptions() != 0) return;
   try {
-    // What is left in its hands is found at once: a lease that ended long ago.
+    // A lease in the distant past lets other workers take over the remaining tasks at once.
     connection_.append({"ZADD", names_.leases(), "XX", "0", worker_});
     connection_.flush();
-  } catch (const Failure&) {  // the lease runs out by itself
+  } catch (const Failure&) {  // the lease expires by itself
   }
 }
 
@@ -263,7 +263,7 @@ void Redelivery::progress() {
   while (beating_ || asked_for_suspect_) {
     const redis::Reply reply = connection_.try_read();
     if (!reply) break;
-    // Answers come in order; a beat is never sent behind an unanswered question for a suspect.
+    // Replies arrive in order; a heartbeat is never sent after an unanswered request for a suspect.
     take_reply(*reply, !beating_);
   }
   const double since = static_cast<double>(now_ns() - beat_sent_ns_) * 1e-9;
@@ -275,7 +275,7 @@ void Redelivery::progress() {
 
 void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
   if (reply.type != REDIS_REPLY_ARRAY || reply.elements != (of_suspect ? 2 : 3)) {
-    throw Failure("Redis: a script of the queue answered with something else");
+    throw Failure("Redis: a script of the queue returned an unexpected reply");
   }
   suspects_ = static_cast<std::size_t>(reply.element[1]->integer);
   if (of_suspect) {
@@ -285,7 +285,7 @@ void Redelivery::take_reply(const redisReply& reply, bool of_suspect) {
   }
   beating_ = false;
   if (reply.element[0]->integer == 0) {
-    throw LeaseLost("worker " + worker_ + ": its lease ran out, and others serve what it held");
+    throw LeaseLost("worker " + worker_ + ": its lease expired, and other workers now serve what it held");
   }
   confirmed_ns_ = beat_sent_ns_;
   more_ = reply.element[2]->integer != 0;

@@ -10,58 +10,59 @@
 
 namespace feedrate::redis_queue {
 
-/// A worker that was taken for dead (it said nothing for longer than its lease) and woke up: others serve what it held.
+/// A worker woke up after its lease had expired: it was presumed dead, and other workers now serve what it held.
 struct LeaseLost : redis::ServerFailure {
   using ServerFailure::ServerFailure;
 };
 
-/// What becomes of messages whose worker died or whose workload failed; one worker's end of it. The parts, each a key
-/// of the queue:
+/// Redelivery of messages whose worker died or whose workload failed: the part that each worker performs. It uses these
+/// keys of the queue:
 ///
-/// - `leases` (sorted set): until when each worker is taken for alive, by the server's clock. Each worker renews
-///   its own and looks for those that ran out. `graves`: dead workers, to be looked at once more a lease later, because
-///   a command of theirs may still have been on its way.
+/// - `leases` (sorted set): the time until which each worker is presumed alive, by the server's clock. Each worker
+///   renews its own lease and checks for expired ones. `graves` has dead workers, which are checked again one lease
+///   later, because one of their commands may still have been in flight.
 /// - `suspects` (list): messages that a dead worker held. One of them may have killed it, so a worker serves a suspect
-///   only when it serves nothing else. While it does, the suspect lies in `alone:<worker>`; if the worker dies then,
-///   only this message is to blame.
-/// - `delayed` (sorted set): messages to be tried again later, by the time when they are due.
-/// - `history` (hash): what went wrong with a message so far, by its id.
-/// - `dead` (stream): dead letters: the message, the last error, how often it was delivered, its history.
+///   only when it serves nothing else. Meanwhile the suspect is in `alone:<worker>`; if the worker dies, only this
+///   message is to blame.
+/// - `delayed` (sorted set): messages to be retried later, by due time.
+/// - `history` (hash): the errors of each message so far, by its id.
+/// - `dead` (stream): dead letters, each with the message, the last error, the number of deliveries and the history.
 ///
-/// How often a message was delivered is noted in its header (TaskInfo). Everything that moves a message is one script.
-/// The design follows Sidekiq's super-fetch and BullMQ's stalled jobs, except that suspects are served alone.
+/// A message's header (TaskInfo) counts its deliveries. Each move of a message is one script. The design follows
+/// Sidekiq's super-fetch and BullMQ's stalled jobs, except that suspects are served alone.
 class Redelivery {
  public:
-  /// `name` is the worker's in each of its lives: what an earlier one held is taken over at once. `incarnation` is one
-  /// that no other life has. `resumed`: the earlier life only lost its connections, so no message is to blame.
-  /// `keeps`: the server keeps what is being served, so there are leases. `kind`: how tasks lie on the server: "list",
-  /// "stream" or "zset".
+  /// `name` is the worker's name, the same in each incarnation: tasks that an earlier incarnation held are taken over
+  /// at once. `incarnation` is unique to this one. `resumed`: the earlier incarnation only lost its connections, so no
+  /// message is to blame. `keeps`: the server keeps tasks that are being served, so workers have leases. `kind`: the
+  /// type of the tasks' key on the server, "list", "stream" or "zset".
   Redelivery(const RedisSettings&, std::string name, std::string incarnation, bool keeps, std::string kind,
              bool resumed);
-  /// Gives up the lease; others take over at once what is still held.
+  /// Gives up the lease; other workers take over at once the tasks that are still held.
   ~Redelivery();
   Redelivery(const Redelivery&) = delete;
   Redelivery& operator=(const Redelivery&) = delete;
 
-  /// Renews the lease and looks after the queue, when it is time. Never blocks. Throws LeaseLost.
+  /// Renews the lease and takes over tasks of dead workers, when due. Never blocks. Throws LeaseLost.
   void progress();
-  /// Whether the lease is surely ours: else nothing may be taken.
+  /// Whether this worker certainly holds its lease; otherwise it must take nothing.
   bool alive() const;
 
-  /// A suspect to be served alone, if there is one; asks for it at the first call. Never blocks.
+  /// Returns a suspect to be served alone, if one has arrived; the first call requests it. Never blocks.
   std::optional<std::string> take_suspect();
-  /// Suspects wait, or one was asked for: nothing else may be taken meanwhile.
+  /// Whether suspects wait or one was requested; meanwhile nothing else may be taken.
   bool has_suspects() const { return suspects_ != 0 || holds_suspect(); }
-  /// One was asked for or has come, and must be served even if this worker is to end.
+  /// Whether a suspect was requested or has arrived; it must be served even if this worker is stopping.
   bool holds_suspect() const { return asked_for_suspect_ || suspect_; }
-  /// Adds to `sink`: the suspect has been answered. By LPOP: the next one may be there already.
+  /// Adds to `sink` the removal of an answered suspect. LPOP removes only this one: the next may already be in the
+  /// list.
   void release_suspect(redis::Connection& sink) const { sink.append({"LPOP", names_.alone(worker_)}); }
 
-  /// Adds to `sink`: this task is to be tried again after a while. `attempts`: how often it was delivered by now.
+  /// Adds to `sink` a delayed retry of this task. `attempts`: number of deliveries so far.
   void retry(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink`: this task is a dead letter. Its client gets no answer by this.
+  /// Adds to `sink` this task as a dead letter. This does not answer the client.
   void bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink`: a task that had failed before has succeeded.
+  /// Adds to `sink` the removal of a task's history, after a task that failed before has succeeded.
   void forget(redis::Connection& sink, std::uint64_t id) const;
 
   const std::string& worker() const { return worker_; }
@@ -78,7 +79,7 @@ class Redelivery {
   redis::Script beat_, take_, retry_, bury_;
   std::uint64_t beat_sent_ns_ = 0, confirmed_ns_ = 0;  // when the last answered beat was sent
   bool resumed_, first_ = true, beating_ = false, asked_for_suspect_ = false;
-  bool more_ = false;  // there is more to take over than the last beat did
+  bool more_ = false;  // the last heartbeat left more to take over
   std::size_t suspects_ = 0;
   std::optional<std::string> suspect_;
 };

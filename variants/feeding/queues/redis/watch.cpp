@@ -11,7 +11,7 @@
 namespace feedrate::redis_queue {
 namespace {
 
-/// How many elements a key of any kind holds.
+/// The number of elements in a key of any type.
 double length_of(redis::Connection& connection, const std::string& key) {
   const std::string type(redis::text(*connection.command({"TYPE", key})));
   const char* command = type == "list" ? "LLEN" : type == "zset" ? "ZCARD" : type == "stream" ? "XLEN" : nullptr;
@@ -30,7 +30,7 @@ class Watch final : public QueueWatch {
   void collect(const Add& add) override {
     try {
       if (partitions_.empty()) connect();
-      tell(add);
+      add_gauges(add);
     } catch (...) {
       partitions_.clear();
       throw;
@@ -51,29 +51,29 @@ class Watch final : public QueueWatch {
     }
     partitions_ = std::move(made);
   }
-  void tell(const Add& add) {
+  void add_gauges(const Add& add) {
     using Key = std::string (KeyNames::*)() const;
     const auto gauge = [&](const char* name, const char* help, Key key) {
       double sum = 0;
       for (Partition& part : partitions_) sum += length_of(part.connection, (part.names.*key)());
       add(name, help, sum);
     };
-    gauge("feedrate_queue_depth", "Elements that wait for a worker.", &KeyNames::tasks);
-    gauge("feedrate_suspects", "Messages of dead workers that wait to be served alone.", &KeyNames::suspects);
-    gauge("feedrate_delayed", "Tasks that wait for another attempt.", &KeyNames::delayed);
-    gauge("feedrate_dead_letters", "Dead letters that are kept.", &KeyNames::dead);
+    gauge("feedrate_queue_depth", "Elements waiting for a worker.", &KeyNames::tasks);
+    gauge("feedrate_suspects", "Messages of dead workers that are waiting to be served alone.", &KeyNames::suspects);
+    gauge("feedrate_delayed", "Tasks waiting for another attempt.", &KeyNames::delayed);
+    gauge("feedrate_dead_letters", "Number of dead letters kept.", &KeyNames::dead);
     double workers = 0;  // each has a lease in every partition
     for (auto& [names, connection] : partitions_) {
       const std::string now = std::to_string(unix_ms());
       workers =
           std::max(workers, static_cast<double>(connection.command({"ZCOUNT", names.leases(), now, "+inf"})->integer));
     }
-    add("feedrate_workers", "Workers whose lease has not ended.", workers);
+    add("feedrate_workers", "Workers whose lease has not expired.", workers);
   }
 
   const RedisConfig config_;
   const unsigned count_;
-  std::vector<Partition> partitions_;  // made again after one was lost
+  std::vector<Partition> partitions_;  // reconnected after a connection is lost
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace feedrate::redis_queue {
 
-/// A Redis queue's keys and workers, for metrics.
+/// Metrics of a Redis queue's keys and workers.
 std::unique_ptr<QueueWatch> watch(const QueueConfig&);
 
 }  // namespace feedrate::redis_queue
