@@ -1,1 +1,1 @@
-"""Feedrate's analysis: reads result directories and nothing else; writes reports, comparisons and README figures."""
+"""Feedrate's analysis: reads only result directories; writes reports, comparisons and figures for pages."""

@@ -1,4 +1,4 @@
-"""`python -m analysis COMMAND …`. What a command imports may be missing: that is said first, in one line."""
+"""`python -m analysis COMMAND …`. Checks for missing packages first and reports them in one line."""
 
 import io
 import sys
@@ -10,23 +10,23 @@ from .files import say
 
 def main(arguments=None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding lacks is escaped, as stderr has it
+    if isinstance(sys.stdout, io.TextIOWrapper):  # escape unencodable characters, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")
     if arguments == ["needs"]:
-        return _tell_needs()
+        return _print_needs()
     complaint = needs.complaint()
     if complaint:
         print(complaint, file=sys.stderr)
         return 1
     try:
         from . import commands
-    except ImportError as error:  # a package that is there and broken
+    except ImportError as error:  # a package is installed but broken
         print(f"error: {error}", file=sys.stderr)
         return 1
     return commands.run(arguments)
 
 
-def _tell_needs() -> int:
+def _print_needs() -> int:
     lacks = needs.missing()
     try:
         say("\n".join(lacks) or "nothing is missing")

@@ -1,4 +1,4 @@
-"""A/A: two runs of the same code, between which every FASTER and SLOWER is a false verdict."""
+"""A/A: compares two runs of the same code, so every FASTER and SLOWER is a false verdict."""
 
 import sys
 from pathlib import Path
@@ -15,11 +15,11 @@ from .load import Results, load_all
 from .marked import publish
 from .verdict import CONFIDENCE, FASTER, SLOWER, VERDICTS, Metric, ratio
 
-NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]  # tried in turn, in steps of 12 %
+NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]  # candidates, in steps of 12 %
 
 
 def write_aa(before: str, after: str, margin: float, noises: list[str], readme: str | None, check: bool) -> int:
-    """Prints the table of false verdicts, or puts it into README's block `aa`. Returns the exit code."""
+    """Prints the table of false verdicts, or writes it into the block `aa` of `readme`. Returns the exit code."""
     shared = in_both(load_all([before], "A"), load_all([after], "B"))
     noise = parse_noise(noises, [metric for sides in shared.values() for metric in metrics_of(*sides)])
     texts = []
@@ -35,14 +35,15 @@ def write_aa(before: str, after: str, margin: float, noises: list[str], readme: 
 
 
 def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
-    """The table and how it was made, in Markdown."""
+    """The table and how it was made, as Markdown."""
     warning = _warning(a, b)
     repetitions = sorted({count for counts in matched["repetitions"] for count in counts})
     said = [
-        f"Two runs of the same code, {len(matched)} points, {_range(repetitions)} repetitions a side "
-        f"({a.directories[0]} and {b.directories[0]}). Every FASTER or SLOWER between them is false. “At most”: the "
-        "95 % upper bound of Clopper and Pearson. “Run noise”: the standard deviation between runs, beyond what "
-        "repetitions show, at which 95 % of the intervals contain 1; `compare` takes it as `--run-noise`.",
+        f"The table compares two runs of the same code ({a.directories[0]} and {b.directories[0]}) with {len(matched)} "
+        f"points and {_range(repetitions)} repetitions per side. Every FASTER or SLOWER between them is false. “At "
+        "most”: the 95 % upper bound of the rate of false verdicts (Clopper and Pearson). “Run noise”: the standard "
+        "deviation between runs, beyond the spread of the repetitions, at which 95 % of the intervals contain 1; pass "
+        "it to `compare` as `--run-noise`.",
         markdown_table(_table(a, b, matched, rules)),
         *_without_noise(a, b, rules),
         explanation(rules),
@@ -51,14 +52,14 @@ def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
 
 
 def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
-    """What would be said if runs were taken to differ by nothing but what repetitions show."""
+    """A sentence on the false verdicts without any assumed noise between runs."""
     if not any(rules.run_noise.values()):
         return []
     matched, _ = match_some(a, b, Rules(rules.margin))
     verdicts = [one.verdict for metric in measured_metrics(a, b, matched) for one in matched[metric.column] if one.verdict]
     false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
     share = units.percent(false / len(verdicts))
-    return [f"With `--run-noise 0` {false} of the {len(verdicts)} would be false, {share}."]
+    return [f"With `--run-noise 0`, {false} of the {len(verdicts)} verdicts would be false ({share})."]
 
 
 def _table(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> Table:
@@ -84,13 +85,13 @@ def _row(name: str, verdicts: list[str], noise: float) -> list[str]:
 
 
 def upper_bound(hits: int, trials: int) -> float:
-    """The largest rate, with 95 % confidence, at which so few hits would be seen."""
+    """The upper 95 % confidence bound of the rate, given this number of hits."""
     return float(betaincinv(hits + 1, trials - hits, CONFIDENCE)) if hits < trials else 1.0
 
 
 def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:
-    """The least `--run-noise` with which 95 % of the points' intervals contain 1, as they should between runs of the
-    same code; infinite where none of NOISES is enough."""
+    """The smallest `--run-noise` with which 95 % of the points' intervals contain 1, as they should between runs of the
+    same code; infinite if none of NOISES is large enough."""
     sides = [[one[metric.column] for one in pair] for pair in pairs]
 
     def covered(noise: float) -> bool:
@@ -102,11 +103,11 @@ def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:
 
 
 def _warning(a: Results, b: Results) -> str:
-    """What speaks against the same code."""
+    """A warning if the runs record different revisions; empty otherwise."""
     revisions = [sorted({str(one.get("revision")) for one in side.environments}) for side in (a, b)]
     if revisions[0] == revisions[1]:
         return ""
-    return f"A and B do not tell the same revision ({', '.join(revisions[0])}; {', '.join(revisions[1])})."
+    return f"A and B record different revisions ({', '.join(revisions[0])}; {', '.join(revisions[1])})."
 
 
 def _range(counts: list[int]) -> str:

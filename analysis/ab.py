@@ -1,9 +1,9 @@
-"""Interleaved A and B: the pairs that `feedrate ab` measured next to each other, in ABBA order, point by point.
+"""Interleaved A and B: verdicts on the pairs that `feedrate ab` measured next to each other in ABBA order.
 
-What disturbs a machine for longer than a pair takes is on both sides of it and leaves their ratio alone; a drift that
-is even over four measurements cancels. So the pairs' logarithms are what is averaged, with Student's t, and no noise
-between runs is assumed: there is one run. SAME is said by two one-sided tests of 5 % each (Schuirmann 1987), with a
-margin of its own: the ratio is shown to lie within it.
+A disturbance that lasts longer than a pair affects both sides and leaves their ratio unchanged; a drift that is linear
+over four measurements cancels. The logarithms of the pairs' ratios are therefore averaged, with Student's t, and no
+noise between runs is assumed, because there is only one run. SAME requires two one-sided tests of 5 % each (Schuirmann
+1987), which show that the ratio lies within a separate margin.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,19 +22,19 @@ from .load import Results, load_all
 from .plots import comparison
 from .verdict import CONFIDENCE, FASTER, NOT_MEASURED, SAME, SLOWER, UNCLEAR, Metric, Ratio, at_least, discoveries
 
-ONE_SIDED = 0.05  # the risk of each of the two tests that SAME must pass
+ONE_SIDED = 0.05  # risk of each of the two tests for SAME
 SIDES = ("a", "b")
 
 
 @dataclass(frozen=True)
 class Margins:
-    changed: float  # the smallest effect of interest, a share of A
-    same: float  # within this share of A the two count as the same
+    changed: float  # smallest effect of interest, as a share of A
+    same: float  # largest effect that counts as the same, as a share of A
 
 
 def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[str]) -> int:
-    """Writes ab.md and ab.png, prints the former, and names on stderr what the gates stop. Returns the exit code: 1
-    where they stop anything."""
+    """Writes ab.md and ab.png, prints the former, and names on stderr the points that fail a gate. Returns the exit
+    code: 1 if any point fails."""
     before, after = (load_all([Path(folder) / side], "OUT") for side in SIDES)
     shared = in_both(before, after)
     every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))
@@ -80,20 +80,21 @@ def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequ
 
 def explanation(margins: Margins) -> str:
     return (
-        "Each pair was measured next to each other, in ABBA order. Ratios are B / A: the geometric mean over the starts, in "
-        "brackets the 95 % interval (Student's t on logarithms; the pairs of one start of both executables count as "
-        "one). FASTER and SLOWER: B is better or worse by "
+        "The two sides of each pair were measured next to each other, in ABBA order. Ratios are B / A: the geometric "
+        "mean over the starts, with the 95 % interval in brackets (Student's t on logarithms; the pairs of one start "
+        "of both executables count as one). FASTER and SLOWER: B is better or worse by "
         f"{units.percent(margins.changed)} or more, and the difference survives Benjamini and Hochberg's correction for "
         "many points (5 % false discoveries). SAME: two one-sided tests of 5 % each show that the ratio lies within "
-        f"±{units.percent(margins.same)}. UNCLEAR: everything else; more pairs would tell."
+        f"±{units.percent(margins.same)}. UNCLEAR: everything else; more pairs may give a verdict."
     )
 
 
 def match(
     folder: str, a: Results, b: Results, margins: Margins, sought: dict[str, float] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """The points with a pair that is ok on both sides, with a judged Ratio for each metric and `pairs` (used, of all);
-    those without; and the axes in which A and B differ. A point has the axes that both sides agree on."""
+    """Returns the points that have a pair that is ok on both sides, with a judged Ratio for each metric and `pairs`
+    (used, total); the points without such a pair; and the axes in which A and B differ. A point has only the axes on
+    which both sides agree."""
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
     sides = [_by_pair(folder, results, axes) for results in (a, b)]
     numbers = sorted(set(sides[0]) | set(sides[1]))
@@ -120,9 +121,9 @@ def match(
             ok = [any(row["status"] == "ok" for row in side.values()) for side in rows]
             alone = "A" if ok[0] and not ok[1] else "B" if ok[1] and not ok[0] else ""
             others = {"A": "B", "B": "A"}.get(alone, "AB")
-            lonely.append(point | {"ok in": alone, "elsewhere": _why(rows, others), "pairs": (0, len(pairs))})
+            lonely.append(point | {"ok in": alone, "elsewhere": _reasons(rows, others), "pairs": (0, len(pairs))})
     if not found:
-        raise BadInput("OUT", folder, "holds no pair that is ok on both sides", "what `feedrate ab` wrote")
+        raise BadInput("OUT", folder, "has no pair that is ok on both sides", "a folder that `feedrate ab` wrote")
     matched = pd.DataFrame(found)
     for metric in metrics:
         matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (sought or {}).get(metric.name))
@@ -133,11 +134,11 @@ _NONE = {"status": "missing"}
 
 
 def _by_pair(folder: str, results: Results, axes: Sequence[str]) -> dict[int, dict[int, dict]]:
-    """The rows by point and pair. Of several rows of one pair the last that is ok, for what was disturbed is measured
-    again."""
+    """The rows by point and pair. If a pair has several rows, the last ok one counts, because disturbed rows are
+    measured again."""
     cells = results.cells[results.cells["ab_point"] >= 0]
     if cells.empty:
-        allowed = "a folder that `feedrate ab` wrote: its rows say which pair they belong to"
+        allowed = "a folder that `feedrate ab` wrote, whose rows name their pair"
         raise BadInput("OUT", folder, f"the rows of {results.directories[0]} belong to no pair", allowed)
     found: dict[int, dict[int, dict]] = {}
     for row in cells.to_dict("records"):
@@ -149,7 +150,7 @@ def _by_pair(folder: str, results: Results, axes: Sequence[str]) -> dict[int, di
 
 
 def _settings(rows: dict[int, dict] | None, axes: Sequence[str]) -> dict:
-    """The axes of a point on one side; empty where it was not measured there."""
+    """The axes of a point on one side; empty if it was not measured there."""
     return {axis: next(iter(rows.values()))[axis] for axis in axes} if rows else {}
 
 
@@ -159,8 +160,8 @@ def _point(a: Results, settings: Sequence[dict], differing: Sequence[str]) -> di
     return {axis: value for axis, value in known[0].items() if axis not in differing} | {"variant": " / ".join(names)}
 
 
-def _why(rows: Sequence[dict], letters: str) -> str:
-    """What became of a point on the sides of these letters."""
+def _reasons(rows: Sequence[dict], letters: str) -> str:
+    """The status and reason of a point on the sides with these letters."""
     said = []
     for letter, side in zip("AB", rows):
         bad = [row for row in side.values() if row["status"] != "ok"]
@@ -171,7 +172,7 @@ def _why(rows: Sequence[dict], letters: str) -> str:
 
 
 def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
-    """log B / A of each pair, NaN where a side has no such figure, or one without a logarithm."""
+    """log B / A of each pair; NaN if a side lacks the figure or its value has no logarithm."""
     sides = [np.array([np.nan if value is None else value for value in side], dtype=float) for side in (before, after)]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(sides[1]) - np.log(sides[0])
@@ -179,9 +180,9 @@ def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
 
 
 def by_start(logs: np.ndarray, starts: Sequence[int]) -> np.ndarray:
-    """The mean of the pairs of each start of the two executables. A process keeps some things for its life, such as where
-    its memory lies, so its pairs are not independent (Kalibera and Jones, Rigorous benchmarking in reasonable time,
-    2013). Rows that name no start stay as they are."""
+    """The mean of the pairs of each start of the two executables. Some properties of a process, such as its placement
+    in memory, are fixed at its start, so its pairs are not independent (Kalibera and Jones, Rigorous benchmarking in
+    reasonable time, 2013). Rows without a start are returned unchanged."""
     known = np.isfinite(logs)
     if min(starts) < 0 or not known.any():
         return logs
@@ -193,8 +194,8 @@ def _started_anew(results: Results) -> bool:
 
 
 def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
-    """The ratio of these pairs with its interval. `rounding`: the standard deviation of what a histogram's buckets add
-    to a side; pairs that lie in the same buckets do not show it."""
+    """The ratio of these pairs with its interval. `rounding`: the standard deviation that histogram buckets add to each
+    side; pairs in the same buckets do not show it."""
     logs = logs[np.isfinite(logs)]
     if not len(logs):
         return NOT_MEASURED
@@ -212,8 +213,8 @@ def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
 
 
 def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, sought: float | None = None) -> list[Ratio]:
-    """The ratios of one metric at all points, each with its verdict. `sought`: the change that a tail must be able to
-    show before it is judged."""
+    """The ratios of one metric at all points, each with its verdict. `sought`: a point of a tail gets a verdict only if
+    it could show a change of this size."""
     known = sum(np.isfinite(one.error) for one in ratios)
     size = sought or power.TAIL_CHANGE
     shown = [not metric.tail or power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]
@@ -244,7 +245,7 @@ def _differing_said(a: Results, b: Results, differing: Sequence[str]) -> list[st
         return ", ".join(str(value) for value in dict.fromkeys(results.cells.loc[results.cells["ab_point"] >= 0, axis]))
 
     said = [f"{tables.name(a, axis)} (A: {values(a, axis)}; B: {values(b, axis)})" for axis in differing]
-    return [f"By design A and B differ in {'; '.join(said)}."] if said else []
+    return [f"By design, A and B differ in {'; '.join(said)}."] if said else []
 
 
 def _pairs_said(matched: pd.DataFrame, lonely: pd.DataFrame) -> str:
@@ -253,7 +254,7 @@ def _pairs_said(matched: pd.DataFrame, lonely: pd.DataFrame) -> str:
     told = f"{len(matched)} points, {every} pairs"
     if used == every:
         return f"{told}, all ok on both sides."
-    return f"{told}: {every - used} of them are missing or not ok on some side, and are not used."
+    return f"{told}; {every - used} of them are missing or not ok on at least one side and are not used."
 
 
 def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, shown: list[str]) -> Table:
@@ -273,6 +274,6 @@ def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, shown: 
 
 
 def _name(results: Results, point: pd.Series, shown: list[str]) -> str:
-    """A point in one line."""
+    """A point in one line of text."""
     work = [point["workload"]] if "workload" in point else []
     return ", ".join(part for part in [point["variant"], *work, tables.place(results, point, shown)] if part)

@@ -1,4 +1,4 @@
-"""The answer in a few lines: for each question the best variant, the next, and whether they can be told apart."""
+"""The answer in a few lines: for each question, the best variant, the runner-up, and whether they clearly differ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from .load import Results
 TITLE = "The answer"
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
 NOTE = (
-    f"{quoted.NOTE} Each variant stands with its best settings. Ratio: how many times better the best is. No clear "
-    "difference: the two intervals overlap, or a single repetition has none."
+    f"{quoted.NOTE} Each variant is shown with its best settings. “Ratio”: how many times better the best is. “No "
+    "clear difference”: the two intervals overlap, or there is only one repetition and hence no interval."
 )
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the points that `choose` picks. `told`: the axes that `said` tells of the best point."""
+    """A question about the points that `choose` selects. `told`: the axes of the best point that `said` includes."""
 
     said: Callable[[pd.Series], str]
     metric: str
@@ -32,7 +32,7 @@ class Question:
 
 
 def general(experiment: Experiment, without: set[str] = frozenset()) -> list[Question]:
-    """The best of each headline figure; of a distribution its median."""
+    """One question for each headline figure; for a distribution, its median."""
     return [
         _best(experiment, figure, "p50" if figure.distribution else "")
         for figure in experiment.figures.values()
@@ -47,7 +47,7 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 
 
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
-    """The table and how to read it; nothing where no row counts."""
+    """The table and how to read it; empty if no row counts."""
     found = table(results, questions)
     return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
 
@@ -63,13 +63,13 @@ def table(results: Results, questions: Sequence[Question]) -> Table | None:
 
 
 def usable(results: Results) -> pd.DataFrame:
-    """The contestants' points of the main workload."""
+    """The points of the competing variants with the main workload."""
     measured = stats.points(results.contending)
     return measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
 
 
 def _row(results: Results, question: Question, measured: pd.DataFrame, shown: list[str]) -> list[str] | None:
-    """None where no point answers the question."""
+    """The table's line for a question; None if no point answers it."""
     metric = question.metric
     chosen = question.choose(measured).dropna(subset=[metric])
     if chosen.empty:
@@ -77,17 +77,17 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
     ranked = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable").drop_duplicates("variant")
     first = ranked.iloc[0]
     shown = [axis for axis in shown if axis not in question.told]
-    line = [question.said(first), *_said(results, question, first, shown)]
+    line = [question.said(first), *_variant_cells(results, question, first, shown)]
     if len(ranked) == 1:
-        return [*line, "nothing else was measured", units.NOTHING, units.NOTHING]
+        return [*line, "no other was measured", units.NOTHING, units.NOTHING]
     second = ranked.iloc[1]
     ratio = first[metric] / second[metric] if question.larger_is_better else second[metric] / first[metric]
     doubt = "" if told_apart(question, first, second) else "\nno clear difference"
-    return [*line, *_said(results, question, second, shown), f"{units.ratio(ratio)}{doubt}"]
+    return [*line, *_variant_cells(results, question, second, shown), f"{units.ratio(ratio)}{doubt}"]
 
 
-def _said(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
-    """Who, and its figure."""
+def _variant_cells(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
+    """The variant with its settings, and its figure."""
     figure = quoted.figure(question.formatter, point, question.metric, question.larger_is_better)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     where = tables.place(results, point, shown)
@@ -95,7 +95,8 @@ def _said(results: Results, question: Question, point: pd.Series, shown: list[st
 
 
 def told_apart(question: Question, first: pd.Series, second: pd.Series) -> bool:
-    """Whether the intervals leave room between them. What only bounds the second's figure may hide a better one."""
+    """Whether the intervals do not overlap. False if the second's figure is only a bound, as its true value may be
+    better."""
     better, worse = (first, second) if question.larger_is_better else (second, first)
-    # Never, where an end is NaN.
+    # The comparison is false if an end is NaN.
     return bool(better[f"{question.metric}_low"] > worse[f"{question.metric}_high"] and not second["limited"])

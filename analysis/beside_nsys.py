@@ -1,4 +1,4 @@
-"""What Nsight Systems and `feedrate run --trace` say of the same point, side by side."""
+"""Comparison of Nsight Systems with `feedrate run --trace` for the same point."""
 
 import csv
 import io
@@ -12,18 +12,19 @@ from .errors import BadInput
 from .marked import publish
 from .trace import content, short
 
-ALLOWED = "what `nsys stats --format csv --report cuda_gpu_trace` wrote (`gputrace` in 2022's versions)"
+ALLOWED = "a report from `nsys stats --format csv --report cuda_gpu_trace` (`gputrace` in versions of 2022)"
 COPIES = {"[CUDA memcpy HtoD]": "copy to device", "[CUDA memcpy DtoH]": "copy to host"}
 NOTE = (
-    "Two runs of one point, one under each tool, for only one can have CUPTI. Matched by the stream's number. nsys "
-    "captured all runs of the timed phase, --trace keeps one. Ratio: of the means, --trace over nsys."
+    "The table compares two runs of one point, one under each tool, because only one tool at a time can use CUPTI. "
+    "Lines are matched by stream number. nsys captured all runs of the timed phase; --trace keeps one. “Ratio”: the "
+    "mean of --trace divided by that of nsys."
 )
 
-Means = dict[tuple[str, str], tuple[int, float]]  # by stream and what ran there: how many, and their mean in ns
+Means = dict[tuple[str, str], tuple[int, float]]  # (stream, work) -> (count, mean in ns)
 
 
 def text(trace: str, report: str) -> list[str]:
-    """The block's parts. Throws BadInput for files that are none of theirs, and for those that share no stream."""
+    """The block's parts. Raises BadInput for files of another format and for files that share no stream."""
     own, theirs = _of_trace(trace), _of_nsys(report)
     both = [where for where in own if where in theirs]
     if not both:
@@ -41,7 +42,7 @@ def text(trace: str, report: str) -> list[str]:
                 units.ratio(mean / their_mean),
             ]
         )
-    columns = ["stream", "work", "nsys: how many", "nsys: mean", "--trace: how many", "--trace: mean", "ratio"]
+    columns = ["stream", "work", "nsys: count", "nsys: mean", "--trace: count", "--trace: mean", "ratio"]
     return [markdown_table(Table(columns, rows, {2, 3, 4, 5, 6})), NOTE]
 
 
@@ -75,7 +76,8 @@ def _of_trace(file: str) -> Means:
             if one["ph"] == "X" and one.get("cat") in ("kernel", "copy")
         )
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise BadInput("TRACE", file, f"is no timeline ({error!r})", "what `feedrate run --trace` wrote") from error
+        allowed = "a timeline that `feedrate run --trace` wrote"
+        raise BadInput("TRACE", file, f"is not a timeline ({error!r})", allowed) from error
 
 
 def _of_nsys(file: str) -> Means:
@@ -87,4 +89,4 @@ def _of_nsys(file: str) -> Means:
             if (duration := one["Duration (ns)"])
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput("GPUTRACE.csv", file, f"is no such report ({error!r})", ALLOWED) from error
+        raise BadInput("GPUTRACE.csv", file, f"is not such a report ({error!r})", ALLOWED) from error

@@ -1,4 +1,4 @@
-"""Generated blocks of pages: every number in a page comes from result rows through here."""
+"""Generated blocks of pages: this module writes all numbers in pages from result rows."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,19 +29,19 @@ from .overlap.plots import by_axis, by_strategy
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
-    """Writes the PNGs of every experiment, and of feeding headline.md; returns their paths."""
+    """Writes the PNGs of every experiment and, for feeding, headline.md; returns their paths."""
     target, contents = Path(out), {}
     for name, results in load_all([directory]).items():
         contents |= pngs(sections.of(name).draw(results), target)
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
     if not contents:
-        raise BadInput("DIR", directory, "holds rows of no experiment with figures", "rows of feeding, overlap or handoff")
+        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
 
 
 def headline_text(results: Results) -> str:
-    """The headline table of each workload in Markdown, with what was measured where."""
+    """The headline table of each workload as Markdown, with the machine and versions."""
     warning, where = device_warning(results), where_line(results)
     results = results.closed
     measured = stats.points(results)
@@ -52,21 +52,21 @@ def headline_text(results: Results) -> str:
 
 
 def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
-    """Rewrites one of the blocks of `BLOCKS`, or with `check` only says whether it would. Returns the exit code."""
+    """Rewrites one of the blocks in `BLOCKS`, or with `check` only checks it. Returns the exit code."""
     make = BLOCKS[block]
     return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
 
 
 def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -> list[str]:
-    """Links to those of the figures that were exported."""
+    """Links to those of the drawn figures that were exported; raises BadInput if there are none."""
     folder = Path(figures or directory)
     pictures = _exported(folder, readme, drawn)
     if not pictures:
         raise BadInput(
             "--figures",
             folder,
-            "holds no figure",
-            f"a folder that `python -m analysis figures {directory} --out {folder}` has filled",
+            "has no figure",
+            f"a folder that `python -m analysis figures {directory} --out {folder}` has written",
         )
     return pictures
 
@@ -86,7 +86,7 @@ def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
 
 
 def _best_block(directory: str, readme: Path, figures: str | None) -> str:
-    """The best variant by each of its questions, or of each headline figure, of the folder's first experiment."""
+    """The best variant for each question (or headline figure) of the folder's first experiment."""
     name, results = next(iter(load_all([directory]).items()))
     own = sections.of(name).answer
     found = own(results) if own else answer.blocks(results, answer.general(results.experiment))
@@ -94,7 +94,7 @@ def _best_block(directory: str, readme: Path, figures: str | None) -> str:
 
 
 def _points_block(directory: str, readme: Path, figures: str | None) -> str:
-    """Every point with its figures, of the folder's first experiment."""
+    """Every point of the folder's first experiment, with its figures."""
     results = next(iter(load_all([directory]).values()))
     return told(results, [markdown(block) for block in plain.blocks(results)[1:]])
 
@@ -130,37 +130,37 @@ def _prices_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
     found = prices.prices(results)
     if found.empty:
-        raise BadInput("DIR", directory, "holds no redis_list beside two other Redis queues", "rows of `guarantees`")
+        raise BadInput("DIR", directory, "does not have redis_list and two other Redis queues", "rows of `guarantees`")
     told_of = [markdown_table(prices.table(found)), " ".join([prices.NOTE, *stats.explained(results)])]
     return told(results, [*told_of, *_pictures(directory, readme, figures, (drawn_prices,))])
 
 
 def _transfers_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
-    lacks = "holds no two transfers that searches measured at one payload and batch"
+    lacks = "does not have two transfers that searches found for one payload and batch"
     parts = _of(transfers.text(results), directory, lacks, "rows of `transfers`")
     return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_transfers,))])
 
 
 def _timeout_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
-    lacks = "holds no open load with two values of batch-timeout"
+    lacks = "has no open load with two values of batch-timeout"
     parts = _of(timeouts.text(results), directory, lacks, "rows of `transfers`")
     return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_timeouts,))])
 
 
 def _strategies_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory], experiment="overlap")
-    parts = _of(overlap.text(results), directory, "holds no row of overlap that counts", "rows of `overlap`")
+    parts = _of(overlap.text(results), directory, "has no row of overlap that counts", "rows of `overlap`")
     return told(results, [*parts, *_exported(Path(figures or directory), readme, (by_strategy,))])
 
 
 def _along_block(axis: overlap_axes.Axis) -> Callable[[str, Path, str | None], str]:
-    """What every strategy makes of the values of one axis."""
+    """A function that makes the block with every strategy at the values of one axis."""
 
     def make(directory: str, readme: Path, figures: str | None) -> str:
         results = load([directory], experiment="overlap")
-        lacks = f"holds no strategy with two values of {axis.name}"
+        lacks = f"has no strategy with two values of {axis.name}"
         parts = _of(overlap.text(results, axis), directory, lacks, "rows of `overlap`")
         drawn = tuple(figure for figure in by_axis.ALL if figure.axis is axis)
         return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn)])
@@ -171,7 +171,7 @@ def _along_block(axis: overlap_axes.Axis) -> Callable[[str, Path, str | None], s
 def _handoff_block(
     make: Callable[[Results], list[Block]], lacks: str, drawn: tuple = ()
 ) -> Callable[[str, Path, str | None], str]:
-    """A part of what the report says of hand-offs, with its figures."""
+    """A function that makes the block with one part of the report on hand-offs and its figures."""
 
     def block(directory: str, readme: Path, figures: str | None) -> str:
         results = load([directory], experiment="handoff")
@@ -182,7 +182,7 @@ def _handoff_block(
 
 
 def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
-    """A block's text, which there must be."""
+    """The parts of a block; raises BadInput if there are none."""
     if not parts:
         raise BadInput("DIR", directory, lacks, allowed)
     return parts
@@ -204,10 +204,10 @@ BLOCKS = {
     "by_depth": _along_block(overlap_axes.DEPTH),
     "by_item": _along_block(overlap_axes.ITEM),
     "by_balance": _along_block(overlap_axes.BALANCE),
-    "cheapest": _handoff_block(handoff.cheapest_blocks, "holds no row of handoff that counts", by_size.ALL),
-    "ways": _handoff_block(handoff.ways_blocks, "holds no row of handoff that counts"),
-    "two_gpus": _handoff_block(handoff.two_gpus_blocks, "holds no row of handoff to another GPU that counts"),
+    "cheapest": _handoff_block(handoff.cheapest_blocks, "has no row of handoff that counts", by_size.ALL),
+    "ways": _handoff_block(handoff.ways_blocks, "has no row of handoff that counts"),
+    "two_gpus": _handoff_block(handoff.two_gpus_blocks, "has no row of handoff to another GPU that counts"),
     "several": _handoff_block(
-        handoff.several_blocks, "holds no way with two numbers of tensors or readers", (drawn_several,)
+        handoff.several_blocks, "has no way with two numbers of tensors or readers", (drawn_several,)
     ),
 }

@@ -1,14 +1,14 @@
-"""What binds a figure: expressions over limits, as rows hold them, in plain words."""
+"""Bounds of figures in words; in rows, a bound is an expression over limits."""
 
 from . import units
 
 _COUNTS = {2: "two", 3: "three", 4: "four"}
-_ONCE = ("window", "batch")  # given values that are divided by a time: so many messages per time
+_ONCE = ("window", "batch")  # given values that are divided by a time: messages per time
 
 
 def words(bound: dict | float | None) -> str:
-    """A bound without its unit: 'copy engine both', or 'two Redis round trips and a copy, launch, copy, once a window'.
-    Empty without one."""
+    """A bound in words, without its unit: 'copy engine both', or 'two Redis round trips and a copy, launch, copy, once
+    per window'. Empty if there is no bound."""
     if bound is None:
         return ""
     if not isinstance(bound, dict):
@@ -18,51 +18,51 @@ def words(bound: dict | float | None) -> str:
     if "given" in bound:
         return units.words(bound["given"])
     if "sum" in bound:
-        return " and ".join(dict.fromkeys(_part(part) for part in bound["sum"]))
+        return " and ".join(dict.fromkeys(_term(part) for part in bound["sum"]))
     if isinstance(bound.get("product", [None])[0], (int, float)):
-        return _part(bound)
-    if "product" in bound:  # given values times a limit: the limit alone is named
-        return " × ".join(words(part) for part in bound["product"] if _told(part)) or words(bound["product"][-1])
+        return _term(bound)
+    if "product" in bound:  # given values times a limit: name only the limit
+        return " × ".join(words(part) for part in bound["product"] if _has_limit(part)) or words(bound["product"][-1])
     above, below = bound["quotient"]
-    if not _told(above) and _times(below):
-        once = next((name for name in _ONCE if name in _given(above)), "")
-        return f"{words(below)}, once a {once}" if once else words(below)
-    return words(below) if not _told(above) else words(above)
+    if not _has_limit(above) and _is_time(below):
+        once = next((name for name in _ONCE if name in _given_names(above)), "")
+        return f"{words(below)}, once per {once}" if once else words(below)
+    return words(below) if not _has_limit(above) else words(above)
 
 
 def ceiling(bound: dict | float | None) -> str:
-    """The name of the ceiling that a bound is, for each message or each byte; empty if it is another."""
+    """The name of the ceiling if a bound is a ceiling per message or per byte; otherwise empty."""
     if not isinstance(bound, dict):
         return ""
-    if "quotient" in bound and _given(bound["quotient"][1]):
+    if "quotient" in bound and _given_names(bound["quotient"][1]):
         return ceiling(bound["quotient"][0])
-    if "product" in bound and _given(bound["product"][0]) == {"payload"}:
+    if "product" in bound and _given_names(bound["product"][0]) == {"payload"}:
         return ceiling(bound["product"][-1])
     return bound.get("ceiling", "")
 
 
-def _told(part: dict | float) -> bool:
-    """Whether a part contains a limit: numbers and given values are none."""
+def _has_limit(part: dict | float) -> bool:
+    """Whether a part contains a limit; numbers and given values are not limits."""
     if not isinstance(part, dict) or "given" in part:
         return False
-    return any(_told(each) for each in part.get("product", ())) or not set(part) <= {"product"}
+    return any(_has_limit(each) for each in part.get("product", ())) or not set(part) <= {"product"}
 
 
-def _times(part: dict | float) -> bool:
+def _is_time(part: dict | float) -> bool:
     """Whether a part is a time."""
     if not isinstance(part, dict):
         return False
-    return "floor" in part or any(_times(each) for key in ("sum", "product") for each in part.get(key, ()))
+    return "floor" in part or any(_is_time(each) for key in ("sum", "product") for each in part.get(key, ()))
 
 
-def _given(part: dict | float) -> set[str]:
+def _given_names(part: dict | float) -> set[str]:
     if not isinstance(part, dict):
         return set()
-    return {part["given"]} if "given" in part else set().union(*(_given(each) for each in part.get("product", ())))
+    return {part["given"]} if "given" in part else set().union(*(_given_names(each) for each in part.get("product", ())))
 
 
-def _part(part: dict | float) -> str:
-    """One of several: 'two Redis round trips', 'a copy, launch, copy'."""
+def _term(part: dict | float) -> str:
+    """A term of a sum: 'two Redis round trips', 'a copy, launch, copy'."""
     if isinstance(part, dict) and "floor" in part:
         return f"a {words(part)}"
     if isinstance(part, dict) and "product" in part and isinstance(part["product"][0], (int, float)):

@@ -1,7 +1,7 @@
-"""`python -m analysis power DIR…`: what change a comparison finds, calibrated by the spread of measured rows.
+"""`python -m analysis power DIR…`: the smallest change that a comparison finds, given the spread of measured rows.
 
-Repetitions: the variance of each point within each run. Runs: the variance of each point's mean over the runs of one
-revision that measured it. Both are moderated over the points, as in a comparison.
+The spread of repetitions is the variance of each point within each run. The spread of runs is the variance of a point's
+mean over the runs of one revision that measured it. Both are moderated over the points, as in a comparison.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from .runs import run_means
 from .verdict import RUN_NOISE, Metric
 
 COUNTS = (3, 5, 10, 20, 30)
-SHARES = (50, 90)  # percentiles of the points: half of them vary less, nine in ten do
+SHARES = (50, 90)  # percentiles of the points' spread
 
 
 def write_power(directories: Sequence[str], readme: str | None, check: bool) -> int:
-    """Prints the table of each experiment, or puts it into README's block `power`. Returns the exit code."""
+    """Prints the table of each experiment, or writes it into the block `power` of `readme`. Returns the exit code."""
     return publish(lambda: power_text(directories), readme, "--readme", "power", check, ", ".join(directories))
 
 
@@ -41,12 +41,13 @@ def _text(several: Sequence[Results]) -> str:
     columns = ["metric", "measured", "spread", *(f"{count}" for count in COUNTS)]
     where = ", ".join(str(one.directories[0]) for one in several)
     note = (
-        f"The smallest change of one point among {points} that is found in {units.percent(power.USUAL)} of the cases, by "
-        f"the number of pairs, repetitions or runs: at half of the points / at nine in ten. “Spread”: the standard "
-        f"deviation of what is repeated, at such points. Pairs are taken to vary as repetitions of a run do. Rows: {where}."
+        f"Each cell is the smallest change of one point among {points} that is found in {units.percent(power.USUAL)} "
+        "of the cases with this number of pairs, repetitions or runs: at half of the points / at nine in ten. "
+        "“Spread”: the standard deviation of a pair, repetition or run at such points. Pairs are assumed to vary as "
+        f"much as repetitions of a run. Rows: {where}."
     )
     if not rows:
-        raise BadInput("DIR", where, "holds no point with two repetitions", "rows of two or more repetitions a point")
+        raise BadInput("DIR", where, "has no point with two repetitions", "rows with two or more repetitions per point")
     return "\n\n".join([markdown_table(Table(columns, rows, set(range(2, len(columns))))), note])
 
 
@@ -56,14 +57,14 @@ def _groups(results: Results):
 
 
 def within(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
-    """The variance of a repetition's logarithm at each point of each run, moderated, and its degrees of freedom beyond
-    the point's own: what the points have in common is worth so many."""
+    """The moderated variance of a repetition's logarithm at each point of each run, and the degrees of freedom that the
+    common prior adds to the point's own."""
     logs = [_logs(group, metric) for one in several for group in _groups(one).values()]
     return _moderated([(values.var(ddof=1), len(values) - 1) for values in logs if len(values) > 1])
 
 
 def between(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a run's mean, at each point that several runs of one revision measured."""
+    """The same for a run's mean, at each point that several runs of one revision measured."""
     runs: dict[tuple, list[float]] = {}
     for one in several:
         for key, group in _groups(one).items():
@@ -101,7 +102,7 @@ def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[
     rows = []
     if len(repetition):
         rows.append([name, "pairs (`feedrate ab`)", *_line(repetition, power.PAIRS.error, points)])
-        said = f"repetitions, one run a side, noise between runs taken to be {units.percent(RUN_NOISE)}"
+        said = f"repetitions, one run per side, assumed noise between runs {units.percent(RUN_NOISE)}"
         rows.append([name, said, *_line(repetition, assumed.error, points)])
     if len(run):
 
@@ -109,12 +110,12 @@ def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[
             error, freedom = measured.error(variance, count)
             return error, freedom + float(common[0])
 
-        rows.append([name, "runs a side", *_line(run, moderated, points)])
+        rows.append([name, "runs per side", *_line(run, moderated, points)])
     return rows
 
 
 def _line(variances: np.ndarray, error, points: int) -> list[str]:
-    """The spread, and for each count the changes. A ratio has the variance of both its sides."""
+    """The spread and, for each count, the changes. The variance of a ratio is the sum of those of its two sides."""
     typical = np.percentile(variances, SHARES)
     cells = [[units.percent(np.sqrt(variance)) for variance in typical]]
     for count in COUNTS:

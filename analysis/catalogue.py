@@ -1,5 +1,5 @@
-"""The catalogue that a run keeps beside its rows (`feedrate list --json`): experiments, their figures and axes, the
-members of the axes, limits, units. All that the analysis knows of an experiment stands there."""
+"""The catalogue that a run keeps next to its rows (`feedrate list --json`): experiments, their figures and axes, the
+members of the axes, limits and units. It is the analysis's only source of knowledge about an experiment."""
 
 import json
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from .verdict import BUCKET_NOISE, Metric
 FILE = "catalogue.json"
 PERCENTILES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
 TAILS = ("p99", "p999", "max")
-JUDGED = ("p50", "p99")  # what `compare` judges of a distribution
+JUDGED = ("p50", "p99")  # percentiles of a distribution that `compare` judges
 DOES_NOT_APPLY = {0, "none"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A coordinate of a point. `owners`: the members that have it; none: every point has it."""
+    """A coordinate of a point. `owners`: the members that have it; if empty, every point has it."""
 
     key: str
     name: str
@@ -28,30 +28,30 @@ class Axis:
     kind: str = "number"
     default: object = 0
     values: tuple[str, ...] = ()
-    automatic: bool = False  # 0 is a value: the member chooses
+    automatic: bool = False  # whether 0 is a value that means that the member chooses
     description: str = ""
 
     @property
     def nothing(self) -> object:
-        """Its value at a point to which it does not apply."""
+        """The value at a point to which the axis does not apply."""
         return 0 if self.kind == "number" else "none"
 
     @property
     def unasked(self) -> set:
-        """What needs no words: it does not apply, or the member does what it does unasked."""
+        """The values that texts leave out: the axis does not apply, or the member's default is in effect."""
         return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What a cell measures: a number, or a distribution."""
+    """A figure that a cell measures: a number or a distribution."""
 
     name: str
     unit: str = ""
     higher: bool = True
     distribution: bool = False
     headline: bool = False
-    unstable_from: object = None  # a factor, or one for each percentile
+    unstable_from: object = None  # a factor, or a factor for each percentile
     description: str = ""
 
     @property
@@ -60,7 +60,7 @@ class Figure:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """What `compare` judges of it: of a distribution percentiles, of a number the number itself, as ''."""
+        """The parts that `compare` judges: the percentiles of a distribution, or '' for the number itself."""
         if not self.headline:
             return ()
         return JUDGED if self.distribution else ("",)
@@ -70,19 +70,19 @@ class Figure:
 class Experiment:
     name: str
     description: str = ""
-    variant: tuple[str, ...] = ()  # the axes that name what is compared
+    variant: tuple[str, ...] = ()  # the axes that name a variant
     rate: str = ""  # the figure of throughput
     time: str = ""  # the figure of latency
     figures: dict[str, Figure] = field(default_factory=dict)
     axes: dict[str, Axis] = field(default_factory=dict)  # by key, in the catalogue's order
     members: dict[str, list[dict]] = field(default_factory=dict)  # of an axis
-    kinds: dict[str, str] = field(default_factory=dict)  # unit -> how it is written
+    kinds: dict[str, str] = field(default_factory=dict)  # unit -> kind of formatting
 
     def formatter(self, figure: str):
         return units.of_unit(self.figures[figure].unit, self.kinds)
 
     def column(self, figure: str, percentile: str = "") -> str:
-        """Where the cells hold a figure. Percentiles of the main time are said without its name."""
+        """The cells' column of a figure. Percentiles of the main time have no figure name."""
         if not percentile:
             return figure
         return percentile if figure == self.time else f"{self.figures[figure].stem}_{percentile}"
@@ -102,7 +102,7 @@ class Experiment:
 
     @cached_property
     def compared(self) -> tuple[Metric, ...]:
-        """What `compare` judges: the headline figures, unless the experiment's section knows better."""
+        """The metrics that `compare` judges: the headline figures, unless the experiment's section overrides them."""
         known = sections.of(self.name).compared
         return tuple(
             self.metric(figure, percentile)
@@ -112,7 +112,7 @@ class Experiment:
 
     @cached_property
     def judged(self) -> tuple[Metric, ...]:
-        """Whose repetitions may differ too much: the main rate's and time's, which `feedrate` judges, too."""
+        """The metrics that can make a point unstable: the main rate and time, which `feedrate` judges as well."""
         found = [
             self.metric(figure, percentile)
             for figure in self.figures.values()
@@ -123,7 +123,7 @@ class Experiment:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The cells' columns of all figures."""
+        """The cells' columns for all figures."""
         return tuple(
             self.column(figure.name, percentile)
             for figure in self.figures.values()
@@ -132,43 +132,43 @@ class Experiment:
 
     @cached_property
     def idle(self) -> set[str]:
-        """The members that do no work, so they compete with none."""
+        """The members that do no work and therefore do not compete."""
         known = [one for axis in self.variant for one in self.members.get(axis, ())]
         return {one["name"] for one in known if not one.get("works", True)}
 
     def applies(self, axis: str, point) -> bool:
-        """Whether a point has this axis of its own."""
+        """Whether the axis applies to a point."""
         owners = self.axes[axis].owners if axis in self.axes else ()
         return not owners or any(point.get(one) in owners for one in self.member_axes)
 
     @cached_property
     def member_axes(self) -> tuple[str, ...]:
-        """The axes whose values are members, which may own axes."""
+        """The axes whose values are members; members may own other axes."""
         return tuple(dict.fromkeys([*self.variant, *(axis for axis in self.axes if axis in self.members)]))
 
     @cached_property
     def who(self) -> tuple[str, ...]:
-        """The axes that a point's variant and its work tell already."""
+        """The axes that a point's variant and work already include."""
         works = [one["name"] for one in self.members.get("workload", ())]
         own = [key for key, axis in self.axes.items() if axis.owners and set(axis.owners) <= set(works)]
         return (*self.variant, "workload", "device", *own)
 
     def missing(self, axis: str, point) -> object:
-        """The value of an axis that a row does not tell: it did not exist yet, or does not apply."""
+        """The value of an axis that a row lacks, because the axis did not exist yet or does not apply."""
         known = self.axes.get(axis)
         if known is None:
             return 0
         return known.default if self.applies(axis, point) else known.nothing
 
     def variant_name(self, point) -> str:
-        """What is compared, in words."""
+        """The name of a point's variant."""
         values = [str(point[axis]) for axis in self.variant]
         if any(value in self.idle for value in values):
-            return f"{values[0]} (driver alone)"
+            return f"{values[0]} (generator alone)"
         return " + ".join(value for value in values if value != "none") or self.name
 
     def rank(self, point) -> tuple:
-        """A stable order of variants: the first axis as the catalogue has it, those without work last."""
+        """A sort key for variants: the catalogue's order of the first axis, with members that do no work last."""
         values = [str(point[axis]) for axis in self.variant]
         first = list(self.axes[self.variant[0]].values) if values and self.variant[0] in self.axes else []
         place = first.index(values[0]) if values and values[0] in first else len(first)
@@ -176,7 +176,7 @@ class Experiment:
 
     @property
     def what(self) -> str:
-        """The heading of a column of variants."""
+        """The heading for a column of variants."""
         return " + ".join(self.axes[axis].name if axis in self.axes else axis for axis in self.variant) or "variant"
 
 
@@ -193,27 +193,28 @@ class Catalogue:
     limits: dict[str, Limit]
 
     def experiment(self, name: str) -> Experiment:
-        """One that the catalogue lacks has no figures: only its rows' fates can be told."""
+        """The experiment with this name. An experiment that the catalogue lacks has no figures, so a report can only
+        list the statuses of its rows."""
         return self.experiments.get(name) or Experiment(name)
 
 
 def read(directory: Path, argument: str) -> dict:
-    """The document beside the rows."""
+    """The catalogue document in the results directory."""
     file = directory / FILE
-    allowed = f"what `feedrate list --json` prints, from the executable that wrote the rows, as {file}"
+    allowed = f"the output of `feedrate list --json` from the executable that wrote the rows, saved as {file}"
     if not file.is_file():
-        raise BadInput(argument, directory, f"has rows and no {FILE}, so nothing tells what they mean", allowed)
+        raise BadInput(argument, directory, f"has no {FILE}, which describes its rows", allowed)
     try:
         document = json.loads(file.read_bytes())
         Catalogue(_experiments([document]), _limits([document]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"{FILE} is no catalogue ({type(error).__name__}: {error})"
+        problem = f"{FILE} is not a catalogue ({type(error).__name__}: {error})"
         raise BadInput(argument, directory, problem, allowed) from error
     return document
 
 
 def merged(documents: Iterable[dict]) -> Catalogue:
-    """Of several folders: what a later one knows besides is added to what the first one says."""
+    """The catalogue of several folders: entries that only a later one has are added to those of the first."""
     known = list(documents)
     return Catalogue(_experiments(known), _limits(known))
 

@@ -1,5 +1,5 @@
-"""Two sides, each of one or several result directories, point by point: ratios B / A with intervals and verdicts, and
-what else differs."""
+"""Point-by-point comparison of two sides, each with one or several result directories: ratios B / A with intervals and
+verdicts, and the differences between the environments."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -23,20 +23,21 @@ from .runs import run_means
 from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
 
 ONE_RUN = (
-    "One run a side cannot tell what B changed from what any two runs of one code differ by: the repetitions of a run "
-    "share its placement in memory, clocks and neighbours. That difference is assumed here, not measured. Several runs a "
-    "side measure it (compare A1 A2 A3 --with B1 B2 B3); `feedrate ab` measures both sides next to each other."
+    "One run per side cannot separate a change in B from the difference between any two runs of the same code: the "
+    "repetitions of a run share its placement in memory, clocks and neighbours. This run-to-run noise is assumed here, "
+    "not measured. To measure it, give several runs per side (compare A1 A2 A3 --with B1 B2 B3); to avoid it, use "
+    "`feedrate ab`, which measures both sides next to each other."
 )
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference. Without run noise, as of what was measured side by side; the command line assumes
-    some."""
+    """Criteria for a difference. The default has no run noise, which suits sides that were measured next to each other;
+    the command line assumes some."""
 
-    margin: float = 0.02  # the smallest effect of interest, a share of A
-    run_noise: dict[str, float] = field(default_factory=dict)  # by metric's name: what two runs of one code differ by
-    looked_for: dict[str, float] = field(default_factory=dict)  # by metric's name: the change that a tail must show
+    margin: float = 0.02  # smallest effect of interest, as a share of A
+    run_noise: dict[str, float] = field(default_factory=dict)  # by metric: standard deviation between runs of one code
+    looked_for: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must be able to show
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ class Compared:
 
 
 def sides_of(directories: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The directories of A and of B, as the command line says them: A B, or A1 A2 … --with B1 B2 …"""
+    """The directories of A and of B from the command line: A B, or A1 A2 … --with B1 B2 …"""
     if not others:
         if len(directories) != 2:
             raise BadInput(
-                "DIR", " ".join(directories), "does not say which runs are A and which are B",
-                "A B, or several runs a side: A1 A2 A3 --with B1 B2 B3",
+                "DIR", " ".join(directories), "it is unclear which runs are A and which are B",
+                "A B, or several runs per side: A1 A2 A3 --with B1 B2 B3",
             )  # fmt: skip
         return [directories[0]], [directories[1]]
     seen: set[Path] = set()
     for argument, name in [*(("DIR", name) for name in directories), *(("--with", name) for name in others)]:
         if Path(name).resolve() in seen:
-            raise BadInput(argument, name, "is named twice, and a run counts once", "each run's directory once")
+            raise BadInput(argument, name, "named more than once", "each run's directory once")
         seen.add(Path(name).resolve())
     return list(directories), list(others)
 
@@ -73,15 +74,17 @@ def write_comparison(
     noises: Sequence[str],
     fail_on: Sequence[str],
 ) -> int:
-    """Writes compare.md and compare.png, prints the former, and names on stderr what the gates stop. Returns the exit
-    code: 1 where they stop anything. `noises` and `fail_on` are as the command line says them."""
+    """Writes compare.md and compare.png, prints the former, and names on stderr the points that fail a gate. Returns
+    the exit code: 1 if any point fails. `noises` and `fail_on` are option values from the command line."""
     before, after = sides_of(directories, others)
     sides = load_all(before, "A"), load_all(after, "B")
     shared = in_both(*sides)
     every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))
     gates, noise = [parse_gate(text, every) for text in fail_on], parse_noise(noises, every)
     if noises and len(before) + len(after) > 2:
-        raise BadInput("--run-noise", noises[0], "several runs a side measure it", "one run a side: compare A B")
+        raise BadInput(
+            "--run-noise", noises[0], "run noise is measured if there are several runs per side", "one run per side"
+        )
     target = Path(out) if out else Path(after[0])
     found = [
         _compare(
@@ -93,15 +96,15 @@ def write_comparison(
         )
         for name, (a, b) in shared.items()
     ]
-    said = f"A: {', '.join(before)}. B: {', '.join(after)}. {_only(sides, shared)}".strip()
+    said = f"A: {', '.join(before)}. B: {', '.join(after)}. {_one_sided(sides, shared)}".strip()
     blocks = [block for one in found for block in one.blocks]
-    if len(found) == 1:  # what is compared, and how to read it, in one paragraph
+    if len(found) == 1:  # one paragraph names the sides and explains the table
         said, blocks = f"{said} {blocks[0].text}", blocks[1:]
     return finish("Feedrate comparison", [Text(said), *blocks], found, target, "compare.md")
 
 
 def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: Path, name: str) -> int:
-    """Writes and prints the page, writes its plots, and names what the gates stop. Returns the exit code."""
+    """Writes and prints the page, writes its plots, and names the points that fail a gate. Returns the exit code."""
     text = to_markdown(title, blocks)
     write_all(pngs([one.drawing for one in found], target) | {target / name: text})
     say(f"{text}\n{target / name}")
@@ -112,26 +115,26 @@ def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: P
 
 
 def in_both(before: dict[str, Results], after: dict[str, Results]) -> dict[str, tuple[Results, Results]]:
-    """By experiment; there must be one."""
+    """The results of the experiments that both sides have; there must be at least one."""
     shared = {name: (before[name], after[name]) for name in before if name in after}
     if not shared:
         first = next(iter(after.values()))
         raise BadInput(
             "B",
             first.directories[0],
-            f"shares no experiment with A: rows of {', '.join(after)}",
+            f"has no experiment in common with A, only rows of {', '.join(after)}",
             f"rows of {', '.join(before)}",
         )
     return shared
 
 
-def _only(sides: Sequence[dict[str, Results]], shared: dict) -> str:
+def _one_sided(sides: Sequence[dict[str, Results]], shared: dict) -> str:
     alone = [(letter, name) for letter, side in zip("AB", sides) for name in side if name not in shared]
-    return " ".join(f"Only {letter} holds rows of {name}." for letter, name in alone)
+    return " ".join(f"Only {letter} has rows of {name}." for letter, name in alone)
 
 
 def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -> Compared:
-    """`name`: of the experiment where there are several, else empty."""
+    """Compares one experiment. `name`: the experiment's name if there are several, else empty."""
     matched, lonely = match_some(a, b, rules)
     metrics = measured_metrics(a, b, matched)
     several = several_runs(a, b)
@@ -154,7 +157,7 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
         _table(matched, metrics, a, b, "runs" if several else "repetitions"),
         Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
-        *_lonely(lonely, a.experiment.what),
+        *_unmatched(lonely, a.experiment.what),
         Heading("What differs between the environments"),
         *_differences(a, b),
     ]
@@ -167,7 +170,7 @@ def several_runs(a: Results, b: Results) -> bool:
 
 
 def designs(rules: Rules, metric: Metric, several: bool) -> list[tuple[power.Design, Callable[[Ratio], float]]]:
-    """What would find more: the ways of measuring, and the spread that each has, of a ratio."""
+    """The ways to collect more data, each with a function for the spread of a ratio."""
     if several:
         return [(power.runs(metric.resolution), lambda one: one.spread)]
     noise = rules.run_noise.get(metric.name, 0.0)
@@ -185,20 +188,20 @@ def explanation(rules: Rules, several: bool = False) -> str:
     if noise and len(shares) == 1:
         noise = units.percent(shares.pop())
     means = (
-        "Ratios are B / A of the geometric means of the runs, a run being the geometric mean of its repetitions; in "
-        "brackets the 95 % interval (Student's t on logarithms; the variance between runs is taken from all points, "
-        "after Kalibera and Jones). "
+        "Ratios are B / A of the geometric means of the runs, where the value of a run is the geometric mean of its "
+        "repetitions. The 95 % interval is in brackets (Student's t on logarithms; the variance between runs is "
+        "estimated from all points, after Kalibera and Jones). "
         if several
-        else "Ratios are B / A of the geometric means of the repetitions, in brackets the 95 % interval (Welch's, on "
-        "logarithms). "
+        else "Ratios are B / A of the geometric means of the repetitions, with the 95 % interval in brackets (Welch's t "
+        "on logarithms). "
     )
     return means + (
         "FASTER and SLOWER: B is better or worse by "
         f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
-        f"many points (5 % false discoveries). SAME: the whole interval lies within ±{units.percent(rules.margin)}. "
-        f"UNCLEAR: everything else; more {'runs' if several else 'repetitions'} would tell."
+        f"many points (5 % false discoveries). SAME: the entire interval lies within ±{units.percent(rules.margin)}. "
+        f"UNCLEAR: everything else; more {'runs' if several else 'repetitions'} may give a verdict."
         + (
-            f" FASTER and SLOWER are beyond the noise between runs, too, taken to be {noise}."
+            f" FASTER and SLOWER also exceed the noise between runs, which is assumed to be {noise}."
             if noise and not several
             else ""
         )
@@ -206,30 +209,30 @@ def explanation(rules: Rules, several: bool = False) -> str:
 
 
 def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`match`, which must match something."""
+    """Like `match`, but raises BadInput if nothing matches."""
     matched, lonely = match(a, b, rules)
     if matched.empty:
         raise BadInput(
             "B",
             b.directories[0],
-            f"shares no ok point with A '{a.directories[0]}'",
-            "a directory with points of equal params",
+            f"has no ok point in common with A '{a.directories[0]}'",
+            "a directory with points of equal parameters",
         )
     return matched, lonely
 
 
 def metrics_of(a: Results, b: Results) -> tuple[Metric, ...]:
-    """What the catalogue of either side says is compared."""
+    """The metrics to compare, from the catalogues of both sides."""
     return tuple({metric.column: metric for side in (b, a) for metric in side.experiment.compared}.values())
 
 
 def measured_metrics(a: Results, b: Results, matched: pd.DataFrame) -> list[Metric]:
-    """Those that some point has on both sides."""
+    """The metrics that at least one point has on both sides."""
     return [metric for metric in metrics_of(a, b) if any(one.verdict for one in matched[metric.column])]
 
 
 def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The points that are ok in both, with a judged Ratio for each metric; and the points that are ok in one only."""
+    """The points that are ok on both sides, with a judged Ratio for each metric, and the points ok on one side only."""
     metrics, found, lonely = metrics_of(a, b), [], []
     several = several_runs(a, b)
     for point, sides in pairs(a, b):
@@ -259,8 +262,9 @@ def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Res
 
 
 def judge_all(ratios: list[Ratio], metric: Metric, margin: float, looked_for: dict[str, float]) -> list[Ratio]:
-    """`judge`, of a tail only those points at which the change that is looked for would be found as often as not. That
-    depends on how much the repetitions vary, and not on the ratio: points are not chosen by what they show."""
+    """Like `judge`, but for a tail judges only the points at which the change of interest would be found in at least
+    half of the cases. This depends on the spread of the repetitions, not on the ratio, so points are not selected by
+    their result."""
     if not metric.tail:
         return judge(ratios, metric, margin)
     size = looked_for.get(metric.name, power.TAIL_CHANGE)
@@ -272,7 +276,7 @@ def judge_all(ratios: list[Ratio], metric: Metric, margin: float, looked_for: di
 
 
 def tails_said(matched: pd.DataFrame, metrics: Sequence[Metric], looked_for: dict[str, float]) -> list[str]:
-    """Why some points have no verdict of a tail."""
+    """Sentences on the points that have no verdict for a tail."""
     said = []
     for metric in metrics:
         size = looked_for.get(metric.name, power.TAIL_CHANGE)
@@ -281,14 +285,14 @@ def tails_said(matched: pd.DataFrame, metrics: Sequence[Metric], looked_for: dic
         if blind:
             said.append(
                 f"{_heading(metric)} varies too much for a verdict at {blind} of {len(powers)} points: a change of "
-                f"{units.percent(size)} would be found there in less than half of the cases. The intervals stand; the "
-                f"word is {UNCLEAR}."
+                f"{units.percent(size)} would be found there in less than half of the cases. Their intervals are "
+                f"valid; their verdict is {UNCLEAR}."
             )
     return said
 
 
 def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
-    """Every point that is ok on some side, and of either side the repetitions of each metric, and their `run`s."""
+    """Every point that is ok on at least one side, with the repetitions of each metric and their `run`s by side."""
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
     sides = [_samples(results, axes, metrics_of(a, b)) for results in (a, b)]
     found = []
@@ -300,7 +304,7 @@ def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
 
 
 def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> dict[tuple, dict]:
-    """For each point that is ok, the repetitions of each metric."""
+    """For each ok point, the repetitions of each metric."""
     ok = results.cells[results.cells["status"] == "ok"]
     points = ok.to_dict("records")
     lacking = [axis for axis in axes if axis not in ok]
@@ -314,7 +318,7 @@ def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> di
 
 
 def _status(results: Results, point: dict) -> str:
-    """Why a point has no partner: what became of it on the other side."""
+    """Why a point has no partner: its status and reason on the other side."""
     cells = results.cells
     for axis in results.axes:
         cells = cells[cells[axis] == point[axis]]
@@ -322,7 +326,7 @@ def _status(results: Results, point: dict) -> str:
 
 
 def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
-    """For each variant the geometric mean of its points' ratios, with an interval over the points."""
+    """For each variant, the geometric mean of its points' ratios, with an interval over the points."""
 
     def mean(ratios: pd.Series) -> Ratio:
         known = np.array([one.value for one in ratios if not np.isnan(one.value)])
@@ -338,16 +342,16 @@ def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
 
 
 def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
-    said = [f"{len(matched)} points matched by all their parameters, {len(lonely)} in one side only."]
+    said = [f"{len(matched)} points match in all parameters; {len(lonely)} are ok on one side only."]
     said += verdicts_said(matched, metrics)
     fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
     if not several and (alone := int((fewest == 1).sum())):
-        said.append(f"{alone} with a single repetition on some side, which says nothing of its spread: {UNCLEAR}.")
+        said.append(f"{alone} have only one repetition on a side, so their spread is unknown: {UNCLEAR}.")
     return said
 
 
 def verdicts_said(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
-    """A line a metric: how many points have which verdict, and what change could have been found."""
+    """One line per metric: the number of points with each verdict, and the change that could have been found."""
     said = []
     for metric in metrics:
         known = list(matched[metric.column])
@@ -395,14 +399,14 @@ def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Resu
 
 
 def _name(results: Results, point: pd.Series, varying: list[str]) -> str:
-    """A point in one line."""
+    """A point in one line of text."""
     work = [point["workload"]] if "workload" in point else []
     return ", ".join([point["variant"], *work, tables.place(results, point, varying)])
 
 
-def _lonely(lonely: pd.DataFrame, what: str) -> list[Block]:
+def _unmatched(lonely: pd.DataFrame, what: str) -> list[Block]:
     if lonely.empty:
-        return [Text("Every point is in both.")]
+        return [Text("Every point is ok on both sides.")]
     rows = []
     for (where, variant, elsewhere), group in lonely.groupby(["ok in", "variant", "elsewhere"], sort=False):
         rows.append([where, variant, str(len(group)), elsewhere])
@@ -416,11 +420,11 @@ def _differences(a: Results, b: Results) -> list[Block]:
         for name in dict.fromkeys([*sides[0], *sides[1]])
         if sides[0].get(name) != sides[1].get(name)
     ]
-    return [Table(["fact", "A", "B"], rows)] if rows else [Text("Nothing: both ran in the same environment.")]
+    return [Table(["fact", "A", "B"], rows)] if rows else [Text("Nothing: both sides ran in the same environment.")]
 
 
 def _facts(results: Results) -> dict[str, list[str]]:
-    """Every environment fact and run setting with the values it took."""
+    """Every environment fact and run setting, with its values."""
     facts: dict[str, list[str]] = {}
     named = [*results.environments, *({"run": run} for run in results.runs)]
     for name, value in (pair for one in named for pair in tables.flatten(one).items()):

@@ -1,4 +1,4 @@
-"""How the measurement itself went: what disturbed it, and whether it became as precise as was asked."""
+"""Sentences on the measurement itself: disturbances, and whether it reached the requested precision."""
 
 import pandas as pd
 
@@ -8,31 +8,31 @@ from .load import Results
 
 ASKED = {
     "precise": "met it",
-    "most repetitions": "ended at the most repetitions",
+    "most repetitions": "ended at the maximum number of repetitions",
     "time limit": "ended at the time limit",
-    "not ok": "had no repetition that is ok",
+    "not ok": "had no ok repetition",
 }
 
 
 def blocks(results: Results) -> list[Block]:
-    """A short paragraph; nothing where the rows tell of neither."""
-    said = [*_flagged(results.cells), *_disturbed(results.cells), *_precision(results.cells), *_tries(results.tries)]
+    """A short paragraph; empty if there is nothing to report."""
+    cells = results.cells
+    said = [*_flagged(cells), *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
     return [Text(" ".join(said), "note")] if said else []
 
 
 def _flagged(cells: pd.DataFrame) -> list[str]:
     told, limited = flags.legend(cells), flags.limited_said(cells)
-    marked = [f"Marked rows are in every median, interval and range: {told}"] if told else []
+    marked = [f"Marked rows are part of every median, interval and range: {told}"] if told else []
     return [*marked, *([limited] if limited else [])]
 
 
-def _tries(seconds: list[float]) -> list[str]:
+def _search_sentence(seconds: list[float]) -> list[str]:
     if not seconds:
         return []
     return [
-        f"Each variant's settings were searched for in {len(seconds)} short tries, which took "
-        f"{units.nanoseconds(1e9 * sum(seconds))}; they are in no table and no figure. The settings found were "
-        "measured afresh."
+        f"A search with {len(seconds)} short tries, which took {units.nanoseconds(1e9 * sum(seconds))}, found each "
+        "variant's settings. The tries are not part of any table or figure; the settings found were measured again."
     ]
 
 
@@ -44,13 +44,12 @@ def _disturbed(cells: pd.DataFrame) -> list[str]:
     said = []
     if left_out:
         said.append(
-            f"{left_out} of {len(cells)} repetitions were disturbed: they are left out, and were measured "
-            "again."
+            f"{left_out} of {len(cells)} repetitions were disturbed; they were left out and measured again."
         )
     if given_up:
-        said.append(f"{given_up} point(s) were given up, because too many of their repetitions were disturbed.")
+        said.append(f"{given_up} point(s) were given up because too many of their repetitions were disturbed.")
     if kept:
-        said.append(f"{kept} repetition(s) were disturbed and are counted all the same, as the run was asked to.")
+        said.append(f"{kept} repetition(s) were disturbed but count, as requested for this run.")
     return said
 
 
@@ -61,4 +60,4 @@ def _precision(cells: pd.DataFrame) -> list[str]:
     counts = reasons.value_counts()
     told = [f"{counts.get('precise', 0)} of {len(reasons)} points met it"]
     told += [f"{counts[reason]} {what}" for reason, what in ASKED.items() if reason != "precise" and reason in counts]
-    return [f"Repetitions went on until the 95 % intervals were as narrow as asked: {', '.join(told)}."]
+    return [f"Repetitions continued until the 95 % intervals met the requested precision: {', '.join(told)}."]

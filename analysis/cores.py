@@ -1,4 +1,4 @@
-"""Work shared out among the machine's cores."""
+"""Distributes work over the machine's cores."""
 
 import multiprocessing
 import os
@@ -11,8 +11,8 @@ Result = TypeVar("Result")
 
 
 def on_all(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """`work` of each item, in their order. The processes are forked, because items such as matplotlib's figures can't be
-    pickled; only the results must be. What `work` throws is thrown here."""
+    """The results of `work` for each item, in the order of the items. The processes are forked, because items such as
+    matplotlib's figures cannot be pickled; only the results must be. An exception in `work` is raised here."""
     count = min(len(os.sched_getaffinity(0)), len(items))
     if count < 2:
         return [work(item) for item in items]
@@ -29,8 +29,8 @@ def on_all(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result
     for first, (worker, here) in enumerate(workers):
         try:
             answer = here.recv()
-        except (EOFError, OSError):  # also in the middle of its answer
-            answer = RuntimeError("a process that worked on a part of it was killed")
+        except (EOFError, OSError):  # possibly in the middle of its answer
+            answer = RuntimeError("a worker process was killed")
         worker.join()
         if isinstance(answer, Exception):
             thrown = answer
@@ -44,5 +44,5 @@ def on_all(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result
 def _serve(there: Connection, work: Callable, items: Sequence) -> None:
     try:
         there.send([work(item) for item in items])
-    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+    except Exception as error:  # noqa: BLE001 - passed on to the caller
         there.send(error)

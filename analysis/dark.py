@@ -1,17 +1,18 @@
-"""The report on a dark screen. Figures are drawn once, in light colours; in dark the page's CSS exchanges them. So a
-colour that a figure draws with must stand here, with what it becomes."""
+"""Colours of the report in dark mode. Figures are drawn once, in light colours, and the page's CSS replaces the colours
+in dark mode. Every colour that a figure uses must therefore be listed here with its replacement."""
 
 PAPER, TEXT = "#15181C", "#E6E6E6"
 
-# In a figure -> on a dark screen. Text and lines keep a contrast of 3 : 1 at least, Okabe and Ito's colours their hues.
+# Colour in a figure -> colour in dark mode. Text and lines keep a contrast of at least 3 : 1, and Okabe and Ito's
+# colours keep their hues.
 FIGURES = {
-    "#000000": TEXT,  # axes, ticks and marks; text has no colour of its own and takes the figure's
-    "#FFFFFF": PAPER,  # behind the axes, and inside hollow marks
-    "#DDDDDD": "#3A3F45",  # the grid
+    "#000000": TEXT,  # axes, ticks and markers; text inherits the figure's colour
+    "#FFFFFF": PAPER,  # background of axes and of hollow markers
+    "#DDDDDD": "#3A3F45",  # grid
     "#333333": PAPER,  # edges and hatches of filled bars
     "#555555": "#BDBDBD",  # limits
-    "#B0B0B0": "#6B6B6B",  # points that count nowhere
-    "#B34700": "#FF9248",  # the CPU's warning
+    "#B0B0B0": "#6B6B6B",  # points that do not count
+    "#B34700": "#FF9248",  # warning for the CPU device
     "#0072B2": "#2A89C8",
     "#D55E00": "#D55E00",
     "#009E73": "#009E73",
@@ -22,16 +23,16 @@ FIGURES = {
     "#8A7F00": "#8A7F00",
     "#F0E442": "#F0E442",
     "#999999": "#999999",
-    # Numbers in a heat map: its cells are a picture and stay as they are, and so must these.
+    # Numbers in a heat map, whose cells are an image and do not change colour.
     "#111111": "#111111",
     "#F8F8F8": "#F8F8F8",
 }
 
 
 def figure_rules() -> str:
-    """CSS that exchanges the colours of inline SVG as matplotlib writes it: `style="fill: #0072b2"`, in a hatch
-    `fill="#0072b2"`, and nothing at all for black that is filled. The selectors name no ancestor: marks are drawn by
-    `<use>`, and in its copy of them there is none."""
+    """CSS that replaces the colours of inline SVG as matplotlib writes it: `style="fill: #0072b2"`, `fill="#0072b2"` in
+    a hatch, and no attribute for a black fill. The selectors name no ancestor, because `<use>` draws the markers and
+    its copies have none."""
     rules = [f"figure svg{{fill:{TEXT}}}"]
     for light, dark in FIGURES.items():
         if dark != light:

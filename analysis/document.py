@@ -1,4 +1,4 @@
-"""A report as a list of blocks, and its two renderings: one self-contained HTML file, and Markdown beside its PNGs."""
+"""A report as a list of blocks, and its two renderings: one self-contained HTML file, and Markdown with PNG files."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from html import escape
 
 from . import dark
 
-PHONE = 700  # px; on narrower screens a figure is shown in its narrow shape
-ROOM = {"short": 16, "plain": 24}  # the most characters of a line in a cell that takes so much room
-LONGEST = 60  # and of a value that is no prose yet
-NEWLINE = "\n"  # in a table's cell: a line break in either rendering
-FLAGS = ("unstable", "no clear difference", "not told apart", "unclear")  # how a line begins that warns of the figure above it
+PHONE = 700  # px; narrower screens show a figure in its narrow shape
+ROOM = {"short": 16, "plain": 24}  # maximum characters of a cell's line, by CSS class
+LONGEST = 60  # maximum characters of a value; longer ones are prose
+NEWLINE = "\n"  # a line break in a table cell, in both renderings
+FLAGS = ("unstable", "no clear difference", "unclear")  # first words of lines that warn about the figure above
 STYLE = f"""
 :root{{color-scheme:light;--text:#111;--paper:#fff;--soft:#444;--softer:#555;--line:#ddd;--rule:#888;--head:#f5f5f5;
 --warned:#fdf1e8;--missing:#f4f4f4;--shade:#999999;--flag:#a33f00;--link:#00508c}}
@@ -75,7 +75,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Chapter:
-    """Begins the part of one experiment, where a report is about several."""
+    """The heading of one experiment's part in a report on several experiments."""
 
     text: str
     told: str = ""
@@ -101,7 +101,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Link:
-    """A cell that leads to its evidence, which is too long for it."""
+    """A cell that links to its evidence, which is too long for the cell."""
 
     text: str
     anchor: str
@@ -113,7 +113,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A cell that links lead to."""
+    """A cell that is the target of links."""
 
     text: str
     name: str
@@ -127,10 +127,10 @@ Cell = str | Link | Anchor
 
 @dataclass(frozen=True)
 class Picture:
-    name: str  # the PNG's file name without its ending
+    name: str  # the PNG's file name without its extension
     caption: str
-    broad: str  # SVG for a desk's screen and for paper
-    slim: str  # the same for a phone's
+    broad: str  # SVG for wide screens and for paper
+    slim: str  # SVG for phone screens
 
 
 Block = Heading | Chapter | Text | Bullets | Table | Picture
@@ -171,7 +171,7 @@ def _html_row(cells: list[Cell], tag: str, numbers: set[int]) -> str:
 
 
 def _html_cell(cell: Cell) -> str:
-    """The first line is the value; further ones explain it, smaller, or warn of it."""
+    """The HTML of a cell: its first line is the value; further lines are smaller and explain the value or warn."""
     value, *more = escape(str(cell)).split(NEWLINE)
     match cell:
         case Link():
@@ -184,12 +184,12 @@ def _html_cell(cell: Cell) -> str:
 
 
 def _room(line: str) -> str:
-    """A class that keeps a short text in one line, and a long one from being squeezed to a word a line."""
+    """A CSS class that keeps a short text on one line and gives a long text a minimum width."""
     return next((name for name, most in ROOM.items() if len(line) <= most), "long")
 
 
 def evidence(blocks: list[Block]) -> list[Block]:
-    """A table of what the links in the blocks lead to; nothing where there are none."""
+    """A table of the evidence that the links in the blocks refer to; empty if there are no links."""
     cells = [cell for block in blocks if isinstance(block, Table) for row in block.rows for cell in row]
     found = {cell.anchor: cell for cell in cells if isinstance(cell, Link)}
     rows = [[Anchor(link.text, link.anchor), *link.evidence.split(NEWLINE)] for link in found.values()]
@@ -197,7 +197,7 @@ def evidence(blocks: list[Block]) -> list[Block]:
 
 
 def without_links(table: Table) -> Table:
-    """The table without the columns of links, for a text that does not hold what they lead to."""
+    """The table without its columns of links, for a text that does not include their targets."""
     kept = [
         place for place in range(len(table.columns)) if not any(isinstance(row[place], Link) for row in table.rows)
     ]
@@ -237,7 +237,7 @@ def markdown_table(table: Table) -> str:
 
 
 def _no_html(text: str) -> str:
-    """Names and reasons come from rows: they must not become tags or comments of the page."""
+    """Escapes HTML in text from rows, so that it does not become tags or comments of the page."""
     return re.sub(r"<(?=[A-Za-z!/?])", "&lt;", text)
 
 

@@ -1,15 +1,15 @@
-"""The errors that end a command in one line."""
+"""Errors that end a command with a one-line message."""
 
 
 class BadInput(Exception):
-    """An argument that cannot be used: the message names it, its value and what is allowed. Exit code 2."""
+    """An invalid argument. The message names it, its value and what is allowed. Exit code 2."""
 
     def __init__(self, argument: str, value: object, problem: str, allowed: str):
         super().__init__(f"{argument} '{value}': {problem}; allowed: {allowed}")
 
 
 class CannotWrite(Exception):
-    """The system refused what was to be written: the message names the file and the cause. Exit code 1."""
+    """A file that could not be written. The message names the file and the cause. Exit code 1."""
 
     def __init__(self, file: object, cause: OSError):
         super().__init__(f"cannot write {file}: {cause.strerror or cause}")

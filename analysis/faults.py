@@ -1,4 +1,4 @@
-"""The table of guarantees: what each queue lost and sent twice under each fault, from the lines of the fault tests."""
+"""The table of guarantees: the tasks that each queue lost or delivered twice under each fault, from the fault tests."""
 
 import json
 from pathlib import Path
@@ -8,16 +8,17 @@ from .errors import BadInput
 from .marked import publish
 
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
-MADE_BY = ("gpu", "host", "version")  # older lines have none of them
+MADE_BY = ("gpu", "host", "version")  # missing in older lines
 
 
 def write_faults(file: str, page: str | None, block: str, check: bool) -> int:
-    """Prints the table, or puts it into the page's block. Returns the exit code."""
+    """Prints the table, or writes it into the page's block. Returns the exit code."""
     return publish(lambda: faults_text(file), page, "--readme", block, check, file)
 
 
 def faults_text(file: str) -> str:
-    """One line a fault, one column a queue. Cases of the same two add up; the longest recovery counts."""
+    """One line per fault, one column per queue. Cases of the same fault and queue are added; the longest recovery
+    counts."""
     cases = _read(Path(file))
     queues = sorted({case["queue"] for case in cases})
     faults = list(dict.fromkeys(case["fault"] for case in cases))
@@ -27,8 +28,8 @@ def faults_text(file: str) -> str:
     rows = [[fault, *(_cell(found[queue, fault]) for queue in queues)] for fault in faults]
     sent = sum(case["sent"] for case in cases)
     note = (
-        f"Each cell: tasks lost / results that came twice, of how many tasks, and the seconds from the last task's sending "
-        f"until the last result. {sent:,} tasks in {len(cases)} cases."
+        "Each cell shows lost tasks / duplicate results, the number of tasks, and the time in seconds from when the "
+        f"last task was sent until the last result. In total: {sent:,} tasks in {len(cases)} cases."
     )
     made_by = dict.fromkeys(case["made by"] for case in cases if case["made by"])
     return "\n\n".join([markdown_table(Table(["fault", *queues], rows)), note, *made_by])
@@ -44,7 +45,7 @@ def _cell(cases: list[dict]) -> str:
 
 def _read(path: Path) -> list[dict]:
     if not path.is_file():
-        raise BadInput("FILE", path, "no such file", "what the tests wrote to $FEEDRATE_FAULTS")
+        raise BadInput("FILE", path, "no such file", "a file that the tests wrote to $FEEDRATE_FAULTS")
     cases = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -52,8 +53,8 @@ def _read(path: Path) -> list[dict]:
             fields = {field: case[field] for field in FIELDS}
             cases.append(fields | {"made by": " · ".join(str(case[field]) for field in MADE_BY if case.get(field))})
         except (ValueError, KeyError, TypeError) as error:
-            said = f"line {number} is no case ({error})"
+            said = f"line {number} is not a case ({error})"
             raise BadInput("FILE", path, said, f"objects with {', '.join(FIELDS)}") from None
     if not cases:
-        raise BadInput("FILE", path, "holds no case", "what the tests wrote to $FEEDRATE_FAULTS")
+        raise BadInput("FILE", path, "has no case", "a file that the tests wrote to $FEEDRATE_FAULTS")
     return cases

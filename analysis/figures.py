@@ -1,4 +1,4 @@
-"""Drawings onto disk, and into text."""
+"""Renders drawings as PNG and SVG, and links pictures in Markdown."""
 
 import io
 import os
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.text import Text
-from PIL import Image  # matplotlib brings it
+from PIL import Image  # a dependency of matplotlib
 
 from . import cores
 from .plots.style import Drawing, plain
@@ -17,7 +17,7 @@ COLOURS = 256
 
 @dataclass(frozen=True)
 class Rendered:
-    """A drawing as what a page shows; `missing` says why there is none."""
+    """A drawing rendered for a page; `missing` states why there is no figure."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class Rendered:
 
 
 def pngs(drawings: list[Drawing], directory: Path) -> dict[Path, bytes]:
-    """`<name>.png` of every figure that has data, by its path in the directory."""
+    """The PNG of every figure that has data, by its path `<name>.png` in the directory."""
     return files(render(drawings, png=True), directory)
 
 
@@ -37,8 +37,8 @@ def files(rendered: list[Rendered], directory: Path) -> dict[Path, bytes]:
 
 
 def render(drawings: list[Drawing], shape: str | None = None, png: bool = False) -> list[Rendered]:
-    """On all cores, since it takes longest of all that makes a report. `shape`, where SVGs are wanted: it is part of
-    their ids, for several share one page."""
+    """Renders the drawings on all cores, because this is the slowest part of a report. `shape` requests SVGs and is
+    part of their ids, because several SVGs share one page."""
 
     def one(drawing: Drawing) -> Rendered:
         about = drawing.name, drawing.title, drawing.caption
@@ -53,14 +53,14 @@ def render(drawings: list[Drawing], shape: str | None = None, png: bool = False)
 def _png(drawing: Drawing) -> bytes:
     drawn, out = io.BytesIO(), io.BytesIO()
     _save(drawing, drawn, {}, format="png", dpi=DOTS_PER_INCH)
-    # A figure has few colours and their shades: a palette of 256 shows them as well in a third of the bytes.
+    # A figure has few colours and shades, so a palette of 256 looks the same and takes a third of the bytes.
     picture = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     picture.save(out, format="png", optimize=True)
     return out.getvalue()
 
 
 def _svg(drawing: Drawing, shape: str) -> str:
-    """The same bytes each time."""
+    """The SVG element; the same drawing always gives the same bytes."""
     out = io.StringIO()
     settings = {"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}
     _save(drawing, out, settings, format="svg", metadata={"Date": None})
@@ -69,7 +69,7 @@ def _svg(drawing: Drawing, shape: str) -> str:
 
 
 def _save(drawing: Drawing, target, settings, **options) -> None:
-    # Texts of rows may have a $, which is no mathematics; formatters of ticks write theirs as such.
+    # Text from rows may contain a $ that is not mathematics; tick formatters write real mathematics.
     for text in drawing.figure.findobj(lambda one: isinstance(one, Text) and "$" in one.get_text()):
         text.set_parse_math("mathdefault" in text.get_text())
     with plain(settings):
@@ -77,5 +77,5 @@ def _save(drawing: Drawing, target, settings, **options) -> None:
 
 
 def links(text: Path, pictures: list[tuple[str, Path]]) -> list[str]:
-    """Markdown that shows the pictures (title, path) in the file `text`, wherever both are read from."""
+    """Markdown image links to the pictures (title, path), relative to the file `text`."""
     return [f"![{title}]({Path(os.path.relpath(picture, text.parent)).as_posix()})" for title, picture in pictures]

@@ -1,4 +1,4 @@
-"""Output: files that are written whole or not at all, and lines on stdout."""
+"""Output: files that are written completely or not at all, and lines on stdout."""
 
 import contextlib
 import errno
@@ -12,8 +12,8 @@ from .errors import CannotWrite
 
 
 def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
-    """Writes files that belong together; returns their paths. Each is written beside its place first, and all are
-    renamed only when all are complete: a full disk leaves what was there before, and nothing by halves."""
+    """Writes files that belong together; returns their paths. Each is first written to a temporary file in the same
+    folder, and all are renamed once all are complete. A full disk thus leaves the earlier files and no partial ones."""
     renames: dict[Path, Path] = {}
     place = None
     try:
@@ -23,11 +23,11 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
                 with open(number, "wb", closefd=False) as file:
                     file.write(_bytes(content))
                 continue
-            final = place.resolve()  # the file that a link names, not the link
-            if final.exists() and not final.is_file():  # a pipe or a device takes no other file's name
+            final = place.resolve()  # the target of a link, not the link
+            if final.exists() and not final.is_file():  # a pipe or a device must not be replaced
                 final.write_bytes(_bytes(content))
                 continue
-            # A short name: the final one may have all the bytes that a name can.
+            # A short name, because the final name may already have the maximum length.
             renames[final] = part = final.with_name(f".{os.getpid()}-{len(renames)}.part")
             part.write_bytes(_bytes(content))
             if final.exists():
@@ -44,7 +44,8 @@ def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Of an open file that is named by it (/dev/stdout, /dev/fd/3): others write there, too, and it is not replaced."""
+    """The descriptor if the path names an open file (/dev/stdout, /dev/fd/3). Such a file is not replaced, because
+    other writers may use it."""
     for _ in range(40):
         if str(path.parent) in ("/dev/fd", "/proc/self/fd"):
             return int(path.name) if path.name.isdecimal() else None
@@ -55,18 +56,18 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _bytes(content: str | bytes) -> bytes:
-    # Of names of files that are not UTF-8.
+    # File names may contain bytes that are not UTF-8.
     return content.encode(errors="backslashreplace") if isinstance(content, str) else content
 
 
 def say(text: str) -> None:
-    """Prints to stdout, now: a reader who has gone, or a full disk, is an error of this command."""
+    """Prints to stdout and flushes. A closed pipe or a full disk raises CannotWrite."""
     try:
-        if sys.stdout is None:  # closed before the program began
+        if sys.stdout is None:  # closed before the program started
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         print(text, flush=True)
     except OSError as error:
         if sys.stdout is not None:
-            # What could not be printed is still buffered, and the interpreter's end would try, and fail, again.
+            # The unprinted text is still buffered, and the interpreter would try to print it again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise CannotWrite("stdout", error) from error

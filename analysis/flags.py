@@ -1,4 +1,4 @@
-"""What a row that counts warns of, by code. Such rows are in every median and every range, and marked."""
+"""Warnings of rows that count, by code. Such rows are part of every median and range and carry a mark."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,21 +8,21 @@ import pandas as pd
 from .catalogue import Experiment
 
 LATE, UNSTEADY, ABOVE_LIMIT = TOLD = ("late_generator", "unsteady", "above_limit")
-DISTURBED = "disturbed"  # no row tells this itself: its point does
+DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
 CODES = (*TOLD, DISTURBED)
 LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
-ABOVE = 1.05  # of a limit: a rate beyond it is more than noise, so the limit was measured too low or the rate is wrong
+ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", DISTURBED: "¶"}
 SAID = {
-    LATE: "with a late load generator, whose own lag is in the response times",
-    UNSTEADY: "unsteady: their rate still changed at the end of the warm-up",
-    ABOVE_LIMIT: f"with a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
-    DISTURBED: "on a machine that was disturbed in every repetition of the point",
+    LATE: "had a late load generator, so their response times include its lag",
+    UNSTEADY: "were unsteady: their rate was still changing at the end of the warm-up",
+    ABOVE_LIMIT: f"have a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
+    DISTURBED: "belong to points with only disturbed repetitions",
 }
 
 
 def of(row: dict, experiment: Experiment) -> list[str]:
-    """A row's codes: those it tells, else what older rows tell in other places."""
+    """A row's codes: its `flags`, or for older rows the equivalent fields."""
     if "flags" in row:
         return [code for code in TOLD if code in row["flags"]]
     bounds = row.get("bounds") or {}
@@ -36,47 +36,47 @@ def of(row: dict, experiment: Experiment) -> list[str]:
 
 
 def having(cells: pd.DataFrame, code: str) -> pd.Series:
-    """Which cells have it."""
+    """A mask of the cells that have the code."""
     return cells["flags"].map(lambda found: code in found).astype(bool)
 
 
 def counts(every: Iterable[list[str]]) -> dict[str, int]:
-    """How many rows have each code."""
+    """The number of rows with each code."""
     found = Counter(code for codes in every for code in codes)
     return {code: found[code] for code in CODES if found[code]}
 
 
 def mark(point) -> str:
-    """The marks of a point, to stand behind its figures: ' †‡'. `flags`: rows by code."""
+    """The marks of a point, to append to its figures: ' †‡'. `point["flags"]` holds the number of rows by code."""
     marks = "".join(MARKS[code] for code in CODES if code in point["flags"])
     return f" {marks}" if marks else ""
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """Which cells say how much there is at least, for the load generator was the limit. They are the fast ones: a
-    median without them is of the slow ones."""
+    """A mask of the cells that the load generator limited, so that their figures are lower bounds. They are the fast
+    cells: a median without them would be that of the slow ones."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 
 def counting(cells: pd.DataFrame) -> pd.Series:
-    """Which cells figures are made of: those that are ok, those that the load generator limited, and the disturbed ones
-    of points that have no other."""
+    """A mask of the cells that count: cells that are ok, cells that the load generator limited, and disturbed cells of
+    points that have no others."""
     return (cells["status"] == "ok") | limited(cells) | having(cells, DISTURBED)
 
 
 def legend(cells: pd.DataFrame) -> str:
-    """What the marks mean, with the number of rows; empty where no row that counts has one."""
+    """What the marks mean, with the number of rows; empty if no row that counts has a mark."""
     some = cells[counting(cells) | (cells["status"] == "unsustainable")]
     found = counts(some["flags"])
     return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {SAID[code]}." for code, count in found.items())
 
 
 def limited_said(cells: pd.DataFrame) -> str:
-    """How many rows the load generator limited, and what that makes of a figure; empty where it limited none."""
+    """The number of rows that the load generator limited, and its effect on figures; empty if there are none."""
     bound, some = int(limited(cells).sum()), int(counting(cells).sum())
     if not bound:
         return ""
     return (
-        f"Of {bound} of {some} rows the load generator was the limit, not the queue: they count, and a figure with one "
-        "of them is “at least” (≥), a time “at most” (≤)."
+        f"In {bound} of {some} rows the limit was the load generator, not the queue. These rows count, and they turn a "
+        "rate into a lower bound (“at least”, ≥) and a time into an upper bound (“at most”, ≤)."
     )

@@ -1,6 +1,6 @@
-"""Latency histograms in HdrHistogram's layout: 2^bits buckets of 1 ns each, then 2^(bits-1) to each doubling.
+"""Latency histograms in HdrHistogram's layout: 2^bits buckets of 1 ns each, then 2^(bits-1) buckets per doubling.
 
-With 8 bits a bucket is at most 1/128 of its value wide, so its middle is within 0.4 %.
+With 8 bits, the width of a bucket is at most 1/128 of its value, so its middle is accurate to 0.4 %.
 """
 
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of the buckets that are not empty, by ascending bucket index. Values are nanoseconds."""
+    """Counts of the non-empty buckets in ascending order of their index. Values are in nanoseconds."""
 
     bits: int
     index: np.ndarray
     counts: np.ndarray
-    overflow: int  # samples above the range: they have a rank, but no value
+    overflow: int  # samples above the range, which have a rank but no value
 
     @staticmethod
     def from_row(histogram: dict) -> "Histogram":
-        """A row names the buckets by `index`, or by `steps`: each from the one before, which is shorter."""
+        """A histogram from a row, which gives the buckets by `index`, or by `steps`, the shorter differences."""
         told = histogram.get("index")
         index = np.cumsum(histogram["steps"]) if told is None else told
         return _collect(
@@ -40,19 +40,19 @@ class Histogram:
         return low + (width - 1) / 2
 
     def percentile(self, percent: float) -> float:
-        """The value, ns, below or at which `percent` of the samples lie; infinite where that rank overflowed."""
+        """The value in ns at or below which `percent` of the samples lie; infinite if that rank overflowed."""
         return float(self.percentiles(np.array([percent]))[0])
 
     def percentiles(self, percents: np.ndarray) -> np.ndarray:
         """`percentile` of each."""
         if self.total == 0:
             return np.full(len(percents), np.nan)
-        # The epsilon keeps 99.9 % of 1000 samples at rank 999, though 0.999 * 1000 is a hair above it in binary.
+        # The epsilon keeps 99.9 % of 1000 samples at rank 999, although 0.999 * 1000 is slightly above 999 in binary.
         ranks = np.maximum(1, np.ceil(percents / 100 * self.total - 1e-9))
         return np.append(self.middles(), np.inf)[np.searchsorted(np.cumsum(self.counts), ranks)]
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points (1 / (1 - quantile), value in ns) for a percentile plot, which ends at the number of samples."""
+        """Points (1 / (1 - quantile), value in ns) for a percentile plot; x ends at the number of samples."""
         above = self.total - np.cumsum(self.counts)
         return self.total / np.maximum(above, 1), self.middles()
 
@@ -61,7 +61,7 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     """All samples of several histograms of equal layout."""
     parts = list(histograms)
     if len({part.bits for part in parts}) != 1:
-        raise ValueError("only histograms of one layout can be merged")
+        raise ValueError("cannot merge histograms of different layouts")
     return _collect(
         parts[0].bits,
         np.concatenate([part.index for part in parts]),

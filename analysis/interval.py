@@ -1,12 +1,13 @@
-"""95 % intervals of points' medians.
+"""95 % intervals of the medians of points.
 
-On logarithms: the median's, with Student's t and the moderated variance of the point's repetitions. What other methods
-cover, by simulation (tests/analysis/test_statistics.py): the percentile bootstrap of two to five repetitions 50 to 95 %,
-a point's own t 95 % with ends three times as far apart where there are two; this one 93 to 98 %, and of the noisiest
-fifth of the points 77 to 94 %. Figures that may be 0 or less have no logarithms: theirs are taken on the values.
+The interval is computed on logarithms, with Student's t and the moderated variance of the point's repetitions. By
+simulation (tests/analysis/test_statistics.py), this method covers the truth in 93 to 98 % of the points, and in 77 to
+94 % of the noisiest fifth of them. The percentile bootstrap of two to five repetitions covers it in 50 to 95 %. A t
+interval with the point's own variance covers it in 95 %, but is three times as wide with two repetitions. Figures that
+may be 0 or negative have no logarithm, so their intervals are computed on the values.
 
-Repetitions of one point understate what a point's figure varies by: two points of equal settings that one run measured
-apart may differ more. Where a run holds such points, their variance is part of every interval of the run.
+The repetitions of one point understate its variation: two points with equal settings that one run measured separately
+may differ more. If a run has such points, their variance is part of every interval of the run.
 """
 
 from dataclasses import dataclass
@@ -18,20 +19,21 @@ from .moderated import moderate
 from .verdict import BUCKET_NOISE
 
 CONFIDENCE = 0.95
-# Variance of the median of n normal values over that of their mean (order statistics; pi / 2 of many).
+# Variance of the median of n normal values divided by that of their mean (order statistics; pi / 2 for large n).
 OF_MEDIAN = {1: 1.0, 2: 1.0, 3: 1.346, 4: 1.192, 5: 1.434, 6: 1.288}
 
 
 @dataclass(frozen=True)
 class Between:
-    """What separate points of equal settings differ by, beyond their repetitions."""
+    """Variation between points with equal settings that were measured separately, beyond that of their repetitions."""
 
     variance: float = 0.0  # of the logarithm
-    freedom: int = 0  # points less groups; 0: the run holds no such points
+    freedom: int = 0  # number of points minus number of groups; 0: the run has no such points
 
 
 def between(means: np.ndarray, variances: np.ndarray, groups: np.ndarray) -> Between:
-    """`means`: of each point's logarithms; `variances`: of these means; `groups`: equal numbers are equal settings."""
+    """`means`: mean logarithm of each point; `variances`: variances of these means; `groups`: equal numbers mean equal
+    settings."""
     known = np.isfinite(means) & np.isfinite(variances)
     means, variances = means[known], variances[known]
     _, group, sizes = np.unique(groups[known], return_inverse=True, return_counts=True)
@@ -48,9 +50,9 @@ def ends(
     medians: np.ndarray, means: np.ndarray, variances: np.ndarray, counts: np.ndarray, groups: np.ndarray, rounded: bool,
     linear: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, Between]:  # fmt: skip
-    """Both ends for each point, and what its settings measured apart add. `means`, `variances`: of the repetitions'
-    logarithms, or with `linear` of the values; `counts`: of the repetitions; `rounded`: to a histogram's buckets. NaN of
-    a single repetition."""
+    """Both ends of each point's interval, and the variation between separately measured points with equal settings.
+    `means`, `variances`: of the repetitions' logarithms, or of the values if `linear`; `counts`: number of repetitions;
+    `rounded`: whether values are rounded to histogram buckets. The ends are NaN for a single repetition."""
     moderated, freedom = moderate(np.asarray(variances, float), np.asarray(counts, float) - 1)
     share = np.array([OF_MEDIAN.get(int(count), np.pi / 2) for count in counts]) / np.maximum(counts, 1)
     apart = between(np.asarray(means, float), moderated / np.maximum(counts, 1), groups)
@@ -66,7 +68,7 @@ def ends(
 
 
 def ratio(point, base, metric: str) -> tuple[float, float, float]:
-    """Of two medians, with the interval that their two give on a scale of logarithms."""
+    """The ratio of two medians, with an interval that combines their intervals on a logarithmic scale."""
     share = point[metric] / base[metric]
     half = np.hypot(*(np.log(one[f"{metric}_high"] / one[f"{metric}_low"]) / 2 for one in (point, base)))
     return share, share * np.exp(-half), share * np.exp(half)

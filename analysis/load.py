@@ -1,4 +1,4 @@
-"""Result directories in, tables out: the cells, searches and limits of one experiment."""
+"""Loads result directories into tables: the cells, searches and limits of each experiment."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ import pandas as pd
 from . import bounds, catalogue, flags, rows, sections
 from .catalogue import Catalogue, Experiment
 from .errors import BadInput
-from .rows import RUN, STATUSES  # noqa: F401  (the statuses belong to what is loaded)
+from .rows import RUN, STATUSES  # noqa: F401  (other modules import STATUSES from here)
 
 NAN = float("nan")
 COST = ("host_threads", "spinning_threads", "sms")
@@ -21,20 +21,20 @@ FEEDING = "feeding"
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything read of one experiment from one or more result directories. What is derived from it is kept, since a
-    report asks for the same many times."""
+    """All results of one experiment from one or more result directories. Derived tables are cached because a report
+    uses them many times."""
 
     experiment: Experiment
     directories: list[Path]
-    cells: pd.DataFrame  # one line a repetition; see `_cell`
-    capacities: pd.DataFrame  # one line a search for a capacity; see `_capacity`
-    tries: list[float]  # the seconds that each try of a search for the best settings took
-    limits: pd.DataFrame  # one line a limit: name, value (median), least, greatest, scope, status, reason, method, device, machine
-    environments: list[dict]  # the distinct ones, in order of appearance
+    cells: pd.DataFrame  # one line per repetition; see `_cell`
+    capacities: pd.DataFrame  # one line per capacity search; see `_capacity`
+    tries: list[float]  # duration in seconds of each try of a search for the best settings
+    limits: pd.DataFrame  # one line per limit; see `_limit`
+    environments: list[dict]  # the distinct environments, in order of appearance
     runs: list[dict]  # the distinct run settings
     axes: list[str]
-    notes: list[str]  # what was not as it should be in the files
-    tried: list[dict]  # the params of these tries
+    notes: list[str]  # problems found in the files
+    tried: list[dict]  # the parameters of these tries
 
     @property
     def devices(self) -> list[str]:
@@ -42,41 +42,41 @@ class Results:
 
     @cached_property
     def contest(self) -> set[str]:
-        """The variants that compete: some deliver nothing, and a CPU device is no match for a GPU."""
+        """The competing variants: all except those that deliver nothing and, if there are GPU rows, CPU-device ones."""
         known = pd.concat([lines[["variant", "idle", "device"]] for lines in (self.cells, self.capacities)])
         device = "cuda" if "cuda" in self.devices else "cpu"
         return set(known.loc[~known["idle"].astype(bool) & (known["device"] == device), "variant"])
 
     @cached_property
     def counted(self) -> pd.DataFrame:
-        """The cells that figures are made of. A verdict on a change takes the ok ones alone."""
+        """The cells that figures use. A verdict on a change uses only the ok cells."""
         return self.cells[flags.counting(self.cells)]
 
     @cached_property
     def contending(self) -> "Results":
-        """Only the cells of the variants that compete."""
+        """These results with only the cells of the competing variants."""
         return replace(self, cells=self.cells[self.cells["variant"].isin(self.contest)])
 
     @cached_property
     def closed(self) -> "Results":
-        """Only the cells that kept their window full. What a queue does at most, and how long a lone message takes,
-        are theirs alone to tell: in an open load the rate is what was asked for."""
+        """These results with only the closed-load cells, which keep their window full. Only they show a queue's maximum
+        rate and the latency of a lone message; in an open load the rate is given."""
         return replace(self, cells=self.cells[~self.cells["open"]])
 
 
 def load(directories: Iterable[str | Path], argument: str = "DIR", experiment: str = FEEDING) -> Results:
-    """What the directories hold of one experiment; `argument` is the command line's name for them, for messages."""
+    """The results of one experiment in the directories; `argument` is their name on the command line, for messages."""
     paths = [Path(directory) for directory in directories]
     found = load_all(paths, argument)
     if experiment not in found:
         raise BadInput(
-            argument, ", ".join(map(str, paths)), f"holds rows of {', '.join(found)} only", f"rows of {experiment}"
+            argument, ", ".join(map(str, paths)), f"has only rows of {', '.join(found)}", f"rows of {experiment}"
         )
     return found[experiment]
 
 
 def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[str, Results]:
-    """What the directories hold, by experiment, in order of appearance."""
+    """The results in the directories by experiment, in order of appearance."""
     paths = [Path(directory) for directory in directories]
     notes: list[str] = []
     read = [(path, row) for path in paths for row in rows.read(path, argument, notes)]
@@ -90,14 +90,14 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
         raise BadInput(
             argument,
             ", ".join(map(str, paths)),
-            f"rows.jsonl holds no cell row{' but tries of a search' if any(measured.values()) else ''}",
+            f"rows.jsonl has no cell row{' except tries of a search' if any(measured.values()) else ''}",
             "a directory in which a sweep measured at least one cell",
         )
     found = {}
     for name in names:
         mine = [(path, row) for path, row in read if rows.experiment(row) == name]
         if any(row["kind"] == "cell" and "search" not in row for _, row in mine):
-            # What is wrong with a file is told once, whichever experiment stands first.
+            # Report problems of a file once, with the first experiment.
             found[name] = _results(known, name, paths, mine, notes if not found else [])
     return found
 
@@ -106,13 +106,13 @@ def _results(
     known: Catalogue, name: str, paths: list[Path], mine: list[tuple[Path, dict]], notes: list[str]
 ) -> Results:
     experiment, section = known.experiment(name), sections.of(name)
-    # A try is measured briefly, to choose settings; what was chosen is measured afresh, in rows of its own.
+    # A try is a short measurement for choosing settings; the chosen settings are measured again in separate rows.
     tries = [row for _, row in mine if row["kind"] == "cell" and "search" in row]
     measured = [(path, row) for path, row in mine if row["kind"] == "cell" and "search" not in row]
     cells = [(path, row) for path, row in measured if not row[RUN].get("settings", {}).get("traced")]
     traced = len(measured) - len(cells)
     if traced:
-        notes.append(f"{traced} row(s) were measured under a recorder of activities (--trace): left out")
+        notes.append(f"{traced} row(s) were measured with an activity recorder (--trace) and are left out")
     searches = [(path, row) for path, row in mine if row["kind"] == "capacity"]
     told = {axis for _, row in cells + searches for axis in row["params"]} | {*experiment.variant, "device"}
     axes = [axis for axis in experiment.axes if axis in told]
@@ -127,7 +127,7 @@ def _results(
     )
     capacities = pd.DataFrame(
         [_capacity(path, row, axes, experiment) for path, row in searches],
-        columns=list(_capacity(Path(), _NOTHING, axes, experiment)),  # known even where there was no search
+        columns=list(_capacity(Path(), _NOTHING, axes, experiment)),  # so that the columns exist even without a search
     )
     last = _last_limits(mine)
     frame["limits"] = [
@@ -137,7 +137,7 @@ def _results(
     frame["flags"] = _with_disturbed(frame, ["directory", "machine", *axes])
     doubted = frame.pop("doubt")
     for reason, some in doubted[doubted != ""].groupby(doubted):
-        notes.append(f"{len(some)} row(s) say ok though {reason}: counted as invalid")
+        notes.append(f"{len(some)} row(s) have status ok although {reason}; they count as invalid")
     return Results(
         experiment,
         paths,
@@ -156,15 +156,15 @@ _NOTHING = {"params": {}, "status": "skipped", RUN: {}}
 
 
 def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, section: sections.Section) -> dict:
-    """One row, flat. Missing numbers are NaN; figures are in the catalogue's units."""
+    """One row as a flat dictionary. Missing numbers are NaN; figures are in the catalogue's units."""
     figures, cost, known_bounds, state = (row.get(name) or {} for name in ("figures", "cost", "bounds", "machine"))
     status, cause, reason = row["status"], row.get("cause", ""), row.get("reason", "")
-    if status == "invalid" and cause == "generator":  # as rows say that have no flags yet
+    if status == "invalid" and cause == "generator":  # older rows have this cause instead of a flag
         status, cause, reason = "ok", "", ""
     doubt = section.doubt(row) if status == "ok" else None
     if doubt:
         status, (cause, reason) = "invalid", doubt
-    flat = _who(directory, row, axes, experiment)
+    flat = _identity(directory, row, axes, experiment)
     flat |= {"status": status, "cause": cause, "reason": reason, "doubt": doubt[1] if doubt else ""}
     flat["flags"] = flags.of(row, experiment)
     flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair", "start")}
@@ -198,9 +198,9 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
 
 
 def _last_limits(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
-    """By directory, run and device the limits as the run's limit rows have them. A run row has what was known when the
-    run began; of limits that were read again, the last row counts. Of several with one name the first is the run's own
-    GPU's."""
+    """The limits from the limit rows by directory, run and device. A run row only has the limits known when the run
+    started; limits that were measured again have a later row. If several limits have one name, the first is that of the
+    run's own GPU."""
     found: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for path, row in mine:
         if row["kind"] == "limit" and row["status"] == "ok" and "value" in row["limit"]:
@@ -210,8 +210,8 @@ def _last_limits(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, s
 
 
 def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
-    """The cells' flags, with one more for the disturbed cells of points that have no other result. A machine that is
-    never quiet would hide its best variants, and rank the others first, if such cells were left out."""
+    """The cells' flags, with DISTURBED added to disturbed cells of points that have no other result. If such cells were
+    left out, a machine that is never quiet would lose its best variants and rank others first."""
     result = cells["status"].isin(["ok", "unsustainable"]) | flags.limited(cells)
     lacking = ~result.groupby([cells[key] for key in keys], dropna=False).transform("any")
     disturbed = lacking & (cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED)
@@ -219,8 +219,8 @@ def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
     return pd.Series(told, cells.index, dtype=object)
 
 
-def _who(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
-    """Where a row stands, and the point it is of."""
+def _identity(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
+    """A row's origin and the axes of its point."""
     told = row["params"]
     return {
         "directory": str(directory),
@@ -232,9 +232,10 @@ def _who(directory: Path, row: dict, axes: list[str], experiment: Experiment) ->
 
 
 def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
-    """One search, flat. `low` 0: not even the least rate was sustained; `high` infinite: the most was, too."""
+    """One search as a flat dictionary. `low` is 0 if not even the lowest rate was sustained; `high` is infinite if even
+    the highest was."""
     found, slo = row.get("capacity") or {}, row.get("slo") or {}
-    return _who(directory, row, axes, experiment) | {
+    return _identity(directory, row, axes, experiment) | {
         "status": row["status"],
         "reason": row.get("reason", ""),
         "slo": slo.get("text", "?"),
@@ -269,20 +270,20 @@ def _limit(row: dict, known: Catalogue) -> dict:
 
 
 def _machine(environment: dict) -> str:
-    """What makes two rows comparable: the hardware, not the host's name, which changes with every container."""
+    """A name for the hardware, which makes rows comparable; the host name changes with every container."""
     parts = (environment.get("gpu"), environment.get("cpu"), environment.get("cores"))
     return ", ".join(f"{part} cores" if isinstance(part, int) else str(part) for part in parts if part)
 
 
 def machine_letters(cells: pd.DataFrame) -> dict[str, str]:
-    """A short name for each machine, in order of appearance: their real names are too long for a legend."""
+    """A letter for each machine, in order of appearance, because machine names are too long for a legend."""
     return {machine: chr(ord("A") + place) for place, machine in enumerate(cells["machine"].unique())}
 
 
 def _name_variants(experiment: Experiment, section: sections.Section, *frames: pd.DataFrame) -> list[pd.DataFrame]:
-    """Adds `variant` (what is compared, marked where several machines or devices were read), its `rank` for a stable
-    order, whether it is `idle` (does no work), and `work` (the workload, with the axes that workloads own). The same in
-    all frames."""
+    """Adds to all frames, consistently: `variant` (its name, with marks if there are several machines or devices), its
+    `rank` for a stable order, `idle` (whether it does no work), and `work` (the workload with the axes that workloads
+    own)."""
     columns = [*experiment.variant, "device", "machine"]
     known = pd.concat([frame[columns] for frame in frames]).drop_duplicates()
     letters = machine_letters(known)

@@ -1,4 +1,4 @@
-"""Generated blocks between markers in a text that people write."""
+"""Generated blocks between markers in handwritten pages."""
 
 import sys
 from collections.abc import Callable
@@ -9,39 +9,39 @@ from .files import say, write_all
 
 
 def publish(make: Callable[[], str], page: str | None, argument: str, name: str, check: bool, source: str) -> int:
-    """Prints what `make` gives, or where there is a page puts it into its block, as rewrite() does. Returns the exit code."""
+    """Prints the text from `make`, or rewrites the block of `page` if there is a page. Returns the exit code."""
     if page is not None:
         return rewrite(page, argument, name, make, check, source)
     if check:
         file = f"{argument.removeprefix('--').upper()}.md"
-        raise BadInput("--check", "", "there is no block to check", f"together with {argument} {file}")
+        raise BadInput("--check", "", "there is no block to check", f"--check with {argument} {file}")
     say(make())
     return 0
 
 
 def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check: bool, source: str) -> int:
-    """Puts what `make` gives between `<!-- name:begin -->` and `<!-- name:end -->`, or with `check` only says whether
-    that would change anything. `source` is the rows' directory, for messages. Returns the exit code."""
+    """Writes the text from `make` between `<!-- name:begin -->` and `<!-- name:end -->`, or with `check` only reports
+    whether that would change the file. `source` is the rows' directory, for messages. Returns the exit code."""
     begin_mark, end_mark = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     path = Path(file)
     allowed = f"a file with the lines {begin_mark} and {end_mark}"
     if not path.is_file():
         raise BadInput(argument, file, "no such file", allowed)
     try:
-        text = path.read_bytes().decode()  # with its line ends
+        text = path.read_bytes().decode()  # preserves line endings
     except UnicodeDecodeError:
         raise BadInput(argument, file, "is not UTF-8", allowed) from None
     before, begin, rest = text.partition(begin_mark)
     _, end, after = rest.partition(end_mark)
     if not begin or not end:
         raise BadInput(argument, file, "lacks the markers", f"{allowed}, in this order")
-    # A text of the rows that looks like a marker would move the block's end.
+    # Escape text from rows that looks like a marker: it would move the end of the block.
     block = f"\n{make().replace(f'<!-- {name}:', f'&lt;!-- {name}:')}\n"
     updated = before + begin_mark + (block.replace("\n", "\r\n") if "\r\n" in text else block) + end_mark + after
     if updated == text:
         return 0
     if check:
-        print(f"{file}: the block '{name}' is not what the rows of {source} give", file=sys.stderr)
+        print(f"{file}: the block '{name}' does not match the rows of {source}", file=sys.stderr)
         return 1
     write_all({path: updated})
     say(str(path))

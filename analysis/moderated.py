@@ -1,23 +1,23 @@
-"""The variances of many points, each known from a few values: moderated by what the points have in common.
+"""Moderated variances of many points, each of which has only a few values.
 
-With two to five repetitions a point's own variance is hardly known, and Student's t must be wide. One variance for all
-points would be wrong for most of them: some vary by 0.5 %, others by 15 %. Between the two stands the empirical Bayes
-estimate of Smyth ("Linear models and empirical Bayes methods for assessing differential expression", 2004, section
-6.2), as in the package limma: the points' variances are taken to be scattered around a common one; how far, the points
-themselves tell. Each gets the mean of its own and the common one, by their degrees of freedom.
+Two to five repetitions give only a poor estimate of a point's own variance, so Student's t would be wide. A common
+variance would be wrong for most points: some vary by 0.5 %, others by 15 %. The empirical Bayes estimate of Smyth
+("Linear models and empirical Bayes methods for assessing differential expression", 2004, section 6.2), as in the
+package limma, is a compromise. It assumes that the points' variances scatter around a common one and estimates the
+scatter from the points. Each point gets the mean of its own and the common variance, weighted by degrees of freedom.
 """
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-ENOUGH = 3  # points from which on a common variance can be told
-LEAST = 1e-5  # of the median: equal repetitions have no variance, and that has no logarithm
+ENOUGH = 3  # minimum number of points for estimating a common variance
+LEAST = 1e-5  # lower limit as a share of the median, because the variance 0 of equal repetitions has no logarithm
 
 
 def moderate(variances: np.ndarray, freedoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The moderated variances and their degrees of freedom. Where there is no degree of freedom, the variance is
-    NaN and stays so."""
+    """The moderated variances and their degrees of freedom. A variance without a degree of freedom is NaN and stays
+    NaN."""
     known = np.isfinite(variances) & (freedoms > 0)
     if known.sum() < ENOUGH or np.median(variances[known]) == 0:
         return variances, np.where(known, freedoms, np.nan)
@@ -30,8 +30,8 @@ def moderate(variances: np.ndarray, freedoms: np.ndarray) -> tuple[np.ndarray, n
 
 
 def prior(variances: np.ndarray, freedoms: np.ndarray) -> tuple[float, float]:
-    """The common variance, and how many degrees of freedom it is worth: infinite where the points' variances scatter no
-    more than equal ones would. Moments of the logarithms."""
+    """The common variance and its degrees of freedom, which are infinite if the points' variances scatter no more than
+    equal variances would. Estimated by moments of the logarithms."""
     half = freedoms / 2
     logs = np.log(np.maximum(variances, LEAST * np.median(variances))) - digamma(half) + np.log(half)
     scatter = logs.var(ddof=1) - polygamma(1, half).mean()

@@ -1,4 +1,4 @@
-"""What the report needs that Python itself lacks. Imports none of it, so that it can say what is missing."""
+"""The Python packages that the report needs. Imports none of them, so that it can name the missing ones."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements.txt"
 
 
 def missing() -> list:
-    """The packages that are absent, by name, or too old, with the version that would do."""
+    """The missing packages by name, and those that are too old with the required version."""
     bounds = _lower_bounds()
     lacks = [_lack(name, bounds.get(name, "")) for name in PACKAGES]
     if sys.version_info < PYTHON:
@@ -21,9 +21,9 @@ def missing() -> list:
 
 
 def complaint() -> str:
-    """One line that names all that is missing; empty where nothing is."""
+    """One line that names all missing packages; empty if nothing is missing."""
     lacks = missing()
-    return f"error: {sys.executable} lacks what the report needs: {', '.join(lacks)}" if lacks else ""
+    return f"error: {sys.executable} lacks packages that the report needs: {', '.join(lacks)}" if lacks else ""
 
 
 def _lack(name: str, least: str) -> str:
@@ -32,12 +32,12 @@ def _lack(name: str, least: str) -> str:
     try:
         found = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return ""  # it can be imported, and nothing says how old it is
-    return f"{name} >= {least} (here {found})" if _numbers(found) < _numbers(least) else ""
+        return ""  # it can be imported, but its version is unknown
+    return f"{name} >= {least} (found {found})" if _numbers(found) < _numbers(least) else ""
 
 
 def _lower_bounds() -> dict:
-    """Package -> least version, from requirements.txt; nothing where the analysis was copied without it."""
+    """Package -> minimum version, from requirements.txt; empty if the analysis was copied without that file."""
     text = REQUIREMENTS.read_text(encoding="utf-8") if REQUIREMENTS.is_file() else ""
     return dict(re.findall(r"^([\w-]+)>=([\d.]+)", text, re.MULTILINE))
 

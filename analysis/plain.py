@@ -1,4 +1,4 @@
-"""The tables that every experiment gets: each point with its figures, its ratios to the limits, and what it cost."""
+"""The table of points for every experiment: each point with its figures, its ratios to the limits, and its cost."""
 
 import pandas as pd
 
@@ -9,13 +9,13 @@ from .tables import figure_name, place, varying
 
 TITLE = "Every point"
 NOTE = (
-    f"{quoted.NOTE} Below a marked figure the least and the greatest repetition. Below a figure: its ratio to the limit "
-    "that binds it, measured / limit (of a distribution: of its p50)."
+    f"{quoted.NOTE} Below a marked figure are its lowest and its highest repetition. Below a figure is also its ratio "
+    "to the limit that binds it, measured / limit (for a distribution, that of its p50)."
 )
 
 
 def blocks(results: Results) -> list[Block]:
-    """Nothing where no cell is ok."""
+    """The table and its note; empty if no cell counts."""
     measured = stats.points(results)
     if measured.empty:
         return []
@@ -23,7 +23,7 @@ def blocks(results: Results) -> list[Block]:
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table:
-    """A line a point, in the variants' order; the columns of what no row tells are left out."""
+    """One line per point, in the order of variants, without columns for which no row has a value."""
     experiment, shown = results.experiment, varying(results)
     metrics = [
         (figure, percentile)

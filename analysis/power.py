@@ -1,7 +1,8 @@
-"""What a comparison can find: how often a change of some size gets a verdict, and how much must be measured for it.
+"""Power of a comparison: how often a change of a given size gets a verdict, and how much data that takes.
 
-A change of one point among many is what is asked, the hardest case: Benjamini and Hochberg's correction then allows it
-a p of 5 % divided by the number of points. With Student's t that is the noncentral t distribution.
+The question is about a change of one point among many, which is the hardest case: Benjamini and Hochberg's correction
+then requires a p of 5 % divided by the number of points. With Student's t, the power follows from the noncentral t
+distribution.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,33 +15,33 @@ from scipy.special import ndtr, ndtri
 from . import student
 from .verdict import FALSE_DISCOVERIES, Ratio
 
-USUAL = 0.8  # of the cases: what is called found
-LEAST = 0.5  # below it, a gate would pass what it should stop more often than not
-TAIL_CHANGE = 0.10  # what a tail must be able to show before it is judged, where no gate says otherwise
-FINEST = 0.001  # smaller changes are not asked for
-MOST = 10_000  # of repetitions, runs or pairs that are tried
+USUAL = 0.8  # share of cases in which a change must be found
+LEAST = 0.5  # with less power, a gate would miss its change more often than not
+TAIL_CHANGE = 0.10  # change that a tail must be able to show to get a verdict, unless a gate sets another
+FINEST = 0.001  # smallest change considered
+MOST = 10_000  # largest number of repetitions, runs or pairs considered
 
 
 def found(size: float, error: float, freedom: float, points: int) -> float:
-    """How often a change by the share `size` of one point of these many is told from chance. `error`: the standard
-    error of the logarithm of B / A."""
+    """How often a change of one point among `points` by the share `size` is distinguished from chance. `error`: the
+    standard error of the logarithm of B / A."""
     if not error > 0 or np.isnan(freedom):
         return 0.0
     level = FALSE_DISCOVERIES / max(points, 1) / 2
     away = abs(np.log1p(size)) / error
     if not np.isfinite(freedom) or freedom > 1e4:
         return float(ndtr(ndtri(level) + away))
-    from scipy.stats import nct  # late: it takes half a second, and few commands come here
+    from scipy.stats import nct  # imported here because it takes half a second and few commands need it
 
     limit = student.isf(level, freedom)
     chance = float(nct.sf(limit, freedom, away))
-    # Far out scipy's noncentral t has no value; there the normal distribution is near enough.
+    # Far out, scipy's noncentral t returns NaN; the normal distribution is close enough there.
     return chance if np.isfinite(chance) else float(ndtr(away - limit))
 
 
 def change(error: float, freedom: float, points: int, share: float = USUAL) -> float:
-    """The smallest change that is found in this share of the cases, FINEST or more; infinite where none below a factor
-    of 1000 is."""
+    """The smallest change, at least FINEST, that is found in this share of the cases; infinite if no change below a
+    factor of 1000 is."""
     if found(999.0, error, freedom, points) < share:
         return np.inf
     if found(FINEST, error, freedom, points) >= share:
@@ -50,15 +51,15 @@ def change(error: float, freedom: float, points: int, share: float = USUAL) -> f
 
 @dataclass(frozen=True)
 class Design:
-    """What is measured how often: its error and degrees of freedom, by the count of what is repeated. `spread`: the
-    variance of one ratio's logarithm; `fixed`: variance that no count makes smaller."""
+    """A way of measuring: what is repeated, and the error and degrees of freedom for a number of repeats. `spread` is
+    the variance of the log ratio of one repeat."""
 
     what: str
-    error: Callable[[float, int], tuple[float, float]]  # of (spread, count): (error, degrees of freedom)
+    error: Callable[[float, int], tuple[float, float]]  # (spread, count) -> (error, degrees of freedom)
 
     def needed(self, spreads: Sequence[float], size: float, points: int) -> int | None:
-        """How many are needed to find the change in 80 % of the cases at half of the points; None: no number will
-        do."""
+        """The number of repeats needed to find the change in 80 % of the cases at half of the points; None if no number
+        is enough."""
         spread = float(np.median(spreads))
 
         def enough(count: int) -> bool:
@@ -66,7 +67,7 @@ class Design:
 
         if not enough(MOST):
             return None
-        low, high = 1, MOST  # a bisection: more of them never finds less
+        low, high = 1, MOST  # bisection: more repeats never find less
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle, high)
@@ -74,7 +75,7 @@ class Design:
 
 
 def repetitions(run_noise: float, rounding: float = 0.0) -> Design:
-    """Of one run a side, two runs being taken to differ by `run_noise`."""
+    """Repetitions with one run per side, if two runs are assumed to differ by `run_noise`."""
 
     def error(spread: float, count: int) -> tuple[float, float]:
         own = spread / count
@@ -85,9 +86,9 @@ def repetitions(run_noise: float, rounding: float = 0.0) -> Design:
 
 
 def runs(rounding: float = 0.0) -> Design:
-    """Of so many runs a side. `spread` is that between runs."""
+    """Several runs per side. `spread` is that between runs."""
     return Design(
-        "runs a side", lambda spread, count: (float(np.sqrt(spread / count + 2 * rounding**2)), 2 * (count - 1))
+        "runs per side", lambda spread, count: (float(np.sqrt(spread / count + 2 * rounding**2)), 2 * (count - 1))
     )
 
 
@@ -99,12 +100,12 @@ PAIRS, STARTS = _averaged("pairs"), _averaged("starts of both sides")
 
 
 def of(ratios: Sequence[Ratio], size: float) -> list[float]:
-    """For each ratio that has an error, how often such a change would be found among all of these."""
+    """For each ratio that has an error, the power to find such a change among all of these ratios."""
     known = [one for one in ratios if np.isfinite(one.error)]
     return [found(size, one.error, one.freedom, len(known)) for one in known]
 
 
 def typical(ratios: Sequence[Ratio], size: float) -> float:
-    """That of the middle point: half of the points are known better. 0 where no point has an error."""
+    """The power at the median point; 0 if no point has an error."""
     powers = of(ratios, size)
     return float(np.median(powers)) if powers else 0.0

@@ -1,28 +1,30 @@
-"""A point's figure as tables print it: the median, its 95 % interval, whether it is only a bound, the marks of what its
-rows warn of, and where it must be seen the whole range."""
+"""A point's figure as tables print it: the median, its 95 % interval, a prefix if it is only a bound, the marks of its
+rows and, for marked figures, the range of the repetitions."""
 
 from collections.abc import Collection
 
 from . import flags, units
 
-NOTE = "Medians over the repetitions, in brackets the 95 % interval (of a single repetition there is none)."
+NOTE = (
+    "Figures are medians over the repetitions, with the 95 % interval in brackets (a single repetition has none)."
+)
 
 
 def bound(point, larger: bool) -> str:
-    """'at least ' where the load generator limited a row of the point; 'at most ' of what is better when less."""
+    """'at least ' if the load generator limited a row of the point; 'at most ' if lower is better for the metric."""
     if not point.get("limited", False):
         return ""
     return "at least " if larger else "at most "
 
 
 def sign(point, larger: bool) -> str:
-    """The same where there is little room: '≥' or '≤'."""
+    """The short form of `bound`: '≥' or '≤'."""
     return {"at least ": "≥", "at most ": "≤"}.get(bound(point, larger), "")
 
 
 def figure(formatter, point, column: str, larger: bool, ranged: Collection[str] = (flags.LATE,)) -> str:
-    """`larger`: whether more is better. `ranged`: the flags with which the least and the greatest repetition stand
-    below."""
+    """The figure in words. `larger`: whether higher is better. `ranged`: flags that add a line with the lowest and the
+    highest repetition."""
     said = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"]) + flags.mark(point)
     said = bound(point, larger) + said
     least, greatest = point[f"{column}_least"], point[f"{column}_greatest"]

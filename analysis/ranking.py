@@ -1,10 +1,10 @@
-"""What is ranked, with the two that matter most."""
+"""A ranking of points, with access to the best and the runner-up."""
 
 import pandas as pd
 
 
 class Ranking:
-    """Has `ranked`: points, the best first; one at least."""
+    """Base of classes with `ranked`: at least one point, best first."""
 
     ranked: list[pd.Series]
 

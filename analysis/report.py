@@ -1,5 +1,5 @@
-"""The report: what was measured, told from the answer to the details. What an experiment tells besides is its
-section's."""
+"""The report on measured results, from the answer to the details. Parts specific to an experiment come from its
+section."""
 
 from pathlib import Path
 
@@ -59,11 +59,11 @@ def _blocks(results: Results, drawings: list[Rendered], slim: list[Rendered]) ->
 
 
 def where_line(results: Results) -> str:
-    """One line: machine, versions, command."""
+    """One line with machine, versions and command."""
     first = results.environments[0]
     letters = machine_letters(results.cells)
     machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
-    program, *arguments = first.get("command", "").split(" ")  # the folder it lay in tells nothing
+    program, *arguments = first.get("command", "").split(" ")  # the program's folder is not informative
     redis = next((one["services"]["redis"].get("version") for one in results.environments if "redis" in one.get("services", ())), None)
     parts = [
         machine,
@@ -77,14 +77,14 @@ def where_line(results: Results) -> str:
 
 
 def device_warning(results: Results) -> str:
-    """What must stand before any number where not every row ran on a GPU; empty where all did."""
+    """A warning to show before any number if some rows did not run on a GPU; empty otherwise."""
     if results.devices == ["cpu"]:
         return CPU_WARNING
     return "Rows marked [cpu] ran on the CPU device: they are not GPU results." if "cpu" in results.devices else ""
 
 
 def told(results: Results, parts: list[str]) -> str:
-    """A text's parts, between what must stand before any number and where the numbers come from."""
+    """Joins the parts of a text, with the device warning before them and the origin of the numbers after them."""
     warning = device_warning(results)
     return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
 
@@ -93,12 +93,12 @@ def _warnings(results: Results, differing: list[str]) -> list[Text]:
     found = [device_warning(results)] if device_warning(results) else []
     found += sections.of(results.experiment.name).warnings(results)
     if differing:
-        found.append("The rows do not share one environment; these facts differ: " + ", ".join(differing) + ".")
+        found.append("The rows have different environments; these facts differ: " + ", ".join(differing) + ".")
     return [Text(text, "warning") for text in [*found, *results.notes]]
 
 
 def summary(results: Results) -> list[str]:
-    """What was measured, and how much of it counts."""
+    """Sentences on what was measured and how many rows count."""
     statuses = results.cells["status"].value_counts()
     counted = ", ".join(f"{statuses.get(name, 0)} {name}" for name in STATUSES)
     return [
@@ -116,9 +116,9 @@ def picture(drawing: Rendered, slim: Rendered) -> list[Block]:
 
 def _limits(results: Results) -> list[Block]:
     if results.limits.empty:
-        return [Text("No limit rows: the sweep did not measure the machine's limits.", "missing")]
+        return [Text("There are no limit rows: the sweep did not measure the machine's limits.", "missing")]
     return [
-        Text("What physics and Redis allow on this machine, measured in the same run.", "note"),
+        Text("Limits of the hardware and of Redis on this machine, measured in the same run.", "note"),
         tables.limits(results),
     ]
 
@@ -127,12 +127,12 @@ def _not_ok(results: Results) -> list[Block]:
     table: Table = tables.not_ok(results)
     if not table.rows:
         return [Text("None: every cell is ok.")]
-    but = ["the rates that a queue or the generator did not keep up with"] if results.cells["open"].any() else []
+    but = ["rates that a queue or the generator did not sustain"] if results.cells["open"].any() else []
     if flags.limited(results.cells).any():
-        but.append("those that the load generator limited, which count as “at least”")
+        but.append("cells limited by the load generator, which count as lower bounds")
     if flags.having(results.cells, flags.DISTURBED).any():
-        but.append("those marked ¶")
-    where = "These are in no figure and no headline above" + (f", but for {', and '.join(but)}." if but else ".")
+        but.append("cells marked ¶")
+    where = "No figure or headline above uses these cells" + (f", except {', and '.join(but)}." if but else ".")
     return [Text(where, "note"), table]
 
 
@@ -140,11 +140,12 @@ def _run_line(results: Results) -> str:
     runs = [", ".join(_setting(*one) for one in run.items()) for run in results.runs]
     directories = ", ".join(map(str, results.directories))
     sampling = int(results.cells["sampled_every"].max())
-    sampled = f"of one message in {sampling} at the fastest cells" if sampling > 1 else "of every message"
-    return f"Directories: {directories}. Run settings: {'; or '.join(runs) or 'unknown'}. Latency was taken {sampled}."
+    sampled = f"one message in {sampling} in the fastest cells" if sampling > 1 else "every message"
+    settings = "; or ".join(runs) or "unknown"
+    return f"Directories: {directories}. Run settings: {settings}. Latency was measured for {sampled}."
 
 
 def _setting(name: str, value) -> str:
-    """A run's setting in words."""
+    """A run setting in words."""
     said = ("no", "yes")[value] if isinstance(value, bool) else value
     return f"{name.replace('_', ' ')} {said}"

@@ -1,11 +1,12 @@
-"""Ratios of several runs a side. The run is a random effect: what one run measures differs from what the next run of
-the same code does, by more than their repetitions show. So a run's mean is one observation, however many repetitions it
-has, and the variance between runs is taken from all points together (Kalibera and Jones, "Rigorous benchmarking in
-reasonable time", 2013, who call the levels execution and iteration).
+"""Ratios with several runs per side. The run is a random effect: the result of one run differs from that of the next
+run of the same code by more than their repetitions show. A run's mean is therefore one observation, independent of its
+number of repetitions, and the variance between runs is estimated from all points together (Kalibera and Jones,
+"Rigorous benchmarking in reasonable time", 2013, who call the levels execution and iteration).
 
-Two things make runs differ. A whole run may be slow, all points alike: that is known by as few degrees of freedom as
-there are runs. And each point may lie differently in each run: that variance is moderated over the points, since points
-differ in it. The error is made of both, its degrees of freedom are Satterthwaite's.
+Runs differ for two reasons. An entire run may be slow at all points alike; the estimate of this variance has only as
+many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance is
+moderated over the points, because it differs between points. The error combines both, with Satterthwaite's degrees of
+freedom.
 """
 
 import warnings
@@ -19,7 +20,7 @@ from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
 
 
 def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """For each run the mean of the logarithms of its repetitions; NaN where it has none, or one without a logarithm."""
+    """For each run, the mean logarithm of its repetitions; NaN if it has none, or if a value has no logarithm."""
     values = np.asarray(values, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(values > 0, np.log(values), np.nan)
@@ -28,11 +29,11 @@ def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.
 
 
 def variances(before: np.ndarray, after: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Of the logarithms, as `ratios` takes them: the variance between runs that all points of a run share, each point's own,
-    and the degrees of freedom of the latter."""
+    """Variances of the logarithms given to `ratios`: the variance between runs that all points of a run share, each
+    point's own variance, and the degrees of freedom of the latter."""
     sides = [np.atleast_2d(before), np.atleast_2d(after)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side has not: NaN
+        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side lacks are NaN
         away = np.hstack([side - np.nanmean(side, axis=1, keepdims=True) for side in sides])
         shared = np.nan_to_num(np.nanmean(away, axis=0)) if len(away) >= ENOUGH else np.zeros(away.shape[1])
     freedom = np.isfinite(np.hstack(sides)).sum(axis=1) - 2
@@ -44,12 +45,12 @@ def variances(before: np.ndarray, after: np.ndarray) -> tuple[float, np.ndarray,
 
 
 def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio]:
-    """B / A for each point. `before`, `after`: a line a point, a column a run, as `run_means` gives them. `rounding`:
-    the standard deviation of what a histogram's buckets add to a side."""
+    """B / A for each point. `before`, `after`: one line per point and one column per run, as returned by `run_means`.
+    `rounding`: the standard deviation that histogram buckets add to each side."""
     sides = [np.atleast_2d(before), np.atleast_2d(after)]
     counts = [np.isfinite(side).sum(axis=1) for side in sides]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side has not: NaN
+        warnings.simplefilter("ignore", RuntimeWarning)  # points that a side lacks are NaN
         means = [np.nanmean(side, axis=1) for side in sides]
     common, own, freedom = variances(*sides)
     runs_freedom = sum(side.shape[1] for side in sides) - 2

@@ -1,4 +1,4 @@
-"""Whether a point's repetitions agree. Where they do not, a median hides more than it says: the point is unstable."""
+"""Agreement between a point's repetitions. If they disagree, the median is misleading and the point is unstable."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from .catalogue import Experiment
 
 
 def rule(experiment: Experiment) -> str:
-    """When a point is unstable, in words: by the catalogue's `unstable_from`, as `feedrate` writes it into a point's
-    last row."""
+    """The rule for unstable points in words, from the catalogue's `unstable_from`; `feedrate` applies the same rule in
+    a point's last row."""
     by_factor: dict[float, list[str]] = {}
     for metric in experiment.judged:
         by_factor.setdefault(metric.unstable_from, []).append(metric.name.replace("_", " "))
@@ -22,9 +22,9 @@ def rule(experiment: Experiment) -> str:
 
 
 def judged(experiment: Experiment, points: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
-    """The points, which have `<column>_least`, `<column>_greatest` and `repetitions`, with `spread` (metric -> greatest
-    over least) and `unstable` (the metrics that are). `ends`: by the same index `stops` and `directories`, lists with
-    an entry for each row of the point."""
+    """Adds `spread` (metric -> greatest / least) and `unstable` (the unstable metrics) to points that have
+    `<column>_least`, `<column>_greatest` and `repetitions`. `ends` has the same index; its columns `stops` and
+    `directories` are lists with one entry for each row of the point."""
     mine = ends.reindex(points.index)
     found = [judge(experiment, *one) for one in zip(points.to_dict("records"), mine["stops"], mine["directories"])]
     return points.assign(
@@ -36,8 +36,8 @@ def judged(experiment: Experiment, points: pd.DataFrame, ends: pd.DataFrame) -> 
 def judge(
     experiment: Experiment, point, stops: Sequence[dict], directories: Sequence[str]
 ) -> tuple[dict[str, float], list[str]]:
-    """Spread and unstable metrics of one point: as its last row tells, else by the same rule. Of several runs no row
-    knows all repetitions."""
+    """Spread and unstable metrics of one point: taken from its last row if there is one run, otherwise computed by the
+    same rule, because with several runs no row knows all repetitions."""
     names = {metric.key: metric.name for metric in experiment.judged}
     told = [stop for stop in stops if "unstable" in stop]
     if len(told) == 1 and len(set(directories)) == 1:
@@ -55,7 +55,7 @@ def judge(
 
 
 def mark(point, *metrics: str) -> str:
-    """A further line for a table's cell that holds these metrics of a point; empty where they are stable."""
+    """An additional line for the table cell with these metrics of a point; empty if they are stable."""
     unstable = [name for name in metrics if name in point["unstable"]]
     said = [f"{name} " * (len(metrics) > 1) + _times(point["spread"].get(name)) for name in unstable]
     return f"\nunstable: {', '.join(said)} between repetitions" if said else ""
@@ -66,7 +66,7 @@ def _times(factor: float | None) -> str:
 
 
 def summary(experiment: Experiment, measured: pd.DataFrame) -> list[str]:
-    """How many of these points are unstable; nothing where none was measured twice."""
+    """The number of unstable points; empty if no point was measured more than once."""
     repeated = measured[measured["repetitions"] > 1] if len(measured) else measured
     if repeated.empty or not experiment.judged:
         return []

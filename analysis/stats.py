@@ -1,4 +1,4 @@
-"""Repetitions into points with intervals, points into the ones worth naming, and an interval over points."""
+"""Aggregation: repetitions into points with intervals, the best points, and an interval over points."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -16,22 +16,22 @@ _SEED = 20250  # fixed, so that the same rows always give the same interval
 
 
 def numbers(results: Results) -> list[str]:
-    """The cells' columns that a point has a median of."""
+    """The cells' columns for which a point has a median."""
     experiment = results.experiment
     ratios = [f"{figure}_ratio" for figure in experiment.figures]
     return [*experiment.columns, *ratios, *COST, *MACHINE, *sections.of(experiment.name).numbers]
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line a point of the sweep: over its rows that count the median of each metric, its range as `<metric>_least`
-    and `<metric>_greatest`, and of the figures the median's 95 % interval as `<metric>_low` and `<metric>_high`.
-    `unstable` names the metrics whose range is too wide for a figure; `flags` counts the rows by what they warn of;
-    `limited` says whether the load generator limited any of them, so that a figure is a bound.
+    """One line per point of the sweep. Over the point's rows that count, it has the median of each metric, the range as
+    `<metric>_least` and `<metric>_greatest` and, for figures, the median's 95 % interval as `<metric>_low` and
+    `<metric>_high`. `unstable` lists the metrics whose range is too wide; `flags` counts the rows by warning; `limited`
+    is true if the load generator limited any row, so that the figures are bounds.
     """
     return _points(results).copy()
 
 
-@lru_cache(maxsize=8)  # a report has a dozen parts that ask for the same points
+@lru_cache(maxsize=8)  # a dozen parts of a report use the same points
 def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]
@@ -50,9 +50,9 @@ def _points(results: Results) -> pd.DataFrame:
 
 
 def ranges(groups, columns: Sequence[str]) -> pd.DataFrame:
-    """The median, the least and the greatest of each column."""
+    """The median, the minimum and the maximum of each column."""
     some = groups[list(columns)]
-    # Three times all columns at once: `agg` would take each by itself, in ten times as long.
+    # Three passes over all columns: `agg` would process each column separately and take ten times as long.
     parts = {"": some.median(), "_least": some.min(), "_greatest": some.max()}
     named = pd.concat([part.add_suffix(suffix) for suffix, part in parts.items()], axis=1)
     return named[[f"{name}{suffix}" for name in columns for suffix in parts]]
@@ -62,20 +62,20 @@ def with_intervals(
     found: pd.DataFrame, cells: pd.DataFrame, columns: Iterable[str], settings: np.ndarray, rounded: set[str],
     linear: Collection[str] = (),
 ) -> pd.DataFrame:  # fmt: skip
-    """`found` with `<column>_low` and `<column>_high`. `settings`: equal numbers where points have equal ones;
-    `rounded`: the columns of percentiles; `linear`: those whose noise adds, and does not multiply."""
+    """Adds `<column>_low` and `<column>_high` to `found`. `settings`: equal numbers for points with equal settings;
+    `rounded`: the columns of percentiles; `linear`: the columns with additive instead of multiplicative noise."""
     if found.empty:
         return found.assign(**{f"{column}_{end}": [] for column in columns for end in ("low", "high")})
     owner = {row: place for place, members in enumerate(found["members"]) for row in members}
     columns = list(columns)
     values = cells.loc[list(owner), columns].to_numpy(float)
-    adds = np.array([column in linear for column in columns], bool)  # of no figure, too
+    adds = np.array([column in linear for column in columns], bool)  # dtype for an empty list
     usable = np.where(np.isfinite(values) & (adds | (values > 0)), values, np.nan)
     scaled = np.where(adds, usable, np.log(np.where(adds, np.nan, usable)))
     groups = pd.DataFrame(scaled, columns=columns).groupby(list(owner.values()))
     of_places = (groups.mean(), groups.var(), groups.count())
     means, variances, counts = (some.reindex(range(len(found))) for some in of_places)
-    whole = counts.eq(found["repetitions"].to_numpy(), axis=0)  # else some value has no logarithm
+    whole = counts.eq(found["repetitions"].to_numpy(), axis=0)  # otherwise a value has no logarithm
     variances, added = variances.where(whole), {}
     for column in columns:
         low, high, _ = interval.ends(
@@ -94,8 +94,8 @@ def rounded(results: Results) -> set[str]:
 
 
 def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
-    """For each point a number, the same where the settings in force are: what the queue chose counts as if it had been
-    asked for."""
+    """A number for each point; points with equal settings in effect have the same number. A setting that the queue
+    chose counts like a requested one."""
     firsts = [members[0] for members in found["members"]]
     chosen = results.cells.loc[firsts, "chosen"]
     asked = found[["machine", *results.axes]].to_dict("records")
@@ -107,7 +107,7 @@ def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def apart(results: Results) -> Between:
-    """What points of equal settings that were measured apart differ by, in the rate."""
+    """The variation of the rate between points with equal settings that were measured separately."""
     rate = results.experiment.rate
     found = points(results)
     if found.empty or rate not in found:
@@ -121,7 +121,7 @@ def apart(results: Results) -> Between:
 
 
 def explained(results: Results) -> list[str]:
-    """What stands below a table of points: what their intervals hold, what their marks mean, and what is in none."""
+    """Sentences below a table of points: what the intervals include, what the marks mean, and which rows are unused."""
     cells = results.cells
     said = [apart_said(results), flags.legend(cells), flags.limited_said(cells), left_out(cells)]
     return [one for one in said if one]
@@ -129,7 +129,7 @@ def explained(results: Results) -> list[str]:
 
 _WHY = {
     "disturbed": "disturbed",
-    "driver_unknown": "of unknown limit of the load generator",
+    "driver_unknown": "with an unknown limit of the load generator",
     "no_results": "without results",
     "wrong_results": "with wrong results",
     "interrupted": "interrupted",
@@ -138,32 +138,32 @@ _WHY = {
 
 
 def left_out(cells: pd.DataFrame) -> str:
-    """What no figure is made of, counted by why; empty where that is nothing."""
+    """The number of rows that no figure uses, by reason; empty if there are none."""
     bad = cells[~flags.counting(cells) & (cells["status"] != "unsustainable")]
     if bad.empty:
         return ""
     why = bad["cause"].map(_WHY).fillna(bad["status"]).value_counts()
     parts = ", ".join(f"{count} {word}" for word, count in why.items())
-    return f"Of {len(cells)} rows {len(bad)} are not used: {parts}."
+    return f"{len(bad)} of {len(cells)} rows are not used: {parts}."
 
 
 def apart_said(results: Results) -> str:
-    """What the intervals hold beyond the repetitions, in a sentence."""
+    """A sentence on the variation that the intervals include beyond that of the repetitions."""
     found = apart(results)
     if not found.freedom:
         return (
-            "What two points of equal settings differ by when they are measured apart is not known from these rows, and "
-            "in no interval."
+            "These rows do not show how much points with equal settings differ if they are measured separately, so the "
+            "intervals do not include that variation."
         )
     share = units.percent(np.sqrt(found.variance))
     return (
-        f"Points of equal settings that were measured apart (degrees of freedom: {found.freedom}) differ in the rate by "
-        f"{share} beyond their repetitions, as a standard deviation; that is part of the intervals."
+        f"The rates of points with equal settings that were measured separately (degrees of freedom: {found.freedom}) "
+        f"have a standard deviation of {share} beyond that of their repetitions; the intervals include it."
     )
 
 
 def ends(groups) -> pd.DataFrame:
-    """What `judged` wants to know of all rows of each point, for the last of them need not be ok."""
+    """The input that `judged` needs from all rows of each point, including rows that are not ok."""
     return groups.agg(stops=("stop", list), directories=("directory", list))
 
 
@@ -174,13 +174,13 @@ def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -
 
 
 def main_work(measured: pd.DataFrame) -> str:
-    """The workload that latency figures show: echo, which adds least of its own, else the one measured most."""
+    """The workload in latency figures: echo, which adds the least latency itself, or else the one measured most."""
     works = measured["work"]
     return "echo" if (works == "echo").any() else works.value_counts().index[0]
 
 
 def bootstrap_geometric_mean(ratios: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:
-    """Geometric mean of ratios with its 95 % bootstrap interval over the cells."""
+    """The geometric mean of the ratios, with its 95 % bootstrap interval."""
     logs = np.log(ratios)
     if len(logs) < 2:
         return float(np.exp(logs.mean())), float("nan"), float("nan")

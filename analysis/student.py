@@ -1,19 +1,19 @@
-"""Student's t, straight from scipy.special. scipy.stats gives the same numbers, but takes far longer for each of the
-thousands that a report asks for, and half a second to be imported."""
+"""Student's t from scipy.special. scipy.stats gives the same numbers, but is far slower for each of the thousands of
+values in a report and takes half a second to import."""
 
 from scipy.special import stdtr, stdtrit
 
 
 def ppf(share: float, freedom):
-    """The value below which `share` lies; `freedom` may be an array, and infinite."""
+    """The value below which `share` of the distribution lies; `freedom` may be an array and may be infinite."""
     return stdtrit(freedom, share)
 
 
 def sf(value: float, freedom):
-    """The share above `value`."""
+    """The share of the distribution above `value`."""
     return stdtr(freedom, -value)
 
 
 def isf(share: float, freedom):
-    """The value above which `share` lies."""
+    """The value above which `share` of the distribution lies."""
     return -stdtrit(freedom, share)

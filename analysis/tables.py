@@ -1,4 +1,4 @@
-"""The tables of every report: where points lie, what the limits are, what did not work, and what was run where."""
+"""Tables of every report: axes, limits, cells that are not ok, and the environment; also axis values in words."""
 
 import re
 
@@ -10,11 +10,11 @@ from .document import Table
 from .load import Results
 from .sections import Section
 
-_MAY_DIFFER = {"command"}  # as it does after every resume, which says nothing about the rows
+_MAY_DIFFER = {"command"}  # changes with every resume, without an effect on the rows
 
 
 def place(results: Results, point, shown: list[str]) -> str:
-    """Where in the sweep a point lies: only the axes asked for, and of those only the ones that say something."""
+    """A point's position in the sweep: the given axes, without those that do not apply or have their default."""
     axes = results.experiment.axes
     told = [axis for axis in shown if point[axis] not in (axes[axis].unasked if axis in axes else DOES_NOT_APPLY)]
     return ", ".join(said(results, axis, point[axis]) for axis in told)
@@ -26,7 +26,7 @@ def said(results: Results, axis: str, value) -> str:
 
 
 def axis_said(section: Section, name: str, axis: str, value) -> str:
-    """A value of an axis beside a number: 'window 8', '64 B'."""
+    """A value of an axis in words: 'window 8', '64 B'."""
     if axis in section.said:
         return section.said[axis](value)
     if axis.endswith("_bytes"):
@@ -35,19 +35,20 @@ def axis_said(section: Section, name: str, axis: str, value) -> str:
 
 
 def name(results: Results, axis: str) -> str:
-    """An axis in words."""
+    """The name of an axis in texts."""
     known = results.experiment.axes.get(axis)
     own = known.name if known and axis.endswith("_bytes") else axis
     return sections.of(results.experiment.name).names.get(axis, own)
 
 
 def figure_name(figure: Figure, percentile: str = "") -> str:
-    """A figure in words: 'messages per second', 'round trip p50'."""
+    """The name of a figure in texts: 'messages per second', 'round trip p50'."""
     return f"{figure.stem} {percentile}".strip().replace("_", " ")
 
 
 def varying(*several: Results) -> list[str]:
-    """The axes that tell points of a variant apart: those with more than one value where they apply at all."""
+    """The axes that distinguish the points of a variant: those with more than one value among the points to which they
+    apply."""
     experiment = several[0].experiment
     cells = pd.concat([results.cells for results in several])
 
@@ -57,7 +58,7 @@ def varying(*several: Results) -> list[str]:
             members = cells[[one for one in experiment.member_axes if one in cells]]
             own = members.isin(known.owners).any(axis=1)
             return cells.loc[own, axis].nunique() > 1
-        if known and known.automatic:  # 0 is a value: it was chosen
+        if known and known.automatic:  # 0 is a value: the member chose
             return cells[axis].nunique() > 1
         return len(set(cells[axis]) - DOES_NOT_APPLY) > 1
 
@@ -66,7 +67,7 @@ def varying(*several: Results) -> list[str]:
 
 
 def axes(results: Results) -> Table:
-    """Every axis of the sweep with the values it took in any row."""
+    """Every axis of the sweep with all its values in the rows."""
     return Table(
         ["axis", "values"],
         [[name(results, axis), _values(results, axis, results.cells[axis])] for axis in results.axes],
@@ -74,7 +75,7 @@ def axes(results: Results) -> Table:
 
 
 def _values(results: Results, axis: str, column: pd.Series) -> str:
-    """The values where the axis applies, ascending."""
+    """The axis's values in ascending order, without those that mean that it does not apply."""
     spoken = sections.of(results.experiment.name).said
     formatter = spoken.get(axis, lambda value: _plain(value) if isinstance(value, (int, float)) else str(value))
     formatter = units.size if axis.endswith("_bytes") else formatter
@@ -87,7 +88,7 @@ def _plain(value: float) -> str:
 
 
 def limits(results: Results) -> Table:
-    """The limits, by scope, machine and device if there are several; the median of its readings, least to greatest."""
+    """The limits by scope, machine and device: the median of each limit's readings, with their range."""
     found = results.limits
     several = [of for of in ("device", "machine") if found[of].nunique() > 1]
     rows = []
@@ -102,11 +103,11 @@ def limits(results: Results) -> Table:
         )
         where = {"device": device, "machine": machine}
         rows.append([units.words(name), value, scope, group["method"].iloc[0], *(where[of] for of in several)])
-    return Table(["limit", "value", "of", "how it is measured", *several], rows, {1})
+    return Table(["limit", "value", "scope", "how it is measured", *several], rows, {1})
 
 
 def not_ok(results: Results) -> Table:
-    """Every cell that is not ok. Reasons that differ only in their numbers stand together, as the first of them."""
+    """Every cell that is not ok. Reasons that differ only in numbers share a line, which shows the first of them."""
     bad = results.cells[results.cells["status"] != "ok"]
     bad = bad.assign(pattern=bad["reason"].str.replace(r"\d+(\.\d+)?", "#", regex=True))
     shown, axes = varying(results), results.experiment.axes
@@ -115,7 +116,7 @@ def not_ok(results: Results) -> Table:
     rows = []
     for (status, _, variant), group in groups:
         others = group["reason"].nunique() - 1
-        reason = group["reason"].iloc[0] + (f"\n(and {others} like it, with other numbers)" if others else "")
+        reason = group["reason"].iloc[0] + (f"\n(and {others} more with other numbers)" if others else "")
         where = "; ".join(
             f"{name(results, axis)} {_values(results, axis, group[axis])}"
             for axis in shown
@@ -126,7 +127,7 @@ def not_ok(results: Results) -> Table:
 
 
 def environment(results: Results) -> tuple[Table, list[str]]:
-    """What ran where, and the names of the facts that should be the same in every row that tells them, and are not."""
+    """The environment table, and the names of facts that differ between rows although they should be equal."""
     flat = [flatten(one) for one in results.environments]
     rows, differing = [], []
     for name in dict.fromkeys(name for one in flat for name in one):

@@ -1,5 +1,5 @@
-"""Timelines that `feedrate run --trace` wrote, read for a drawing: what ran on the GPU's tracks, and by whom it was asked
-for."""
+"""Reads timelines that `feedrate run --trace` wrote: the work on the GPU's tracks, labelled by the range that launched
+it."""
 
 import json
 import lzma
@@ -10,13 +10,13 @@ from pathlib import Path
 from .errors import BadInput
 
 ALLOWED = "a timeline that `feedrate run --trace` wrote on a GPU"
-# Ranges that name a part of the measurement and not what was launched.
+# Ranges that name a phase of the measurement rather than the launched work.
 PHASES = {"warm-up", "timed"}
 
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel or copy; times in microseconds since the first work of its trace."""
+    """A kernel or copy. Times are in microseconds since the first work of the trace."""
 
     label: str
     begin: float
@@ -25,8 +25,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Track:
-    """What one stream's kernels, or its copies, did; in order of time. What overlaps there has a further track, without a
-    name: a graph's branches may share the stream that it was launched into."""
+    """The kernels or the copies of one stream, in order of time. Work that overlaps within a stream, such as branches
+    of a graph, is on an additional track without a name."""
 
     name: str
     work: list[Work]
@@ -36,22 +36,22 @@ class Track:
 class Trace:
     title: str
     tracks: list[Track]
-    length: float  # microseconds, from the first work to the end of the last, also where a window shows less
+    length: float  # microseconds from the first work to the end of the last, even if a window shows less
 
 
 def content(argument: str, file: str, allowed: str = ALLOWED) -> bytes:
-    """A file's bytes, unpacked where its name ends in .xz."""
+    """A file's bytes, decompressed if its name ends in .xz."""
     path = Path(file)
     if not path.is_file():
         raise BadInput(argument, file, "no such file", allowed)
     try:
         return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
     except lzma.LZMAError as error:
-        raise BadInput(argument, file, f"is not what xz wrote ({error})", allowed) from error
+        raise BadInput(argument, file, f"is not compressed by xz ({error})", allowed) from error
 
 
 def read(file: str) -> Trace:
-    """Throws BadInput for what is no trace of ours, and for one without work of a GPU."""
+    """Raises BadInput if the file is not a timeline or has no GPU work."""
     path = Path(file)
     packed = content("TRACE", file)
     try:
@@ -60,14 +60,15 @@ def read(file: str) -> Trace:
         gpu = _process(events, "GPU")
         tracks = _tracks(events, gpu)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput("TRACE", file, f"is no timeline ({type(error).__name__}: {error})", ALLOWED) from error
+        raise BadInput("TRACE", file, f"is not a timeline ({type(error).__name__}: {error})", ALLOWED) from error
     if not tracks:
-        raise BadInput("TRACE", file, "holds no work of a GPU", ALLOWED)
+        raise BadInput("TRACE", file, "has no GPU work", ALLOWED)
     return Trace(_title(other.get("params") or {}, path), tracks, max(one.end for some in tracks for one in some.work))
 
 
 def window(trace: Trace, microseconds: float) -> Trace:
-    """Only what begins within so long after the first work, cut off at the window's end. Tracks stay, even empty ones."""
+    """The work that begins within this time after the first work, cut off at the end of the window. Empty tracks are
+    kept."""
     tracks = [
         Track(
             track.name,
@@ -79,7 +80,7 @@ def window(trace: Trace, microseconds: float) -> Trace:
 
 
 def _title(params: dict, path: Path) -> str:
-    """The strategy and what it is set to; of another experiment the file's name."""
+    """The strategy and its depth; for other experiments, the file's name."""
     if "strategy" not in params:
         return path.name.removesuffix(".xz").removesuffix(".json")
     depth = f", depth {params['depth']:g}" if params.get("depth") else ""
@@ -92,7 +93,7 @@ def _process(events: list[dict], name: str) -> int | None:
 
 
 def _tracks(events: list[dict], gpu: int | None) -> list[Track]:
-    """In the order of their numbers, which are those of the streams: kernels before copies."""
+    """The GPU's tracks in the order of their numbers, which follow the streams, kernels before copies."""
     complete = [one for one in events if one["ph"] == "X"]
     mine = [one for one in complete if one["pid"] == gpu]
     if not mine:
@@ -102,7 +103,7 @@ def _tracks(events: list[dict], gpu: int | None) -> list[Track]:
         for one in events
         if one["ph"] == "M" and one["name"] == "thread_name" and one["pid"] == gpu
     }
-    asked = _asked([one for one in complete if one["pid"] != gpu])
+    asked = _launch_ranges([one for one in complete if one["pid"] != gpu])
     first = min(one["ts"] for one in mine)
     tracks: dict[int, list[Work]] = {}
     for one in sorted(mine, key=lambda event: (event["tid"], event["ts"])):
@@ -110,10 +111,11 @@ def _tracks(events: list[dict], gpu: int | None) -> list[Track]:
         label = asked.get((one.get("args") or {}).get("correlation")) or own
         begin = one["ts"] - first
         tracks.setdefault(one["tid"], []).append(Work(label, begin, begin + one["dur"]))
-    return [track for number, work in tracks.items() for track in _apart(names.get(number, f"track {number}"), work)]
+    named = [(names.get(number, f"track {number}"), work) for number, work in tracks.items()]
+    return [track for name, work in named for track in _split_overlaps(name, work)]
 
 
-def _apart(name: str, work: list[Work]) -> list[Track]:
+def _split_overlaps(name: str, work: list[Work]) -> list[Track]:
     lanes: list[list[Work]] = []
     for one in work:
         free = next((lane for lane in lanes if lane[-1].end <= one.begin), None)
@@ -134,15 +136,15 @@ def short(name: str) -> str:
     return bare.strip().split("::")[-1].split(" ")[-1] or name
 
 
-def _asked(host: Iterable[dict]) -> dict[int, str]:
-    """By correlation the name of the innermost range around the call that launched: a pipeline's stages are launches of
-    the same kernel, and only their ranges have their names."""
+def _launch_ranges(host: Iterable[dict]) -> dict[int, str]:
+    """The name of the innermost range around each launching call, by correlation id. A pipeline's stages launch the
+    same kernel, so only the ranges name the stages."""
     found: dict[int, str] = {}
     threads: dict[int, list[dict]] = {}
     for one in host:
         threads.setdefault(one["tid"], []).append(one)
     for events in threads.values():
-        # Of those that begin together the longer one is around the other, and a range is around a call.
+        # If events begin together, the longer one encloses the other, and a range encloses a call.
         events.sort(key=lambda one: (one["ts"], -one["dur"], one.get("cat") != "range"))
         around: list[dict] = []
         for one in events:
@@ -150,7 +152,7 @@ def _asked(host: Iterable[dict]) -> dict[int, str]:
             if one.get("cat") == "range":
                 around.append(one)
             elif around and around[-1]["name"] not in PHASES:
-                # A runtime's call and the driver's within it share a correlation: the outer one is met first.
+                # A runtime call and the driver call inside it share a correlation id; the outer call comes first.
                 found.setdefault((one.get("args") or {}).get("correlation", 0), around[-1]["name"])
     found.pop(0, None)
     return found

@@ -1,4 +1,4 @@
-"""Numbers as people say them. Input is always in base units: nanoseconds, bytes, per second."""
+"""Formatting of numbers with units. Input is always in base units: nanoseconds, bytes, per second."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def digits(value: float) -> str:
     """Three significant digits, never in scientific notation."""
     if value == 0:
         return "0"
-    value = float(f"{value:.3g}")  # first of all, for rounding may reach the next power of ten
+    value = float(f"{value:.3g}")  # round first, because rounding may reach the next power of ten
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:.{min(decimals, 6)}f}"
 
@@ -24,7 +24,7 @@ def _missing(value) -> bool:
 
 
 def _scaled(value, steps) -> tuple[str, str]:
-    # 0.9995 guards against "1000 k": what three digits would round up to the next step belongs to that step.
+    # 0.9995 prevents "1000 k": a value that three digits round up to the next step uses that step.
     for size, name in steps:
         if abs(value) >= size * 0.9995:
             return digits(value / size), name
@@ -42,8 +42,8 @@ def number(value) -> str:
 
 
 def of_unit(unit: str, kinds: Mapping[str, str] = {}):
-    """The formatter for a catalogue's unit; `kinds` says how units are written. One of no known kind follows the
-    number."""
+    """The formatter for a unit of the catalogue; `kinds` gives the kind of each unit. A unit of unknown kind is written
+    after the number."""
     kind = kinds.get(unit) or _KINDS.get(unit, "")
     if kind == "time":
         return nanoseconds
@@ -56,7 +56,7 @@ def of_unit(unit: str, kinds: Mapping[str, str] = {}):
 
 _KINDS = {"ns": "time", "B/s": "si", "bytes/s": "si", "1/s": "si", "bytes": "binary", "B": "binary", "": "ratio"}
 _SPELT = {"bytes/s": "B/s", "1/s": "/s"}
-_SYMBOLS = ("", "B", "b", "FLOP", "W", "J", "Hz")  # these take a prefix: GB/s; words stand alone: M msg/s
+_SYMBOLS = ("", "B", "b", "FLOP", "W", "J", "Hz")  # symbols take a prefix: GB/s; words do not: M msg/s
 
 
 def _si(value, unit: str) -> str:
@@ -84,7 +84,7 @@ def nanoseconds(value) -> str:
 
 
 def size(value) -> str:
-    """Bytes: exact multiples stay whole (64 B, 4 KiB, 1 MiB)."""
+    """Bytes; exact multiples have no decimals (64 B, 4 KiB, 1 MiB)."""
     if _missing(value):
         return NOTHING
     for step, unit in _BINARY:
@@ -100,7 +100,7 @@ def ratio(value) -> str:
 
 
 def percent(value) -> str:
-    """A share of a limit, '83 %'; below ten with its digits, '0.42 %'."""
+    """A share, '83 %'; below 10 % with two significant digits, '0.42 %'."""
     if _missing(value):
         return NOTHING
     scaled = 100 * value
@@ -108,7 +108,7 @@ def percent(value) -> str:
 
 
 def spread(formatter, value, low, high) -> str:
-    """A median with its range: '24.1 M msg/s (23.9–24.4)'; the unit is said once where all three share it."""
+    """A median with its range: '24.1 M msg/s (23.9–24.4)'; the unit is written once if all three share it."""
     if _missing(value) or _missing(low) or low == high:
         return formatter(value)
     text, ends = formatter(value), [formatter(low), formatter(high)]
@@ -120,7 +120,7 @@ def spread(formatter, value, low, high) -> str:
 
 
 def tick(formatter):
-    """The formatter for an axis, whose round values need no decimals: '10 µs' rather than '10.0 µs'."""
+    """The formatter for axis ticks, without trailing zeros: '10 µs' rather than '10.0 µs'."""
 
     def short(value: float) -> str:
         text, space, unit = formatter(value).partition(" ")
@@ -130,7 +130,7 @@ def tick(formatter):
 
 
 def unit_of(name: str):
-    """The formatter for a limit's name: its last words are its unit."""
+    """The formatter for a limit, from the unit at the end of its name."""
     if name.endswith("_ns"):
         return nanoseconds
     if name.endswith("_bytes_per_second"):

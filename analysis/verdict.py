@@ -1,19 +1,20 @@
-"""FASTER, SLOWER, SAME or UNCLEAR: the ratio B / A of one metric at one point, and what may be said of it.
+"""Verdicts FASTER, SLOWER, SAME and UNCLEAR on the ratio B / A of one metric at one point.
 
-A ratio is taken on logarithms, where noise that multiplies is symmetric: the geometric mean of B's repetitions over
-that of A's, with Welch's t interval. Of the methods tried on simulated runs (3 to 5 repetitions; lognormal noise, heavy
-tails, outliers, drift) its intervals cover the truth 95 to 98 % of the time. The bootstrap of medians reached 90 % with
-three repetitions; Student's pooled variance, a little more powerful, goes wrong where one side is noisier. Welch's own
-weak place is two repetitions beside five or more: 90 %.
+A ratio is computed on logarithms, where multiplicative noise is symmetric: the geometric mean of B's repetitions
+divided by that of A's, with Welch's t interval. On simulated runs (3 to 5 repetitions; lognormal noise, heavy tails,
+outliers, drift) this interval covers the truth 95 to 98 % of the time. The bootstrap of medians reached 90 % with three
+repetitions. Student's pooled variance is slightly more powerful but fails if one side is noisier. Welch's weakness is
+two repetitions against five or more: 90 %.
 
-Of one run a side: A and B are two runs, so their repetitions are not paired: repetition 3 of A and repetition 3 of B
-carry the same number and, of one seed, the same shuffled order, but were not measured side by side, so they share no
-noise that a pair could cancel; pairing would only halve the few degrees of freedom.
+With one run per side, A and B are two runs and their repetitions are not paired. Repetition 3 of A and repetition 3 of
+B have the same number and, with one seed, the same shuffled order, but they were not measured side by side. They share
+no noise that pairing could cancel, and pairing would only halve the few degrees of freedom.
 
-What no repetition shows is how much a *run* differs from the next one of the same code (placement in memory, clocks,
-the host's neighbours). The margin absorbs half a percent of it; 1 % of it, beside repetitions that vary by 1 %, gave
-9 % false verdicts with five repetitions a side. `python -m analysis aa` measures it; as `--run-noise` it takes
-more for a FASTER or SLOWER. What was measured side by side, in one shuffled run, has none.
+Repetitions do not show how much a *run* differs from the next run of the same code (placement in memory, clocks, the
+host's neighbours). The margin absorbs half a percent of this run-to-run noise; 1 % of it, with repetitions that vary by
+1 %, gave 9 % false verdicts with five repetitions per side. `python -m analysis aa` measures the noise; with
+`--run-noise`, FASTER and SLOWER require a larger difference. Sides measured next to each other, in one shuffled run,
+have no such noise.
 """
 
 from collections.abc import Sequence
@@ -25,41 +26,41 @@ from . import student, units
 
 FASTER, SLOWER, SAME, UNCLEAR = VERDICTS = ("FASTER", "SLOWER", "SAME", "UNCLEAR")
 CONFIDENCE = 0.95
-FALSE_DISCOVERIES = 0.05  # of what is called FASTER or SLOWER in one metric, at most this share by chance
-# A row's percentiles are a bucket's middle, and a bucket is 1/128 of its value wide: a rectangle's standard deviation.
-# It doesn't average out, for repetitions that agree lie in the same bucket.
+FALSE_DISCOVERIES = 0.05  # expected share of chance findings among the FASTER and SLOWER verdicts of one metric
+# A row's percentile is the middle of a bucket, whose width is 1/128 of its value; this is the standard deviation of the
+# uniform distribution. It does not average out, because repetitions that agree are in the same bucket.
 BUCKET_NOISE = 1 / 128 / np.sqrt(12)
-# Two runs' where nothing else is said. Four runs of the spec quick on H200 hosts, two days, make six pairs: with this 2
-# of 1044 verdicts were false, without it 25.
+# Default noise between two runs. Four runs of the spec quick on H200 hosts on two days give six pairs: with this value
+# 2 of 1044 verdicts were false, without it 25.
 RUN_NOISE = 0.05
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of the cells that is compared. `tail`: a percentile far out, which varies so much that a verdict needs
-    more than its interval."""
+    """A column of the cells that is compared. `tail`: a high percentile, which varies so much that it gets a verdict
+    only at points with enough power."""
 
     column: str
-    name: str  # as the command line and the tables say it
+    name: str  # the name in tables and on the command line
     larger_is_better: bool
-    resolution: float = BUCKET_NOISE  # standard deviation of what rounding adds to a value's logarithm
-    key: str = ""  # as a row's `stop` says it: the figure, or figure.percentile
-    unstable_from: float | None = None  # the factor between repetitions from which on they differ too much
+    resolution: float = BUCKET_NOISE  # standard deviation that rounding adds to a value's logarithm
+    key: str = ""  # the name in a row's `stop`: the figure, or figure.percentile
+    unstable_from: float | None = None  # factor between repetitions at and above which a point is unstable
     tail: bool = False
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """B / A. The ends and `p` are NaN where a side has a single repetition: one number says nothing of its spread."""
+    """The ratio B / A. The ends and `p` are NaN if a side has a single repetition, because its spread is unknown."""
 
     value: float
     low: float
     high: float
-    p: float = float("nan")  # how often chance alone would give a ratio this far from 1
+    p: float = float("nan")  # probability that chance alone gives a ratio this far from 1
     verdict: str = ""
-    error: float = float("nan")  # of the ratio's logarithm, as in `p`
-    freedom: float = float("nan")  # of that error
-    spread: float = float("nan")  # variance of one repetition's (or run's, or pair's) ratio, of the logarithm
+    error: float = float("nan")  # standard error of the log ratio, as used for `p`
+    freedom: float = float("nan")  # degrees of freedom of that error
+    spread: float = float("nan")  # variance of the log ratio of a single repetition (or run, or pair)
 
     def __str__(self) -> str:
         if np.isnan(self.low):
@@ -67,21 +68,22 @@ class Ratio:
         return f"{units.ratio(self.value)} [{units.ratio(self.low)}, {units.ratio(self.high)}]"
 
     def worse_by(self, metric: Metric) -> float:
-        """The share by which B is worse than A; negative where it is better."""
+        """The share by which B is worse than A; negative if B is better."""
         return 1 - self.value if metric.larger_is_better else self.value - 1
 
 
-NOT_MEASURED = Ratio(*[float("nan")] * 3)  # where a side has no such metric, there is nothing to judge
+NOT_MEASURED = Ratio(*[float("nan")] * 3)  # at least one side lacks the metric
 
 
 def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_noise: float = 0.0) -> Ratio:
-    """B / A of the geometric means, with Welch's interval. `common_noise` is the standard deviation, of the logarithm,
-    of what all repetitions of one side share, and so do not show. `run_noise` is the same, of what is no part of the
-    interval, which is about these two runs, but of `p`, which is about what was run."""
+    """The ratio B / A of the geometric means, with Welch's interval. `common_noise`: standard deviation (of the
+    logarithm) of noise that all repetitions of a side share and therefore do not show. `run_noise`: standard deviation
+    of the noise between runs. It widens `p`, which is about the code that ran, but not the interval, which is about
+    these two runs."""
     if np.isnan(before).all() or np.isnan(after).all():
         return NOT_MEASURED
     if not all(np.all(np.isfinite(side) & (side > 0)) for side in (before, after)):
-        return Ratio(*[float("nan")] * 3)  # a percentile beyond the histogram: measured, and has no logarithm
+        return Ratio(*[float("nan")] * 3)  # measured, but beyond the histogram, so without a logarithm
     logs = [np.log(side) for side in (before, after)]
     change = logs[1].mean() - logs[0].mean()
     if min(map(len, logs)) < 2:
@@ -91,9 +93,9 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
     estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs))
 
     def spread(variance: float) -> tuple[float, float]:
-        """The standard error, and Welch's and Satterthwaite's degrees of freedom: only what the repetitions had to
-        estimate costs some."""
-        error = max(np.sqrt(variance), 1e-12)  # equal repetitions on both sides: nothing to divide by
+        """The standard error and the Welch–Satterthwaite degrees of freedom. Only the variance estimated from the
+        repetitions reduces them."""
+        error = max(np.sqrt(variance), 1e-12)  # avoids a division by 0 if all repetitions of a side are equal
         return error, variance**2 / estimated if estimated > 0 else np.inf
 
     error, freedom = spread(variance)
@@ -107,9 +109,9 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
 def judge(ratios: Sequence[Ratio], metric: Metric, margin: float) -> list[Ratio]:
     """The ratios of one metric at all points, each with its verdict.
 
-    FASTER and SLOWER: further from 1 than `margin`, and the difference survives Benjamini and Hochberg's correction
-    for the many points, which is stricter than an interval that leaves out 1. SAME: the whole interval lies within
-    the margin. UNCLEAR: everything else.
+    FASTER and SLOWER: the ratio differs from 1 by `margin` or more, and the difference survives Benjamini and
+    Hochberg's correction for many points, which is stricter than an interval that excludes 1. SAME: the entire
+    interval lies within the margin. UNCLEAR: everything else.
     """
     real = discoveries(np.array([one.p for one in ratios]))
     return [replace(one, verdict=_verdict(one, differs, metric, margin)) for one, differs in zip(ratios, real)]
@@ -124,12 +126,12 @@ def _verdict(one: Ratio, differs: bool, metric: Metric, margin: float) -> str:
 
 
 def at_least(share: float, wanted: float) -> bool:
-    """`share >= wanted` to ten decimals, for in binary 1 - 0.92 is less than 0.08."""
+    """`share >= wanted` to ten decimals, because 1 - 0.92 is less than 0.08 in binary."""
     return round(share - wanted, 10) >= 0
 
 
 def discoveries(p: np.ndarray) -> np.ndarray:
-    """Which of these p values Benjamini and Hochberg's procedure accepts; never one that is NaN."""
+    """A mask of the p values that Benjamini and Hochberg's procedure accepts; NaN is never accepted."""
     known = np.sort(p[~np.isnan(p)])
     allowed = known[known <= FALSE_DISCOVERIES * np.arange(1, len(known) + 1) / max(len(known), 1)]
     return p <= (allowed[-1] if len(allowed) else -1.0)

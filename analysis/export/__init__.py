@@ -1,4 +1,4 @@
-"""Result rows in the formats of other tools."""
+"""Exports result rows to the formats of other tools."""
 
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from .names import point_name
 
 Points = tuple[dict[str, pd.DataFrame], Results]
 
-FORMATS = {"google-benchmark": (google_benchmark.write, "file"), "hdr": (hdr.write, "directory")}  # what each writes
+# Writer and kind of output by format.
+FORMATS = {"google-benchmark": (google_benchmark.write, "file"), "hdr": (hdr.write, "directory")}
 
 
 def export(directory: str, form: str, out: str) -> list[Path]:
@@ -19,7 +20,7 @@ def export(directory: str, form: str, out: str) -> list[Path]:
     write, kind = FORMATS[form]
     target = Path(out)
     if target.exists() and target.is_dir() != (kind == "directory"):
-        raise BadInput("--out", out, f"is not a {kind}", f"for {form} a {kind}, or a new name")
+        raise BadInput("--out", out, f"is not a {kind}", f"for {form}, a {kind} or a new name")
     found = load_all([directory])
     if not any((results.cells["status"] == "ok").any() for results in found.values()):
         raise BadInput("DIR", directory, "no row is ok", "a directory in which a sweep measured at least one cell")
@@ -27,7 +28,7 @@ def export(directory: str, form: str, out: str) -> list[Path]:
 
 
 def _points(results: Results, several: bool) -> Points:
-    """The points by name; where a folder holds several experiments, the name begins with the experiment's."""
+    """The points by name; if a folder has several experiments, the name starts with that of the experiment."""
     cells = results.cells[results.cells["status"] == "ok"]
     first = f"{results.experiment.name}/" if several else ""
     names = pd.Series([first + point_name(cell, results) for _, cell in cells.iterrows()], cells.index, dtype=object)

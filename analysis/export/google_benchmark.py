@@ -1,10 +1,10 @@
-"""Google Benchmark's JSON, which its `tools/compare.py` and the trackers built on it read.
+"""Google Benchmark's JSON format, which its `tools/compare.py` and compatible trackers read.
 
-A benchmark is a point, an iteration a repetition: `real_time` is the nanoseconds that one of what is counted (a
-message, a launch) takes at the measured rate, and `<point>/p50`, `<point>/p99` and the like are times. `cpu_time` is no
-measured CPU time: it is `real_time` times the host threads that spin, which is how long one keeps host cores busy.
-`iterations` counts what was received, or sampled. Figures that are no times are counters; `items_per_second` is the
-rate.
+Each point becomes a benchmark and each repetition an iteration. `real_time` is the time in nanoseconds per counted item
+(a message, a launch) at the measured rate; `<point>/p50`, `<point>/p99` and similar entries are times. `cpu_time` is
+not a measured CPU time: it is `real_time` times the number of spinning host threads, the host core time per item.
+`iterations` is the number of received or sampled items. Figures that are not times are counters; `items_per_second` is
+the rate.
 """
 
 import json
@@ -40,13 +40,13 @@ def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path)
 
 
 def _series(experiment: Experiment) -> list[Metric | None]:
-    """None: the rate and all that is no time; then the times that are compared."""
+    """The series of a point: None (the rate and all figures that are not times), then the compared times."""
     times = {figure.name for figure in experiment.figures.values() if experiment.kinds.get(figure.unit) == "time"}
     return [None, *(metric for metric in experiment.compared if metric.key.partition(".")[0] in times)]
 
 
 def _context(experiments: list[tuple[dict[str, pd.DataFrame], Results]]) -> dict:
-    """Google Benchmark's own keys, then the facts it has no key for, as its custom context."""
+    """Google Benchmark's own keys, then further facts as custom context."""
     first = experiments[0][1].environments[0]
     facts = ("gpu", "driver_version", "cuda_runtime", "revision", "compiler", "build_type")
     groups = [group for points, _ in experiments for group in points.values()]
@@ -66,7 +66,7 @@ def _context(experiments: list[tuple[dict[str, pd.DataFrame], Results]]) -> dict
 
 
 def _entries(experiment: Experiment, point: str, metric: Metric | None, group: pd.DataFrame, place: dict) -> list[dict]:
-    """The repetitions of one series, and their statistics where there are several."""
+    """The repetitions of one series, and their statistics if there are several."""
     real = _time_of_one(experiment, group) if metric is None else group[metric.column]
     group = group[real.notna()]
     run_name = f"{point}/{metric.name}" if metric else point
@@ -104,20 +104,20 @@ def _entries(experiment: Experiment, point: str, metric: Metric | None, group: p
                 "aggregate_unit": unit,
                 "iterations": len(group),
             }
-            # Where no thread spins, all CPU times are 0, and so is their variation.
+            # If no thread spins, all CPU times are 0, and so are their statistics.
             | {name: float(of(values)) if values.any() else 0.0 for name, values in times.items()}
         )
     return entries
 
 
 def _time_of_one(experiment: Experiment, group: pd.DataFrame) -> pd.Series:
-    """At the rate; where an experiment has none, the median of its main time."""
+    """The time of one item at the rate; for an experiment without a rate, the median of its main time."""
     if experiment.rate:
         return 1e9 / group[experiment.rate]
     return group["p50"] if experiment.time else pd.Series(np.nan, group.index)
 
 
 def _counters(experiment: Experiment) -> list[str]:
-    """The figures that are numbers and no times, the rate first."""
+    """The figures that are numbers, not distributions, with the rate first."""
     numbers = [figure.name for figure in experiment.figures.values() if not figure.distribution]
     return sorted(numbers, key=lambda name: name != experiment.rate)

@@ -1,9 +1,9 @@
-"""HdrHistogram's interval logs (version 1.3): a file a point, an interval a repetition and distribution, the tag naming
-the latter.
+"""HdrHistogram's interval logs (version 1.3): one file per point, one interval per repetition and distribution; the tag
+names the distribution.
 
-Rows keep their counts in the very array that HdrHistogram has with two significant digits (256 sub-buckets), so the V2
-payload is that array: no sample changes its bucket. Written here rather than by the package `hdrhistogram`, which
-Debian does not have and whose log writer knows no tags; the tests read the logs back with it.
+Rows store their counts in the same array as HdrHistogram with two significant digits (256 sub-buckets), so the V2
+payload is that array and no sample changes its bucket. This module does not use the package `hdrhistogram`, because
+Debian lacks it and its log writer does not support tags; the tests read the logs back with it.
 """
 
 import base64
@@ -23,9 +23,9 @@ from ..files import write_all
 from ..histogram import Histogram
 from ..load import Results
 
-BITS, DIGITS = 8, 2  # 2^8 sub-buckets are what HdrHistogram takes for two significant digits
-LONGEST_NAME = 255  # bytes that Linux's file systems take
-LARGEST = 1 << 40  # ns, where experiments/harness/measure/histogram.hpp ends
+BITS, DIGITS = 8, 2  # HdrHistogram uses 2^8 sub-buckets for two significant digits
+LONGEST_NAME = 255  # maximum bytes of a name on Linux file systems
+LARGEST = 1 << 40  # ns, the end of the range in experiments/harness/measure/histogram.hpp
 _PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
@@ -37,8 +37,8 @@ def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path)
 
 
 def file_names(points: list[str], ending: str) -> dict[str, str]:
-    """A file's name for each point, of at most 255 bytes. A name that is longer, or that another point would have too
-    (also on a file system that ignores case), ends with a hash of its point."""
+    """A file name of at most 255 bytes for each point. A name that would be longer, or equal to that of another point
+    (ignoring case), ends with a hash of its point."""
     plain = {point: re.sub(r"[/\x00-\x1f\x7f]", "_", point).replace(":", "-") for point in points}
     shared = Counter(name.casefold() for name in plain.values())
     names = {}
@@ -77,13 +77,13 @@ def _interval(tag: str, summary: dict, start: float, cell: pd.Series) -> list[st
     largest = (counted.middles()[-1] if len(counted.index) else 0) / 1e6
     length = cell["time"].get("duration_seconds", 0.0)
     lines = [f"Tag={tag},{start:.3f},{length:.3f},{largest:.3f},{encode(counted)}"]
-    if counted.overflow:  # they have no bucket, here as in the row
+    if counted.overflow:  # these samples have no bucket
         lines.insert(0, f"#[repetition {cell['repetition']}: {counted.overflow} more of {tag} above {LARGEST} ns]")
     return lines
 
 
 def encode(counted: Histogram) -> str:
-    """The compressed V2 payload in base 64: https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram."""
+    """The compressed V2 payload in base64; see AbstractHistogram in https://github.com/HdrHistogram/HdrHistogram."""
     body = _counts(counted)
     plain = struct.pack(">iiiiqqd", _PLAIN, len(body), 0, DIGITS, 1, LARGEST, 1.0) + body
     packed = zlib.compress(plain)
@@ -91,7 +91,7 @@ def encode(counted: Histogram) -> str:
 
 
 def _counts(counted: Histogram) -> bytes:
-    """Counts by ascending index as zigzag LEB128; a negative number is a run of so many empty buckets."""
+    """Counts by ascending index as zigzag LEB128; a negative number is the length of a run of empty buckets."""
     words, expected = bytearray(), 0
     for index, count in zip(counted.index.tolist(), counted.counts.tolist()):
         if count:
@@ -111,5 +111,5 @@ def _word(value: int) -> bytes:
 
 
 def _seconds(time: dict) -> float:
-    """When a repetition began, seconds since the epoch; 0 where the row does not tell."""
+    """Start time of a repetition in seconds since the epoch; 0 if the row does not have it."""
     return datetime.fromisoformat(time["started"].replace("Z", "+00:00")).timestamp() if "started" in time else 0.0

@@ -1,11 +1,11 @@
-"""A point's name in other tools: the same for the same point, whatever else its directory holds."""
+"""Names of points in other tools; a name depends only on the point, not on the rest of its directory."""
 
 from ..load import Results
 
 
 def point_name(cell, results: Results) -> str:
-    """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: every axis that applies, unless its value is what rows from
-    before the axis would have, so that those rows match."""
+    """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: includes every axis that applies, unless it has the value that
+    rows without the axis are given, so that older rows match."""
     experiment = results.experiment
     variant = "+".join(value for axis in experiment.variant if (value := str(cell[axis])) != "none")
     first = [variant or experiment.name, *(str(cell[axis]) for axis in ("workload", "device") if axis in results.axes)]

@@ -1,1 +1,1 @@
-"""The experiment `feeding`: what its report says beyond every experiment's."""
+"""Report parts that only the experiment `feeding` has."""

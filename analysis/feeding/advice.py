@@ -1,4 +1,4 @@
-"""Which queue to use: for each task and bound on latency the one that carries the highest rate, and what that costs."""
+"""Advice on which queue to use: for each task and latency bound, the queue with the highest rate and its cost."""
 
 from dataclasses import dataclass
 
@@ -11,36 +11,37 @@ from ..load import Results
 from . import capacity, open_load
 
 TITLE = "Which should I use?"
-BOUNDS_NS = (20e3, 100e3, 1e6)  # on p99, where no search says which bounds matter
+BOUNDS_NS = (20e3, 100e3, 1e6)  # bounds on p99, used if no capacity search sets its own
 COLUMNS = ["task", "bound", "use", "its rate", "host threads", "cores used", "SMs", "GPU power", "delivery"]
 NUMBERS = {3, 4, 5, 6, 7}
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What one variant carries under a bound. `cost`: host_threads, own_cores, sms, power_w and delivery."""
+    """The rate that a variant carries under a bound. `cost` has host_threads, own_cores, sms, power_w and delivery."""
 
     queue: str
     variant: str
     setting: str
     rate: float
-    high: float  # the rate is known up to here; `rate` itself where it was measured, not searched
+    high: float  # upper end of the interval that a search found; equals `rate` if the rate was measured
     said: str
     cost: pd.Series
-    evidence: str  # the row's id and its directory, a line each
+    evidence: str  # the row's id and its directory, one per line
 
 
 Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
 
 
 def blocks(results: Results) -> list[Block]:
-    """The table and how it was made; nothing where no load is ok."""
+    """The table and a note on how it was made; empty if no load is ok."""
     contest = results.contest
     for choose, made_of in (
-        (_from_capacities, "the searches for a capacity, an interval each: by the median of their lower ends"),
-        (_from_open_loads, "the rates of open loads that were sustained, as was every lower rate"),
-        (_from_closed_loads, "closed loads, which send a message only when one came back: their latency leaves out the "
-         "wait that a real load would have, so the rates are what a queue carries at best"),
+        (_from_capacities, "capacity searches, each of which found an interval; variants are ranked by the median of "
+         "the lower ends"),
+        (_from_open_loads, "open loads: a rate counts if it and every lower rate were sustained"),
+        (_from_closed_loads, "closed loads, which send a message only after an earlier one has returned: their latency "
+         "leaves out the wait of a real load, so the rates are upper limits"),
     ):  # fmt: skip
         choices = choose(results, contest)
         if choices:
@@ -50,9 +51,9 @@ def blocks(results: Results) -> list[Block]:
 
 def _note(made_of: str) -> str:
     return (
-        f"Made of {made_of}. The highest rate wins; the runner-up is the best of another queue. Cost is that at the "
-        "rate, the median over its repetitions or tries; “cores used” are CPU seconds a second of the benchmark's own "
-        "process."
+        f"This table is based on {made_of}. The highest rate wins; the runner-up is the best variant of another queue. "
+        "Costs apply at that rate and are medians over its repetitions or tries. “Cores used” is the benchmark "
+        "process's CPU seconds per second."
     )
 
 
@@ -81,7 +82,7 @@ def _from_closed_loads(results: Results, contest: set[str]) -> Choices:
 
 
 def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: set[str]) -> Choices:
-    """For each variant its point of the highest rate whose p99 keeps the bound."""
+    """For each variant, the point with the highest rate among those whose p99 is within the bound."""
     choices: Choices = {}
     for task, group in points.groupby("task", sort=False) if len(points) else ():
         for bound in BOUNDS_NS:
@@ -90,7 +91,7 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: se
             for _, point in stats.best(kept, "variant", rate).iterrows():
                 said = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
                 said += f"\np99 {units.nanoseconds(point['p99'])}"
-                # A rate that was asked for is no figure of the queue's.
+                # An offered rate is a setting, so it carries no mark; only a measured rate does.
                 said += stability.mark(point, "throughput", "p99") if rate != "rate" else stability.mark(point, "p99")
                 row = results.cells.loc[point["members"][0]]
                 some.append(_candidate(point, point[rate], said, point, row))
@@ -116,7 +117,7 @@ def _table(choices: Choices) -> Table:
     for (task, bound), candidates in choices.items():
         ranked = sorted(candidates, key=lambda one: one.rate, reverse=True)
         if not ranked:
-            rows.append([task, bound, "none of those measured", *[units.NOTHING] * (len(COLUMNS) - 1)])
+            rows.append([task, bound, "none of the measured queues", *[units.NOTHING] * (len(COLUMNS) - 1)])
             continue
         first = ranked[0]
         second = next((one for one in ranked if one.queue != first.queue), None)
@@ -128,13 +129,13 @@ def _table(choices: Choices) -> Table:
 
 def _runner_up(first: Candidate, second: Candidate | None) -> str:
     if second is None:
-        return "none of those measured"
-    near = "\nnot told apart: their intervals overlap" if second.high > first.rate else ""
+        return "no other measured queue"
+    near = "\nno clear difference: the intervals overlap" if second.high > first.rate else ""
     return f"{second.variant}\n{second.said}{near}"
 
 
 def cost_cells(cost: pd.Series) -> list[str]:
-    """Host threads, own cores, SMs, GPU power and delivery, in words."""
+    """Table cells for host threads, own cores, SMs, GPU power and delivery."""
     threads, cores, sms, watts = (cost.get(name, np.nan) for name in ("host_threads", "own_cores", "sms", "power_w"))
     power = f"{units.digits(watts)} W" if watts == watts else units.NOTHING
     spent = [units.number(threads), units.ratio(cores), units.number(sms), power]

@@ -1,4 +1,4 @@
-"""Capacities under a bound on latency: the searches of one point beside each other, and whether they agree."""
+"""Capacities under a latency bound: the searches of each point side by side, and whether they agree."""
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,10 @@ from .open_load import describe
 
 
 def answers(results: Results) -> pd.DataFrame:
-    """One line for each variant, task, setting and bound: what its searches found. `intervals`: (low, high) of each;
-    `overlap`: whether one rate lies within all, None of a single search; `low`, `high`, `limit`, `id`, `probes` and
-    `rates` (what the tries of each came to) are of the search with the median `low`, which is NaN where none is ok."""
+    """One line for each variant, task, setting and bound, with the results of its searches. `intervals`: (low, high) of
+    each search; `overlap`: whether one rate lies within all intervals, None for a single search. The fields `low`,
+    `high`, `limit`, `id`, `probes` and `rates` (the outcome of the tries at each rate) come from the search with the
+    median `low`; `low` is NaN if no search is ok."""
     found = results.capacities
     if found.empty:
         return found
@@ -26,20 +27,20 @@ def answers(results: Results) -> pd.DataFrame:
 
 def _answer(searches: pd.DataFrame) -> dict:
     ok = searches[searches["status"] == "ok"]
-    # The search that stands for all is a real one, so that there is a row to look at: of an even number the lower.
+    # A real search represents all, so that readers can inspect its row; for an even number, the lower middle one.
     told = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
     answer = {name: told[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
     return answer | {
         "intervals": list(zip(ok["low"], ok["high"])),
         "overlap": bool(ok["low"].max() < ok["high"].min()) if len(ok) > 1 else None,
-        "limit": (told["limit"] or "the highest rate was sustained, too")
+        "limit": (told["limit"] or "none failed: the highest rate tried was sustained")
         if len(ok)
         else f"{told['status']}: {told['reason']}",
     }
 
 
 def best_settings(found: pd.DataFrame) -> pd.DataFrame:
-    """For each task, bound and variant the setting of the highest capacity."""
+    """For each task, bound and variant, the setting with the highest capacity."""
     if found.empty:
         return found
     best = found.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable")
@@ -47,7 +48,7 @@ def best_settings(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def spent(answer: pd.Series, cells: pd.DataFrame) -> pd.Series | None:
-    """The medians over an answer's tries of the highest rate that was sustained, as all up to `low` were."""
+    """The cost at the highest sustained rate of an answer (`low` or below): medians over the tries at that rate."""
     mine = _tries(answer, cells)
     mine = mine[(mine["rate"] <= answer["low"]) & flags.counting(mine)]
     if mine.empty:
@@ -67,7 +68,7 @@ def bound(line: pd.Series) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """What a search found, in words."""
+    """The interval that a search found, in words."""
     if np.isinf(high):
         return f"at least {units.messages_per_second(low)}"
     if low == 0:
@@ -78,7 +79,7 @@ def interval(low: float, high: float) -> str:
 
 
 def table(found: pd.DataFrame) -> Table:
-    """Every setting that was searched."""
+    """One line for each setting that was searched."""
     rows = [
         [
             line["task"],
@@ -90,13 +91,13 @@ def table(found: pd.DataFrame) -> Table:
         ]
         for _, line in found.iterrows()
     ]
-    columns = ["task", "bound", "queue + transfer", "capacity, a search a line", "intervals overlap"]
+    columns = ["task", "bound", "queue + transfer", "capacity, one line per search", "intervals overlap"]
     return Table([*columns, "why the next rate failed"], rows, {3})
 
 
 def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
-    """What the tries of each rate came to: from `low` to `high` of every answer, and of higher rates where a try kept
-    the bound. None where no answer tells of its rates."""
+    """The outcome of the tries at each rate: the rates from `low` to `high` of every answer, and the higher rates at
+    which a try met the bound. None if no answer records its rates."""
     rows = []
     for _, line in found.iterrows():
         tries = _tries(line, cells)
@@ -104,17 +105,17 @@ def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
             parts = [one for one in line["rates"] if one["rate"] == rate]
             kept = any(one["kept"] for one in parts)
             if line["low"] <= rate <= line["high"] or (rate > line["high"] and kept):
-                rows.append([*_asked(line), *_came_to(line, parts, tries[tries["rate"] == rate])])
-    columns = ["task", "bound", "queue + transfer", "rate", "tries that kept the bound"]
-    columns += ["kept it without the generator's lag", "with a late generator", "unsteady", "disturbed, not counted"]
+                rows.append([*_identity_cells(line), *_outcome_cells(line, parts, tries[tries["rate"] == rate])])
+    columns = ["task", "bound", "queue + transfer", "rate", "tries that met the bound"]
+    columns += ["met it without the generator's lag", "with a late generator", "unsteady", "disturbed, not counted"]
     return Table(columns, rows, {3, 5, 6, 7, 8}) if rows else None
 
 
-def _asked(line: pd.Series) -> list[str]:
+def _identity_cells(line: pd.Series) -> list[str]:
     return [line["task"], bound(line), f"{line['variant']}\n{line['setting']}".strip()]
 
 
-def _came_to(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[str]:
+def _outcome_cells(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[str]:
     judged = [f"{one['kept']} of {one['tries']}: {one['verdict']}" for one in parts]
     said = [text if one["part"] == 0 else f"again {text}" for one, text in zip(parts, judged)]
     disturbed = (tries["status"] == "invalid") & (tries["cause"] == flags.DISTURBED)
@@ -131,10 +132,11 @@ def _came_to(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[st
 
 
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """How to read that table, and how many tries count neither way."""
+    """How to read the table of `evidence`, and how many tries were discarded."""
     note = (
-        "The tries of each rate from the lower end of an answer to its upper end, and of higher rates where a try kept "
-        "the bound. “Again”: when all searches had ended, the boundaries were judged afresh. Open: not judged."
+        "The table lists the tries at each rate from the lower to the upper end of an answer, and at higher rates if a "
+        "try met the bound. “Again”: the boundaries were judged a second time after all searches had ended. “Open”: "
+        "the rate was not judged."
     )
     mine = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
     lost = [(name, int((tries["cause"] == flags.DISTURBED).sum()), len(tries)) for name, tries in mine]
@@ -142,4 +144,4 @@ def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
     if not total:
         return note
     whose = ", ".join(f"{name} {count} of {tries}" for name, count, tries in lost if count)
-    return f"{note} {total} of {every} tries were disturbed and count neither way: {whose}."
+    return f"{note} {total} of {every} tries were disturbed and do not count: {whose}."

@@ -1,4 +1,4 @@
-"""What each variant's peak costs beyond what the headline says: cores that were busy, and watts."""
+"""Costs of each variant's peak that the headline table leaves out: busy cores and watts."""
 
 import pandas as pd
 
@@ -10,13 +10,14 @@ from .advice import cost_cells
 
 TITLE = "What the peak costs"
 NOTE = (
-    "Medians over the repetitions. Cores used: CPU seconds a second of the benchmark's own process, whatever its "
-    "threads do; a Redis server is a process of its own. GPU power: the whole board's, as NVML counts it."
+    "All figures are medians over the repetitions. “Cores used” is the benchmark process's CPU seconds per second, "
+    "including threads that only spin; a Redis server is a separate process and is not included. “GPU power” is the "
+    "power of the entire board as reported by NVML."
 )
 
 
 def blocks(results: Results, measured: pd.DataFrame) -> list[Block]:
-    """Nothing where no row tells of cores or watts. `measured`: the points of closed loads."""
+    """The table and its note; empty if no row has cores or watts. `measured`: the points of closed loads."""
     for peaks, rate, what in (_closed(measured), _open(results)):
         if len(peaks) and peaks[["own_cores", "power_w"]].notna().any(axis=None):
             return [Heading(TITLE), _table(peaks.sort_values(rate, ascending=False), rate, what), Text(NOTE, "note")]
@@ -29,7 +30,7 @@ def _closed(measured: pd.DataFrame) -> tuple[pd.DataFrame, str, str]:
 
 
 def _open(results: Results) -> tuple[pd.DataFrame, str, str]:
-    """Where closed loads say nothing: the highest rate that was sustained."""
+    """The fallback if there are no closed loads: the highest sustained rate."""
     found = open_load.points(results)
     kept = found[found["kept"]] if len(found) else found
     return (stats.best(kept, "variant", "rate") if len(kept) else kept), "rate", "highest rate sustained"

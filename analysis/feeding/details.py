@@ -1,4 +1,4 @@
-"""What a cell of `feeding` tells besides its figures: counts, stages, and how an open load went."""
+"""Columns that a cell of `feeding` has besides its figures: counts, stages, and the outcome of an open load."""
 
 from .. import units
 
@@ -6,11 +6,11 @@ NAN = float("nan")
 COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
 WRONG = ("lost", "duplicated", "corrupted")
 NUMBERS = ("driver_ratio",)
-# Bytes are messages times their size, so they are judged already; the service time has no headline, and its tail tells
-# the queue from the load.
+# Bytes are messages times their size, so judging messages suffices. The service time is no headline figure, but its
+# tail separates the queue's own delay from that of the load.
 COMPARED = {"bytes_per_second": (), "service_ns": ("p99",)}
 NAMES = {"burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
-# How an axis is said beside a number; the rest are said by name.
+# Wording of axis values; other axes are written as their name and value.
 SAID = {
     "payload_bytes": units.size,
     "flops_per_byte": lambda value: f"{value:g} FLOP/B",
@@ -28,7 +28,7 @@ def columns(row: dict) -> dict:
     flat["stages"] = details.get("stages_ns") or None
     flat["driver_ratio"] = details.get("driver", {}).get("ratio", NAN)
     flat["due_per_second"] = load.get("due_per_second", NAN)
-    # Rows older than this have none.
+    # Older rows lack this field.
     without = load.get("without_own_lag_ns", {})
     flat |= {f"{name}_without_own_lag": without.get(name, NAN) for name in ("p50", "p99")}
     return flat

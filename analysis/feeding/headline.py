@@ -1,4 +1,4 @@
-"""The headline table: each queue's peaks, its lone message, and what they cost."""
+"""The headline table: the peaks and lone-message latency of each queue, and their cost."""
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ _HEADLINE = [
     "queue + transfer",
     "peak verified messages",
     "of ceiling",
-    "of driver's limit",
+    "of generator's limit",
     "peak verified bytes",
     "of ceiling",
     "lone p50",
@@ -26,7 +26,7 @@ _HEADLINE = [
 
 
 def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
-    """Per variant, the fastest first: its peaks, its lone message, and what they cost."""
+    """One line per variant, fastest first: its peaks, its lone-message latency, and their cost."""
     chosen = measured[measured["work"] == work]
     shown = varying(results)
     messages = stats.best(chosen, "variant", "messages_per_second").set_index("variant")

@@ -1,7 +1,8 @@
-"""Open loads: messages that are due at a rate which the queue does not set. Rows into points, points into curves.
+"""Open loads: messages are due at a rate that does not depend on the queue. Groups rows into points and points into
+curves.
 
-A point is sustained where every repetition was ok. A repetition in which the generator itself was late is one of them,
-with its lag in its response times: it is marked, and the time without that lag stands beside it where the row has it.
+A point is sustained if every repetition was ok. A repetition with a late generator counts, and its response times
+include the generator's lag: it is marked, and the time without the lag is shown next to it if the row has that time.
 """
 
 from functools import lru_cache
@@ -13,24 +14,24 @@ from .. import flags, quoted, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
 
-SAME_RATE = 1.05  # rates no further apart stand together: those of repeated searches differ by a little
+SAME_RATE = 1.05  # rates within this ratio form one point, because repeated searches try slightly different rates
 SUSTAINED, UNSUSTAINABLE = "sustained", "unsustainable"
-WITHOUT_LAG = "without_own_lag"  # of the generator; how the names of such columns end
+WITHOUT_LAG = "without_own_lag"  # suffix of columns that exclude the generator's lag
 TIMES = ("p50", "p99", f"p50_{WITHOUT_LAG}", f"p99_{WITHOUT_LAG}")
 FIGURES = (*TIMES, "messages_per_second")
 METRICS = (*FIGURES, "host_threads", "sms", "own_cores", "power_w")
-# What is asked of a queue, beside the rate; the other axes are how it is set to do it.
+# Axes that, with the rate, define the load; the other axes are settings of the queue.
 _ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "priority_mix", "trace_file")
 
 
 def points(results: Results) -> pd.DataFrame:
     """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
-    interval. `generator`: the rows whose generator was late. `missed`: the rows that were not sustained. `kept`: it was
-    sustained, and so was every lower rate of its curve."""
+    interval. `generator`: number of rows with a late generator. `missed`: number of rows that were not sustained.
+    `kept`: whether this rate and every lower rate of its curve were sustained."""
     return _points(results).copy()
 
 
-@lru_cache(maxsize=8)  # as of stats.points
+@lru_cache(maxsize=8)  # as for stats.points
 def _points(results: Results) -> pd.DataFrame:
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     cells = cells[cells["status"].isin(["ok", "unsustainable"])]
@@ -53,7 +54,7 @@ def _points(results: Results) -> pd.DataFrame:
     )  # fmt: skip
     found = stability.judged(results.experiment, found, stats.ends(groups)).reset_index()
     found = found.drop(columns="near").fillna({"reason": ""})
-    # Beyond saturation a latency is as long as the phase: its scatter says nothing about that of the other points.
+    # Beyond saturation, latency is as long as the phase, so its scatter does not inform that of the other points.
     parts = [some for _, some in found.groupby("state", sort=False)]
     parts = [stats.with_intervals(some, cells, FIGURES, np.arange(len(some)), set(TIMES)) for some in parts]
     found = pd.concat(parts).sort_index()
@@ -63,7 +64,7 @@ def _points(results: Results) -> pd.DataFrame:
 
 
 def same_rates(rates: pd.Series) -> np.ndarray:
-    """For each rate the number of its group: a group begins at a rate that is SAME_RATE times the last one's first."""
+    """The group number of each rate. A rate above SAME_RATE times the first rate of a group starts the next group."""
     order = np.argsort(rates.to_numpy(), kind="stable")
     numbers, number, first = np.empty(len(rates), dtype=int), -1, -np.inf
     for at in order:
@@ -74,8 +75,8 @@ def same_rates(rates: pd.Series) -> np.ndarray:
 
 
 def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Adds what a line's queue was asked (`task`, in words) and how it was set (`setting`, in words, of the axes that
-    vary), and orders the lines by task: the main workload first, then by payload."""
+    """Adds `task` (the load, in words) and `setting` (the queue's settings on the axes that vary, in words), and sorts
+    the lines by task: the main workload first, then by payload."""
     lines = lines if "arrivals" in lines else lines.assign(arrivals="closed")
     main = stats.main_work(lines)
     several = lines["work"].nunique() > 1
@@ -91,8 +92,8 @@ def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 
 def _task(results: Results, line: pd.Series, several_works: bool) -> str:
-    """What was asked, in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
-    unsaid = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # its length says it
+    """The load in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
+    unsaid = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # the burst length implies bursts
     arrivals = "" if line["arrivals"] in unsaid else line["arrivals"]
     rest = [axis for axis in _ASKED[2:] if line.get(axis, 0) not in (0, "none")]
     parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]
@@ -100,7 +101,7 @@ def _task(results: Results, line: pd.Series, several_works: bool) -> str:
 
 
 def curves(measured: pd.DataFrame) -> pd.DataFrame:
-    """The points of one setting for each task and variant: of several the one that sustained the highest rate."""
+    """For each task and variant, the points of the setting that sustained the highest rate."""
     if measured.empty:
         return measured
     best = measured.assign(top=measured["rate"].where(measured["kept"], 0)).sort_values(
@@ -110,7 +111,7 @@ def curves(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparable(task: pd.DataFrame) -> pd.DataFrame:
-    """Of one task's curves the points at one rate: the highest of those that the most variants sustain."""
+    """The points of one task at the rate that most variants sustain; if several rates qualify, the highest of them."""
     kept = task[task["kept"]]
     if kept.empty:
         return kept
@@ -120,34 +121,34 @@ def comparable(task: pd.DataFrame) -> pd.DataFrame:
 
 
 def plateau(curve: pd.DataFrame) -> pd.Series | None:
-    """Of one curve the point of the least rate that was not sustained: what came back there is all there is."""
+    """The curve's point at the lowest rate that was not sustained: the rate of results there is the maximum."""
     beyond = curve[curve["state"] == UNSUSTAINABLE]
     return beyond.loc[beyond["rate"].idxmin()] if len(beyond) else None
 
 
 def saturation(measured: pd.DataFrame) -> Table:
-    """For each curve the highest rate that was sustained, and what happened at the first that was not."""
+    """For each curve, the highest sustained rate, and what happened at the lowest rate that was not sustained."""
     rows = []
     for (task, variant), curve in measured.groupby(["task", "variant"], sort=False):
         first = plateau(curve)
         top = curve.loc[curve["rate"].where(curve["kept"]).idxmax()] if curve["kept"].any() else None
         line = [task, f"{variant}\n{curve['setting'].iloc[0]}".strip()]
         line += [units.NOTHING] * 3 if top is None else [units.messages_per_second(top["rate"]), *latencies(top)]
-        line += [units.NOTHING] * 3 if first is None else [units.messages_per_second(first["rate"]), *_there(first)]
+        line += [units.NOTHING] * 3 if first is None else _first_failure_cells(first)
         rows.append([*line, units.number(int(curve["generator"].sum()))])
-    columns = ["task", "queue + transfer", "sustained up to", "p50 there", "p99 there", "first not sustained"]
-    columns += ["came back there", "why", "rows with a late generator"]
+    columns = ["task", "queue + transfer", "sustained up to", "its p50", "its p99", "first rate not sustained"]
+    columns += ["results returned at it", "why", "rows with a late generator"]
     return Table(columns, rows, {2, 3, 4, 5, 6, 8})
 
 
 def note(results: Results) -> str:
     """How to read the tables of open loads."""
-    said = f"{quoted.NOTE} A point with a late generator also has its least and its greatest repetition."
+    said = f"{quoted.NOTE} A point with a late generator also shows its lowest and its highest repetition."
     return f"{said} {flags.legend(results.cells[results.cells['open']])}".strip()
 
 
 def latencies(point: pd.Series) -> list[str]:
-    """p50 and p99 with their intervals, and without the generator's own lag where that makes them shorter."""
+    """p50 and p99 with their intervals, and also without the generator's lag if that makes them clearly shorter."""
     return [_latency(point, name) for name in ("p50", "p99")]
 
 
@@ -162,8 +163,9 @@ def _latency(point: pd.Series, name: str) -> str:
     return f"{said}\nwithout the generator's lag {units.nanoseconds(point[without])}{whole}"
 
 
-def _there(point: pd.Series) -> list[str]:
+def _first_failure_cells(point: pd.Series) -> list[str]:
     back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
     missed, every = point["missed"], point["repetitions"]
     some = f"in {missed} of {every} repetitions: " if missed < every else ""
-    return [back + stability.mark(point, "throughput"), some + point["reason"]]
+    rate = units.messages_per_second(point["rate"])
+    return [rate, back + stability.mark(point, "throughput"), some + point["reason"]]

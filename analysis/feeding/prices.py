@@ -1,4 +1,4 @@
-"""What a delivery guarantee costs: the Redis queues against `redis_list`, which promises least and does least."""
+"""Price of delivery guarantees: the Redis queues against `redis_list`, which guarantees least and does least work."""
 
 import numpy as np
 import pandas as pd
@@ -10,21 +10,21 @@ from ..load import Results
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{quoted.NOTE} Each at the best of its points that were measured. In the spec `guarantees` a search of equal time for "
-    "each found the points of “most messages”. The settings of “one message an element” (one, two and four workers) and of "
-    "lone messages (one in flight) were given, and not searched for. × "
-    f"{AGAINST}: the ratio of the medians, its interval from those of both."
+    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long for "
+    "each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
+    "workers) and of lone messages (one in flight) were fixed, not searched for. "
+    f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."
 )
-# The measure's name, which points it is of, its metric, whether more is better, and how it is written.
+# Each measure: its name, a filter for its points, its metric, whether higher is better, and its formatter.
 MEASURES = (
     ("most messages", lambda points: points["window"] > 1, "messages_per_second", True, units.messages_per_second),
-    ("one message an element", lambda points: (points["window"] > 1) & _single(points), "messages_per_second", True, units.messages_per_second),
+    ("one message per element", lambda points: (points["window"] > 1) & _single(points), "messages_per_second", True, units.messages_per_second),
     ("lone p50", lambda points: points["window"] == 1, "p50", False, units.nanoseconds),
 )  # fmt: skip
 
 
 def _single(points: pd.DataFrame) -> pd.Series:
-    """Whether every message is an element of its own though a search would pack them: what the part of that name has."""
+    """Selects the points of the spec's part of that name: unpacked although a search would pack, without `once`."""
     return (points["pack"] == 1) & (points["once_seconds"].map(_number) == 0)
 
 
@@ -33,8 +33,9 @@ def _number(value) -> float:
 
 
 def prices(results: Results) -> pd.DataFrame:
-    """One line for each queue (with `once` beside those that answer effectively once), payload and measure: `value`,
-    and `share` of `redis_list`'s, with `share_low` and `share_high`. Empty without `redis_list` and two others."""
+    """One line for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
+    and `share_high`. A queue that can deliver results effectively once has an additional line “…, once”. Empty
+    without `redis_list` and at least two other queues."""
     points = stats.points(results.closed)
     if points.empty or not {"pack", "once_seconds"} <= set(points):
         return pd.DataFrame()
@@ -60,11 +61,11 @@ def prices(results: Results) -> pd.DataFrame:
 
 
 def _promise(line: str, point: pd.Series) -> str:
-    return "effectively once, of results" if line != point["queue"] else point["delivery"]
+    return "results effectively once" if line != point["queue"] else point["delivery"]
 
 
 def table(found: pd.DataFrame) -> Table:
-    """A line a queue, a column a measure and payload."""
+    """One line per queue, one column per measure and payload."""
     columns = [(name, payload) for name, *_ in MEASURES for payload in sorted(found["payload"].unique())]
     at = {(row.measure, row.payload, row.line): row for row in found.itertuples()}
     columns = [key for key in columns if any((*key, line) in at for line in found["line"])]
@@ -74,13 +75,13 @@ def table(found: pd.DataFrame) -> Table:
         row = [line, delivery]
         for measure, payload in columns:
             one = at.get((measure, payload, line))
-            row.append(units.NOTHING if one is None else _said(one, *metrics[measure]))
+            row.append(units.NOTHING if one is None else _ratio_cell(one, *metrics[measure]))
         rows.append(row)
     heads = [f"{measure}, {units.size(payload)}" for measure, payload in columns]
     return Table(["queue", "delivery", *heads], rows, set(range(2, 2 + len(columns))))
 
 
-def _said(one, metric: str, formatter) -> str:
+def _ratio_cell(one, metric: str, formatter) -> str:
     said = formatter(one.point[metric]) + flags.mark(one.point)
     if one.line == AGAINST:
         return said

@@ -1,4 +1,4 @@
-"""What people ask of queues: the best for small messages, for large ones, and for one message alone."""
+"""Questions that the report answers about queues: which is best for small, large and lone messages."""
 
 import pandas as pd
 
@@ -8,9 +8,9 @@ from ..document import Block
 from ..load import Results
 
 NOTE = (
-    f"{quoted.NOTE} Each queue and transfer stands with its best settings. Ratio: how many times better the best is. No "
-    "clear difference: the two intervals overlap, or a single repetition has none. The null queue delivers nothing and "
-    "does not compete."
+    f"{quoted.NOTE} Each queue and transfer is shown with its best settings. “Ratio”: how many times better the best "
+    "is. “No clear difference”: the two intervals overlap, or there is only one repetition and hence no interval. The "
+    "null queue delivers nothing and does not compete."
 )
 OWN = {"messages_per_second", "bytes_per_second", "latency_ns"}  # the figures that the questions are about
 
@@ -20,7 +20,7 @@ def blocks(results: Results) -> list[Block]:
 
 
 def questions(results: Results) -> list[Question]:
-    """The three, and of each headline figure besides its best."""
+    """The three questions, and one for each further headline figure."""
     return [*QUESTIONS, *answer.general(results.experiment, OWN)]
 
 
@@ -29,7 +29,7 @@ def _smallest(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _largest_common(measured: pd.DataFrame) -> pd.DataFrame:
-    """At the largest payload that every queue was measured with; none where they share none."""
+    """The points at the largest payload that every queue was measured with; empty if the queues share no payload."""
     shared = set.intersection(*(set(points["payload_bytes"]) for _, points in measured.groupby("queue")))
     return measured[measured["payload_bytes"] == max(shared, default=-1)]
 

@@ -1,4 +1,4 @@
-"""Whether a short search finds what a long sweep found: `quick` against `feeding`, variant by variant."""
+"""Comparison of a short search with a long sweep: `quick` against `feeding`, variant by variant."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from ..document import Table, markdown_table
 from ..load import Results, load
 from ..marked import publish
 
-APART = 1.5  # by so much must the sweep tell two variants apart before the search must rank them alike
-ENOUGH = 0.7  # of the sweep's peak is what the search must reach
+APART = 1.5  # if two variants differ by this ratio in the sweep, the search must rank them in the same order
+ENOUGH = 0.7  # share of the sweep's peak that the search must reach
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Measure:
     said: str
     metric: str
     formatter: object
-    largest: bool  # more is better
-    payload: Callable[[set[int]], int]  # which of the payloads that both have
+    largest: bool  # higher is better
+    payload: Callable[[set[int]], int]  # picks one of the payloads that both have
     lone: bool = False
 
 
@@ -35,8 +35,8 @@ MEASURES = (
 
 
 def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
-    """Prints how the two compare, or puts it into a page's block `ranks`. Returns the exit code: 1 where two variants
-    are ranked otherwise, a peak is too low, or with `check` the block would change."""
+    """Prints the comparison, or writes it into the block `ranks` of a page. Returns the exit code: 1 if two variants
+    are ranked in a different order, if a peak is too low, or if, with `check`, the block would change."""
     quick, feeding = load([found], "FOUND"), load([swept], "SWEPT")
     problems = [problem for measure in MEASURES for problem in disagreements(measure, quick, feeding)]
     code = 1 if problems else 0
@@ -45,8 +45,8 @@ def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
 
 
 def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:
-    """The payload, and of each of the results the best point of each variant with that payload, by variant. A rate with
-    one payload says nothing of that with another, so only a payload that all of them have will do."""
+    """The payload and, for each of the results, the best point of each variant with that payload. Rates with
+    different payloads are not comparable, so the payload is one that all results have."""
     every = [_chosen(measure, usable(results.closed)) for results in several]
     shared = set.intersection(*(set(points["payload_bytes"]) for points in every))
     payload = measure.payload(shared) if shared else 0
@@ -63,7 +63,8 @@ def _chosen(measure: Measure, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[str]:
-    """Pairs of variants that the sweep tells apart and the search ranks the other way, and peaks that it missed."""
+    """Pairs of variants that clearly differ in the sweep but are ranked in another order by the search, and peaks that
+    the search missed."""
     _, points = best(measure, quick, feeding)
     found, swept = (some[measure.metric] for some in points)
     shared = [variant for variant in swept.index if variant in found.index]
@@ -72,7 +73,7 @@ def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[st
         ratio = swept[better] / swept[worse] if measure.largest else swept[worse] / swept[better]
         ahead = found[better] > found[worse] if measure.largest else found[better] < found[worse]
         if ratio >= APART and not ahead:
-            problems.append(f"{measure.said}: {better} is {ratio:.2g} × better than {worse}, and is not ranked before it")
+            problems.append(f"{measure.said}: {better} is {ratio:.2g} × better than {worse} but not ranked above it")
     for variant in shared:
         share = found[variant] / swept[variant]
         if measure.largest and share < ENOUGH:
@@ -91,35 +92,35 @@ def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
         row = [variant]
         for measure, _, (found, swept) in values:
             points = [some.loc[variant] if variant in some.index else None for some in (swept, found)]
-            row += [units.NOTHING if point is None else _said(measure, point) for point in points]
-            row.append(units.NOTHING if any(point is None for point in points) else _share(measure, *points))
+            row += [units.NOTHING if point is None else _figure_cell(measure, point) for point in points]
+            row.append(units.NOTHING if any(point is None for point in points) else _ratio_cell(measure, *points))
         rows.append(row)
     verdict = (
-        f"Every pair of variants that the sweep puts {APART} × apart or more is ranked alike by the search, and each peak "
-        f"of the search is at least {ENOUGH:.0%} of the sweep's."
+        f"The search ranks every pair of variants that are at least {APART} × apart in the sweep in the same order, and "
+        f"each peak of the search is at least {ENOUGH:.0%} of the sweep's."
         if not problems
-        else "Not as they should be: " + "; ".join(problems) + "."
+        else "Disagreements: " + "; ".join(problems) + "."
     )
-    where = f"Search: {quick.directories[0]}; sweep: {feeding.directories[0]}. Medians over repetitions."
-    marks = [_marks(name, results) for name, results in (("search", quick), ("sweep", feeding))]
+    where = f"Search: {quick.directories[0]}; sweep: {feeding.directories[0]}. Figures are medians over repetitions."
+    marks = [_mark_sentence(name, results) for name, results in (("search", quick), ("sweep", feeding))]
     note = " ".join([where, *(said for said in marks if said)])
     return "\n\n".join([markdown_table(Table(columns, rows, set(range(1, len(columns))))), verdict, note])
 
 
-def _said(measure: Measure, point: pd.Series) -> str:
+def _figure_cell(measure: Measure, point: pd.Series) -> str:
     return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
 
 
-def _share(measure: Measure, swept: pd.Series, found: pd.Series) -> str:
+def _ratio_cell(measure: Measure, swept: pd.Series, found: pd.Series) -> str:
     """Search / sweep."""
     if swept["limited"] and found["limited"]:
-        return "not known"
+        return "unknown"
     bound = quoted.bound(found, measure.largest) or quoted.bound(swept, not measure.largest)
     return f"{bound}{found[measure.metric] / swept[measure.metric]:.2f}"
 
 
-def _marks(name: str, results: Results) -> str:
+def _mark_sentence(name: str, results: Results) -> str:
     """What the marks mean, and how many rows of these results have them."""
     cells = results.closed.cells
     told = " ".join(one for one in (flags.legend(cells), flags.limited_said(cells)) if one)
-    return f"Of the {name}: {told}" if told else ""
+    return f"In the {name}: {told}" if told else ""

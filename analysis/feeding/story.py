@@ -1,4 +1,4 @@
-"""The report's part about queues: which to use, what their peaks are and cost, and where the time goes."""
+"""The report's section on queues: which to use, their peaks, what those cost, and where the time goes."""
 
 from types import ModuleType
 
@@ -48,7 +48,7 @@ def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> li
 
 
 def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
-    """The tables that belong to figures, and what is said of them."""
+    """The tables and notes that belong to figures, each with the figure's module."""
     loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
     found = [(offered, open_load.saturation(loads))] if len(loads) else []
     found += [(offered, Text(open_load.note(results), "note"))] if len(loads) else []
@@ -76,10 +76,10 @@ def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
 def headline_note(results: Results, measured: pd.DataFrame) -> str:
     """How to read the headline table."""
     note = (
-        "Medians over repetitions, in brackets the 95 % interval. Lone: one message in flight, one producer, smallest "
-        "payload. “Of ceiling”: measured over what the named part of the hardware or Redis alone allows. “× floor”: lone "
-        "p50 over the least possible. Bytes are payload bytes one way. Threads, SMs and delivery are those of the "
-        "peak of messages."
+        "Figures are medians over repetitions, with the 95 % interval in brackets. “Lone”: one message in flight, one "
+        "producer, smallest payload. “Of ceiling”: the measured rate as a share of what the named hardware, or Redis "
+        "alone, allows. “× floor”: lone p50 divided by the lowest possible. Bytes are payload bytes one way. Threads, "
+        "SMs and delivery refer to the peak message rate."
     )
     if measured.empty or choose.lone(measured).empty:
         note += " The sweep has no lone-message cell: add window 1 with producers 1."

@@ -1,5 +1,5 @@
-"""What a queue's response time is made of that no queue can mend: the driver's, on the same host at the same rate, and
-the GPU's with its bus, at half of what they can move."""
+"""Parts of the response time that no queue can reduce: that of the load generator on the same host at the same rate,
+and that of the GPU and its bus at half of their maximum rate."""
 
 import pandas as pd
 
@@ -8,22 +8,22 @@ from ..document import Table
 from ..load import Results, machine_letters
 from .open_load import SAME_RATE, UNSUSTAINABLE, latencies
 
-ROUND = ("round_ns", "round_p99_ns")  # the floor's median and 99th percentile
+ROUND = ("round_ns", "round_p99_ns")  # median and 99th percentile of the floor
 SAME = ["task", "machine", "device"]
 NOTE = (
-    "Each queue at the highest rate that it sustained and at which the driver alone (null) was measured, too: the tail of "
-    "null is the host's, and its generator's. The GPU and its bus alone: a kernel that makes a queue's rounds with no queue "
-    "and no host, at a rate of its own."
+    "Each queue is shown at the highest rate that it sustained and at which the load generator alone (null) was "
+    "measured too. The tail of null is caused by the host and the generator. “The GPU and its bus alone”: a kernel "
+    "makes the same round trips as a queue, but without a queue or a host thread, and at its own rate."
 )
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table | None:
-    """The queues beside the driver, and the floor below. `measured`: one curve for each task and variant. None where no
-    rate is common."""
+    """Each queue followed by the load generator alone, and the floors at the end. `measured`: one curve for each task
+    and variant. None if no queue shares a rate with null."""
     if measured.empty:
         return None
     kept = measured[measured["kept"] & (measured["queue"] != "null")]
-    # A late generator is the driver, too, so it leaves null's figures what they are.
+    # A late generator does not disqualify null's rows: the generator is what they measure.
     alone = measured[(measured["queue"] == "null") & (measured["state"] != UNSUSTAINABLE)]
     curves = kept.groupby(["task", "variant"], sort=False)
     pairs = [pair for _, curve in curves if (pair := _highest_common(curve, alone)) is not None]

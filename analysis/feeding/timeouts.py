@@ -1,4 +1,4 @@
-"""What holding back a batch costs and brings: open loads against the time for which a producer waits for a full batch."""
+"""Cost and benefit of holding back batches: open loads against the time that a producer waits for a full batch."""
 
 from dataclasses import replace
 
@@ -11,18 +11,19 @@ from . import open_load
 
 AXIS = "batch_timeout_us"
 NOTE = (
-    "A producer holds back a batch that is not full for so long; 0 sends at once what there is. Response times are from "
-    "when a message was due, so the holding back is in them. Not sustained: the backlog grew in some repetition, and "
-    "the latency there only says how long the phase was."
+    "A producer holds back a partial batch for up to this time; 0 sends a partial batch at once. Response times start "
+    "when a message was due, so they include this wait. Not sustained: the backlog grew in at least one repetition, "
+    "and the latency only reflects how long the phase was."
 )
 
 
 def lines(results: Results) -> pd.DataFrame:
-    """The points of open loads of which several timeouts were measured, equal in all else. `line` numbers what is
-    compared. Of several settings of a task, queue, transfer and rate: the one of most timeouts."""
+    """The points of open loads that were measured with several timeouts and are otherwise equal. `line` numbers each
+    set of points that differ only in the timeout. If a task, queue, transfer and rate has several settings, the one
+    with the most timeouts is kept."""
     if AXIS not in results.axes or "rate" not in results.axes:
         return pd.DataFrame()
-    # By the rate that was asked for: what was due in a short phase differs more than the rates of one search do.
+    # Group by the requested rate: in a short phase, the rate actually due varies more than the rates of one search.
     cells = results.cells[results.cells["rate"] > 0]
     measured = open_load.points(replace(results, cells=cells.assign(due_per_second=cells["rate"].astype(float))))
     if measured.empty:
@@ -36,7 +37,7 @@ def lines(results: Results) -> pd.DataFrame:
 
 
 def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:
-    """A frame a line: by task, variant and rate; each by its timeouts."""
+    """One frame per line, sorted by task, variant and rate; each frame is sorted by timeout."""
     groups = found.groupby(["task", "rank", "rate", "line"], sort=False)
     tasks = list(found["task"].unique())
     order = sorted(groups, key=lambda group: (tasks.index(group[0][0]), *group[0][1:]))
@@ -44,7 +45,7 @@ def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def table(results: Results, found: pd.DataFrame) -> Table:
-    """A line a point."""
+    """One line per point."""
     shown = [axis for axis in tables.varying(results) if axis not in (AXIS, "rate", "payload_bytes", "arrivals")]
     rows = []
     for line in in_order(found):
@@ -61,7 +62,7 @@ def table(results: Results, found: pd.DataFrame) -> Table:
                     "yes" if point["state"] == open_load.SUSTAINED else "no",
                 ]
             )
-    columns = ["task", "queue + transfer", "due", "held back for", "p50", "p99", "came back", "sustained"]
+    columns = ["task", "queue + transfer", "due", "held back for", "p50", "p99", "results returned", "sustained"]
     return Table(columns, rows, {2, 3, 4, 5, 6})
 
 
@@ -74,6 +75,6 @@ def note(results: Results) -> str:
 
 
 def text(results: Results) -> list[str]:
-    """The block's parts, but for its pictures; nothing where there are no such rows."""
+    """The block's parts without its pictures; empty if there are no such rows."""
     found = lines(results)
     return [markdown_table(table(results, found)), note(results)] if len(found) else []

@@ -1,5 +1,5 @@
-"""The best transfer for each payload and batch: each transfer at the settings that a search found for it there, the
-best beside the next one and beside what `auto` chose."""
+"""The best transfer for each payload and batch, with each transfer at the settings that a search found for it: compares
+the best with the runner-up and with the choice of `auto`."""
 
 from dataclasses import dataclass
 
@@ -15,38 +15,38 @@ METRIC = "messages_per_second"
 PLACE = ("queue", "payload_bytes", "batch")
 SETTINGS = ("window", "producers", "workers")
 NOTE = (
-    f"{quoted.NOTE} Each transfer stands with the settings that a search found for this payload and batch, measured "
-    "afresh. Ratio: how many times faster the best is, its interval from those of both. Unclear: the two intervals "
-    "overlap, or a single repetition has none. auto "
-    "chooses by the machine's limits; its rate is set against the best one's and competes with none. Bytes are payload "
-    "bytes one way."
+    f"{quoted.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
+    "figures are from a separate measurement. “Ratio”: how many times faster the best is; its interval combines those "
+    "of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence no interval. The "
+    "transfer “auto” chooses by the machine's limits; its rate is compared with the best one's, but it does not "
+    "compete. Bytes are payload bytes one way."
 )
 
 
 @dataclass(frozen=True)
 class Place(Ranking):
-    """One payload and batch of a queue: its transfers' points, the best first."""
+    """One payload and batch of a queue, with the points of its transfers, best first."""
 
     queue: str
     payload: int
     batch: int
     ranked: list[pd.Series]
     auto: pd.Series | None
-    chosen: str  # by `auto`; empty where no row tells
+    chosen: str  # the transfer that `auto` chose; empty if no row records it
 
     @property
     def clear(self) -> bool:
-        """Whether the best is told apart from the next one."""
+        """Whether the best is clearly faster than the runner-up."""
         return self.second is not None and above(self.best, self.second)
 
 
 def above(first: pd.Series, second: pd.Series) -> bool:
-    """Never, where an interval is missing, or where the second's rate is only known to be so high at least."""
+    """Whether the first is clearly faster: false if an interval is missing or the second rate is only a lower bound."""
     return bool(first[f"{METRIC}_low"] > second[f"{METRIC}_high"]) and not second["limited"]
 
 
 def places(results: Results) -> list[Place]:
-    """In the order of queues, payloads and batches. Nothing where no two transfers compete anywhere."""
+    """All places, sorted by queue, payload and batch. Empty if no place has two competing transfers."""
     points = _found(results)
     if points.empty:
         return []
@@ -62,8 +62,8 @@ def places(results: Results) -> list[Place]:
 
 
 def _found(results: Results) -> pd.DataFrame:
-    """The points that searches found, of those searches that had their batch given: what `quick` finds for a payload
-    has a batch of its own for each transfer, so it says nothing of a batch."""
+    """The points found by searches with a given batch. A search such as `quick` chooses a different batch for each
+    transfer, so its points do not allow a comparison at equal batch."""
     settings = _settings(results)
     if not settings:
         return pd.DataFrame()
@@ -75,7 +75,7 @@ def _found(results: Results) -> pd.DataFrame:
     tried: dict[tuple, set] = {}
     for one in results.tried:
         if one["batch"] == one.get("window"):
-            continue  # a batch holds no more than may be outstanding: it may have been given larger
+            continue  # the window caps the batch, so a larger batch may have been given
         tried.setdefault((one["queue"], one["transfer"], one["payload_bytes"]), set()).add(one["batch"])
     given = {variant for variant, batches in tried.items() if batches <= measured.get(variant, set())}
     points = answer.usable(results.closed)
@@ -103,24 +103,24 @@ def _key(results: Results, point: dict) -> tuple:
 
 
 def _chosen(results: Results, auto: pd.Series) -> str:
-    """Which transfer `auto` took; of repetitions that took different ones, all."""
+    """The transfer that `auto` chose; if repetitions chose differently, all of them."""
     told = [one.get("transfer", "") for one in results.cells.loc[auto["members"], "chosen"]]
     return " or ".join(dict.fromkeys(one for one in told if one))
 
 
 def table(results: Results, found: list[Place]) -> Table:
-    """A line a payload and batch."""
+    """One line per payload and batch."""
     queues = len({place.queue for place in found}) > 1
     rows = [
         [
             *([place.queue] if queues else []),
             units.size(place.payload),
             units.number(place.batch),
-            _who(results, place.best),
+            _transfer_cell(results, place.best),
             rate(place.best),
             quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True),
-            *_next(results, place),
-            *_auto(place),
+            *_runner_up_cells(results, place),
+            *_auto_cells(place),
         ]
         for place in found
     ]
@@ -131,7 +131,7 @@ def table(results: Results, found: list[Place]) -> Table:
     return Table(columns, rows, {at - 2, at - 1, at + 1, at + 2, at + 4, at + 5, at + 7})
 
 
-def _who(results: Results, point: pd.Series) -> str:
+def _transfer_cell(results: Results, point: pd.Series) -> str:
     """A transfer with its settings: those that every search varies, and its own axes."""
     known = results.experiment.axes
     own = [axis for axis in results.axes if axis in known and point["transfer"] in known[axis].owners]
@@ -145,23 +145,23 @@ def rate(point: pd.Series) -> str:
     return f"{said}{alone}{stability.mark(point, 'throughput')}"
 
 
-def _next(results: Results, place: Place) -> list[str]:
+def _runner_up_cells(results: Results, place: Place) -> list[str]:
     second = place.second
     if second is None:
-        return ["nothing else was measured", units.NOTHING, units.NOTHING]
+        return ["no other was measured", units.NOTHING, units.NOTHING]
     doubt = "" if place.clear else "\nunclear"
-    return [_who(results, second), rate(second), _share(place.best, second) + doubt]
+    return [_transfer_cell(results, second), rate(second), _share(place.best, second) + doubt]
 
 
-def _auto(place: Place) -> list[str]:
+def _auto_cells(place: Place) -> list[str]:
     if place.auto is None:
         return [units.NOTHING, units.NOTHING]
     return [place.chosen or units.NOTHING, _share(place.auto, place.best) + stability.mark(place.auto, "throughput")]
 
 
 def _share(one: pd.Series, other: pd.Series) -> str:
-    """The ratio of their rates. Where the load generator limited one of them, the ratio is only bounded; where it
-    limited both, nothing is known of it."""
+    """The ratio of their rates. If the load generator limited one of them, the ratio is only a bound; if it limited
+    both, the ratio is unknown."""
     if one["limited"] and other["limited"]:
         return units.NOTHING
     bounded = "at least " if one["limited"] else "at most " if other["limited"] else ""
@@ -173,6 +173,6 @@ def note(results: Results) -> str:
 
 
 def text(results: Results) -> list[str]:
-    """The block's parts, but for its pictures; nothing where there are no such rows."""
+    """The block's parts without its pictures; empty if there are no such rows."""
     found = places(results)
     return [markdown_table(table(results, found)), note(results)] if found else []

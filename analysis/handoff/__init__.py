@@ -1,1 +1,1 @@
-"""What the report says of the experiment `handoff`: the cheapest way to another process, by size."""
+"""Report parts of the experiment `handoff`: the cheapest way to hand a tensor to another process, by size."""

@@ -1,4 +1,4 @@
-"""PyTorch's own way to share a GPU tensor beside ways of the experiment, from the lines of
+"""Comparison of PyTorch's own way to share a GPU tensor with ways of the experiment, from the output of
 experiments/handoff/torch_shared.py."""
 
 import json
@@ -12,16 +12,16 @@ from ..marked import publish
 from . import points
 
 FIELDS = ("way", "bytes", "use", "handoff_ns", "to_start_ns", "device", "torch", "feedrate")
-ALLOWED = "what experiments/handoff/torch_shared.py wrote"
+ALLOWED = "a file that experiments/handoff/torch_shared.py wrote"
 
 
 def write_beside_torch(file: str, page: str | None, check: bool) -> int:
-    """Prints the table, or puts it into the page's block `torch`. Returns the exit code."""
+    """Prints the table, or writes it into the page's block `torch`. Returns the exit code."""
     return publish(lambda: beside_torch_text(file), page, "--page", "torch", check, file)
 
 
 def beside_torch_text(file: str) -> str:
-    """A line a size and use, two columns a way."""
+    """One line per size and use, two columns per way."""
     lines = _read(Path(file))
     ways = list(dict.fromkeys(line["way"] for line in lines))
     places = sorted({(points.use_place(line["use"]), line["bytes"]) for line in lines})
@@ -30,18 +30,18 @@ def beside_torch_text(file: str) -> str:
         row = [use[1], units.size(size)]
         for way in ways:
             some = [line for line in lines if (line["way"], line["use"], line["bytes"]) == (way, use[1], size)]
-            row += [_told([line[figure] for line in some]) for figure in ("handoff_ns", "to_start_ns")]
+            row += [_range_cell([line[figure] for line in some]) for figure in ("handoff_ns", "to_start_ns")]
         rows.append(row)
-    columns = ["use", "size", *(f"{way}{part}" for way in ways for part in ("", ", until start"))]
+    columns = ["use", "size", *(f"{way}{part}" for way in ways for part in ("", ", time to start"))]
     where = " · ".join(dict.fromkeys(line[field] for field in ("device", "torch", "feedrate") for line in lines))
     note = (
-        "Medians of the repetitions' medians, in brackets the least and the greatest of them. All ways by turns in one run. "
-        f"{where.replace(' · ', ' · PyTorch ', 1)}"
+        "Figures are medians of the repetitions' medians, with the lowest and the highest of them in brackets. All "
+        f"ways took turns in one run. {where.replace(' · ', ' · PyTorch ', 1)}"
     )
     return f"{markdown_table(Table(columns, rows, set(range(1, len(columns)))))}\n\n{note}"
 
 
-def _told(values: list[float]) -> str:
+def _range_cell(values: list[float]) -> str:
     if not values:
         return units.NOTHING
     return units.spread(units.nanoseconds, median(values), min(values), max(values))
@@ -56,7 +56,7 @@ def _read(path: Path) -> list[dict]:
             line = json.loads(text)
             lines.append({field: line[field] for field in FIELDS})
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput("FILE", path, f"line {number} is none ({error!r})", ALLOWED) from None
+            raise BadInput("FILE", path, f"line {number} is invalid ({error!r})", ALLOWED) from None
     if not lines:
-        raise BadInput("FILE", path, "holds no line", ALLOWED)
+        raise BadInput("FILE", path, "has no line", ALLOWED)
     return lines

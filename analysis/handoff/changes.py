@@ -1,4 +1,4 @@
-"""Sentences: which way is cheapest, from which size on another one is, and what it costs to move the bytes."""
+"""Sentences on which way is cheapest at which sizes, and on the cost of moving the bytes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ..load import Results
 from . import points as handoff
 from .cheapest import Place
 
-USES = {"cached": "Tensors that the readers have had before (cached)", "first": "New tensors (first)"}
+USES = {"cached": "Tensors that the readers have received before (cached)", "first": "New tensors (first)"}
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring sizes, and the ways that are cheapest, or not told apart from the cheapest, at all of them."""
+    """Neighbouring sizes, and the ways that are cheapest, or not clearly slower than the cheapest, at all of them."""
 
     ways: list[str]
     places: list[Place]
@@ -26,13 +26,13 @@ class Stretch:
 
     @property
     def open(self) -> bool:
-        """Whether nothing is told apart at any of these sizes."""
+        """Whether no two ways clearly differ at any of these sizes."""
         return all(len(place.alike) == len(place.ranked) > 1 for place in self.places)
 
 
 def stretches(places: Iterable[Place]) -> list[Stretch]:
-    """Of one use, by size. A stretch goes on as long as one of its ways is still among the cheapest: what noise alone
-    ranks otherwise is no change."""
+    """The stretches of one use, by size. A stretch continues as long as one of its ways is still among the cheapest, so
+    a different ranking that is only due to noise does not start a new one."""
     found: list[Stretch] = []
     for place in places:
         shared = [way for way in found[-1].ways if way in place.alike] if found else []
@@ -44,25 +44,26 @@ def stretches(places: Iterable[Place]) -> list[Stretch]:
 
 
 def sentences(results: Results, found: Sequence[Place]) -> list[str]:
-    """An entry a use. Sizes at which not all ways were asked for are left out: another one may be cheaper there."""
+    """One entry per use. Sizes at which some ways were not requested are left out, because one of those may be
+    cheaper there."""
     told = []
     for use in dict.fromkeys(place.use for place in found):
         some = [place for place in found if place.use == use and place.complete]
-        parts = [_said(stretch) for stretch in stretches(some)]
-        parts += [moved] if (moved := _moved(results, some)) else []
+        parts = [_sentence(stretch) for stretch in stretches(some)]
+        parts += [moved] if (moved := _moved_sentence(results, some)) else []
         told += [f"{USES.get(use, use)}: {' '.join(parts)}"] if parts else []
     return told
 
 
-def _said(stretch: Stretch) -> str:
+def _sentence(stretch: Stretch) -> str:
     first = stretch.places[0]
     at = _range([place.size for place in stretch.places])
     if len(first.ranked) == 1 and all(place.second is None for place in stretch.places):
         return f"Only {first.best['variant']} was measured {at}."
     if stretch.open:
-        return f"No way is told apart from the others {at}."
+        return f"The ways do not clearly differ {at}."
     names = listed(sorted(stretch.ways, key=handoff.place))
-    doubt = "" if stretch.clear else ", or not told apart from the cheapest"
+    doubt = "" if stretch.clear else ", or not clearly slower than the cheapest"
     return f"{names} {'are' if len(stretch.ways) > 1 else 'is'} cheapest {at}{doubt}."
 
 
@@ -78,9 +79,10 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _moved(results: Results, places: list[Place]) -> str:
-    """What the best way that moves the bytes over the bus takes, at the smallest and the largest size at which one was
-    measured beside one that moves none. Empty where there is no such size; the CPU device has no bus."""
+def _moved_sentence(results: Results, places: list[Place]) -> str:
+    """A sentence on the best way that moves the bytes over the bus, compared with the best that moves none, at the
+    smallest and the largest size at which both were measured. Empty if there is no such size; the CPU device has no
+    bus."""
     moving = {one["name"] for one in results.experiment.members.get("way", ()) if one.get("moves_over_bus", 0)}
     on_gpu = [place for place in places if place.best["device"] != "cpu"]
     told = [(place.size, *pair) for place in on_gpu if (pair := _pair(place, moving))]
@@ -92,7 +94,7 @@ def _moved(results: Results, places: list[Place]) -> str:
         f"({mover['variant']})"
         for size, mover, other in ends
     ]
-    return f"Beside the best way that moves no bytes over the bus, the best that does takes {listed(parts)}."
+    return f"Compared with the best way that moves no bytes over the bus, the best that does takes {listed(parts)}."
 
 
 def _pair(place: Place, moving: set[str]) -> tuple[pd.Series, pd.Series] | None:

@@ -1,4 +1,4 @@
-"""The cheapest way for each use and size, beside the next one."""
+"""The cheapest way for each use and size, compared with the runner-up."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,19 @@ from ..load import Results
 from ..ranking import Ranking
 from . import points as handoff
 
-COLUMNS = ["use", "size", "cheapest", "hand-off", "until start", "runner-up", "its hand-off", "ratio"]
+COLUMNS = ["use", "size", "cheapest", "hand-off", "time to start", "runner-up", "its hand-off", "ratio"]
 NOTE = (
-    f"{quoted.NOTE} Hand-off: from when the tensors are written until all readers' kernels have read them. Until "
-    "start: until each reader's first kernel could start. Ratio: how many times as long the runner-up takes, its interval from "
-    "those of both. Unclear: the two intervals overlap, or a single repetition has none."
+    f"{quoted.NOTE} “Hand-off”: from when the tensors are written until all readers' kernels have read them. “Time "
+    "to start”: until each reader's first kernel could start. “Ratio”: how many times as long the runner-up takes; its "
+    "interval combines those of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence "
+    "no interval."
 )
-FEWER = " Where a size names a number of ways, the others were not measured there, and no sentence is about it."
+FEWER = " If a size has a number of ways, the other ways were not measured at it, and no sentence is about it."
 
 
 @dataclass(frozen=True)
 class Place(Ranking):
-    """One use and size: the points of its ways, the fastest first. `complete`: all ways were asked for there."""
+    """One use and size: the points of its ways, fastest first. `complete`: whether all ways were requested there."""
 
     use: str
     size: int
@@ -30,22 +31,22 @@ class Place(Ranking):
 
     @property
     def clear(self) -> bool:
-        """Whether the cheapest is told apart from the next one."""
+        """Whether the cheapest is clearly faster than the runner-up."""
         return self.second is not None and below(self.best, self.second)
 
     @property
     def alike(self) -> list[str]:
-        """The cheapest, and the ways that are not told apart from it."""
+        """The cheapest way, and the ways that are not clearly slower."""
         return [point["variant"] for point in self.ranked if point is self.best or not below(self.best, point)]
 
 
 def below(first: pd.Series, second: pd.Series) -> bool:
-    """Never, where an interval is missing, or where the second's time is only known to be so long at most."""
+    """Whether the first is clearly faster: false if an interval is missing or the second time is only an upper bound."""
     return bool(first[f"{handoff.TIME}_high"] < second[f"{handoff.TIME}_low"]) and not second["limited"]
 
 
 def places(results: Results, to: str = "same") -> list[Place]:
-    """In the order of uses and sizes, all at one setting. On another GPU a way competes in each of its reaches."""
+    """All places at one setting, sorted by use and size. With two GPUs, a way competes once for each reach."""
     measured = handoff.read(results, to)
     if measured.empty:
         return []
@@ -61,17 +62,17 @@ def places(results: Results, to: str = "same") -> list[Place]:
 
 def where(results: Results, found: list[Place]) -> str:
     """The setting of all places, in words."""
-    return f"All with {tables.place(results, found[0].best, handoff.told_axes(results))}."
+    return f"All figures are for {tables.place(results, found[0].best, handoff.told_axes(results))}."
 
 
 def table(results: Results, found: list[Place], told: tuple[str, ...] = ()) -> Table:
-    """A line a use and size. `told`: the axes that are said below a way."""
+    """One line per use and size. `told`: the axes that are written below a way."""
 
     def who(point: pd.Series) -> str:
         return f"{point['variant']}\n{tables.place(results, point, list(told))}".strip()
 
     rows = [
-        [place.use, _size(place), who(place.best), time(place.best), start(place.best), *_next(place, who)]
+        [place.use, _size(place), who(place.best), time(place.best), start(place.best), *_runner_up_cells(place, who)]
         for place in found
     ]
     return Table(COLUMNS, rows, {1, 3, 4, 6, 7})
@@ -92,10 +93,10 @@ def start(point: pd.Series) -> str:
     return quoted.figure(units.nanoseconds, point, handoff.START, False)
 
 
-def _next(place: Place, who) -> list[str]:
+def _runner_up_cells(place: Place, who) -> list[str]:
     second = place.second
     if second is None:
-        return ["nothing else was measured", units.NOTHING, units.NOTHING]
+        return ["no other was measured", units.NOTHING, units.NOTHING]
     ratio = units.spread(units.ratio, *interval.ratio(second, place.best, handoff.TIME))
     return [who(second), time(second), ratio + ("" if place.clear else "\nunclear")]
 

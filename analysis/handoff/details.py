@@ -1,4 +1,4 @@
-"""What a cell of `handoff` tells besides its figures: the memory that is held, and the least possible time."""
+"""Columns that a cell of `handoff` has besides its figures: the memory held, and the lowest possible time."""
 
 import math
 
@@ -34,5 +34,5 @@ def columns(row: dict) -> dict:
 
 def doubt(row: dict) -> tuple[str, str] | None:
     if (row.get("details") or {}).get("verified", {}).get("wrong", 0):
-        return "wrong_results", "tensors were read wrongly"
+        return "wrong_results", "tensors were read incorrectly"
     return None

@@ -1,4 +1,4 @@
-"""The cheapest way by size: times of different sizes, uses or numbers of tensors say nothing of each other."""
+"""The cheapest way by size; times of different sizes, uses or numbers of tensors are not comparable."""
 
 from ..answer import TITLE
 from ..document import Block, Heading
@@ -7,6 +7,6 @@ from . import story
 
 
 def blocks(results: Results) -> list[Block]:
-    """Nothing where no row counts."""
+    """The heading and the blocks on the cheapest ways; empty if no row counts."""
     found = story.cheapest_blocks(results)
     return [Heading(TITLE), *found] if found else []

@@ -1,4 +1,4 @@
-"""What moves where several tensors are handed over at once, or several processes read them."""
+"""Throughput if several tensors are handed over at once or several processes read them."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from . import points as handoff
 
 AXES = ("tensors", "readers")
 NOTE = (
-    f"{quoted.NOTE} Bytes that all readers have read, over the median of the hand-off; below it the hand-off, until "
-    "the last reader has read the last tensor."
+    f"{quoted.NOTE} Each cell shows the bytes read by all readers, divided by the median hand-off time, and below it "
+    "the hand-off time, until the last reader has read the last tensor."
 )
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The points along one axis that are equal in all else; each way at two values of it or more."""
+    """The points along one axis that are otherwise equal; each way has at least two values of the axis."""
 
     axis: str
     use: str
@@ -30,7 +30,7 @@ class Steps:
 
 
 def found(results: Results) -> list[Steps]:
-    """By axis and use; nothing where no way was measured at two values."""
+    """The steps by axis and use; empty if no way was measured at two values."""
     measured = handoff.read(results)
     several = []
     for axis in AXES if len(measured) else ():
@@ -42,7 +42,7 @@ def found(results: Results) -> list[Steps]:
 
 
 def _along(results: Results, some: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """The fullest group of points that differ in the way and this axis alone."""
+    """The fullest group of points that differ only in the way and this axis."""
     fixed = ["machine", "bytes", *(one for one in handoff.setting_axes(results) if one != axis)]
     steps = some.groupby([*fixed, "variant"], dropna=False)[axis].transform("nunique")
     return handoff.fullest(some[steps > 1], fixed)
@@ -54,7 +54,7 @@ def where(results: Results, steps: Steps) -> str:
 
 
 def table(results: Results, steps: Steps) -> Table:
-    """A line a way, a column a value of the axis."""
+    """One line per way, one column per value of the axis."""
     rows = [
         [variant, *(_cell(own[own[steps.axis] == value]) for value in steps.values)]
         for variant, own in steps.points.groupby("variant", sort=False)
@@ -64,7 +64,7 @@ def table(results: Results, steps: Steps) -> Table:
 
 
 def _cell(points: pd.DataFrame) -> str:
-    """Of the one point that there is at most."""
+    """The cell for zero points or one point."""
     if points.empty:
         return units.NOTHING
     point = points.iloc[0]

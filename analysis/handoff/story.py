@@ -1,5 +1,5 @@
-"""The report's part about hand-offs: sentences and a table of the cheapest ways, what each way costs, rows of two GPUs,
-several tensors and readers, and the figures. The same parts as blocks of pages."""
+"""The report's section on hand-offs: sentences and a table on the cheapest ways, the cost of each way, rows with two
+GPUs, several tensors and readers, and the figures. Pages use the same parts as blocks."""
 
 from ..document import Block, Bullets, Heading, Text
 from ..figures import Rendered
@@ -7,7 +7,7 @@ from ..load import Results
 from ..report import picture
 from . import changes, cheapest, several, ways
 
-WAYS, TWO_GPUS, SEVERAL = "What each way costs", "To another GPU", "Several tensors or readers"
+WAYS, TWO_GPUS, SEVERAL = "Cost of each way", "Hand-off to another GPU", "Several tensors or readers"
 
 
 def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
@@ -19,7 +19,7 @@ def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> li
     return [*told, *(block for both in zip(drawings, slim) for block in picture(*both))]
 
 
-# Each of these is empty where the rows hold nothing for it.
+# Each of these functions returns an empty list if the rows have no data for it.
 
 
 def cheapest_blocks(results: Results) -> list[Block]:
@@ -36,7 +36,7 @@ def cheapest_blocks(results: Results) -> list[Block]:
 
 
 def two_gpus_blocks(results: Results) -> list[Block]:
-    """Rows whose readers compute on another GPU, with how they reach the tensors."""
+    """The table of rows whose readers compute on another GPU, with the way in which they reach the tensors."""
     found = cheapest.places(results, "other")
     if not found:
         return []
@@ -55,5 +55,5 @@ def several_blocks(results: Results) -> list[Block]:
     found = several.found(results)
     told: list[Block] = []
     for steps in found:
-        told += [Text(f"All with {several.where(results, steps)}."), several.table(results, steps)]
+        told += [Text(f"All figures are for {several.where(results, steps)}."), several.table(results, steps)]
     return [*told, Text(several.note(results), "note")] if found else []

@@ -1,4 +1,4 @@
-"""What each way costs at one size: to create and to delete a tensor, to hand it over, and the memory that is held."""
+"""The cost of each way at one size: creating and deleting a tensor, handing it over, and the memory held."""
 
 import math
 
@@ -10,28 +10,28 @@ from ..load import Results
 from . import points as handoff
 from .cheapest import time
 
-USUAL = 1 << 20  # bytes: ways are shown at the size that lies nearest
+USUAL = 1 << 20  # bytes; ways are shown at the nearest size
 COLUMNS = ["way", "create", "delete", "first", "cached", "device memory", "host memory"]
 NOTE = (
-    f"{quoted.NOTE} Create, delete: of a tensor in the giver's memory, no part of a hand-off. First: the hand-off of "
-    "new tensors. Cached: of tensors that the readers have had before. Memory: what is held for the tensors by all "
-    "processes together, the tensors themselves included."
+    f"{quoted.NOTE} “Create” and “delete” are for a tensor in the giver's memory and are not part of a hand-off. "
+    "“First”: the hand-off of new tensors. “Cached”: the hand-off of tensors that the readers have received before. "
+    "“Memory”: the total held for the tensors by all processes, including the tensors themselves."
 )
 
 
 def where(results: Results, some: pd.DataFrame) -> str:
     told = tables.place(results, some.iloc[0], handoff.told_axes(results))
-    return f"All with {units.size(usual(some))}, {told}, unless a line says otherwise."
+    return f"All figures are for {units.size(usual(some))}, {told}, unless a line says otherwise."
 
 
 def found(results: Results) -> pd.DataFrame:
-    """The points to show, all at one setting; empty where no row counts."""
+    """The points to show, all at one setting; empty if no row counts."""
     measured = handoff.read(results)
     return handoff.compared(results, measured) if len(measured) else measured
 
 
 def usual(some: pd.DataFrame) -> int:
-    """Of the sizes that most ways share that nearest to 1 MiB; the larger of two that are as near."""
+    """The size nearest to 1 MiB among those that most ways share; the larger of two equally near ones."""
     counts = some.groupby("bytes")["way"].nunique()
     return nearest(counts[counts == counts.max()].index)
 
@@ -41,8 +41,8 @@ def nearest(sizes) -> int:
 
 
 def table(results: Results, some: pd.DataFrame) -> Table:
-    """A line a way. One that was not measured at the size of the others says at which it was; one that could not run
-    says why."""
+    """One line per way. A way that was not measured at the common size has its own size in its line; the line of a way
+    that could not run gives the reason."""
     at, rows = usual(some), []
     for variant in some["variant"].unique():
         own = some[some["variant"] == variant]
@@ -58,18 +58,19 @@ def table(results: Results, some: pd.DataFrame) -> Table:
 
 
 def _figures(own: pd.DataFrame) -> list[str]:
-    """Of the points of one way and size, one a use at most. Only new tensors are created and deleted."""
+    """The cells of one way and size, which has at most one point per use. Only new tensors are created and deleted."""
     by_use = {point["use"]: point for _, point in own.iterrows()}
     first, cached = (by_use.get(use) for use in ("first", "cached"))
     held = [units.size(own.iloc[0][column]) for column in ("device_bytes", "host_bytes")]
-    return [*(_told(first, column) for column in ("create_p50", "delete_p50")), _time(first), _time(cached), *held]
+    costs = [_figure_cell(first, column) for column in ("create_p50", "delete_p50")]
+    return [*costs, _time_cell(first), _time_cell(cached), *held]
 
 
-def _told(point: pd.Series | None, column: str) -> str:
+def _figure_cell(point: pd.Series | None, column: str) -> str:
     return units.NOTHING if point is None else quoted.figure(units.nanoseconds, point, column, False)
 
 
-def _time(point: pd.Series | None) -> str:
+def _time_cell(point: pd.Series | None) -> str:
     return units.NOTHING if point is None else time(point)
 
 

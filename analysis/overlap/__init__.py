@@ -1,1 +1,1 @@
-"""What the report says of the experiment `overlap`: how much of the possible overlap each strategy reaches."""
+"""Report parts of the experiment `overlap`: the share of the possible overlap that each strategy reaches."""

@@ -1,4 +1,4 @@
-"""A table a pipeline along an axis: what each strategy makes of the same stages as one thing changes."""
+"""One table per pipeline along an axis: the results of each strategy with the same stages while one axis changes."""
 
 import math
 
@@ -11,16 +11,17 @@ from . import points as overlap
 from . import strategies
 from .axes import Axis
 
-SERIAL, ALONE, BESIDE = "serial, an item", "slowest stage, alone", "slowest stage, beside the others"
+SERIAL, ALONE, BESIDE = "serial, per item", "slowest stage, alone", "slowest stage, with the others running"
 NOTE = (
-    f"{quoted.NOTE} First the speedup over serial, below it the overlap efficiency by the stages' times beside each "
-    "other, or what could be saved where that is less than a tenth of serial's time. The last lines say what the "
-    "efficiency is made of: the time of an item, medians over the rows of the strategies above."
+    f"{quoted.NOTE} Each cell shows the speedup over serial and, below it, the overlap efficiency, which is based on "
+    "the stages' times when they run concurrently. If less than a tenth of serial's time could be saved, the cell "
+    "shows that share instead of the efficiency. The last lines show the times behind the efficiency: time per item, "
+    "medians over the rows of the strategies above."
 )
 
 
 def blocks(results: Results, axis: Axis) -> list[Block]:
-    """Nothing where no strategy was measured at two values."""
+    """The tables and their note; empty if no strategy was measured at two values."""
     measured = overlap.read(results)
     found: list[Block] = []
     for pipeline in overlap.pipelines(measured):
@@ -31,13 +32,13 @@ def blocks(results: Results, axis: Axis) -> list[Block]:
 
 
 def _where(results: Results, axis: Axis, some: pd.DataFrame) -> str:
-    """What is the same at all points, in words."""
+    """The settings that all points share, in words."""
     told = [one for one in overlap.setting_axes(results) if one not in ("device", axis.name, *axis.moving)]
-    return f"All with {tables.place(results, some.iloc[0], told)}. Columns: {axis.label}."
+    return f"All figures are for {tables.place(results, some.iloc[0], told)}. Columns: {axis.label}."
 
 
 def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
-    """A line a strategy, a column a value; below them what serial and the slowest stage take there."""
+    """One line per strategy, one column per value; the last lines are the times of serial and of the slowest stage."""
     steps = sorted(some[axis.name].unique(), key=axis.key)
     at = {step: some[some[axis.name] == step] for step in steps}
     names = some.sort_values(["place", "rank"], kind="stable")["variant"].unique()
@@ -48,7 +49,7 @@ def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
 
 
 def _cell(results: Results, points: pd.DataFrame) -> str:
-    """Of the one point that there is at most."""
+    """The cell for zero points or one point."""
     if points.empty:
         return units.NOTHING
     point = points.iloc[0]
@@ -57,7 +58,7 @@ def _cell(results: Results, points: pd.DataFrame) -> str:
 
 
 def item_times(results: Results, points: pd.DataFrame) -> dict[str, float]:
-    """What an item takes (ns) with serial, and in the stage that takes longest: medians over the points' rows."""
+    """Time per item (ns) with serial and in the slowest stage: medians over the points' rows."""
     rows = results.cells.loc[[member for members in points["members"] for member in members]]
 
     def slowest(key: str) -> float:

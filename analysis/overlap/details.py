@@ -1,16 +1,17 @@
-"""What a cell of `overlap` tells besides its figures: its stages, and where there is nothing to save."""
+"""Columns that a cell of `overlap` has besides its figures: its stages, and whether there is nothing to save."""
 
 import math
 
 from .. import units
 
 LINEAR = ("overlap_efficiency", "overlap_efficiency_alone")
-COMPARED = {"overlap_efficiency": ()}  # a ratio of two efficiencies says nothing where they may be 0; the speedup is judged
+# Not judged: ratios of efficiencies near 0 are meaningless. The speedup is judged.
+COMPARED = {"overlap_efficiency": ()}
 SAID = {
     "stages": lambda value: f"{value:g} stages",
     "items": lambda value: f"{value:g} items",
-    "cost_us": lambda value: f"{value:g} µs a kernel",
-    "stage_blocks": lambda value: f"{value:g} blocks a stage",
+    "cost_us": lambda value: f"{value:g} µs per kernel",
+    "stage_blocks": lambda value: f"{value:g} blocks per stage",
     "balance": lambda value: f"cost {value}" if value == "even" else f"cost by {value}",
 }
 
@@ -32,5 +33,5 @@ def doubt(row: dict) -> tuple[str, str] | None:
 
 
 def size_and_cost(item_bytes: float, cost_us: float) -> str:
-    """A step of the axis of item sizes, along which the cost grows."""
+    """The label of a step of the item-size axis, along which the cost grows."""
     return f"{units.size(item_bytes)}\n{cost_us:g} µs"

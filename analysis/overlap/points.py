@@ -1,12 +1,12 @@
-"""The points that tables and figures are made of: for each pipeline the settings at which most strategies were measured,
-and what differs from them in one axis."""
+"""Points for tables and figures: for each pipeline, the points at the setting at which most strategies were measured,
+and the points that differ from them in one axis."""
 
 import pandas as pd
 
 from .. import stats
 from ..load import Results
 
-# From the wrong way to the best, as the page beside the experiment teaches them. Others follow.
+# From the worst strategy to the best, in the order of the experiment's page. Other strategies follow.
 ORDER = (
     "serial", "two_stream", "ping_pong", "ring", "graph", "pdl", "persistent", "peer_copy", "peer_load",
 )  # fmt: skip
@@ -16,7 +16,7 @@ _NO_SETTING = ("pipeline", "strategy")
 
 
 def read(results: Results) -> pd.DataFrame:
-    """The points that compete, the strategies in order."""
+    """The competing points, in the order of strategies."""
     found = stats.points(results)
     if found.empty:
         return found
@@ -29,13 +29,13 @@ def place(strategy: str) -> tuple[int, str]:
 
 
 def own_axes(results: Results) -> list[str]:
-    """The axes that strategies have of their own."""
+    """The axes that belong to individual strategies."""
     known, strategies = results.experiment.axes, set(results.cells["strategy"])
     return [axis for axis in results.axes if axis in known and strategies & set(known[axis].owners)]
 
 
 def setting_axes(results: Results) -> list[str]:
-    """The axes that say what is done; which strategy does it, and how, say the others."""
+    """The axes that define the task; the other axes define the strategy and its settings."""
     own = own_axes(results)
     return [axis for axis in results.axes if axis not in (*_NO_SETTING, *own)]
 
@@ -47,15 +47,15 @@ def pipelines(points: pd.DataFrame) -> list[str]:
 
 
 def compared(results: Results, points: pd.DataFrame) -> pd.DataFrame:
-    """Of one pipeline the points at the setting that most strategies share, one a strategy."""
+    """The points of one pipeline at the setting that most strategies share, one point per strategy."""
     groups = _groups(points, ["machine", *setting_axes(results)])
     most = max(groups, key=lambda group: (group["strategy"].nunique(), len(group)))
     return standard(results, most)
 
 
 def standard(results: Results, points: pd.DataFrame) -> pd.DataFrame:
-    """For each strategy and setting the point whose own axes have their standard values, so that no strategy has more
-    tries than another; without one the fastest."""
+    """For each strategy and setting, the point whose own axes have their default values, so that no strategy has more
+    tries than another; if there is no such point, the fastest one."""
     usual = pd.Series(True, points.index)
     for axis in own_axes(results):
         known = results.experiment.axes[axis]
@@ -67,9 +67,9 @@ def standard(results: Results, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(results: Results, points: pd.DataFrame, axis: str, moving: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Of one pipeline the points that differ in the axis, and in those that move along with it, one a strategy and
-    value; the fullest of such groups. Empty where no strategy has two values. Nothing of `serial`, whose efficiency is
-    0 by its definition."""
+    """The points of one pipeline that differ only in the axis and in the axes that move with it, one point per strategy
+    and value. Of several such groups, returns the fullest. Empty if no strategy has two values. `serial` is left out,
+    because its efficiency is 0 by definition."""
     points = points[points["strategy"] != "serial"]
     if points.empty or axis not in points:
         return points.iloc[:0]
@@ -89,7 +89,7 @@ def along(results: Results, points: pd.DataFrame, axis: str, moving: tuple[str, 
 
 
 def _one_a_step(group: pd.DataFrame, axis: str, moving: list[str]) -> pd.DataFrame:
-    """At each value of the axis the combination of what moves along that most strategies share."""
+    """At each value of the axis, the points with the combination of moving values that most strategies share."""
     kept = []
     for _, some in group.groupby(axis, sort=True):
         several = _groups(some, moving) if moving else [some]

@@ -1,4 +1,4 @@
-"""The fastest strategy of each pipeline: rates of different pipelines, items or costs say nothing of each other."""
+"""The fastest strategy of each pipeline; rates of different pipelines, items or costs are not comparable."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The report's part about overlap: a table a pipeline, and the figures. For pages also tables along an axis."""
+"""The report's section on overlap: one table per pipeline, and the figures. Pages also have tables along an axis."""
 
 from ..document import Block, Heading, markdown
 from ..figures import Rendered
@@ -13,7 +13,6 @@ def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> li
 
 
 def text(results: Results, axis: Axis | None = None) -> list[str]:
-    """The tables as a page's block has them, of all strategies at one setting or along an axis; nothing where no row
-    counts."""
+    """The tables for a page's block, for all strategies at one setting or along an axis; empty if no row counts."""
     blocks = along.blocks(results, axis) if axis else strategies.blocks(results)
     return [f"**{block.text}**" if isinstance(block, Heading) else markdown(block) for block in blocks]

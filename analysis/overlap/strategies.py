@@ -1,4 +1,4 @@
-"""A table a pipeline: what each strategy makes of the same stages."""
+"""One table per pipeline: the results of each strategy with the same stages."""
 
 import numpy as np
 import pandas as pd
@@ -9,19 +9,21 @@ from ..load import Results
 from . import points as overlap
 
 COLUMNS = [
-    "strategy", "items a second", "speedup", "overlap efficiency", "by stages alone", "stages, alone", "beside each other",
+    "strategy", "items per second", "speedup", "overlap efficiency", "by stages alone", "stages, alone",
+    "stages, concurrent",
 ]  # fmt: skip
 NOTE = (
-    f"{quoted.NOTE} A strategy with axes of its own (depth) stands with their standard values. Speedup: the time of a "
-    "run of serial over that of a run of the strategy, by turns. Overlap efficiency: of the time that overlapping could "
-    "save, the share that the strategy saves; what could be saved is taken from the stages' times beside each other, in "
-    "the next column from their times alone; where overlapping could save less than a tenth of serial's time, there is no "
-    "efficiency. Stages: the time of an item in each, medians of the rows."
+    f"{quoted.NOTE} A strategy with its own axes (depth) is shown with their default values. “Speedup”: the time of a "
+    "run of serial divided by that of a run of the strategy, with the runs taking turns. “Overlap efficiency”: the "
+    "share of the possible saving in time that the strategy reaches. The possible saving is computed from the stages' "
+    "times when they run concurrently; in the next column, from their times when they run alone. If overlapping could "
+    "save less than a tenth of serial's time, there is no efficiency. “Stages”: the time per item in each stage, "
+    "medians of the rows."
 )
 
 
 def blocks(results: Results) -> list[Block]:
-    """Nothing where no row counts."""
+    """The tables and their note; empty if no row counts."""
     measured = overlap.read(results)
     found: list[Block] = []
     for pipeline in overlap.pipelines(measured):
@@ -33,7 +35,7 @@ def blocks(results: Results) -> list[Block]:
 def _where(results: Results, some: pd.DataFrame) -> str:
     """The setting that the strategies share, in words."""
     first = overlap.compared(results, some).iloc[0]
-    return f"All with {tables.place(results, first, _told(results))}, unless a line says otherwise."
+    return f"All figures are for {tables.place(results, first, _told(results))}, unless a line says otherwise."
 
 
 def _told(results: Results) -> list[str]:
@@ -41,8 +43,8 @@ def _told(results: Results) -> list[str]:
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
-    """A line a strategy. One that was not measured at the setting of the others has a line for each that it was
-    measured at; one that could not run says why."""
+    """One line per strategy. A strategy that was not measured at the common setting has a line for each of its own
+    settings; the line of a strategy that could not run gives the reason."""
     shared = overlap.compared(results, some)
     rest = overlap.standard(results, some[~some["strategy"].isin(shared["strategy"])])
     rows = [[point["variant"], *_figures(results, point)] for _, point in shared.iterrows()]
@@ -68,7 +70,7 @@ def _figures(results: Results, point: pd.Series) -> list[str]:
 
 
 def efficiency(results: Results, point: pd.Series, column: str) -> str:
-    """With its interval, and in how many repetitions there was something to save, where it was not in all."""
+    """The efficiency with its interval and, if only some repetitions had something to save, their number."""
     saved, without = nothing_to_save(results, point, column)
     if point[column] != point[column]:
         return units.NOTHING if saved is None else f"{units.NOTHING}\n{_most(saved)} to save"
@@ -77,7 +79,7 @@ def efficiency(results: Results, point: pd.Series, column: str) -> str:
 
 
 def ratio(point: pd.Series, column: str) -> str:
-    """What is the same by its definition, as those of serial are, has no interval."""
+    """A figure with its interval; those of serial are constant by definition and have none."""
     if point["strategy"] == "serial" and point[f"{column}_least"] == point[f"{column}_greatest"]:
         return f"{point[column]:g}"
     return quoted.figure(units.ratio, point, column, True)
@@ -88,13 +90,13 @@ def _most(saved: float) -> str:
 
 
 def nothing_to_save(results: Results, point: pd.Series, column: str) -> tuple[float | None, int]:
-    """The share of serial's time that overlapping could save, where rows say that it is too little, and how many do."""
+    """The median share of serial's time that could be saved in the rows in which it is too small, and their number."""
     told = [one[column] for one in results.cells.loc[point["members"], "no_saving"] if column in one]
     return (float(np.median(told)) if told else None), len(told)
 
 
 def stage_times(results: Results, point: pd.Series) -> dict[str, tuple[float, float]]:
-    """The stages' times (ns an item), alone and beside each other, medians of the point's rows."""
+    """The stages' times in ns per item, alone and concurrent: medians of the point's rows."""
     told = pd.DataFrame([stage for row in results.cells.loc[point["members"], "stages_told"] for stage in row])
     if told.empty:
         return {}

@@ -1,12 +1,12 @@
-"""Figures of every experiment, and how figures look."""
+"""Figures of every experiment, and the style of figures."""
 
 import contextlib
 import os
 
 
 def _import_matplotlib() -> None:
-    """MPLBACKEND may name a backend that only the caller's other Python has, a notebook's for example; matplotlib is not
-    imported then. Figures here need none, and what the caller draws keeps his."""
+    """Imports matplotlib without MPLBACKEND, which may name a backend that this Python lacks (a notebook's, for
+    example) and would make the import fail. Figures here need no backend; the caller's setting is restored."""
     backend = os.environ.pop("MPLBACKEND", None)
     import matplotlib
 

@@ -1,4 +1,4 @@
-"""Ratios B / A of two runs: every point a dot, and per variant their geometric mean with its interval."""
+"""Ratios B / A of two runs: a dot for every point, and the geometric mean of each variant with its interval."""
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,8 @@ DOT, MEAN = "#56B4E9", "#000000"
 
 
 def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str = "") -> Drawing:
-    """`matched`: a point a line, `overall`: a variant a line, each with a ratio for each of `metrics`.
-    `experiment`: the name of theirs where there are several."""
+    """`matched` has one line per point and `overall` one line per variant, each with a ratio for each of `metrics`.
+    `experiment`: the experiment's name if there are several."""
     with looks():
         variants = list(overall["variant"])
         figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)
@@ -35,15 +35,15 @@ def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str 
     return Drawing(
         f"{NAME}_{experiment}" if experiment else NAME,
         TITLE,
-        "Circles: points of equal parameters. Diamonds: geometric mean over the points, with its 95 % "
-        "bootstrap interval. At 1 nothing changed.",
+        "Circles are points of equal parameters. Diamonds are geometric means over the points, with their 95 % "
+        "bootstrap intervals. A ratio of 1 means no change.",
         figure,
     )
 
 
 def _dots(axes, place: int, ratios: pd.Series) -> None:
     values = [ratio.value for ratio in ratios]
-    # Spread over the row's height, so that equal ratios do not hide each other.
+    # Spread the dots over the row's height, so that equal ratios do not hide each other.
     heights = place + np.linspace(-0.22, 0.22, len(values)) if len(values) > 1 else [place]
     axes.plot(values, heights, "o", color=DOT, markersize=4.5, markeredgecolor="#333333", markeredgewidth=0.4)
 
@@ -55,10 +55,10 @@ def _mean(axes, place: int, ratio) -> None:
 
 
 def _limits(axes, ratios: pd.Series) -> None:
-    """Around 1 with equal room on both sides, so that a change's direction is seen at once."""
+    """Centres the axis on 1, so that the direction of a change is visible."""
     widest = max([1.1, *(max(ratio.value, 1 / ratio.value) for ratio in ratios if ratio.value > 0)]) * 1.1
     axes.set_xlim(1 / widest, widest)
     outer = max(tick for tick in TICKS if tick < widest)
-    shown = {outer, max([tick for tick in TICKS if tick <= outer**0.6], default=outer)}  # two a side never collide
+    shown = {outer, max([tick for tick in TICKS if tick <= outer**0.6], default=outer)}  # two per side never collide
     axes.xaxis.set_major_locator(FixedLocator([1, *shown, *(1 / tick for tick in shown)]))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -1,5 +1,5 @@
-"""How every figure looks: colours that the colour-blind can tell apart (Okabe and Ito), and markers and lines that tell
-the same in black and white. What a colour becomes on a dark screen stands in analysis/dark.py."""
+"""The style of every figure: colours that colour-blind readers can distinguish (Okabe and Ito), and markers and lines
+that distinguish the same in black and white. analysis/dark.py lists the colours for dark mode."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from matplotlib.transforms import Bbox
 from .. import quoted, units
 
 MARGIN = 0.1  # inches around a figure
-NARROW = 5.0  # inches: on a phone's screen of 420 px the text keeps its size
-STACKED = 0.85  # of the height that a panel has beside others
+NARROW = 5.0  # inches; on a phone's screen of 420 px the text keeps its size
+STACKED = 0.85  # height of a stacked panel relative to that of one beside others
 LIMIT_COLOUR = "#555555"
 
 SETTINGS = {
@@ -40,7 +40,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, or the reason why there is none."""
+    """A figure, or the reason for its absence."""
 
     name: str
     title: str
@@ -50,8 +50,8 @@ class Drawing:
 
     @cached_property
     def box(self) -> Bbox:
-        """All that is drawn, in inches. Layout and box are found once: that takes as long as to draw, and a figure is
-        saved twice."""
+        """The bounding box of the drawing in inches. Layout and box are computed once, because that takes as long as
+        drawing and a figure is saved twice."""
         self.figure.get_layout_engine().execute(self.figure)
         self.figure.set_layout_engine("none")
         return self.figure.get_tightbbox().padded(MARGIN)
@@ -59,7 +59,7 @@ class Drawing:
 
 @contextmanager
 def plain(settings: Mapping | None = None) -> Iterator[None]:
-    """A context with matplotlib's defaults and these settings; a user's matplotlibrc has no effect in it."""
+    """A context with matplotlib's defaults and these settings; a user's matplotlibrc has no effect inside it."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(settings or {})
@@ -67,18 +67,18 @@ def plain(settings: Mapping | None = None) -> Iterator[None]:
 
 
 def looks():
-    """The settings as a context to draw in: matplotlib reads them when each artist is created."""
+    """The settings as a context for drawing; matplotlib reads them when it creates each artist."""
     return plain(SETTINGS)
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
-    """A figure and its axes, row by row; size in inches."""
+    """A figure and its axes, row by row. The size is in inches."""
     figure = Figure(figsize=(width, height))
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def panels(count: int, width: float, height: float, narrow: bool, **options) -> tuple[Figure, list[Axes]]:
-    """Panels beside each other, or on a phone below each other; size of one in inches."""
+    """Panels side by side or, if `narrow`, one below another. The size is that of one panel in inches."""
     if not narrow:
         return new_figure(width * count, height, columns=count, **options)
     figure, axes = new_figure(NARROW, height * count * STACKED, rows=count, **options)
@@ -87,22 +87,22 @@ def panels(count: int, width: float, height: float, narrow: bool, **options) -> 
 
 
 def log_axis(axis, formatter) -> None:
-    """Decades on a logarithmic axis, written in the reader's units."""
+    """Labels the decades of a logarithmic axis with the formatter's units."""
     short = units.tick(formatter)
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_formatter(FuncFormatter(lambda value, _: short(value) if _is_short(axis) else ""))
     if axis.get_scale() == "log":
-        axis.set_minor_locator(LogLocator(subs=(2, 5)))  # all of 2 to 9 would take longest of all that is drawn
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))  # all ticks from 2 to 9 would dominate the drawing time
 
 
 def _is_short(axis) -> bool:
-    """Too short for two decades, so that it would name a single value: 2 and 5 have names, too."""
+    """Whether the axis is too short for two decade labels, so that 2 and 5 need labels, too."""
     low, high = axis.get_view_interval()
     return axis.get_scale() == "log" and high < 30 * low
 
 
 def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> None:
-    """The 95 % intervals of the columns that `x` or `y` name; the other is a place."""
+    """Draws the 95 % intervals of the columns that `x` or `y` name; a number is a fixed position."""
     ends = {
         f"{side}err": [[point[name] - point[f"{name}_low"]], [point[f"{name}_high"] - point[name]]]
         for side, name in (("x", x), ("y", y))
@@ -113,7 +113,7 @@ def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> 
 
 
 def at_least(axes: Axes, points, x: str, y: str, colour: str, larger: bool = True) -> None:
-    """A sign beside the points that are only bounds."""
+    """Adds a sign to the points that are only bounds."""
     for _, point in points.iterrows():
         sign = quoted.sign(point, larger)
         if sign:
@@ -122,15 +122,15 @@ def at_least(axes: Axes, points, x: str, y: str, colour: str, larger: bool = Tru
 
 
 def value_axis(axes: Axes, values, formatter, label: str) -> None:
-    """A logarithmic x axis with ticks at values that were measured, never so close that their labels collide."""
+    """A logarithmic x axis with ticks at measured values, far enough apart that their labels do not collide."""
     values = sorted(value for value in set(values) if value > 0)
-    closest = (values[-1] / values[0]) ** (1 / 6.5)  # at most seven labels fit beside each other
+    closest = (values[-1] / values[0]) ** (1 / 6.5)  # at most seven labels fit
     ticks = values[:1]
     for value in values:
         if value >= ticks[-1] * closest:
             ticks.append(value)
     if ticks[-1] != values[-1]:
-        ticks[max(len(ticks) - 1, 1) :] = values[-1:]  # both ends are always named
+        ticks[max(len(ticks) - 1, 1) :] = values[-1:]  # both ends always have labels
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(FixedLocator(values))
@@ -140,8 +140,8 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
 
 
 def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = (), below: bool = False) -> None:
-    """One legend beside or below all panels, each entry once, in the order of the panels or as `order` has them. It
-    lies outside the figure; saving cuts to what was drawn."""
+    """Adds one legend beside or below all panels, with each entry once, in the order of the panels or of `order`. The
+    legend is outside the figure; saving crops to the drawing."""
     entries = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
@@ -153,6 +153,6 @@ def shared_legend(figure: Figure, axes: list[Axes], order: Iterable[str] = (), b
 
 
 def mark_cpu(figure: Figure, devices: list[str]) -> None:
-    """A figure leaves its report: the one about the CPU device must say so by itself."""
+    """Marks figures of the CPU device as such, because figures are also used outside their report."""
     if devices == ["cpu"]:
         figure.suptitle("CPU device: these are not GPU results", color="#B34700", fontsize=12, fontweight="bold")

@@ -1,4 +1,4 @@
-"""Timelines one above the other, with one time axis and one scale: what ran beside what, and where nothing ran."""
+"""Timelines one above the other, with one time axis and one scale, which show concurrent work and idle gaps."""
 
 from collections.abc import Sequence
 
@@ -12,19 +12,19 @@ from ..trace import Trace
 from .style import Drawing
 
 NAME = "timeline"
-WIDTH = 7.2  # inches: on a phone's screen the text can still be read
-TRACK, ABOVE, AXIS = 0.24, 0.42, 0.5  # inches: a track's height, what a trace has above its tracks, the time axis
-BAR = 0.8  # of a track's height
-MANY = 200  # bars of a track
-# In the order in which labels first begin: neighbours of a pipeline differ in lightness as well.
+WIDTH = 7.2  # inches; the text is still readable on a phone's screen
+TRACK, ABOVE, AXIS = 0.24, 0.42, 0.5  # inches: height of a track, of the space above a trace, of the time axis
+BAR = 0.8  # share of a track's height
+MANY = 200  # number of bars in a track above which they have no edges
+# In the order in which labels first appear; neighbouring stages of a pipeline also differ in lightness.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 
 
 def draw(traces: Sequence[Trace]) -> Drawing:
-    """In the style's settings (`looks`)."""
+    """Draws the timelines. Must run within the style's settings (`looks`)."""
     heights = [ABOVE + TRACK * len(trace.tracks) for trace in traces]
     figure = Figure(figsize=(WIDTH, sum(heights) + AXIS))
-    ratios = {"height_ratios": [len(trace.tracks) for trace in traces]}  # a track is as high in every trace
+    ratios = {"height_ratios": [len(trace.tracks) for trace in traces]}  # tracks of all traces have the same height
     panels = figure.subplots(len(traces), 1, sharex=True, squeeze=False, gridspec_kw=ratios).flat
     colours = _colours(traces)
     for axes, trace in zip(panels, traces):
@@ -33,14 +33,14 @@ def draw(traces: Sequence[Trace]) -> Drawing:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda us, _: units.tick(units.nanoseconds)(1e3 * us) if us else "0"))
     axes.set_xlabel("since the first work on the GPU")
     entries = [Patch(facecolor=colour, label=label) for label, colour in colours.items()]
-    # Below the figure; saving cuts to what was drawn.
+    # The legend is below the figure; saving crops to the drawing.
     where = {"loc": "upper left", "bbox_to_anchor": (0, 0), "ncols": 4}
     figure.legend(handles=entries, fontsize=9, handlelength=1.2, columnspacing=1.2, **where)
     return Drawing(NAME, "Timelines", "", figure)
 
 
 def _colours(traces: Sequence[Trace]) -> dict[str, str]:
-    """The same label looks the same in every trace."""
+    """One colour for each label, the same in every trace."""
     firsts: dict[str, float] = {}
     for trace in traces:
         for work in sorted((one for track in trace.tracks for one in track.work), key=lambda one: one.begin):
@@ -50,7 +50,7 @@ def _colours(traces: Sequence[Trace]) -> dict[str, str]:
 
 def _panel(axes: Axes, trace: Trace, colours: dict[str, str]) -> None:
     for place, track in enumerate(trace.tracks):
-        # The edge has the paper's colour: what follows without a gap is still told apart. Of many it would hide the bars.
+        # An edge in the background's colour separates adjacent bars. With many bars, edges would hide them.
         edge = 0.3 if len(track.work) < MANY else 0
         spans: dict[str, list[tuple[float, float]]] = {}
         for work in track.work:
@@ -61,4 +61,4 @@ def _panel(axes: Axes, trace: Trace, colours: dict[str, str]) -> None:
     axes.set_ylim(len(trace.tracks) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
-    axes.set_title(f"{trace.title}: {units.nanoseconds(1e3 * trace.length)} in all", loc="left", fontsize=10.5)
+    axes.set_title(f"{trace.title}: {units.nanoseconds(1e3 * trace.length)} in total", loc="left", fontsize=10.5)

@@ -1,4 +1,4 @@
-"""All figures of an experiment that leaves out those without data."""
+"""Draws all figures of an experiment, without those that have no data."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +9,8 @@ from .style import Drawing, looks, mark_cpu
 
 
 def draw_all(figures: Iterable, results: Results, narrow: bool) -> list[Drawing]:
-    """In their order. `figures`: modules or objects with `draw(results, narrow)`. Narrow: for a phone's screen."""
+    """The drawings in the order of `figures`, which are modules or objects with `draw(results, narrow)`. `narrow`: for
+    a phone's screen."""
     with looks():
         drawings = [drawing for figure in figures if (drawing := figure.draw(results, narrow))]
         for drawing in drawings:

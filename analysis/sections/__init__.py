@@ -1,5 +1,5 @@
-"""What an experiment adds to the report that every experiment gets: one module here, by the experiment's name, whose
-SECTION says it. An experiment without one has the general report."""
+"""Additions of an experiment to the general report: one module per experiment with its name, which defines SECTION. An
+experiment without a module gets the general report."""
 
 import importlib
 import importlib.util
@@ -14,29 +14,29 @@ def _nothing(*_) -> list:
 
 @dataclass(frozen=True)
 class Section:
-    # Loading. `columns`: what a cell has besides, of its row; `numbers`: which of these have medians; `doubt`: why a
-    # row that says ok must not count all the same (cause and reason), or nothing.
+    # Loading. `columns`: additional columns of a cell, from its row; `numbers`: those of them with medians; `doubt`:
+    # cause and reason why a row with status ok must not count, or None.
     columns: Callable[[dict], dict] = lambda row: {}
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None
-    # The figures that may be 0 or less: their intervals are not taken on logarithms.
+    # Figures that may be 0 or negative; their intervals are not computed on logarithms.
     linear: tuple[str, ...] = ()
-    # Comparing. By figure the percentiles that are judged ('' of a number), where not those that every experiment has.
+    # Comparing. The judged percentiles by figure ('' for a number), if they differ from the default.
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Words. `names`: of axes whose own name says too little; `said`: how an axis is said with its value.
+    # Wording. `names`: names for axes whose own name is unclear; `said`: formatters for an axis with its value.
     names: Mapping[str, str] = field(default_factory=dict)
     said: Mapping[str, Callable] = field(default_factory=dict)
-    # The report. Each takes the results; `body` also the drawings, and the same for a phone's screen.
-    draw: Callable = _nothing  # drawings; takes `narrow`, too
-    warnings: Callable = _nothing  # sentences that must stand before any number
-    answer: Callable | None = None  # blocks; None: the best of each headline figure
+    # The report. Each function takes the results; `body` also takes the drawings for wide and for phone screens.
+    draw: Callable = _nothing  # drawings; also takes `narrow`
+    warnings: Callable = _nothing  # sentences to show before any number
+    answer: Callable | None = None  # blocks; None: the best variant of each headline figure
     summary: Callable = _nothing  # sentences
     body: Callable = _nothing  # blocks
 
 
 @cache
 def of(experiment: str) -> Section:
-    """The section of an experiment. Looked up late, for a section may import what imports this."""
+    """The section of an experiment. It is imported on use, because sections import modules that import this one."""
     name = f"{__name__}.{experiment}"
     if not experiment.isidentifier() or importlib.util.find_spec(name) is None:
         return Section()

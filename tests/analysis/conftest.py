@@ -1,4 +1,4 @@
-"""Makes `analysis` importable, loads committed results once, and holds what several tests share."""
+"""Makes `analysis` importable, caches committed results, and defines shared fixtures and helpers."""
 
 import gc
 import os
@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-REFERENCE = "results/reference"  # tests run at the root, and name committed results relative to it
+REFERENCE = "results/reference"  # relative to the repository's root, in which tests run
 sys.path.insert(0, str(ROOT))
 
-import analysis.load as loading  # noqa: E402  (all need the path above)
+import analysis.load as loading  # noqa: E402  (needs the path above)
 
 
 def once(load_all: Callable) -> Callable:
-    """Loads each committed folder once. It must stand in its place before other modules import it."""
+    """Wraps `load_all` to load each committed folder only once. Must be installed before other modules import it."""
     kept: dict[tuple[str, ...], dict] = {}
 
     def loaded(directories, argument="DIR"):
@@ -27,7 +27,7 @@ def once(load_all: Callable) -> Callable:
             return load_all(paths, argument)
         if paths not in kept:
             kept[paths] = load_all(paths, argument)
-            gc.freeze()  # no later collection looks at what is kept
+            gc.freeze()  # keeps later garbage collections from scanning the cached results
         return kept[paths]
 
     return loaded
@@ -47,7 +47,7 @@ from analysis.report import write_report  # noqa: E402
 @pytest.fixture(scope="session", autouse=True)
 def at_the_root() -> None:
     os.chdir(ROOT)
-    gc.freeze()  # modules stay, too
+    gc.freeze()  # also excludes modules from garbage collections
     gc.set_threshold(50_000, 20, 100)
 
 
@@ -57,7 +57,7 @@ def committed(folder: str, experiment: str = "feeding") -> loading.Results:
 
 @pytest.fixture
 def figureless(monkeypatch) -> None:
-    """Reports and comparisons have no figures, which take longer than all the rest."""
+    """Makes reports and comparisons without figures, which take most of the time."""
     nothing = lambda *_, **__: []  # noqa: E731
     without = SimpleNamespace(of=lambda name: replace(sections.of(name), draw=nothing))
     monkeypatch.setattr("analysis.report.sections", without)
@@ -67,7 +67,7 @@ def figureless(monkeypatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path) -> Callable[..., Path]:
-    """Writes rows into a result folder: lists of rows, or rows."""
+    """A function that writes rows, or lists of rows, into a result folder."""
 
     def write(*some, name: str = "some", told: dict | None = rows.CATALOGUE) -> Path:
         every = [row for one in some for row in (one if isinstance(one, list) else [one])]
@@ -78,7 +78,7 @@ def folder(tmp_path) -> Callable[..., Path]:
 
 @pytest.fixture
 def read(folder) -> Callable[..., loading.Results]:
-    """Writes rows and loads them."""
+    """A function that writes rows and loads them."""
 
     def write_and_load(*some, experiment: str = "feeding", **options) -> loading.Results:
         return loading.load([folder(*some, **options)], experiment=experiment)
@@ -93,23 +93,23 @@ def report(*directories, out: Path | None = None) -> str:
 
 
 def lines(text: str, start: str = "| ") -> list[list[str]]:
-    """The cells of a table's lines that begin so."""
+    """The cells of the table lines that begin with `start`."""
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith(start)]
 
 
 def dictionaries(table) -> list[dict]:
-    """A table's lines by its columns."""
+    """The lines of a table as dictionaries by column."""
     return [dict(zip(table.columns, row)) for row in table.rows]
 
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> SimpleNamespace:
-    """The report of a run with every figure of closed and open loads and of capacities, as a page and as Markdown, with the
-    drawings of both shapes. Only the broad shape is rendered, and only one figure as PNG, too."""
+    """The report of a run with every figure of closed loads, open loads and capacities, as HTML and as Markdown, with
+    the drawings in both shapes. Only the broad shape is rendered, and only one figure also as PNG."""
     directory = rows.write(tmp_path_factory.mktemp("whole") / "run", rows.every_figure())
     drawings, png, svg = [], figures._png, figures._svg
 
-    def here(work, some):  # not in other processes, whose drawings would be lost
+    def here(work, some):  # runs in this process; drawings of other processes would be lost
         drawings.extend(some)
         return [work(one) for one in some]
 

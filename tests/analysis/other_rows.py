@@ -1,4 +1,4 @@
-"""Made-up rows of the experiments `launch`, `overlap` and `handoff`."""
+"""Synthetic rows of the experiments `launch`, `overlap` and `handoff`."""
 
 import copy
 
@@ -31,11 +31,11 @@ def _times(value: float, samples: int = 20) -> dict:
 
 
 LAUNCH_LIMITS = {"launch_sync_ns": 6200.0, "launch_per_second": 3e6}
-FORMS = {"plain": 4e5, "graph": 2.5e6, "pdl": 9e5}  # kernels a second
+FORMS = {"plain": 4e5, "graph": 2.5e6, "pdl": 9e5}  # kernels per second
 
 
 def with_figure(figure: dict, experiment: str = "launch") -> dict:
-    """The catalogue with one more figure of an experiment."""
+    """The catalogue with an additional figure of an experiment."""
     told = copy.deepcopy(CATALOGUE)
     (one,) = (one for one in told["experiments"] if one["name"] == experiment)
     one["figures"].append({"distribution": False, "headline": True, "description": figure["name"]} | figure)
@@ -43,7 +43,7 @@ def with_figure(figure: dict, experiment: str = "launch") -> dict:
 
 
 def launch(form: str = "plain", repetition: int = 0, speed: float = 1.0, threads: int = 1, kernels: int = 1, **figures):
-    """One ok row; `speed` multiplies the rate and divides the times. `figures` are figures besides."""
+    """One ok row; `speed` multiplies the rate and divides the times. `figures` are additional figures."""
     point = {"form": form, "device": "cuda", "kernels": kernels, "streams": 1, "threads": threads, "block": 32}
     generator = np.random.default_rng(int(rows.row_id(point, repetition), 16))
     rate = speed * FORMS[form] * threads**0.5 * generator.normal(1, 0.005)
@@ -59,7 +59,7 @@ def launch(form: str = "plain", repetition: int = 0, speed: float = 1.0, threads
 
 
 def launches(repetitions: int = 5, speed: float = 1.0, **figures) -> list[dict]:
-    """Seven points."""
+    """Rows of seven points."""
     shapes = [{"threads": 1}, {"threads": 4}]
     points = [(form, shape) for form in FORMS for shape in shapes] + [("graph", {"kernels": 64})]
     return [launch(form, n, speed, **shape, **figures) for n in range(repetitions) for form, shape in points]
@@ -77,7 +77,7 @@ STAGES = {
 
 
 def overlap(strategy: str = "ring", repetition: int = 0, pipeline: str = "chain", **changes) -> dict:
-    """One ok row. `changes` are of its point, or of its figures if they are named so."""
+    """One ok row. `changes` apply to its point, or to its figures if they have a figure's name."""
     known = ("items_per_second", "speedup", "overlap_efficiency", "overlap_efficiency_alone")
     figures = {name: changes.pop(name) for name in known if name in changes}
     point = {"pipeline": pipeline, "strategy": strategy, "device": "cuda", "item_bytes": MI, "items": 64, "cost_us": 60.0,
@@ -105,7 +105,7 @@ def overlap(strategy: str = "ring", repetition: int = 0, pipeline: str = "chain"
 
 
 def nothing_to_save(row: dict, *figures: str, saved: float = 0.04) -> dict:
-    """The row as it is if overlapping could save next to nothing."""
+    """The row as measured if overlapping could save almost nothing."""
     row["details"]["no_saving"] = dict.fromkeys(figures, saved)
     for figure in figures:
         del row["figures"][figure]
@@ -119,7 +119,7 @@ MOVES = ("redis_value", "shm_copy", "shm_pinned")  # the ways that move a tensor
 
 
 def handoff(way: str = "store", size: int = MI, use: str = "cached", repetition: int = 0, time: float = 1e5, **changes):
-    """One ok row, whose hand-offs all take `time` (ns)."""
+    """One ok row in which every hand-off takes `time` (ns)."""
     point = {"way": way, "device": "cuda", "bytes": size, "tensors": 1, "readers": 1, "use": use, "to": "same", "reach": "map"}
     point |= changes
     held = size * point["tensors"]
@@ -139,5 +139,5 @@ def handoff(way: str = "store", size: int = MI, use: str = "cached", repetition:
 
 
 def handoffs(times, way: str = "store", size: int = MI, use: str = "cached", **changes) -> list[dict]:
-    """A point's rows, one for each time (ns)."""
+    """The rows of a point, one for each time (ns)."""
     return [handoff(way, size, use, number, time, **changes) for number, time in enumerate(times)]

@@ -1,5 +1,6 @@
-"""Made-up result rows of `feeding`: closed loads, open loads, searches for a capacity, the ring's axes and transfers. A
-small model of the machine, with seeded noise, stands in for recorded runs. Times are ns, sizes bytes, rates per second."""
+"""Synthetic result rows of `feeding`: closed loads, open loads, capacity searches, the ring's axes and transfers. A
+small model of the machine with seeded noise replaces recorded runs. Times are in ns, sizes in bytes and rates per
+second."""
 
 import hashlib
 import json
@@ -15,7 +16,7 @@ LIMITS = {
     "lone_message_ns": 2100.0, "copy_engine_both_bytes_per_second": 50e9, "sm_echo_bytes_per_second": 41e9,
     "redis_list_push_per_second": 5.2e6, "redis_stream_add_per_second": 9e5, "host_copy_bytes_per_second": 12e9,
 }  # fmt: skip
-# queue -> lone latency, most messages, most bytes, most messages of an open load, ceiling, floor, threads, SMs
+# queue -> lone latency, peak message rate, peak byte rate, peak rate of an open load, ceiling, floor, threads, SMs
 QUEUES = {
     "gpu_ring": (3100.0, 26e6, 39e9, 20e6, "sm_echo_bytes_per_second", "word_round_trip_ns", 2, 16),
     "host_polled": (11500.0, 9e6, 43e9, 5e6, "copy_engine_both_bytes_per_second", "copy_launch_copy_ns", 3, 0),
@@ -25,10 +26,10 @@ QUEUES = {
 }
 SETTINGS = {"seconds": 0.5, "warmup_seconds": 0.1, "messages": 0, "seed": 1, "repetitions": 3, "pinned_threads": False}
 TIME = {"started": "2026-11-21T08:00:00Z", "duration_seconds": 0.7}
-# What `feedrate list --json` prints: the catalogue beside committed rows. It knows four experiments.
+# The output of `feedrate list --json`, from the committed results. It has four experiments.
 CATALOGUE = json.loads((Path(__file__).parents[2] / "results/reference/h200/overlap/catalogue.json").read_text())
 METRICS = catalogue.merged([CATALOGUE]).experiment("feeding").compared
-RUNS: dict[str, dict] = {}  # every run that some row names; `write` puts those of its rows into the file
+RUNS: dict[str, dict] = {}  # all runs by id; `write` adds the runs of its rows to the file
 LIMITED = "driver-bound: 97 % of the rate of the driver alone"
 
 
@@ -60,7 +61,7 @@ def run(where=None, limits=None, settings=None, experiment: str = "feeding") -> 
 
 
 def rerun(row: dict, **changes) -> dict:
-    """The row as if of another run: `where`, `limits` or `settings` are as given."""
+    """The row as part of another run with the given `where`, `limits` or `settings`."""
     old = RUNS[row["run"]]
     known = {"where": old["environment"], "limits": old["limits"], "settings": old["settings"]}
     return row | {"run": run(**known | changes)}
@@ -71,7 +72,7 @@ def row_id(coordinates, repetition: int) -> str:
 
 
 def write(directory: Path, rows: list, told: dict | None = CATALOGUE) -> Path:
-    """A result folder with the rows after the runs that they name; without a catalogue if that is None."""
+    """Writes a result folder with the runs of the rows, followed by the rows; no catalogue if `told` is None."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = dict.fromkeys(row["run"] for row in rows if isinstance(row, dict) and row.get("run") in RUNS)
     every = [*(RUNS[name] for name in runs), *rows]
@@ -82,7 +83,7 @@ def write(directory: Path, rows: list, told: dict | None = CATALOGUE) -> Path:
 
 
 def params(queue="host_polled", transfer="pinned", **changes) -> dict:
-    """A point: the shared axes, and those of the members that it is made of."""
+    """A point: the shared axes, and those of its members."""
     alone = queue in ("null", "gpu_ring")
     base = {
         "queue": queue, "transfer": "none" if alone else transfer, "workload": "echo", "device": "cuda",
@@ -100,7 +101,7 @@ def bucket_index(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def histogram(samples: np.ndarray, bits: int = 8, largest: int = 1 << 37) -> dict:
-    """The samples (ns) as a row holds them; those above `largest` overflow."""
+    """The samples (ns) in the format of rows; those above `largest` overflow."""
     inside = samples[samples <= largest]
     index, counts = np.unique(bucket_index(inside, bits), return_counts=True)
     overflow = int(len(samples) - len(inside))
@@ -115,7 +116,7 @@ def latency(samples: np.ndarray) -> dict:
 
 
 def machine() -> dict:
-    """A row's `machine`, of a phase of half a second on a GPU."""
+    """The `machine` of a row, for a phase of half a second on a GPU."""
     gpu = {"sm_clock_mhz": 1980, "memory_clock_mhz": 3201, "throttle_reasons": [], "power_w": 231.4, "utilisation": 1.0,
            "memory_utilisation": 0.04, "temperature_c": 41, "pcie_rx_bytes_per_second": 41e9,
            "pcie_tx_bytes_per_second": 42e9}  # fmt: skip
@@ -132,8 +133,8 @@ def cell(
     point: dict, repetition: int = 0, rate: float | None = None, p50: float | None = None, p99: float | None = None,
     speed: float = 1.0, slowness: float = 1.0, samples: int = 1000, where: dict | None = None, **changes,
 ) -> dict:  # fmt: skip
-    """One ok row. `rate`, `p50` and `p99` replace what the model says; `speed` multiplies the rate and `slowness` the
-    times; `changes` are of the row."""
+    """One ok row. `rate`, `p50` and `p99` replace values of the model; `speed` multiplies the rate and `slowness` the
+    times; `changes` are changes to the row."""
     generator = np.random.default_rng(int(row_id(point, repetition), 16))
     alone, most_messages, most_bytes, _, ceiling, floor, threads, sms = QUEUES[point["queue"]]
     payload, window = point["payload_bytes"], point["window"]
@@ -171,7 +172,7 @@ def cell(
 
 
 def repeated(queue="host_polled", rates=(1e6,), p50=1e4, p99=2e4, transfer="pinned", **changes) -> list[dict]:
-    """Repetitions of one point. Each figure is one number, or a number for each repetition."""
+    """Repetitions of one point. Each figure is one number or one number per repetition."""
     count = max(len(one) for one in (rates, p50, p99) if isinstance(one, tuple))
     each = [one if isinstance(one, tuple) and len(one) == count else (np.ravel(one)[-1],) * count for one in (rates, p50, p99)]
     point = params(queue, transfer, **changes)
@@ -182,17 +183,17 @@ CAUSES = {"failed": "error", "skipped": "impossible", "unsustainable": "backlog"
 
 
 def spoilt(row: dict, cause: str, reason: str = "because", status: str = "invalid") -> dict:
-    """The row as it would be if it had gone wrong in this way, with all that it measured."""
+    """The row with this status, cause and reason, including its measured values."""
     return row | {"status": status, "cause": cause, "reason": reason}
 
 
 def limited(some: list[dict]) -> list[dict]:
-    """The rows as if the load generator had been their limit."""
+    """The rows as limited by the load generator."""
     return [row if "search" in row else spoilt(row, "driver_bound", LIMITED) for row in some]
 
 
 def not_ok(point: dict, status: str, reason: str, cause: str = "wrong_results", where=None, **counts) -> dict:
-    """A row that was not measured (skipped), broke off (failed), or ran and does not count (invalid)."""
+    """A row that was not measured (skipped), was aborted (failed), or ran and does not count (invalid)."""
     row = spoilt(cell(point, where=where), CAUSES.get(status, cause), reason, status)
     del row["bounds"]
     if counts:
@@ -204,7 +205,8 @@ def not_ok(point: dict, status: str, reason: str, cause: str = "wrong_results", 
 
 
 def attempt(row: dict, number: int = 0, **changes) -> dict:
-    """A try of the search that found the row's settings: far better than any row, so that it shows if it counts."""
+    """A try of the search that found the row's settings. It is far better than any row, so that a test notices if it
+    counts."""
     figures = row["figures"] | {"messages_per_second": 1e12, "bytes_per_second": 1e15}
     search = {"variant": "host_polled + it", "goal": "messages_per_second", "rung": 0, "try": number} | changes
     time = row["time"] | {"duration_seconds": 0.25}
@@ -212,7 +214,7 @@ def attempt(row: dict, number: int = 0, **changes) -> dict:
 
 
 def of_ceiling(name: str, payload: int) -> dict:
-    """The bound of a rate of messages."""
+    """The bound of a message rate."""
     ceiling = {"ceiling": name}
     return {"quotient": [ceiling, {"given": "bytes", "value": payload}]} if "bytes" in name else ceiling
 
@@ -235,7 +237,7 @@ def load_params(queue: str = "host_polled", rate: float = 10_000, **changes) -> 
 
 
 def load_cell(point: dict, repetition: int = 0, samples: int = 1000, **options) -> dict:
-    """One row of an open load to a queue with one server: ok, or unsustainable if more is due than the queue can do."""
+    """One row of an open load on a queue with one server: ok, or unsustainable if the rate exceeds its maximum."""
     generator = np.random.default_rng(int(row_id(point, repetition), 16))
     alone, rate, most = QUEUES[point["queue"]][0], point["rate"], QUEUES[point["queue"]][3]
     busy, back = rate / most, min(rate, most)
@@ -267,12 +269,12 @@ def backlog(row: dict, reason: str = "the backlog grew") -> dict:
 
 
 def late(point: dict, repetition: int = 0, **options) -> dict:
-    """A row in which the generator was too late."""
+    """A row with a late generator."""
     return spoilt(load_cell(point, repetition, **options), "generator", "generator: 1 % of the messages were sent too late")
 
 
 def load_sweep(repetitions=3, queues=("gpu_ring", "host_polled", "redis_list"), payloads=(64,)) -> list[dict]:
-    """Open loads of several queues at all rates, from idle to far too much."""
+    """Open loads of several queues at all rates, from idle to far beyond saturation."""
     return [
         load_cell(load_params(queue, rate, payload_bytes=payload), repetition)
         for repetition in range(repetitions)
@@ -285,7 +287,7 @@ def load_sweep(repetitions=3, queues=("gpu_ring", "host_polled", "redis_list"), 
 def capacity(
     point: dict, low: int, high: int, slo: str = "p99:1ms", repetition: int = 0, probes=(), rates=(),
 ) -> dict:  # fmt: skip
-    """One search's answer. `probes`: the rows that it measured; `rates`: what the tries of each rate came to."""
+    """The answer of one search. `probes`: the rows that it measured; `rates`: the outcome of the tries at each rate."""
     percentile, time = slo.split(":")
     bound = float(time.rstrip("ums")) * {"us": 1e3, "ms": 1e6}[time.lstrip("0123456789")]
     point = point | {"rate": 1}
@@ -311,7 +313,7 @@ CHOSEN = {"mirrors": "1", "notify": "counter", "pollers": "2", "slots": "pinned"
 
 
 def ring(queue="gpu_ring", repetition=0, rate=None, p50=None, p99=None, where=None, **changes) -> dict:
-    """An ok row of the spec `ring`. What the ring chose follows what was asked for."""
+    """An ok row of the spec `ring`. The ring's choices follow the requested values."""
     transfer = changes.pop("transfer", "pinned")
     own = OWN if queue == "gpu_ring" else {"capacity": 0}
     row = cell(params(queue, transfer, **own | changes), repetition, rate, p50, p99, samples=50, where=where)
@@ -322,7 +324,7 @@ def ring(queue="gpu_ring", repetition=0, rate=None, p50=None, p99=None, where=No
 
 
 def transfer(name: str, rate: float, repetition: int = 0, chosen: str = "", **where) -> dict:
-    """One ok row of this rate; `chosen` is what `auto` says it took."""
+    """One ok row with this rate; `chosen` is the transfer that `auto` reports."""
     shape = {"producers": 2, "workers": 2, "touch": "all", "batch": 1} | where
     point = params("host_polled", "pinned", **shape) | {"transfer": name}
     row = cell(point, repetition, rate, samples=20)
@@ -331,7 +333,7 @@ def transfer(name: str, rate: float, repetition: int = 0, chosen: str = "", **wh
 
 
 def winner(name: str, rates, **where) -> list[dict]:
-    """The rows of the setting that a search found, measured again at these rates, with two of its tries."""
+    """The rows of the setting that a search found, measured again with these rates, and two tries of the search."""
     some = [transfer(name, rate, repetition, **where) for repetition, rate in enumerate(rates)]
     return [*some, attempt(some[0]), attempt(transfer(name, 1, **where | {"window": 64}), 1)]
 
@@ -340,8 +342,8 @@ def winner(name: str, rates, **where) -> list[dict]:
 
 
 def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA H200") -> list[dict]:
-    """A whole small run: limits, every queue against payload, window and the launch's shape, and a row for each way not
-    to be ok."""
+    """A complete small run: limits, every queue against payload, window and launch shape, and a row for each status
+    that is not ok."""
     where, points = environment(gpu), []
     for queue in QUEUES:
         for name in ("pinned", "mapped") if queue == "host_polled" else ("pinned",):
@@ -362,8 +364,8 @@ def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA 
 
 
 def every_figure() -> list[dict]:
-    """A run of a GPU and of the CPU device that has all figures of closed loads, open loads and capacities, queues that
-    the analysis does not know, and a bound that is made of several."""
+    """A run on a GPU and on the CPU device that has all figures of closed loads, open loads and capacities, queues
+    unknown to the analysis, and a bound that is a sum."""
     some = [*sweep(1, "cpu", None), *load_sweep(1)]
     some += [capacity(load_params(queue), 1000, 1100) for queue in ("gpu_ring", "redis_list")]
     some += [late(load_params("gpu_ring", rate=123_456))]

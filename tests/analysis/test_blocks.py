@@ -1,4 +1,4 @@
-"""Every generated block of every page is what the command beside it makes of the committed rows."""
+"""Every generated block of every page equals the output of its command for the committed rows."""
 
 import re
 import runpy
@@ -20,7 +20,7 @@ def blocks(text: str) -> dict[str, str]:
 
 
 def published() -> dict[str, set[str]]:
-    """The blocks that each page of the repository has."""
+    """The names of the generated blocks by page."""
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True).stdout.split()
     pages = [page for page in listed or map(str, ROOT.rglob("*.md")) if (ROOT / page).is_file()]
     found = {str(page): set(blocks((ROOT / page).read_text(encoding="utf-8"))) for page in pages}
@@ -28,8 +28,8 @@ def published() -> dict[str, set[str]]:
 
 
 def examples(text: str) -> list[list[str]]:
-    """The Python commands of a page's examples, as bash expands them. The bash is restricted and finds no program, so it
-    runs nothing but the function that prints them."""
+    """The Python commands in a page's examples, as expanded by bash. The shell is restricted and finds no program, so
+    it only runs the function that prints the commands."""
     fenced = re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
     script = "python() { printf '%s\\t' \"$@\"; echo; }\n" + "".join(f"(\n{one})\n" for one in fenced)
     script = script.replace(".venv/bin/python", "python")
@@ -40,7 +40,7 @@ def examples(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory) -> Path:
-    """A copy of the committed results and of all pages, whose blocks are empty."""
+    """A copy of the committed results and of all pages with empty blocks."""
     folder = tmp_path_factory.mktemp("mirror")
     shutil.copytree(ROOT / "results/reference", folder / "results/reference")
     for page, names in published().items():
@@ -54,9 +54,9 @@ def mirror(tmp_path_factory) -> Path:
 
 
 def run(words: list[str]) -> None:
-    """A command in this process, so that it shares the rows that other commands have loaded."""
+    """Runs a command in this process, so that it shares the rows that other commands have loaded."""
     if words[:2] == ["-m", "analysis"]:
-        main(words[2:])  # `ranks` exits with 1 if a search missed something, and its page says so
+        main(words[2:])  # `ranks` may exit with 1: its page reports what a search missed
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", words)
@@ -65,7 +65,7 @@ def run(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", published())
-def test_page_is_what_its_commands_make(mirror, page, monkeypatch):
+def test_blocks_match_their_commands(mirror, page, monkeypatch):
     monkeypatch.chdir(mirror)
     monkeypatch.setattr("analysis.feeding.ring.plots.draw_all", lambda results: [])  # test_figures.py draws them
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -73,4 +73,5 @@ def test_page_is_what_its_commands_make(mirror, page, monkeypatch):
         if page in words:
             run(words)
     wanted, made = blocks(text), blocks((mirror / page).read_text(encoding="utf-8"))
-    assert [name for name in wanted if made[name] != wanted[name]] == [], "the page's commands do not make these blocks"
+    differing = [name for name in wanted if made[name] != wanted[name]]
+    assert differing == [], "these blocks differ from the output of the page's commands"

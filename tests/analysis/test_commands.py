@@ -1,5 +1,6 @@
-"""The command line: bad input names the option, the value and what is allowed, with exit code 2; whatever fails outside ends
-in one line and exit code 1, and leaves no part of a file; blocks of pages are rewritten and checked."""
+"""The command line. The message for invalid input names the option, the value and the allowed values, with exit code 2.
+An external failure ends in a one-line message and exit code 1, and leaves no partial file. Blocks of pages are
+rewritten and checked."""
 
 import ast
 import errno
@@ -32,7 +33,7 @@ def without(key: str) -> dict:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with a directory for each way to be wrong, and a good one."""
+    """A folder with a directory for each kind of invalid input, and a valid one."""
     here = tmp_path_factory.mktemp("place")
     for name, some in {
         "good": [GOOD], "no-rows": [], "limits-only": [rows.limit("launch_sync_ns", 6200.0)],
@@ -58,7 +59,7 @@ def place(tmp_path_factory):
     (here / "reversed.md").write_text("<!-- figures:end --><!-- figures:begin -->")
     names = ("figures", "transfers", "batch_timeout", "prices", "by_depth", "ways", "two_gpus", "several")
     (here / "page.md").write_text("".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n" for name in names))
-    (here / "no.json").write_text("no JSON\n")
+    (here / "no.json").write_text("not JSON\n")
     (here / "line.jsonl").write_text('{"way": "store"}\n')
     (here / "empty.jsonl").touch()
     (here / "damaged.json.xz").write_bytes(b"no archive")
@@ -75,15 +76,15 @@ def place(tmp_path_factory):
     ("report good missing", "DIR 'missing': no such directory"),
     ("report empty", "DIR 'empty': has no rows.jsonl"),
     ("report bare.md", "DIR 'bare.md': no such directory"),
-    ("report no-rows", "DIR 'no-rows': rows.jsonl holds no complete row"),
+    ("report no-rows", "DIR 'no-rows': rows.jsonl has no complete row"),
     ("report cut", "no complete row"),
     ("report limits-only", "no cell row"),
-    ("report version-2", "rows.jsonl:3 has schema version 2, which this release does not read; allowed: 3; results/convert"),
+    ("report version-2", "rows.jsonl:3 has schema version 2, which this release does not read; allowed: version 3; to convert"),
     ("report version-4", "rows.jsonl:3 has schema version 4; allowed: 3"),
-    ("report bare", "no catalogue.json"),
-    ("report good bare", "DIR 'bare': has rows and no catalogue.json"),
+    ("report bare", "has no catalogue.json"),
+    ("report good bare", "DIR 'bare': has no catalogue.json, which describes its rows"),
     ("compare good bare", "B 'bare'"),
-    ("report odd-catalogue", "catalogue.json is no catalogue"),
+    ("report odd-catalogue", "catalogue.json is not a catalogue"),
     ("report no-experiment", "names no experiment"),
     ("report not-packed", "rows.jsonl.xz is not compressed"),
     ("report no-version", "has schema version None; allowed: 3"),
@@ -94,23 +95,23 @@ def place(tmp_path_factory):
     ("report other-status", "has status 'fine'; allowed: ok, invalid, unsustainable, failed, skipped"),
     ("compare missing good", "A 'missing': no such directory"),
     ("compare good missing", "B 'missing': no such directory"),
-    ("compare good other-points", "B 'other-points': shares no ok point"),
+    ("compare good other-points", "B 'other-points': has no ok point in common"),
     ("figures missing --out out", "DIR 'missing'"),
-    ("figures launch --out out", "holds rows of no experiment with figures; allowed: rows of feeding"),
+    ("figures launch --out out", "no experiment in it has figures; allowed: rows of feeding"),
     ("readme good missing.md", "README.md 'missing.md': no such file"),
     ("readme good bare.md", "lacks the markers; allowed: a file with the lines <!-- figures:begin --> and"),
     ("readme good reversed.md", "README.md 'reversed.md': lacks the markers"),
-    ("readme good page.md", "--figures 'good': holds no figure; allowed: a folder that `python -m analysis figures"),
-    ("readme launch page.md", "holds rows of launch only; allowed: rows of feeding"),
-    ("readme good page.md --block transfers", "holds no two transfers"),
-    ("readme good page.md --block batch_timeout", "holds no open load with two values of batch-timeout"),
-    ("readme good page.md --block prices", "holds no redis_list beside two other Redis queues"),
-    ("readme good page.md --block ways", "holds rows of feeding only; allowed: rows of handoff"),
-    ("readme others page.md --block two_gpus", "holds no row of handoff to another GPU that counts"),
-    ("readme others page.md --block several", "holds no way with two numbers of tensors or readers"),
-    ("readme others page.md --block by_depth", "holds no strategy with two values of depth"),
-    ("ranks launch launch", "holds rows of launch only; allowed: rows of feeding"),
-    ("aa good good --check", "--check '': there is no block to check; allowed: together with --readme README.md"),
+    ("readme good page.md", "--figures 'good': has no figure; allowed: a folder that `python -m analysis figures"),
+    ("readme launch page.md", "has only rows of launch; allowed: rows of feeding"),
+    ("readme good page.md --block transfers", "does not have two transfers"),
+    ("readme good page.md --block batch_timeout", "has no open load with two values of batch-timeout"),
+    ("readme good page.md --block prices", "does not have redis_list and two other Redis queues"),
+    ("readme good page.md --block ways", "has only rows of feeding; allowed: rows of handoff"),
+    ("readme others page.md --block two_gpus", "has no row of handoff to another GPU that counts"),
+    ("readme others page.md --block several", "has no way with two numbers of tensors or readers"),
+    ("readme others page.md --block by_depth", "has no strategy with two values of depth"),
+    ("ranks launch launch", "has only rows of launch; allowed: rows of feeding"),
+    ("aa good good --check", "--check '': there is no block to check; allowed: --check with --readme README.md"),
     ("aa good good --readme bare.md", "--readme 'bare.md': lacks the markers"),
     ("power good --check", "--check"),
     ("ring good", "neither --out nor --note is given"),
@@ -120,44 +121,44 @@ def place(tmp_path_factory):
     ("export good --format google-benchmark --out empty", "--out 'empty'"),
     ("export good --format hdr --out bare.md", "--out 'bare.md'"),
     ("faults missing", "FILE 'missing': no such file"),
-    ("faults no.json", "FILE 'no.json': line 1 is no case"),
-    ("faults empty.jsonl", "holds no case"),
-    ("torch missing", "no such file; allowed: what experiments/handoff/torch_shared.py wrote"),
-    ("torch no.json", "line 1 is none"),
-    ("torch line.jsonl", "line 1 is none"),
+    ("faults no.json", "FILE 'no.json': line 1 is not a case"),
+    ("faults empty.jsonl", "has no case"),
+    ("torch missing", "no such file; allowed: a file that experiments/handoff/torch_shared.py wrote"),
+    ("torch no.json", "line 1 is invalid"),
+    ("torch line.jsonl", "line 1 is invalid"),
     ("torch empty.jsonl", "experiments/handoff/torch_shared.py wrote"),
     ("store empty", "DIR 'empty'"),
-    ("store no-costs", "vmm.json is none"),
+    ("store no-costs", "vmm.json is not such a file"),
     ("beside missing other.csv", "no such file"),
-    ("beside damaged.json.xz other.csv", "is not what xz wrote"),
-    ("beside other.csv other.csv", "is no timeline"),
+    ("beside damaged.json.xz other.csv", "is not compressed by xz"),
+    ("beside other.csv other.csv", "is not a timeline"),
     ("beside ring.json.xz missing", "no such file"),
     ("beside ring.json.xz other.csv", "has no work on the streams of the trace"),
-    ("beside ring.json.xz soon.csv", "is no such report"),
+    ("beside ring.json.xz soon.csv", "is not such a report"),
     ("timeline missing --out x.svg", "TRACE 'missing': no such file"),
-    ("timeline no.json --out x.svg", "TRACE 'no.json': is no timeline"),
-    ("timeline ring.json.xz --out x.svg --milliseconds 0", "--milliseconds '0.0': shows nothing; allowed: more than 0"),
+    ("timeline no.json --out x.svg", "TRACE 'no.json': is not a timeline"),
+    ("timeline ring.json.xz --out x.svg --milliseconds 0", "--milliseconds '0.0': invalid value; allowed: more than 0"),
     ("timeline ring.json.xz --out x.svg --milliseconds nan", "allowed: more than 0"),
 ])  # fmt: skip
-def test_bad_input_is_named_with_what_is_allowed(place, capsys, monkeypatch, arguments, said):
+def test_message_names_invalid_input_and_allowed_values(place, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(place)
     before = contents(place)
     assert main(arguments.split()) == 2
     error = capsys.readouterr().err
     assert one_line(error, said, "allowed: ")
-    assert contents(place) == before, "bad input must not leave files behind"
+    assert contents(place) == before, "invalid input must not leave files behind"
 
 
 @pytest.mark.parametrize(
     "arguments", ["", "report", "compare", "figures a", "report --odd", "plot", "export a --format x --out b"]
 )
-def test_wrong_usage_exits_with_2(arguments, capsys):
+def test_usage_error_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(arguments.split())
     assert exit_.value.code == 2 and "usage:" in capsys.readouterr().err
 
 
-# --- failures outside
+# --- external failures
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def directory(folder):
 
 
 def program(*arguments, options=(), **more):
-    """A command as a program of its own, for its stdout, its limits and what it can import."""
+    """Runs a command as a separate process, to test its stdout, its limits and its imports."""
     words = [sys.executable, *options, "-m", "analysis", *map(str, arguments)]
     return subprocess.run(words, cwd=ROOT, stderr=subprocess.PIPE, text=True, **more)
 
@@ -181,7 +182,7 @@ def contents(folder: Path) -> dict:
 
 
 def full(self, data):
-    """A disk that has room for a little of a file."""
+    """Writes like a disk that has room for only a few bytes of a file."""
     with self.open("wb") as file:
         file.write(data[:10])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
@@ -191,7 +192,7 @@ def full(self, data):
     "report DIR", "compare DIR DIR --out OUT", "export DIR --format hdr --out OUT",
     "export DIR --format google-benchmark --out OUT/one.json", "readme DIR README --figures FIGURES",
 ])  # fmt: skip
-def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatch, figureless, command):
+def test_full_disk_keeps_old_files(tmp_path, directory, capsys, monkeypatch, figureless, command):
     (readme := tmp_path / "README.md").write_text("<!-- figures:begin -->\nold\n<!-- figures:end -->")
     (figures := tmp_path / "figures").mkdir()
     (figures / "headline.png").touch()
@@ -207,7 +208,7 @@ def test_full_disk_leaves_what_was_there(tmp_path, directory, capsys, monkeypatc
 HOSTILE = "<script>alert(1)</script> <!-- points:end --> b$^$ costs $5 to $10"
 
 
-def test_texts_of_rows_are_no_markup(tmp_path, folder):
+def test_text_from_rows_is_escaped(tmp_path, folder):
     cells = [rows.cell(rows.params(arrivals="trace", trace_file=trace)) for trace in (HOSTILE, "plain")]
     failed = rows.not_ok(rows.params(window=2), "failed", HOSTILE)
     some = folder([*cells, failed])
@@ -223,7 +224,7 @@ def test_texts_of_rows_are_no_markup(tmp_path, folder):
     assert written.count(b"<!-- points:end -->") == 1
 
 
-def test_texts_of_figures_are_no_mathematics():
+def test_dollar_signs_in_figures_are_not_mathematics():
     figure = Figure(layout="constrained")
     figure.add_subplot().set(xscale="log", xlim=(1, 1000), title="b$^$ costs $5 to $10")
     (drawn,) = render([Drawing("name", "title", "caption", figure)], png=True)
@@ -231,23 +232,23 @@ def test_texts_of_figures_are_no_mathematics():
     assert [text.get_parse_math() for text in figure.findobj(Text) if "$" in text.get_text()].count(False) == 1
 
 
-def test_page_that_is_not_utf8_is_named(tmp_path, directory, capsys):
+def test_page_that_is_not_utf8_is_rejected(tmp_path, directory, capsys):
     (page := tmp_path / "page.md").write_bytes("<!-- points:begin -->\n<!-- points:end -->\né".encode("latin-1"))
     assert main(["readme", str(directory), str(page), "--block", "points"]) == 2
     assert one_line(capsys.readouterr().err, "page.md", "is not UTF-8")
 
 
-def test_output_that_others_write_to_is_not_replaced(tmp_path, directory):
+def test_shared_output_is_not_replaced(tmp_path, directory):
     with (tmp_path / "log").open("a") as log:
         print("before", file=log, flush=True)
         words = ["export", directory, "--format", "google-benchmark", "--out", "/dev/stdout"]
         assert program(*words, stdout=log).returncode == 0
-        print("behind", file=log)
+        print("after", file=log)
     lines = (tmp_path / "log").read_text().splitlines()
-    assert (lines[0], lines[-1]) == ("before", "behind") and "{" in lines
+    assert (lines[0], lines[-1]) == ("before", "after") and "{" in lines
 
 
-def test_folder_of_foreign_bytes_and_stdout_of_few_letters_are_no_obstacle(tmp_path, directory):
+def test_commands_work_with_folder_name_that_is_not_utf8_and_ascii_stdout(tmp_path, directory):
     foreign = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     shutil.copytree(directory, foreign)
     environment = os.environ | {"PYTHONIOENCODING": "ascii:strict"}
@@ -259,7 +260,7 @@ def test_folder_of_foreign_bytes_and_stdout_of_few_letters_are_no_obstacle(tmp_p
     assert (tmp_path / "out/report.html").stat().st_size > 10_000
 
 
-def test_places_that_cannot_be_read_or_written_are_named(tmp_path, directory, capsys, monkeypatch, figureless):
+def test_message_names_unreadable_and_unwritable_paths(tmp_path, directory, capsys, monkeypatch, figureless):
     (tmp_path / "file").touch()
     assert main(["report", str(directory), "--out", str(tmp_path / "file/deep")]) == 1
     one_line(capsys.readouterr().err, "file/deep", "Not a directory")
@@ -272,7 +273,7 @@ def test_places_that_cannot_be_read_or_written_are_named(tmp_path, directory, ca
     one_line(capsys.readouterr().err, str(directory / "rows.jsonl"), "Permission denied")
 
 
-def test_files_are_written_all_or_none_and_keep_what_they_are(tmp_path):
+def test_files_are_written_all_or_none_and_keep_links_modes_and_pipes(tmp_path):
     old, new, real, link = (tmp_path / name for name in ("old", "gone/new", "real", "link"))
     old.write_text("before")
     (tmp_path / "gone").touch()
@@ -291,8 +292,8 @@ def test_files_are_written_all_or_none_and_keep_what_they_are(tmp_path):
     os.close(reader)
 
 
-@pytest.mark.parametrize("end", ["closed", "full", "nobody reads"])
-def test_stdout_that_takes_nothing_is_named(end):
+@pytest.mark.parametrize("end", ["closed", "full", "no reader"])
+def test_unwritable_stdout_is_reported(end):
     if end == "closed":
         done = program("needs", preexec_fn=lambda: os.close(1))
     elif end == "full":
@@ -309,7 +310,7 @@ def test_stdout_that_takes_nothing_is_named(end):
 # --- needs
 
 
-def test_needs_names_packages_that_are_missing_or_too_old(monkeypatch, capsys):
+def test_needs_lists_missing_and_outdated_packages(monkeypatch, capsys):
     assert main(["needs"]) == 0 and needs.missing() == []
     known, version = needs.importlib.util.find_spec, needs.metadata.version
     monkeypatch.setattr(needs.importlib.util, "find_spec", lambda name: None if name in ("numpy", "scipy") else known(name))
@@ -317,13 +318,13 @@ def test_needs_names_packages_that_are_missing_or_too_old(monkeypatch, capsys):
     assert main(["needs"]) == 1 and capsys.readouterr().out == "numpy\nscipy\n"
     assert main(["report", "anything"]) == 1 and one_line(capsys.readouterr().err, "numpy, scipy")
     monkeypatch.setattr(needs.importlib.util, "find_spec", known)
-    old = ["pandas >= 1.5 (here 1.4.99)"]
+    old = ["pandas >= 1.5 (found 1.4.99)"]
     for found, lacks in (("1.5", []), ("1.5.0rc1", []), ("1.10.2", []), ("2.0+cu12", []), ("1.4.99", old)):
         monkeypatch.setattr(needs.metadata, "version", lambda name: found if name == "pandas" else version(name))
         assert needs.missing() == lacks
 
 
-def test_needs_are_all_that_the_analysis_imports():
+def test_needs_covers_all_imports_of_the_analysis():
     imported = set()
     for file in (ROOT / "analysis").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -331,12 +332,12 @@ def test_needs_are_all_that_the_analysis_imports():
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.split(".")[0])
-    brought = {"PIL"}  # by matplotlib, which cannot do without
+    brought = {"PIL"}  # a dependency of matplotlib
     assert imported - set(sys.stdlib_module_names) - brought == set(needs.PACKAGES)
 
 
-def test_python_without_any_package_can_say_so():
-    """-S: without site-packages."""
+def test_needs_runs_without_any_package():
+    """The option -S disables site-packages."""
     asked = program("needs", options=["-S"], stdout=subprocess.PIPE)
     assert asked.returncode == 1 and asked.stdout.split() == list(needs.PACKAGES) and asked.stderr == ""
     rejected = program("report", "anything", options=["-S"], stdout=subprocess.PIPE)
@@ -346,7 +347,7 @@ def test_python_without_any_package_can_say_so():
 # --- work on all cores
 
 
-def test_work_on_all_cores_keeps_the_order_and_reports_failures(monkeypatch):
+def test_on_all_keeps_the_order_and_raises_failures(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     parent = os.getpid()
     assert on_all(lambda item: item * item, range(11)) == [item * item for item in range(11)] and on_all(str, []) == []
@@ -363,7 +364,7 @@ def test_work_on_all_cores_keeps_the_order_and_reports_failures(monkeypatch):
 @pytest.mark.parametrize("command, block", [
     ("readme DIR PAGE --block points", "points"), ("aa DIR DIR --readme PAGE", "aa"), ("ring RING --note PAGE", "axes"),
 ])  # fmt: skip
-def test_block_is_rewritten_and_checked_and_the_rest_stays(folder, tmp_path, capsys, command, block):
+def test_block_is_rewritten_and_checked_and_rest_of_page_is_kept(folder, tmp_path, capsys, command, block):
     directory = folder([rows.cell(rows.params(window=window), n) for window in (1, 64) for n in (0, 1)])
     ring = folder([rows.ring(lanes=lanes, rate=lanes * 1e6) for lanes in (4, 8)], name="ring")
     (page := tmp_path / "page.md").write_text(f"# Text\n\n<!-- {block}:begin -->\nold\n<!-- {block}:end -->\n\nThe rest.\n")
@@ -371,7 +372,7 @@ def test_block_is_rewritten_and_checked_and_the_rest_stays(folder, tmp_path, cap
     places = {"DIR": str(directory), "RING": str(ring), "PAGE": str(page)}
     words = [places.get(word, word) for word in command.split()]
     assert main([*words, "--check"]) == 1 and page.read_text() == before
-    assert f"{page}: the block '{block}' is not what" in capsys.readouterr().err
+    assert f"{page}: the block '{block}' does not match" in capsys.readouterr().err
     assert main(words) == 0 and main([*words, "--check"]) == 0
     text = page.read_text()
     assert text.startswith(f"# Text\n\n<!-- {block}:begin -->\n") and text.endswith(f"<!-- {block}:end -->\n\nThe rest.\n")

@@ -1,4 +1,4 @@
-"""Comparisons on the command line: `compare`, `ab`, `aa` and `power`, what their gates stop, and what they reject."""
+"""Comparisons on the command line: `compare`, `ab`, `aa` and `power`, their gates, and invalid input."""
 
 import re
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("figureless")
 
 
 def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[list[dict], list[dict]]:
-    """Two runs of the same four points; in the second every rate and latency is multiplied."""
+    """Two runs of the same four points; in the second, every rate and latency is multiplied by a factor."""
     some = [rows.params(queue, window=window) for queue in ("host_polled", "redis_list") for window in (1, 64)]
     before, after = ([rows.cell(point, n) for point in some for n in range(repetitions)] for _ in "ab")
     for row in after:
@@ -26,7 +26,7 @@ def planted(throughput: float, latency: float, repetitions: int = 5) -> tuple[li
 
 @pytest.fixture
 def compare(folder, capsys):
-    """Compares rows of A with rows of B; gives the exit code, the text and stderr."""
+    """A function that compares rows of A with rows of B and returns the exit code, stdout and stderr."""
 
     def run(before, after, *options: str) -> tuple[int, str, str]:
         a, b = folder(before, name="a"), folder(after, name="b")
@@ -36,7 +36,7 @@ def compare(folder, capsys):
     return run
 
 
-def test_planted_factors_are_found(read):
+def test_match_finds_planted_factors(read):
     before, after = planted(1.25, 0.8)
     matched, lonely = match(read(before, name="a"), read(after, name="b"))
     assert len(matched) == 4 and lonely.empty
@@ -51,28 +51,28 @@ ZERO = ("--run-noise", "0")
 @pytest.mark.parametrize("factors, options, said", [
     ((1.25, 0.8), (), ["throughput: 4 FASTER, 0 SLOWER, 0 SAME, 0 UNCLEAR.", "p50: 4 FASTER, 0 SLOWER",
                        "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800"]),
-    ((1, 1), ZERO, ["throughput: 0 FASTER, 0 SLOWER, ", "Nothing: both ran in the same environment.",
-                    "Every point is in both.", "| p50 | p99 |\n"]),
+    ((1, 1), ZERO, ["throughput: 0 FASTER, 0 SLOWER, ", "Nothing: both sides ran in the same environment.",
+                    "Every point is ok on both sides.", "| p50 | p99 |\n"]),
     ((0.96, 1), ZERO, ["throughput: 0 FASTER, 4 SLOWER, 0 SAME"]),
     ((0.96, 1), (*ZERO, "--margin", "10%"), ["throughput: 0 FASTER, 0 SLOWER, 4 SAME"]),
     ((0.9, 1.1), (*ZERO, "--run-noise", "20%:p99"), ["throughput: 0 FASTER, 4 SLOWER", "p50: 0 FASTER, 4 SLOWER",
                                                       "p99: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR.", "to be 20 % p99."]),
     ((0.9, 1), (), ["throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR."]),
-    ((0.75, 1), (), ["throughput: 0 FASTER, 4 SLOWER", "taken to be 5 %."]),
+    ((0.75, 1), (), ["throughput: 0 FASTER, 4 SLOWER", "assumed to be 5 %."]),
 ])  # fmt: skip
-def test_verdicts_of_planted_factors(compare, tmp_path, factors, options, said):
+def test_verdicts_match_planted_factors(compare, tmp_path, factors, options, said):
     code, text, _ = compare(*planted(*factors), *options)
     assert code == 0 and all(part in text for part in said), text
     assert (tmp_path / "b/compare.md").read_text().strip() in text
 
 
-def test_one_repetition_has_no_interval_and_is_unclear(compare):
+def test_single_repetition_has_no_interval_and_is_unclear(compare):
     _, text, _ = compare(*planted(2, 1, repetitions=1))
     assert "throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR." in text
-    assert "4 with a single repetition" in text and "2.00 UNCLEAR" in text
+    assert "4 have only one repetition" in text and "2.00 UNCLEAR" in text
 
 
-def test_points_without_a_partner_and_differing_environments_are_named(compare):
+def test_compare_names_unmatched_points_and_environment_differences(compare):
     common, gone = rows.cell(rows.params()), rows.params(rate=1e6, arrivals="poisson")
     before = [common, rows.cell(rows.params("gpu_ring")), rows.cell(rows.params(window=2)), rows.cell(gone)]
     after = [common, rows.not_ok(rows.params("gpu_ring"), "skipped", "no GPU here"),
@@ -80,7 +80,7 @@ def test_points_without_a_partner_and_differing_environments_are_named(compare):
     other = rows.environment(driver_version="590.1", revision="fffffff")
     _, text, _ = compare(before, [rows.rerun(row, where=other) for row in after])
     for said in (
-        "1 points matched", "3 in one side only", "| A | gpu_ring | 1 | skipped: no GPU here |",
+        "1 points match", "3 are ok on one side only", "| A | gpu_ring | 1 | skipped: no GPU here |",
         "| A | host_polled + pinned | 1 | not run |", "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |",
         "| driver_version | 580.159.04 | 590.1 |", "| revision | 0123abc | fffffff |",
     ):  # fmt: skip
@@ -88,7 +88,7 @@ def test_points_without_a_partner_and_differing_environments_are_named(compare):
     assert "| host |" not in text
 
 
-def test_rows_from_before_an_axis_match_those_with_its_default(read):
+def test_rows_without_an_axis_match_rows_with_its_default(read):
     told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
     told |= {"payload_mix": "none", "priority_mix": "none"}
     new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
@@ -101,8 +101,8 @@ def test_rows_from_before_an_axis_match_those_with_its_default(read):
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory) -> list[str]:
-    """A and B: host_polled at window 1 is 8 % slower in throughput and 20 % in p99, and equal at window 64; redis_list has a
-    single repetition; gpu_ring is ok in A and fails in B; a point is new in B."""
+    """A and B. In B, host_polled at window 1 has 8 % less throughput and 20 % more p99, and is equal at window 64;
+    redis_list has a single repetition; gpu_ring is ok in A and fails in B; one point exists only in B."""
     place, sides = tmp_path_factory.mktemp("gates"), []
     for name in "ab":
         some = [rows.cell(rows.params(window=window), n, samples=2000) for n in range(8) for window in (1, 64)]
@@ -121,17 +121,17 @@ def slower(tmp_path_factory) -> list[str]:
     ([], []),
     (["slower:5%"], ["throughput SLOWER, 8 % worse, B / A 0.92", "p99 SLOWER, 20 % worse"]),
     (["slower:10%"], ["p99 SLOWER"]),
-    (["slower:8%"], ["throughput SLOWER", "p99 SLOWER"]),  # the percentage itself counts
+    (["slower:8%"], ["throughput SLOWER", "p99 SLOWER"]),  # a change equal to the percentage fails
     (["slower:8.1"], ["p99 SLOWER"]),
     (["slower:25%"], []),
-    (["slower:150%"], []),  # a latency can be that much worse
+    (["slower:150%"], []),  # valid, because a latency can be that much worse
     (["slower:5%:throughput"], ["throughput SLOWER"]),
     (["slower:10%:throughput"], []),
     (["slower:5%:p50"], []),
     (["slower:10%:throughput", "slower:10%:p99"], ["p99 SLOWER"]),
-    (["slower:5%:service_p99"], []),  # no row has it
+    (["slower:5%:service_p99"], []),  # no row has this metric
 ])  # fmt: skip
-def test_gate_stops_what_is_slower_by_its_percentage(slower, capsys, gates, said):
+def test_gate_fails_points_that_are_slower_by_its_percentage(slower, capsys, gates, said):
     code = main(["compare", *slower, *ZERO, *(word for gate in gates for word in ("--fail-on", gate))])
     stopped = capsys.readouterr().err.splitlines()
     assert code == bool(said) and len(stopped) == len(said)
@@ -139,7 +139,7 @@ def test_gate_stops_what_is_slower_by_its_percentage(slower, capsys, gates, said
     assert all(part in line for part, line in zip(said, stopped))
 
 
-def test_gate_on_unclear_stops_what_cannot_be_judged_and_what_is_gone(slower, capsys):
+def test_unclear_gate_fails_unclear_points_and_points_lost_in_b(slower, capsys):
     assert main(["compare", *slower, *ZERO, "--fail-on", "unclear:p99"]) == 1
     stopped = capsys.readouterr().err.splitlines()
     assert any(line.startswith("redis_list + pinned, echo") and "p99 UNCLEAR" in line for line in stopped)
@@ -147,12 +147,12 @@ def test_gate_on_unclear_stops_what_cannot_be_judged_and_what_is_gone(slower, ca
     assert not any("SLOWER" in line or "throughput" in line or "window 2:" in line for line in stopped)
 
 
-def test_gate_that_could_not_see_is_rejected(slower, compare, capsys):
-    """Two runs that are taken to differ by 5 % cannot show 5 %, and no number of repetitions changes that."""
+def test_gate_without_power_is_rejected(slower, compare, capsys):
+    """With an assumed noise of 5 % between runs, no number of repetitions can show a change of 5 %."""
     assert main(["compare", *slower, "--fail-on", "slower:5%"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: --fail-on 'slower:5%': a change of 5 % in throughput would be found in")
-    assert "no number of repetitions is enough" in error and "runs a side" in error and " pairs" in error
+    assert error.startswith("error: --fail-on 'slower:5%': a change of 5 % in throughput would be found in only")
+    assert "no number of repetitions is enough" in error and "runs per side" in error and " pairs" in error
     assert main(["compare", *slower, "--fail-on", "slower:60%"]) == 0
     generator = np.random.default_rng(8)
     sides = [[rows.cell(rows.params(window=window), n) for window in (1, 2, 4) for n in range(5)] for _ in "ab"]
@@ -168,20 +168,20 @@ def test_gate_that_could_not_see_is_rejected(slower, compare, capsys):
 @pytest.mark.parametrize("option, value, said", [
     ("--fail-on", "faster:5%", "slower:PERCENT[:METRIC], unclear[:METRIC]"),
     ("--fail-on", "slower", "slower:PERCENT"),
-    ("--fail-on", "slower:", "'' is no percentage"),
+    ("--fail-on", "slower:", "'' is not a percentage"),
     ("--fail-on", "slower:five", "2.5%"),
-    ("--fail-on", "slower:-5%", "'-5%' is no percentage"),
-    ("--fail-on", "slower:nan", "'nan' is no percentage"),
-    ("--fail-on", "slower:5%:p98", "no such metric 'p98'; allowed: throughput, p50, p99, service_p99"),
-    ("--fail-on", "slower:5%:p99:p50", "not understood"),
-    ("--fail-on", "unclear:5%", "no such metric '5%'"),
+    ("--fail-on", "slower:-5%", "'-5%' is not a percentage"),
+    ("--fail-on", "slower:nan", "'nan' is not a percentage"),
+    ("--fail-on", "slower:5%:p98", "unknown metric 'p98'; allowed: throughput, p50, p99, service_p99"),
+    ("--fail-on", "slower:5%:p99:p50", "invalid value"),
+    ("--fail-on", "unclear:5%", "unknown metric '5%'"),
     ("--margin", "0%", "more than 0 %"),
     ("--margin", "100", "less than 100 %"),
-    ("--run-noise", "x", "no percentage"),
-    ("--run-noise", "2%:latency", "no such metric 'latency'"),
+    ("--run-noise", "x", "not a percentage"),
+    ("--run-noise", "2%:latency", "unknown metric 'latency'"),
     ("--run-noise", "2%:p99:p50", "PERCENT[:METRIC]"),
 ])  # fmt: skip
-def test_bad_value_names_the_option_the_value_and_what_is_allowed(slower, capsys, option, value, said):
+def test_message_names_option_value_and_allowed_values(slower, capsys, option, value, said):
     assert main(["compare", *slower, option, value]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: {option} '{value}'") and said in error and "allowed: " in error
@@ -192,7 +192,7 @@ def test_bad_value_names_the_option_the_value_and_what_is_allowed(slower, capsys
 
 @pytest.fixture(scope="module")
 def six(tmp_path_factory) -> list[str]:
-    """Three runs of each side. A whole run differs by 4 % at each point, a repetition by 0.1 %."""
+    """Three runs per side. Runs differ by 4 % at each point, repetitions by 0.1 %."""
     generator, place = np.random.default_rng(23), tmp_path_factory.mktemp("six")
     for name in ("a1", "a2", "a3", "b1", "b2", "b3"):
         some = []
@@ -203,35 +203,35 @@ def six(tmp_path_factory) -> list[str]:
     return sorted(map(str, place.iterdir()))
 
 
-def test_several_runs_measure_the_noise_that_one_run_must_assume(six, tmp_path, capsys):
+def test_several_runs_measure_noise_that_one_run_assumes(six, tmp_path, capsys):
     assert main(["compare", *six[:3], "--with", *six[3:], "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "throughput: 0 FASTER, 1 SLOWER, " in text and "Kalibera and Jones" in text
-    assert "| point | runs |" in text and "| 3 / 3 |" in text and "One run a side" not in text
+    assert "| point | runs |" in text and "| 3 / 3 |" in text and "One run per side" not in text
     main(["compare", six[0], six[3], "--out", str(tmp_path / "one")])
     alone = capsys.readouterr().out
-    assert "One run a side cannot tell" in alone and "taken to be 5 %" in alone
+    assert "One run per side cannot separate" in alone and "assumed to be 5 %" in alone
 
 
 @pytest.mark.parametrize("words, said", [
-    (["{0}"], ["does not say which runs are A", "--with B1 B2 B3"]),
-    (["{0}", "{1}", "{2}"], ["does not say which runs are A"]),
-    (["{0}", "{1}", "--with", "{1}"], ["--with", "is named twice"]),
-    (["{0}", "{0}", "--with", "{1}"], ["is named twice"]),
-    (["{0}", "{1}", "--with", "{2}", "--run-noise", "2%"], ["--run-noise '2%'", "several runs a side measure it"]),
+    (["{0}"], ["unclear which runs are A", "--with B1 B2 B3"]),
+    (["{0}", "{1}", "{2}"], ["unclear which runs are A"]),
+    (["{0}", "{1}", "--with", "{1}"], ["--with", "named more than once"]),
+    (["{0}", "{0}", "--with", "{1}"], ["named more than once"]),
+    (["{0}", "{1}", "--with", "{2}", "--run-noise", "2%"], ["--run-noise '2%'", "run noise is measured"]),
 ])  # fmt: skip
-def test_sides_that_are_not_clear_are_rejected(six, capsys, words, said):
+def test_ambiguous_sides_are_rejected(six, capsys, words, said):
     assert main(["compare", *(word.format(*six) for word in words)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and all(part in error for part in said), error
 
 
-# --- experiments that the analysis has no section for, and figures that it has never heard of
+# --- experiments without a section, and unknown figures
 
 
-def test_catalogue_alone_is_enough_to_compare(compare):
+def test_experiment_without_section_is_compared_by_its_catalogue(compare):
     code, text, _ = compare(other_rows.launches(), other_rows.launches(speed=1.4), *ZERO)
-    assert code == 0 and "7 points matched" in text and "| form | point | repetitions | throughput | p50 | p99 |" in text
+    assert code == 0 and "7 points match" in text and "| form | point | repetitions | throughput | p50 | p99 |" in text
     assert all(f"{metric}: 7 FASTER, 0 SLOWER" in text for metric in ("throughput", "p50", "p99"))
 
 
@@ -239,11 +239,11 @@ def test_catalogue_alone_is_enough_to_compare(compare):
     ("slower:5%", 1), ("slower:5%:p99", 1), ("slower:50%", 0), ("slower:5%:kernels_per_second", 1),
     ("slower:5%:round_trip_ns.p50", 1), ("unclear:throughput", 0), ("slower:5%:service_p99", 2),
 ])  # fmt: skip
-def test_gate_knows_a_metric_by_either_name(compare, gate, code):
+def test_gate_accepts_both_names_of_a_metric(compare, gate, code):
     found, _, error = compare(other_rows.launches(), other_rows.launches(speed=0.7), *ZERO, "--fail-on", gate)
     assert found == code
     assert ("plain, threads 1, kernels 1: " in error or "graph, " in error) == (code == 1)
-    assert ("no such metric 'service_p99'; allowed: throughput, p50, p99" in error) == (code == 2)
+    assert ("unknown metric 'service_p99'; allowed: throughput, p50, p99" in error) == (code == 2)
 
 
 def test_new_figure_is_judged_by_its_direction(folder, capsys):
@@ -254,19 +254,19 @@ def test_new_figure_is_judged_by_its_direction(folder, capsys):
     assert "occupancy: 0 FASTER, 7 SLOWER" in said.out and "occupancy SLOWER, 25 % worse" in said.err
 
 
-def test_experiments_of_one_folder_are_compared_each_by_itself(compare, folder, capsys):
+def test_experiments_of_one_folder_are_compared_separately(compare, folder, capsys):
     cells = [rows.cell(rows.params(), n) for n in range(5)]
     before, after = ([*other_rows.launches(speed=speed), *cells] for speed in (1.0, 0.7))
     code, text, error = compare(before, after, *ZERO, "--fail-on", "slower:5%:throughput")
-    assert code == 1 and "7 points matched" in text and "1 points matched" in text
+    assert code == 1 and "7 points match" in text and "1 points match" in text
     assert error.count("\n") == 7 and all(line.startswith("launch: ") for line in error.splitlines())
-    assert "Only A holds rows of feeding." in compare(before, other_rows.launches())[1]
+    assert "Only A has rows of feeding." in compare(before, other_rows.launches())[1]
     code, _, error = compare(other_rows.launches(), cells)
-    assert code == 2 and "shares no experiment with A: rows of feeding; allowed: rows of launch" in error
+    assert code == 2 and "no experiment in common with A, only rows of feeding; allowed: rows of launch" in error
 
 
 def test_efficiency_that_may_be_zero_is_not_compared(tmp_path, capsys):
-    """A ratio of two shares of which either may be 0 says nothing."""
+    """A ratio of two shares that may be 0 is meaningless."""
     overlap = f"{REFERENCE}/h200/overlap"
     assert main(["compare", overlap, overlap, "--out", str(tmp_path)]) == 0
     text = (tmp_path / "compare.md").read_text()
@@ -280,7 +280,7 @@ POINTS = [rows.params(window=window) for window in (1, 2, 4, 8)]
 
 
 def side(points: list[dict], factors, pairs: int = 20, seed: int = 0) -> list[dict]:
-    """Rows of one side; `factors` multiply the throughput of each point."""
+    """Rows of one side; `factors` multiply the throughput of the points."""
     generator = np.random.default_rng(seed)
     return [
         rows.cell(point, pair, 1e6 * factor * np.exp(generator.normal(0, 0.01)), samples=20, ab={"point": n, "pair": pair})
@@ -291,7 +291,7 @@ def side(points: list[dict], factors, pairs: int = 20, seed: int = 0) -> list[di
 
 @pytest.fixture
 def ab(folder, tmp_path, capsys):
-    """Writes OUT/a and OUT/b and judges them; gives the exit code, the text and stderr."""
+    """A function that writes OUT/a and OUT/b, judges them and returns the exit code, stdout and stderr."""
 
     def run(before: list[dict], after: list[dict], *options: str) -> tuple[int, str, str]:
         folder(before, name="out/a"), folder(after, name="out/b")
@@ -301,8 +301,8 @@ def ab(folder, tmp_path, capsys):
     return run
 
 
-def test_drift_that_both_sides_share_cancels(ab, tmp_path):
-    """Both sides of a pair are three times as fast or slow as those of another pair."""
+def test_common_drift_of_both_sides_cancels(ab, tmp_path):
+    """Both sides of a pair are up to three times as fast or slow as those of another pair."""
     drift = np.repeat(np.exp(np.random.default_rng(35).normal(0, 1, 20)), len(POINTS))
     sides = [side(POINTS, (1, 1, 1, factor), seed=place) for place, factor in enumerate((1, 0.8))]
     for some in sides:
@@ -313,16 +313,16 @@ def test_drift_that_both_sides_share_cancels(ab, tmp_path):
     assert "](compare.png)" not in text and (tmp_path / "elsewhere/ab.md").read_text().strip() in text
 
 
-def test_pairs_that_lack_a_side_are_counted_and_not_used(ab):
+def test_incomplete_pairs_are_counted_but_not_used(ab):
     before, after = side(POINTS, [1] * 4), side(POINTS, [1] * 4, seed=1)
     failed = rows.spoilt(after[0], "error", "it broke", "failed")
-    disturbed = rows.spoilt(after[1], "disturbed", "others ran") | {"id": "0" * 16}  # it was measured again
+    disturbed = rows.spoilt(after[1], "disturbed", "others ran") | {"id": "0" * 16}  # this pair was measured again
     _, text, _ = ab(before, [disturbed, failed, *after[1:-1]])
-    assert "4 points, 80 pairs: 2 of them are missing or not ok on some side, and are not used." in text
+    assert "4 points, 80 pairs; 2 of them are missing or not ok on at least one side and are not used." in text
     assert text.count("| 19 of 20 |") == 2 and text.count("| 20 |") == 2
 
 
-def test_point_without_any_pair_is_named_with_its_fate(ab):
+def test_point_without_pairs_is_listed_with_its_reason(ab):
     before, after = side(POINTS[:2], [1, 1]), side(POINTS[:2], [1, 1], seed=1)
     after = [rows.spoilt(row, "error", "it broke", "failed") if row["ab"]["point"] == 1 else row for row in after]
     code, text, error = ab(before, after, "--fail-on", "unclear")
@@ -330,10 +330,10 @@ def test_point_without_any_pair_is_named_with_its_fate(ab):
     assert "window 2: ok in A only; in B failed: it broke" in error
 
 
-def test_sides_may_differ_in_a_setting_or_in_the_queue(ab):
+def test_sides_can_differ_in_a_setting_or_in_the_queue(ab):
     sides = [[rows.params(batch=batch, window=window) for window in (16, 64)] for batch in (1, 8)]
     _, text, _ = ab(side(sides[0], [1, 1]), side(sides[1], [1.3, 1.0], seed=1))
-    assert "By design A and B differ in batch (A: 1; B: 8)." in text
+    assert "By design, A and B differ in batch (A: 1; B: 8)." in text
     assert "throughput: 1 FASTER, 0 SLOWER, 1 SAME" in text and "| host_polled + pinned | echo | window 16 | 20 |" in text
     _, text, _ = ab(side([rows.params("gpu_ring")], [1.5]), side([rows.params("host_polled")], [1], seed=1))
     assert "| gpu_ring / host_polled + pinned |" in text and "queue (A: gpu_ring; B: host_polled)" in text
@@ -343,12 +343,12 @@ def test_sides_may_differ_in_a_setting_or_in_the_queue(ab):
     ("slower:10%:throughput", 1, "host_polled + pinned, echo, window 2: throughput SLOWER, 2"),
     ("slower:30%:throughput", 0, ""), ("slower:0.5%:throughput", 2, " pairs"),
 ])  # fmt: skip
-def test_gate_on_pairs(ab, gate, code, said):
+def test_gate_applies_to_pairs(ab, gate, code, said):
     found, _, error = ab(side(POINTS, [1] * 4), side(POINTS, (1, 0.8, 1, 1), seed=1), "--fail-on", gate)
     assert found == code and error.count("\n") == bool(said) and said in error
 
 
-def test_ab_rejects_rows_of_another_command(ab, folder, tmp_path, capsys):
+def test_ab_rejects_rows_of_other_commands(ab, folder, tmp_path, capsys):
     some = side(POINTS[:1], [1], pairs=2)
     code, _, error = ab(*[[rows.spoilt(row, "error", "it broke", "failed") for row in some]] * 2)
     assert code == 2 and "no pair that is ok" in error
@@ -361,7 +361,7 @@ def test_ab_rejects_rows_of_another_command(ab, folder, tmp_path, capsys):
 
 
 def run_of(points: int, wrong: int = 0, repetitions: int = 4, **where) -> list[dict]:
-    """A run whose first `wrong` points are faster by a third, which is a false verdict if the code is the same."""
+    """A run whose first `wrong` points are faster by a third, which gives false verdicts for the same code."""
     some = [rows.cell(rows.params(window=place + 1), n, where=rows.environment(**where)) for place in range(points)
             for n in range(repetitions)]  # fmt: skip
     for row in some:
@@ -369,7 +369,7 @@ def run_of(points: int, wrong: int = 0, repetitions: int = 4, **where) -> list[d
     return some
 
 
-def test_aa_counts_false_verdicts_and_warns_of_other_revisions(folder, capsys):
+def test_aa_counts_false_verdicts_and_warns_of_different_revisions(folder, capsys):
     sides = [str(folder(run_of(20), name="a")), str(folder(run_of(20, wrong=2, revision="fffffff"), name="b"))]
     assert main(["aa", *sides]) == 0
     text, error = capsys.readouterr()
@@ -379,6 +379,6 @@ def test_aa_counts_false_verdicts_and_warns_of_other_revisions(folder, capsys):
     assert by_name["throughput"][:3] == ["20", "2", "0"] and by_name["throughput"][5:7] == ["10 %", "28 %"]
     assert by_name["p50"][:3] == ["20", "0", "0"] and by_name["p50"][5] == "0 %"
     assert by_name["all"][:3] == ["60", "2", "0"] and by_name["all"][5] == "3.3 %"
-    assert "20 points, 4 repetitions a side" in text
-    assert "do not tell the same revision (0123abc; fffffff)" in error and "0123abc; fffffff" in text
-    assert main(["aa", *sides, "--margin", "two"]) == 2 and "'two' is no percentage" in capsys.readouterr().err
+    assert "20 points and 4 repetitions per side" in text
+    assert "record different revisions (0123abc; fffffff)" in error and "0123abc; fffffff" in text
+    assert main(["aa", *sides, "--margin", "two"]) == 2 and "'two' is not a percentage" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Exports hold what other tools need, and those tools read them if they are installed; timelines are read and drawn."""
+"""Exports have the fields that other tools need, and installed tools read them; timelines are read and drawn."""
 
 import base64
 import json
@@ -25,14 +25,15 @@ from analysis.histogram import Histogram
 from analysis.plots import timeline as drawn
 from analysis.plots.style import looks
 
-COMPARE = Path(os.environ.get("FEEDRATE_GBENCH_COMPARE", "/usr/share/benchmark/compare.py"))  # libbenchmark-tools'
+COMPARE = Path(os.environ.get("FEEDRATE_GBENCH_COMPARE", "/usr/share/benchmark/compare.py"))  # from libbenchmark-tools
 POINTS = [rows.params(), rows.params("gpu_ring", window=1), rows.params("redis_list", producers=4)]
 NAMES = ("host_polled+pinned", "gpu_ring", "redis_list+pinned")
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory) -> Path:
-    """Three points of three repetitions; the first has an open load's distributions too. And a row that is not ok."""
+    """Three points with three repetitions, and a row that is not ok. The first point also has an open load's
+    distributions."""
     some = [rows.cell(point, n) for n in range(3) for point in POINTS]
     for row in some:
         row["time"]["started"] = f"2026-11-21T08:00:{10 * row['repetition']:02}Z"
@@ -54,7 +55,7 @@ def google(directory, tmp_path) -> dict:
     return json.loads((tmp_path / "out.json").read_text())
 
 
-def test_google_benchmark_has_every_field_that_its_tools_read(google):
+def test_google_benchmark_export_has_every_field_that_its_tools_read(google):
     context = google["context"]
     needed = {"date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "caches"}
     assert needed <= set(context) and context["library_build_type"] == "release"
@@ -63,11 +64,11 @@ def test_google_benchmark_has_every_field_that_its_tools_read(google):
         assert all(isinstance(one[name], int) for name in ("iterations", "threads", "repetitions", "family_index"))
         repeated = one["run_type"] == "iteration" and one["repetition_index"] in range(3)
         assert one["name"] == one["run_name"] + ("" if repeated else f"_{one['aggregate_name']}")
-    # Three points, each with throughput, p50 and p99, the first with service p99; three repetitions, four aggregates.
+    # Three points with throughput, p50 and p99, the first also with service p99; three repetitions, four aggregates.
     assert len(google["benchmarks"]) == (3 * 3 + 1) * (3 + 4)
 
 
-def test_google_benchmark_holds_the_numbers_of_the_rows(google, directory, folder, tmp_path):
+def test_google_benchmark_export_has_the_numbers_of_the_rows(google, directory, folder, tmp_path):
     row = written(directory, POINTS[2], 1)
     name = "redis_list+pinned/echo/cuda/payload_bytes:64/batch:64/window:256/producers:4/workers:1/block:128/pack:1/streams:4"
     found = [one for one in google["benchmarks"] if one["name"] == name]
@@ -82,7 +83,8 @@ def test_google_benchmark_holds_the_numbers_of_the_rows(google, directory, folde
     summed = {one["aggregate_name"]: one["real_time"] for one in google["benchmarks"]
               if one["run_name"] == name and one["run_type"] == "aggregate"}  # fmt: skip
     assert (summed["mean"], summed["cv"]) == pytest.approx((np.mean(times), np.std(times, ddof=1) / np.mean(times)))
-    out = tmp_path / "both.json"  # an older row keeps its name, and two experiments begin with theirs
+    # Names of older rows are unchanged; with two experiments, names start with that of the experiment.
+    out = tmp_path / "both.json"
     closed = rows.params(arrivals="closed", rate=0, trace_file="none")
     both = folder(rows.cell(closed), other_rows.launches(1))
     assert main(["export", str(both), "--format", "google-benchmark", "--out", str(out)]) == 0
@@ -94,7 +96,7 @@ def test_google_benchmark_holds_the_numbers_of_the_rows(google, directory, folde
 
 
 @pytest.mark.skipif(not COMPARE.is_file(), reason="needs Google Benchmark's tools/compare.py (libbenchmark-tools)")
-def test_google_benchmarks_own_compare_reads_the_export(google, tmp_path):
+def test_google_benchmark_compare_reads_the_export(google, tmp_path):
     for one in google["benchmarks"]:
         one["real_time"] *= 1.5 if one["run_name"].endswith("/p99") else 1
     (slower := tmp_path / "slower.json").write_text(json.dumps(google))
@@ -112,7 +114,7 @@ def logs(directory, tmp_path) -> dict[str, Path]:
     return {file.name.split("_echo")[0]: file for file in (tmp_path / "logs").iterdir()}
 
 
-def test_hdr_log_has_a_file_for_each_point_and_an_interval_for_each_repetition(logs, folder, tmp_path):
+def test_hdr_export_has_a_file_per_point_and_an_interval_per_repetition(logs, folder, tmp_path):
     assert set(logs) == set(NAMES)
     comments = [line for line in logs["gpu_ring"].read_text().splitlines() if line.startswith("#")]
     assert "#[Histogram log format version 1.3]" in comments
@@ -130,14 +132,14 @@ def test_hdr_log_has_a_file_for_each_point_and_an_interval_for_each_repetition(l
 
 def test_file_names_are_short_and_distinct():
     points = ["a/b", "a_b", "A_B", "a\nb", "plain", "é" * 200, "é" * 201, "é" * 201 + "x", "x" * 250, "x" * 251]
-    points += ["\udce9" * 255, "\udce9" * 256]  # bytes that are no UTF-8
+    points += ["\udce9" * 255, "\udce9" * 256]  # bytes that are not UTF-8
     names = file_names(points, ".hlog")
     assert len({name.casefold() for name in names.values()}) == len(points)
     assert all(len(os.fsencode(name)) <= 255 and "/" not in name for name in names.values())
     assert names["plain"] == "plain.hlog" and names["x" * 250] == "x" * 250 + ".hlog"
 
 
-def test_hdr_logs_of_long_and_similar_trace_files_are_kept_apart(folder, tmp_path):
+def test_hdr_logs_of_long_and_similar_trace_files_are_separate(folder, tmp_path):
     traces = ["/data/" + "long/" * 80 + end for end in ("a.csv", "b.csv")] + ["/data/a_b.csv", "/data/a/b.csv"]
     cells = [rows.cell(rows.params(arrivals="trace", trace_file=trace)) for trace in traces]
     assert main(["export", str(folder(*cells)), "--format", "hdr", "--out", str(tmp_path / "logs")]) == 0
@@ -147,7 +149,8 @@ def test_hdr_logs_of_long_and_similar_trace_files_are_kept_apart(folder, tmp_pat
 
 
 def test_hdr_payload_has_the_documented_layout():
-    """A header of 40 bytes, then zigzag LEB128: an empty bucket, 3, 298 empty ones (one of them told as 0), 200."""
+    """A header of 40 bytes, then zigzag LEB128: 1 empty bucket, count 3, 298 empty buckets (one given as count 0),
+    count 200."""
     payload = base64.b64decode(encode(Histogram(8, np.array([1, 2, 300]), np.array([3, 0, 200]), 0)))
     assert struct.unpack(">ii", payload[:8]) == (0x1C849314, len(payload) - 8)
     plain = zlib.decompress(payload[8:])
@@ -162,7 +165,7 @@ TRACES = [f"{REFERENCE}/h200/overlap/traces/{name}.json.xz" for name in ("serial
 
 
 def changed(tmp_path, change) -> trace.Trace:
-    """The trace of `ping_pong` with a change of its work on the GPU or of what it says of its point."""
+    """The trace of `ping_pong` with a change to its events or to the description of its point."""
     document = json.loads(lzma.decompress(Path(TRACES[1]).read_bytes()))
     document["traceEvents"] = [one for one in document["traceEvents"] if change(one, document["otherData"])]
     (tmp_path / "one.json").write_text(json.dumps(document))
@@ -173,7 +176,7 @@ def on_gpu(event: dict) -> bool:
     return event["pid"] == 1 and event["ph"] == "X"
 
 
-def test_trace_names_stages_by_the_ranges_around_their_launches():
+def test_trace_labels_work_by_the_ranges_around_its_launches():
     serial, ping_pong, ring = map(trace.read, TRACES)
     assert [one.title for one in (serial, ping_pong, ring)] == ["serial", "ping_pong", "ring, depth 3"]
     assert [track.name for track in serial.tracks] == ["stream 177 kernels", "stream 177 copies"]
@@ -185,17 +188,17 @@ def test_trace_names_stages_by_the_ranges_around_their_launches():
     events = [one for one in json.loads(lzma.decompress(Path(TRACES[2]).read_bytes()))["traceEvents"] if on_gpu(one)]
     first, last = min(one["ts"] for one in events), max(one["ts"] + one["dur"] for one in events)
     assert ring.length == pytest.approx(last - first)
-    cut = trace.window(ring, 60)  # it ends in the first kernel
+    cut = trace.window(ring, 60)  # ends during the first kernel
     assert [[work.end == 60 for work in track.work][-1:] for track in cut.tracks[1:]] == [[True], []]
     assert cut.length == ring.length
 
 
-def test_trace_without_ranges_with_overlapping_work_or_without_any(tmp_path):
+def test_trace_handles_missing_ranges_overlapping_work_and_no_work(tmp_path):
     def without_ranges(event, about):
         about["params"] = {"queue": "gpu_ring"}
         return event.get("cat") not in ("range", "api")
 
-    def one_stream(event, about):  # as the branches of a graph have
+    def one_stream(event, about):  # like the branches of a graph
         event["tid"] = 354 if on_gpu(event) else event["tid"]
         return True
 
@@ -205,7 +208,7 @@ def test_trace_without_ranges_with_overlapping_work_or_without_any(tmp_path):
     one = changed(tmp_path, one_stream)
     assert len(one.tracks) > 1 and not any(track.name for track in one.tracks[1:])
     assert all(first.end <= second.begin for track in one.tracks for first, second in zip(track.work, track.work[1:]))
-    with pytest.raises(BadInput, match="holds no work of a GPU"):
+    with pytest.raises(BadInput, match="has no GPU work"):
         changed(tmp_path, lambda event, about: not on_gpu(event))
 
 
@@ -214,15 +217,15 @@ def test_trace_without_ranges_with_overlapping_work_or_without_any(tmp_path):
     ("memset_kernel", "memset_kernel"), ("()", "()"),
     ("void feedrate::resident<feedrate::Echo, 4>(feedrate::Lanes<8>*)", "resident"),
 ])  # fmt: skip
-def test_kernels_have_short_names(name, said):
+def test_kernel_names_are_shortened(name, said):
     assert trace.short(name) == said
 
 
-def test_timelines_share_one_axis_in_one_svg_for_both_screens(tmp_path, monkeypatch, capsys):
+def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkeypatch, capsys):
     with looks():
         figure = drawn.draw([trace.read(file) for file in TRACES]).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1 and figure.axes[0].get_xlim()[0] == 0
-    titles = ["serial: 3.70 ms in all", "ping_pong: 1.99 ms in all", "ring, depth 3: 1.99 ms in all"]
+    titles = ["serial: 3.70 ms in total", "ping_pong: 1.99 ms in total", "ring, depth 3: 1.99 ms in total"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == titles
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {"copy in", "process", "copy out"}
     heights = [axes.get_position().height / len(axes.get_yticks()) for axes in figure.axes]
@@ -233,10 +236,10 @@ def test_timelines_share_one_axis_in_one_svg_for_both_screens(tmp_path, monkeypa
     root = xml.fromstring(text)
     assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (drawn.WIDTH + 1)
     style = re.search(r"<style>@media screen and \(prefers-color-scheme:dark\)\{(.*?)</style>", text, re.DOTALL)[1]
-    assert f"svg{{fill:{dark.TEXT}}}" in style and style.count("{") == style.count("}") - 1  # that of @media
+    assert f"svg{{fill:{dark.TEXT}}}" in style and style.count("{") == style.count("}") - 1  # the brace of @media
     colours = {colour.upper() for colour in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(style, ""))}
     assert len(colours) > 4 and colours <= dark.FIGURES.keys()
     monkeypatch.setattr(timeline, "MOST", 50)
     assert main(["timeline", *TRACES, "--out", str(out)]) == 2
-    assert "288 kernels and copies are too many to be seen; allowed: --milliseconds N" in capsys.readouterr().err
+    assert "288 kernels and copies are too many; allowed: --milliseconds N" in capsys.readouterr().err
     assert main(["timeline", *TRACES, "--out", str(out), "--milliseconds", "0.2"]) == 0 and len(out.read_text()) < len(text)

@@ -1,6 +1,6 @@
-"""Tables of `feeding`: the best variant and how sure that is, which queue to use under a bound, open loads, capacities,
-transfers, the ring beside other queues, and whether a search found what a sweep found. test_blocks.py recomputes the tables
-of committed rows; these tests add the cases that those rows do not hold."""
+"""Tables of `feeding`: the best variant and its certainty, advice on queues under a bound, open loads, capacities,
+transfers, the ring against other queues, and searches against sweeps. test_blocks.py recomputes the tables of committed
+rows; these tests cover cases that those rows do not contain."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def points_of(queue: str = "gpu_ring", *rates: float, **more) -> list[dict]:
 
 @pytest.fixture
 def answers(read):
-    """The lines of the answer, by their question."""
+    """A function that returns the lines of the answer by question."""
 
     def found(*some, **options) -> dict[str, dict]:
         results = read(*some, **options).closed
@@ -47,11 +47,11 @@ def answers(read):
 NEXT = points_of("host_polled", 1e6, 1e6)
 
 
-def test_fastest_stands_with_its_interval_beside_the_next(answers):
+def test_answer_shows_fastest_with_interval_and_runner_up(answers):
     line = answers(points_of("gpu_ring", 9.9e6, 10e6, 10.1e6), points_of("host_polled", 4.9e6, 5e6, 5.1e6))[SMALL]
     assert line["for"] == "small messages (64 B): most verified messages"
     assert line["best"].startswith("gpu_ring") and line["runner-up"].startswith("host_polled + pinned")
-    # Two points moderate nothing: Student's t of 2 degrees of freedom, and the median of three instead of their mean.
+    # Two points are too few for moderation: Student's t with 2 degrees of freedom, for the median of three values.
     reach = 4.302652729911275 * np.log([9.9, 10, 10.1]).std(ddof=1) * np.sqrt(1.346 / 3)
     assert line["figure"] == f"10.0 M msg/s ({10 * np.exp(-reach):.2f}–{10 * np.exp(reach):.1f})"
     assert line["ratio"] == "2.00"
@@ -63,35 +63,35 @@ def test_fastest_stands_with_its_interval_beside_the_next(answers):
     (points_of("gpu_ring", 1e6, 1.2e6), "ratio", "1.10\nno clear difference"),  # the intervals overlap
     (points_of("gpu_ring", 9e6), "ratio", "9.00\nno clear difference"),  # one repetition has no interval
     (points_of("gpu_ring", 9e6), "figure", "9.00 M msg/s\none repetition"),
-    (points_of("null", 99e6, 99e6), "best", "host_polled"),  # it delivers nothing
+    (points_of("null", 99e6, 99e6), "best", "host_polled"),  # null delivers nothing
     (limited(points_of("gpu_ring", 9e6, 9e6)), "figure", "at least 9.00"),
     (limited(points_of("gpu_ring", 9e6, 9e6)), "ratio", "9.00"),
-    (limited(points_of("gpu_ring", 0.9e6, 0.9e6)), "ratio", "1.11\nno clear difference"),  # the next may be faster
-    (disturbed(points_of("gpu_ring", 9e6, 9e6)), "figure", "9.00 M msg/s ¶"),  # it has no other rows
+    (limited(points_of("gpu_ring", 0.9e6, 0.9e6)), "ratio", "1.11\nno clear difference"),  # the runner-up may be faster
+    (disturbed(points_of("gpu_ring", 9e6, 9e6)), "figure", "9.00 M msg/s ¶"),  # the point has no other rows
     ([*disturbed(points_of("gpu_ring", 9e6)), *repeated("gpu_ring", (2e6, 2e6))[:1]], "figure", "2.00 M msg/s"),
     (points_of("gpu_ring", 2e6, 12e6), "figure", "7.00 M msg/s ("),
-    (points_of("gpu_ring", 9e6, 9e6, device="cpu"), "best", "host_polled"),  # no match for a GPU
+    (points_of("gpu_ring", 9e6, 9e6, device="cpu"), "best", "host_polled"),  # does not compete with a GPU
 ])  # fmt: skip
-def test_answer(answers, some, column, said):
-    some = [row | {"id": f"{place:016}"} for place, row in enumerate(some)]  # repetitions of one point, whatever they are
+def test_answer_handles_special_points(answers, some, column, said):
+    some = [row | {"id": f"{place:016}"} for place, row in enumerate(some)]  # different ids, so that all rows count
     line = answers(some, NEXT)[SMALL]
     assert line[column].startswith(said), line
     assert ("unstable: 6 times between" in line["figure"]) == (said == "7.00 M msg/s (")
 
 
-def test_large_messages_are_of_the_largest_payload_that_all_have_and_lone_ones_of_one_in_flight(answers):
+def test_answer_uses_largest_common_payload_and_one_lone_message_in_flight(answers):
     some = [points_of("gpu_ring", 1e6, 1e6, payload_bytes=size) for size in (64, 4096)]
     some += [points_of("host_polled", 2e6, 2e6, payload_bytes=size) for size in (64, 4096, 1 << 20)]
-    some += [points_of("null", 9e6, 9e6)]  # it does not work, so what it lacks does not matter
+    some += [points_of("null", 9e6, 9e6)]  # null does no work, so its missing payloads do not matter
     some += [points_of("gpu_ring", 1e5, 1e5, p50=25_600.0, window=1), points_of("host_polled", 1e5, 1e5, p50=51_200.0, window=1)]
     some += [points_of("host_polled", 1e5, 1e5, p50=6.0, window=1, producers=2)]  # not alone
     found = answers(*some)
     assert found[LARGE]["for"].startswith("large messages (4 KiB)") and found[LARGE]["figure"].startswith("8.19 GB/s")
     assert found[LONE]["best"].startswith("gpu_ring") and found[LONE]["ratio"] == "2.00"
-    assert found[LONE]["figure"] == "25.6 µs (25.5–25.7)"  # no finer than its bucket
+    assert found[LONE]["figure"] == "25.6 µs (25.5–25.7)"  # the interval is at least as wide as the bucket
 
 
-def test_nothing_that_counts_is_no_answer(read):
+def test_answer_is_empty_without_rows_that_count(read):
     assert questions.blocks(read(rows.not_ok(rows.params(), "failed", "the device fell off the bus"))) == []
 
 
@@ -107,14 +107,14 @@ RATE, P50 = "messages_per_second", "latency_ns.p50"
     ({"p99": (2e4, 6e4)}, ["p99"]), ({"rates": (1e6, 6e6), "p50": (1e4, 9e4), "p99": (1e4, 63e4)}, ["throughput", "p50", "p99"]),
     ({"rates": (1e6,)}, []),
 ])  # fmt: skip
-def test_point_is_unstable_from_the_catalogues_factors_on(read, some, unstable):
+def test_point_is_unstable_at_the_factors_of_the_catalogue(read, some, unstable):
     (point,) = stats.points(read(repeated(**some))).to_dict("records")
     assert point["unstable"] == unstable
     rates = some.get("rates", (1e6,))
     assert len(rates) == 1 or point["spread"]["throughput"] == pytest.approx(max(rates) / min(rates))
 
 
-def test_last_row_of_one_run_judges_its_point_and_no_row_judges_two_runs(read, folder):
+def test_last_row_decides_stability_for_one_run_but_not_for_two(read, folder):
     some = repeated(rates=(1e6, 9e6))
     some[-1]["stop"] = {"reason": "repetitions", "repetitions": 2, "spread": {RATE: 1.0, P50: 1.6}, "unstable": [P50]}
     (point,) = stats.points(read(some)).to_dict("records")
@@ -127,12 +127,12 @@ def test_last_row_of_one_run_judges_its_point_and_no_row_judges_two_runs(read, f
     assert stability.rule(catalogue.merged([rows.CATALOGUE]).experiment("feeding")) == rule
 
 
-# --- which to use, what it costs, how the measurement went
+# --- advice, costs and conduct
 
 
 @pytest.fixture
 def advised(read):
-    """The lines of "Which should I use?", by their bound."""
+    """A function that returns the lines of "Which should I use?" by bound."""
 
     def found(*some, **options) -> dict[str, dict]:
         blocks = advice.blocks(read(*some, **options))
@@ -148,7 +148,7 @@ def open_cell(queue: str, rate: int, p99: float, **changes) -> dict:
 RING, POLLED = rows.load_params("gpu_ring"), rows.load_params("host_polled")
 
 
-def test_highest_capacity_wins_and_the_runner_up_is_another_queue(advised, tmp_path):
+def test_highest_capacity_wins_and_runner_up_is_another_queue(advised, tmp_path):
     probe = rows.load_cell(RING | {"rate": 5000})
     won, second = rows.capacity(RING, 5000, 6000, probes=[probe]), rows.capacity(POLLED, 4000, 4500)
     other = rows.capacity(POLLED | {"transfer": "mapped"}, 3000, 3500)
@@ -158,36 +158,36 @@ def test_highest_capacity_wins_and_the_runner_up_is_another_queue(advised, tmp_p
     assert line["delivery"] == "exactly once in process" and line["runner-up"] == "host_polled + pinned\n4.00 to 4.50 k msg/s"
     assert str(line["evidence"]) == "1" and line["evidence"].evidence == f"{won['id']}\n{tmp_path / 'some'}"
     near = advised(probe, won, rows.capacity(POLLED, 4800, 5500), name="near")["p99 ≤ 1 ms"]
-    assert near["runner-up"].endswith("not told apart: their intervals overlap")
+    assert near["runner-up"].endswith("no clear difference: the intervals overlap")
     best = [rows.capacity(POLLED | {"transfer": name}, low, low + 50) for name, low in (("pinned", 8000), ("mapped", 7900))]
     line = advised(probe, won, best, name="two")["p99 ≤ 1 ms"]
     assert line["use"].startswith("host_polled + pinned") and line["runner-up"].startswith("gpu_ring")
     none = advised(probe, rows.capacity(RING, 0, 10, "p99:5us"), name="none")
-    assert list(none) == ["p99 ≤ 5 µs"] and none["p99 ≤ 5 µs"]["use"] == "none of those measured"
+    assert list(none) == ["p99 ≤ 5 µs"] and none["p99 ≤ 5 µs"]["use"] == "none of the measured queues"
 
 
-def test_without_searches_the_highest_rate_sustained_within_the_bound_wins(advised):
+def test_highest_sustained_rate_within_the_bound_wins_without_searches(advised):
     some = [open_cell("gpu_ring", 1000, 15e3), open_cell("gpu_ring", 2000, 90e3), open_cell("host_polled", 4000, 90e3),
             rows.backlog(open_cell("host_polled", 8000, 10e3)), open_cell("null", 9000, 1e3),
             open_cell("gpu_ring", 9000, 1e3, device="cpu")]  # fmt: skip
     found = advised(some)
     assert list(found) == ["p99 ≤ 20 µs", "p99 ≤ 100 µs", "p99 ≤ 1 ms"]
-    assert found["p99 ≤ 20 µs"]["use"] == "gpu_ring" and found["p99 ≤ 20 µs"]["runner-up"] == "none of those measured"
+    assert found["p99 ≤ 20 µs"]["use"] == "gpu_ring" and found["p99 ≤ 20 µs"]["runner-up"] == "no other measured queue"
     line = found["p99 ≤ 100 µs"]
     assert line["use"].startswith("host_polled + pinned") and line["its rate"] == "4.00 k msg/s\np99 90.0 µs"
     assert line["runner-up"].startswith("gpu_ring\n2.00 k msg/s") and line["evidence"].evidence.startswith(some[2]["id"])
     line = advised(open_cell("gpu_ring", 1000, 5e6), name="slow")["p99 ≤ 1 ms"]
-    assert line["use"] == "none of those measured" and set(list(line.values())[3:]) == {"—"}
+    assert line["use"] == "none of the measured queues" and set(list(line.values())[3:]) == {"—"}
 
 
-def test_closed_loads_advise_if_there_are_no_others(read):
+def test_advice_uses_closed_loads_if_there_are_no_others(read):
     blocks = advice.blocks(read(repeated("gpu_ring", (8e6,), p99=500e3), repeated("host_polled", (5e6,), p99=50e3)))
     found = {line["bound"]: line["use"].partition("\n")[0] for line in dictionaries(blocks[1])}
-    assert list(found.values()) == ["none of those measured", "host_polled + pinned", "gpu_ring"]
+    assert list(found.values()) == ["none of the measured queues", "host_polled + pinned", "gpu_ring"]
     assert "closed loads" in blocks[-1].text
 
 
-def test_cost_is_that_of_the_peak_with_watts_if_there_are_any(read):
+def test_cost_is_that_of_the_peak_and_includes_measured_watts(read):
     some = [rows.cell(rows.params(queue, window=window), machine=rows.machine())
             for queue, window in (("host_polled", 1), ("host_polled", 256), ("redis_list", 256))]  # fmt: skip
     some[1]["machine"]["gpu"]["power_w"], some[1]["machine"]["host"]["own_cores"] = 410.0, 3.5
@@ -205,7 +205,7 @@ def test_cost_is_that_of_the_peak_with_watts_if_there_are_any(read):
     ([{"reason": reason, "repetitions": 5} for reason in ("precise", "precise", "time limit", "repetitions")],
      "2 of 3 points met it, 1 ended at the time limit."),
 ])  # fmt: skip
-def test_conduct_counts_points_by_why_they_ended(read, stops, said):
+def test_conduct_counts_points_by_stop_reason(read, stops, said):
     some = [rows.cell(rows.params(window=window)) | ({"stop": stop} if stop else {}) for window, stop in enumerate(stops, 1)]
     text = " ".join(block.text for block in conduct.blocks(read(some)))
     assert said in text and bool(text) == bool(said)
@@ -214,7 +214,7 @@ def test_conduct_counts_points_by_why_they_ended(read, stops, said):
 def test_conduct_counts_disturbed_repetitions(read):
     kept = rows.cell(rows.params(), 1, machine=rows.machine() | {"disturbances": ["2 other cores were busy"]})
     text = " ".join(block.text for block in conduct.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
-    assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed and are counted" in text
+    assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed but count" in text
 
 
 # --- open loads
@@ -224,7 +224,7 @@ def saturation(results) -> list[list[str]]:
     return open_load.saturation(open_load.curves(open_load.points(results))).rows
 
 
-def test_point_of_an_open_load_is_sustained_if_every_repetition_kept_up(read):
+def test_open_load_point_is_sustained_if_every_repetition_kept_up(read):
     some = [rows.load_cell(POLLED, n, p99=p99) for n, p99 in enumerate((5e4, 1e4, 9e6))]
     (point,) = open_load.points(read(some)).to_dict("records")
     assert (point["p99"], point["p99_least"], point["p99_greatest"], point["repetitions"]) == (5e4, 1e4, 9e6, 3)
@@ -237,7 +237,7 @@ def test_point_of_an_open_load_is_sustained_if_every_repetition_kept_up(read):
     assert saturation(read([rows.backlog(row, "it grew") for row in some], name="all"))[0][7] == "it grew"
 
 
-def test_late_repetition_is_in_the_median_and_in_the_range(read):
+def test_late_repetition_counts_in_median_and_range(read):
     some = [rows.load_cell(POLLED, 0, p99=28e3), rows.load_cell(POLLED, 1, p99=29e3), rows.late(POLLED, 2, p99=56e3)]
     for row in some:
         p99 = row["figures"]["latency_ns"]["p99"]
@@ -251,14 +251,14 @@ def test_late_repetition_is_in_the_median_and_in_the_range(read):
     assert open_load.points(read(rows.late(POLLED), name="late"))["kept"].item()
 
 
-def test_rates_are_kept_up_to_the_first_that_was_not_sustained(read):
+def test_rates_are_kept_only_below_the_first_unsustained_rate(read):
     some = [rows.load_cell(POLLED | {"rate": rate}) for rate in (1000, 2000, 4000)]
     some[1] = rows.backlog(some[1])
     found = open_load.points(read(some)).sort_values("rate")
     assert list(found["kept"]) == [True, False, False] and found["state"].iloc[2] == open_load.SUSTAINED
 
 
-def test_curves_join_near_rates_and_take_the_setting_that_sustains_most(read):
+def test_curves_merge_near_rates_and_use_the_setting_that_sustains_most(read):
     near = read([rows.load_cell(POLLED | {"rate": rate}) for rate in (1000, 1040, 1049, 1060, 2000)])
     assert sorted(open_load.points(near)["repetitions"]) == [1, 1, 3]  # within five percent
     good, bad = ([POLLED | {"rate": rate, "window": window} for rate in (1000, 2000)] for window in (256, 1))
@@ -270,25 +270,27 @@ def test_curves_join_near_rates_and_take_the_setting_that_sustains_most(read):
     assert list(tasks) == ["64 B", "4 KiB", "64 B, bursts of 100 µs"]
 
 
-def test_saturation_names_the_last_rate_sustained_and_what_came_back_beyond(read):
+def test_saturation_shows_last_sustained_rate_and_results_beyond(read):
     results = read(rows.load_sweep(2))
     by_queue = {row[1].split()[0]: row for row in saturation(results)}
     redis, own = by_queue["redis_list"], by_queue["gpu_ring"]
     assert (redis[2], redis[5], redis[6], redis[7]) == (
         "100 k msg/s", "1.00 M msg/s", "400 k msg/s", "the backlog grew by 600000 msg/s",
     )  # fmt: skip
-    assert own[2] == "10.0 M msg/s" and own[5] == "—"  # it kept up with all rates
+    assert own[2] == "10.0 M msg/s" and own[5] == "—"  # gpu_ring sustained all rates
     chosen = open_load.comparable(open_load.curves(open_load.points(results)))
-    assert chosen["rate"].median() == pytest.approx(100_000, rel=0.01) and len(chosen) == 3  # the most that all sustain
-    assert tails.table(results, open_load.curves(open_load.points(results))) is None  # without null there is no driver's tail
+    # 100 k is the highest rate that all queues sustain.
+    assert chosen["rate"].median() == pytest.approx(100_000, rel=0.01) and len(chosen) == 3
+    # Without null, the load generator's tail is unknown.
+    assert tails.table(results, open_load.curves(open_load.points(results))) is None
 
 
-def test_open_loads_are_in_no_figure_of_closed_ones(folder, read):
+def test_closed_load_tables_exclude_open_loads(folder, read):
     fast = open_cell("gpu_ring", 1000, 1.0, window=1)
     fast["figures"] |= {"messages_per_second": 9e12, "latency_ns": fast["figures"]["latency_ns"] | {"p50": 1.0}}
     closed = [rows.cell(rows.params("gpu_ring", window=window)) for window in (1, 256)]
     text = report(folder(closed, fast))
-    answered, rest = text.split("## Which should I use?")  # which is made of open loads if there are any
+    answered, rest = text.split("## Which should I use?")  # this section uses open loads if there are any
     headline = rest.partition("## Headline")[2].partition("##")[0]
     assert headline and not any(said in part for said in ("9.00 T msg/s", "1.00 ns") for part in (answered, headline))
     assert "Capacity under" not in report(folder(closed, name="closed")) and len(ring.read(read(closed, fast))) == 2
@@ -299,7 +301,7 @@ def test_open_loads_are_in_no_figure_of_closed_ones(folder, read):
 
 @pytest.fixture
 def searched(read):
-    """Results with a search for each interval, and the one cell that a folder needs."""
+    """A function that returns results with a search for each interval, and the one cell that a folder needs."""
 
     def found(*searches):
         each = [rows.capacity(RING, low, high, repetition=n) for n, (low, high) in enumerate(searches)]
@@ -313,7 +315,7 @@ def searched(read):
     ([(1000, 0), (1200, 1300)], "yes"),  # the first has no upper end
     ([(0, 900), (1000, 1200), (900, 1100)], "no"),
 ])  # fmt: skip
-def test_searches_that_overlap_are_said_to(searched, intervals, overlap):
+def test_table_shows_whether_searches_overlap(searched, intervals, overlap):
     (row,) = capacity.table(capacity.answers(searched(*intervals))).rows
     assert row[4] == overlap
 
@@ -322,20 +324,20 @@ def test_searches_that_overlap_are_said_to(searched, intervals, overlap):
     (1_000_000, 1_200_000, "1.00 to 1.20 M msg/s"), (900_000, 1_200_000, "900 k msg/s to 1.20 M msg/s"),
     (900, float("inf"), "at least 900 msg/s"), (0, 900, "less than 900 msg/s"),
 ])  # fmt: skip
-def test_interval_of_a_capacity_in_words(low, high, said):
+def test_capacity_interval_is_written_in_words(low, high, said):
     assert capacity.interval(low, high) == said
 
 
 @pytest.mark.parametrize("lows, median", [([300, 100, 200], 200), ([400, 100, 300, 200], 200), ([7], 7)])
-def test_search_with_the_median_capacity_stands_for_all(searched, lows, median):
+def test_search_with_median_capacity_represents_all(searched, lows, median):
     results = searched(*((low, 2 * low) for low in lows))
     (found,) = capacity.answers(results).to_dict("records")
     (row,) = results.capacities[results.capacities["id"] == found["id"]].to_dict("records")
     assert found["low"] == median == row["low"] and found["high"] == 2 * median
-    assert capacity.evidence(capacity.answers(results), results.cells) is None  # they tell no rates
+    assert capacity.evidence(capacity.answers(results), results.cells) is None  # these searches record no rates
 
 
-def test_capacity_costs_the_median_of_the_tries_at_its_highest_sustained_rate(read):
+def test_capacity_cost_is_median_of_tries_at_highest_sustained_rate(read):
     probes = [rows.load_cell(RING | {"rate": 2000}, n) for n in range(4)] + [rows.load_cell(RING | {"rate": 4000})]
     probes[3:] = [rows.spoilt(probes[3], "disturbed"), rows.backlog(probes[4])]
     for row, watts in zip(probes, (139.0, 136.0, 132.0, 500.0, 600.0)):
@@ -349,14 +351,14 @@ def test_capacity_costs_the_median_of_the_tries_at_its_highest_sustained_rate(re
     "compare DIR DIR --out OUT", "aa DIR DIR", "export DIR --format google-benchmark --out OUT/one.json",
     "export DIR --format hdr --out OUT", "figures DIR --out OUT", "report DIR --out OUT",
 ])  # fmt: skip
-def test_no_command_stumbles_over_a_search_among_open_loads(folder, tmp_path, command):
+def test_commands_accept_a_search_among_open_loads(folder, tmp_path, command):
     some = [rows.load_cell(RING, n) for n in range(2)]
     directory = folder(some, rows.capacity(RING, 10_000, 11_000, probes=some[:1]))
     (tmp_path / "out").mkdir()
     assert main(command.replace("DIR", str(directory)).replace("OUT", str(tmp_path / "out")).split()) == 0
 
 
-# --- the best transfer, batches that are held back, prices of guarantees
+# --- the best transfer
 
 
 FAST, SLOW, NEAR = (10e6, 10.1e6, 9.9e6), (5e6, 5.1e6, 4.9e6), (9.8e6, 10e6, 10.2e6)
@@ -372,9 +374,9 @@ def best_transfers(read):
     return found
 
 
-def test_best_transfer_stands_beside_the_next_and_auto_never_wins(best_transfers):
+def test_best_transfer_is_shown_with_runner_up_and_auto_never_wins(best_transfers):
     auto = rows.winner("auto", (12e6, 12e6, 12e6), chosen="gather", producers=4)
-    other = [rows.transfer("mapped", 20e6, n, window=1) for n in range(2)]  # no search found it, so it does not compete
+    other = [rows.transfer("mapped", 20e6, n, window=1) for n in range(2)]  # no search found it: does not compete
     (line,) = best_transfers(rows.winner("gather", FAST, producers=4), rows.winner("pinned", SLOW), auto, other)
     assert (line["payload"], line["batch"], line["auto chose"]) == ("64 B", "1", "gather")
     assert line["best transfer"].startswith("gather\n") and "producers 4" in line["best transfer"]
@@ -394,25 +396,25 @@ def test_best_transfer_stands_beside_the_next_and_auto_never_wins(best_transfers
     (rows.winner("gather", (10e6, 40e6)), rows.winner("pinned", SLOW), "messages", "25.0", ": 4 times between repetitions"),
     (rows.winner("gather", FAST), rows.winner("pinned", SLOW), "auto chose", "—", ""),
 ])  # fmt: skip
-def test_ratio_of_transfers_is_only_as_sure_as_its_rows(best_transfers, first, second, column, begins, ends):
+def test_ratio_of_transfers_reflects_the_certainty_of_its_rows(best_transfers, first, second, column, begins, ends):
     (line,) = best_transfers(first, second)
     assert line[column].startswith(begins) and line[column].endswith(ends)
 
 
-# --- a search beside a sweep
+# --- a search against a sweep
 
 
 SWEPT = {"gpu_ring": 9e6, "host_polled": 4e6, "redis_list": 3.5e6}
 
 
 @pytest.mark.parametrize(("found", "said"), [
-    ({"gpu_ring": 8e6, "host_polled": 3e6, "redis_list": 3.4e6}, []),  # these two are less than 1.5 × apart
+    ({"gpu_ring": 8e6, "host_polled": 3e6, "redis_list": 3.4e6}, []),  # the last two are less than 1.5 × apart
     ({"gpu_ring": 5e6, "host_polled": 3e6, "redis_list": 3e6}, ["gpu_ring reaches 56%"]),
     ({"gpu_ring": 7e6, "host_polled": 8e6, "redis_list": 3e6},
-     ["gpu_ring is 2.2 × better than host_polled + pinned, and is not ranked before it"]),
+     ["gpu_ring is 2.2 × better than host_polled + pinned but not ranked above it"]),
     ({"gpu_ring": 9e6, "host_polled": 4e6}, ["redis_list + pinned was not searched"]),
 ])  # fmt: skip
-def test_ranks_names_each_peak_that_a_search_missed(folder, read, capsys, found, said):
+def test_ranks_reports_each_peak_that_a_search_missed(folder, read, capsys, found, said):
     sides = [[row for queue, rate in some.items() for row in points_of(queue, rate)] for some in (found, SWEPT)]
     problems = disagreements(MEASURES[0], read(sides[0], name="found"), read(sides[1], name="swept"))
     assert problems == [f"peak messages: {each}" for each in said]
@@ -425,11 +427,11 @@ def test_ranks_names_each_peak_that_a_search_missed(folder, read, capsys, found,
 # --- the ring's axes
 
 
-def test_ring_stands_beside_other_queues_with_its_bounds(read):
+def test_ring_is_compared_with_other_queues_with_bounds(read):
     own, other = rows.ring(rate=40e6), rows.ring("redis_list", rate=4e6)
     for number, (some, said) in enumerate((
         ([own, other], "10.0"), (limited([own]) + [other], "at least 10.0"), ([own] + limited([other]), "at most 10.0"),
-        (limited([own, other]), "not known"),
+        (limited([own, other]), "unknown"),
     )):  # fmt: skip
         (line,) = lines(ring_text(read(some, name=str(number))), "| 64 B | redis_list |")
         assert line[3] == said and line[4:] == ["—", "—"]
@@ -437,4 +439,4 @@ def test_ring_stands_beside_other_queues_with_its_bounds(read):
     text = ring_text(read(some, [rows.ring("redis_list", n, rate=rate) for n, rate in enumerate((1e6, 2e6, 3e6))], name="median"))
     assert "10.0 M msg/s (" in text and lines(text, "| 64 B | redis_list |")[0][3] == "5.00"
     alone = ring_text(read(own, name="alone"))
-    assert "against others" not in alone and "peaks by payload" in alone and "nan" not in alone
+    assert "against other queues" not in alone and "peaks by payload" in alone and "nan" not in alone

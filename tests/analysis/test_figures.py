@@ -1,5 +1,5 @@
-"""One look at each figure of each experiment: it is drawn in both shapes, its labels do not collide, its colours have a
-counterpart on a dark screen, and it shows what its rows say."""
+"""Checks of every figure of each experiment: it is drawn in both shapes, its labels do not collide, its colours have a
+counterpart in dark mode, and it shows the data of its rows."""
 
 import os
 import re
@@ -31,12 +31,12 @@ from analysis.stats import points
 
 COLOUR = re.compile(r"\b(fill|stroke)(: |=\")(#[0-9A-Fa-f]{6})\b")
 SCREEN = "@media screen and (prefers-color-scheme:dark){"
-# Not told apart from the paper: the paper itself and the grid. The numbers of the heat map lie on its own cells.
+# Colours that need no contrast with the background: the background itself, the grid, and numbers on heat-map cells.
 SURFACES = {"#FFFFFF", "#333333", "#DDDDDD", heatmap.ON_BRIGHT, heatmap.ON_DIM}
 
 
 def luminance(colour: str) -> float:
-    """As WCAG 2 defines it."""
+    """Relative luminance as defined by WCAG 2."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -48,7 +48,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def check(drawing, narrow: bool, svg: str = "") -> None:
-    """The checks of every figure."""
+    """Runs the checks that apply to every figure."""
     assert (drawing.box.width < NARROW * 1.25) == narrow, drawing.name
     for axes in drawing.figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text() and label.get_visible()]
@@ -72,39 +72,39 @@ def every(folder: str):
     (every("overlap"), {"overlap_strategies": 3, "overlap_balance": 1, "overlap_items": 2, "overlap_depth": 1}),
     (every("handoff"), {"handoff_by_size": 2, "handoff_start": 2, "handoff_several": 3}),
 ], ids=["transfers", "timeouts", "prices", "overlap", "handoff"])  # fmt: skip
-def test_figures_of_committed_rows(draw, panels):
+def test_figures_of_committed_rows_are_drawn(draw, panels):
     with looks():
-        found = draw(True)  # the other shape differs by the arrangement of its panels alone
+        found = draw(True)  # the other shape differs only in the arrangement of its panels
     assert {drawing.name: len(drawing.figure.axes) for drawing in found} == panels
     for drawing in found:
         check(drawing, True, figures._svg(drawing, "slim"))
 
 
-def test_figures_of_the_ring():
+def test_figures_of_the_ring_are_drawn():
     drawn = ring.draw_all(committed("h200/ring"))
     assert [drawing.name for drawing in drawn] == list(ring.NAMES)
     for drawing in drawn:
-        check(drawing, False)  # they are only ever PNGs, which stay light
+        check(drawing, False)  # always PNGs, which have only light colours
 
 
-def test_figures_of_a_report(whole):
+def test_figures_of_a_report_have_both_shapes(whole):
     svgs = re.findall(r'<div class="(broad|slim)">(<svg.*?</svg>)', whole.html, re.DOTALL)
     assert [shape for shape, _ in svgs] == ["broad", "slim"] * 10
     for narrow, some in zip((False, True), np.array_split(np.array(whole.drawings, dtype=object), 2)):
         for drawing in (drawing for drawing in some if drawing.figure):
             check(drawing, narrow, whole.html)
-            if narrow:  # panels stand below each other
+            if narrow:  # panels are stacked vertically
                 assert {axes.get_subplotspec().colspan.start for axes in drawing.figure.axes} == {0}
-    assert {file.name for file in whole.directory.glob("*.png")} == {"headline.png"}  # the others are written as b""
+    assert {file.name for file in whole.directory.glob("*.png")} == {"headline.png"}  # the fixture replaces the other PNGs by b""
     image = matplotlib.image.imread(whole.directory / "headline.png")
     assert image.shape[1] > 1000 and (image[0, 0, :3] == 1).all(), "paper is white"
 
 
-# --- on a dark screen
+# --- dark mode
 
 
 def dark_rules(page: str) -> str:
-    """The rules inside the media query of dark screens."""
+    """The rules inside the media query for dark mode."""
     begin, depth = page.index(SCREEN) + len(SCREEN), 1
     for place in range(begin, len(page)):
         depth += {"{": 1, "}": -1}.get(page[place], 0)
@@ -113,23 +113,23 @@ def dark_rules(page: str) -> str:
     raise AssertionError("the media query has no end")
 
 
-def test_every_colour_of_a_report_is_exchanged_on_a_dark_screen(whole):
+def test_dark_mode_replaces_every_colour_of_a_report(whole):
     rules = dark_rules(whole.html)
     drawn = "".join(re.findall(r"<figure .*?</figure>", whole.html, re.DOTALL))
     assert len(set(COLOUR.findall(drawn))) > 15
     for what, how, colour in set(COLOUR.findall(drawn)):
         becomes = dark.FIGURES[colour.upper()]
         selector = f'[style*="{what}: {colour}"]' if how == ": " else f'[{what}="{colour}"]'
-        # From the line's start or a comma: with an ancestor before it, it would not match in what <use> copies.
+        # The selector must have no ancestor, because it would then not match the copies made by <use>.
         rule = rf"^([^{{}} ]+,)?{re.escape(selector)}[^{{}}]*\{{{what}:{becomes}!important\}}"
-        assert becomes == colour.upper() or re.search(rule, rules, re.MULTILINE), f"{what} {colour} stays as it is"
+        assert becomes == colour.upper() or re.search(rule, rules, re.MULTILINE), f"{what} {colour} is not replaced"
     rest = COLOUR.sub("", re.sub(r'href="#[^"]*"|url\(#[^)]*\)', "", drawn))
     assert not re.search(r'#[0-9A-Fa-f]{6}\b|rgba?\(|currentColor|(fill|stroke): (?!none|url|#)[a-z]+[;"]', rest)
     text = re.findall(r'<g id="text_\d+">.*?<(?:g|use)\b([^>]*)>', drawn, re.DOTALL)
     assert sum("fill" not in attributes for attributes in text) > 50 and f"figure svg{{fill:{dark.TEXT}}}" in rules
 
 
-def test_dark_colours_can_be_told_apart():
+def test_dark_colours_are_distinguishable():
     data = [dark.FIGURES[light] for light in dark.FIGURES.keys() - SURFACES]
     assert len(data) == len(set(data)) and all(contrast(colour, dark.PAPER) >= 3 for colour in data)
     assert all(contrast(dark.FIGURES[fill], dark.FIGURES["#333333"]) >= 3 for fill, _ in LOOKS.values())
@@ -143,7 +143,7 @@ def test_dark_colours_can_be_told_apart():
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
 
 
-def test_page_is_readable_on_both_screens_and_light_on_paper(whole):
+def test_page_is_readable_in_light_and_dark_and_light_on_paper(whole):
     head, rules = whole.html[: whole.html.index("</style>")], dark_rules(whole.html)
     names = r"--(\w+):(#[0-9A-Fa-f]{3,6})\b"
     night, day = dict(re.findall(names, rules)), dict(re.findall(names, head[: head.index(SCREEN)]))
@@ -153,13 +153,13 @@ def test_page_is_readable_on_both_screens_and_light_on_paper(whole):
         for text in ("text", "soft", "softer"):
             assert all(contrast(colours[text], colours[paper]) >= 4.5 for paper in ("paper", "head"))
         assert all(contrast(colours["text"], colours[paper]) >= 7 for paper in ("warned", "missing"))
-    assert head.count("prefers-color-scheme") == 1, "the dark rules are for screens"
+    assert head.count("prefers-color-scheme") == 1, "the dark rules must only apply to screens"
     rest = head.replace(rules, "").upper()
     changed = {becomes for light, becomes in dark.FIGURES.items() if becomes != light}
     assert not any(colour in rest for colour in changed - {"#FFFFFF"}) and "COLOR-SCHEME:LIGHT" in rest
 
 
-def test_page_is_well_formed_and_needs_no_other_file(whole):
+def test_page_is_well_formed_and_self_contained(whole):
     xml.fromstring(whole.html[whole.html.index("<body>") : whole.html.index("</html>")])
     assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", whole.html))
     assert "@import" not in whole.html and "url(http" not in whole.html and "<script" not in whole.html
@@ -182,13 +182,13 @@ def closed(results) -> dict:
 
 
 def holds(axes, *ends: tuple) -> bool:
-    """Whether a line or whisker has these ends, to what arithmetic rounds."""
+    """Whether a line or whisker has these ends, up to rounding."""
     found = [segment for group in axes.collections for segment in getattr(group, "get_segments", list)()]
     found += [list(zip(*line.get_data())) for line in axes.lines]
     return any(np.shape(line) == np.shape(ends) and np.allclose(line, ends) for line in found)
 
 
-def test_closed_loads_show_intervals_bounds_and_unstable_points(read):
+def test_closed_load_figures_show_intervals_bounds_and_unstable_points(read):
     some = rows.repeated(rates=(1e6, 3e6), window=1, p50=(1e4, 1.2e4), p99=(2e4, 4e4))
     some += rows.limited(rows.repeated(rates=(4e6, 4e6), payload_bytes=1024))
     some += rows.repeated(rates=(1e6, 3e6), window=16, p99=(2e4, 4e4))
@@ -202,39 +202,39 @@ def test_closed_loads_show_intervals_bounds_and_unstable_points(read):
     for axes, metric in ((right, "p50"), (right, "p99")):
         assert holds(axes, (point[f"{metric}_low"], 0), (point[f"{metric}_high"], 0))
     texts = [text.get_text() for name in ("headline", "throughput") for axes in figures_of[name].figure.axes for text in axes.texts]
-    assert any(text.startswith("≥") for text in texts) and "the load generator was the limit" in figures_of["headline"].caption
+    assert any(text.startswith("≥") for text in texts) and "the limit was the load generator" in figures_of["headline"].caption
     deep = points(results).set_index("window").loc[16]
     assert holds(figures_of["latency_window"].figure.axes[2], (2e6, deep["p99_low"]), (2e6, deep["p99_high"]))
     assert [text.get_text() for text in figures_of["stages"].figure.axes[0].texts] == ["4.00 µs\n(2.00–6.00)"]
     cells = [text.get_text() for text in figures_of["block_streams"].figure.axes[0].texts]
     assert sum("unstable" in text for text in cells) == 1 and "1.50 M\nunstable" in cells
-    assert "shaded" in figures_of["latency_distribution"].caption
+    assert "the shade spans" in figures_of["latency_distribution"].caption
 
 
-def test_figure_without_data_says_what_is_missing(read):
+def test_figure_without_data_states_what_is_missing(read):
     row = rows.cell(rows.params())
     del row["details"]["stages_ns"]
     found = closed(read(row))
     assert {name for name, drawing in found.items() if drawing.figure} == {"headline", "latency_distribution"}
     said = " ".join(drawing.missing for drawing in found.values())
-    for lacking in ("one payload size only", "one window only", "two or more block sizes", "stage times", "window 1"):
+    for lacking in ("only one payload size", "only one window", "two or more block sizes", "stage times", "window 1"):
         assert lacking in said
     row = rows.load_cell(rows.load_params())
     del row["details"]["stages_ns"]
     results = read(row, name="open")
     assert load_stages.draw(results, Styles(results.cells)) is None
     lanes = [rows.cell(rows.params("gpu_ring", block=block, lanes=lanes)) for block in (64, 128) for lanes in (1, 8)]
-    assert closed(read(lanes, name="lanes"))["block_streams"].figure  # the ring's heat map is over its lanes
+    assert closed(read(lanes, name="lanes"))["block_streams"].figure  # the ring's heat map shows its lanes
 
 
-def test_open_loads_show_what_was_not_sustained_and_late_generators(read):
+def test_open_load_figures_show_unsustained_rates_and_late_generators(read):
     results = read(rows.load_sweep(), [rows.late(rows.load_params(rate=1000), n) for n in range(2)])
     axes = drawn(results, offered).axes[0]
     marked = [line for line in axes.lines if line.get_marker() not in ("None", "x")]
     hollow = {round(x) for line in marked if line.get_markerfacecolor() == "white" for x in line.get_xdata()}
-    assert hollow == {1_001_000, 10_010_000}  # of redis_list, and of host_polled and it
+    assert hollow == {1_001_000, 10_010_000}  # the first of redis_list, the second of host_polled and redis_list
     upright = {line.get_xdata()[0] for line in axes.lines if list(line.get_ydata()) == [0, 1]}
-    assert upright == {4e5, 5e6}  # what they do at most
+    assert upright == {4e5, 5e6}  # their maximum rates
     assert sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "x") == 1
     assert "(2 of 38 rows)" in offered.draw(results, Styles(results.cells)).caption
     axes = drawn(results, percentiles).axes[0]
@@ -245,11 +245,11 @@ def test_open_loads_show_what_was_not_sustained_and_late_generators(read):
     lengths = Counter()
     for bar in drawn(results, load_stages).axes[0].patches:
         lengths[bar.get_y()] += bar.get_width()
-    assert list(lengths.values()) == pytest.approx([100] * 3)  # the stages of a queue add up
+    assert list(lengths.values()) == pytest.approx([100] * 3)  # the stages of a queue add up to 100 %
 
 
 @pytest.mark.parametrize("samples, last", [(5, None), (1000, 100), (99_990, 9999), (1_000_000, 1e4)])
-def test_percentile_is_drawn_if_ten_samples_are_above_it(samples, last):
+def test_percentile_curve_ends_ten_samples_before_the_maximum(samples, last):
     values = np.random.default_rng(1).integers(1000, 1_000_000, samples)
     histogram = Histogram.from_row(rows.histogram(values))
     x, y = percentiles.supported(histogram)
@@ -259,7 +259,7 @@ def test_percentile_is_drawn_if_ten_samples_are_above_it(samples, last):
         assert x[-1] == last and y[-1] == histogram.percentile(100 * (1 - 1 / last)) and (np.diff(x) >= 0).all()
 
 
-def test_capacities_have_a_bar_for_each_search(read):
+def test_capacity_figure_has_a_bar_for_each_search(read):
     some = [rows.capacity(rows.load_params("gpu_ring"), *ends, repetition=n) for n, ends in enumerate(((1000, 1200), (1100, 1300)))]
     results = read(rows.load_cell(rows.load_params("gpu_ring")), some)
     with looks():
@@ -270,7 +270,7 @@ def test_capacities_have_a_bar_for_each_search(read):
     assert [text.get_text() for text in axes.texts] == ["1.00 k"]
 
 
-def test_great_loss_does_not_squeeze_the_rest_and_gpus_and_cpus_are_marked(read):
+def test_overlap_figure_clips_large_losses_and_marks_the_cpu_device(read):
     draw = sections.of("overlap").draw
     some = [other_rows.overlap("serial", device="cpu"), other_rows.overlap(overlap_efficiency=-30.0, device="cpu")]
     figure = draw(read(some, experiment="overlap"))[0].figure
@@ -278,7 +278,7 @@ def test_great_loss_does_not_squeeze_the_rest_and_gpus_and_cpus_are_marked(read)
     assert figure.get_suptitle() == "CPU device: these are not GPU results"
 
 
-def test_comparison_is_a_png_with_a_dot_for_each_point(folder, tmp_path):
+def test_compare_writes_a_png(folder, tmp_path):
     sides = [folder([rows.cell(rows.params(window=window), n, speed=speed) for window in (1, 64) for n in (0, 1)], name=name)
              for name, speed in (("a", 1.0), ("b", 1.3))]
     assert main(["compare", *map(str, sides), "--out", str(tmp_path)]) == 0
@@ -286,7 +286,7 @@ def test_comparison_is_a_png_with_a_dot_for_each_point(folder, tmp_path):
     assert "](compare.png)" in (tmp_path / "compare.md").read_text()
 
 
-def test_command_exports_figures_and_the_headline(folder, tmp_path, monkeypatch):
+def test_figures_command_writes_pngs_and_headline(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "_png", lambda drawing: b"a picture")
     directory = folder([rows.cell(rows.params(window=window)) for window in (1, 64)])
     assert main(["figures", str(directory), "--out", str(tmp_path / "out")]) == 0
@@ -309,7 +309,7 @@ print(figures.render([Drawing("one", "a", "b", figure)], shape="wide")[0].svg)
 """
 
 
-def test_a_users_matplotlib_settings_change_no_figure(tmp_path):
+def test_user_settings_of_matplotlib_do_not_change_figures(tmp_path):
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
 
     def drawn(**more: str) -> str:

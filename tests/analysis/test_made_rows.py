@@ -1,4 +1,4 @@
-"""The analysis reads what `feedrate` itself measures, on the CPU device."""
+"""The analysis reads rows that `feedrate` measures on the CPU device."""
 
 import json
 import os
@@ -19,11 +19,11 @@ SPECS = {
 
 @pytest.fixture(scope="module")
 def executable() -> Path:
-    """The one that the tests which run this were built with."""
+    """The executable of the build that runs these tests, or of another build in this tree."""
     for folder in (os.environ.get("FEEDRATE_BUILD_DIR"), ROOT / "build/tests", ROOT / "build/release", ROOT / "build/cpu-only"):
         if folder and (Path(folder) / "bin/feedrate").is_file():
             return Path(folder) / "bin/feedrate"
-    pytest.skip("no build of feedrate")
+    pytest.skip("feedrate is not built")
 
 
 @pytest.mark.parametrize("experiment, said", [
@@ -31,12 +31,12 @@ def executable() -> Path:
     ("overlap", ["## Pipeline chain", "skipped: strategy pdl needs a GPU", "| ping_pong | "]),
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
 ])  # fmt: skip
-def test_report_of_measured_rows(executable, tmp_path, figureless, experiment, said):
+def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, said):
     run = {"messages": 1000, "repetitions": 2}
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
     words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", tmp_path / "rows"]
-    known = {name: value for name, value in os.environ.items() if not name.startswith("FEEDRATE_")}  # these are the tests' own
+    known = {name: value for name, value in os.environ.items() if not name.startswith("FEEDRATE_")}  # variables of the tests themselves
     ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=known)
     assert ran.returncode == 0, ran.stderr[-2000:]
     text = report(tmp_path / "rows")

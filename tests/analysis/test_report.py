@@ -1,4 +1,4 @@
-"""The report: plain words, numbers as people read them, and nothing that went wrong left out."""
+"""The report: plain words, readable numbers, and a complete list of problems."""
 
 import re
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("figureless")
     (units.words, "copy_engine_both_bytes_per_second", "copy engine both"), (units.words, "", ""),
     (units.words, "sm_echo_bytes_per_second", "SM echo"),
 ])  # fmt: skip
-def test_numbers_and_limits_in_words(formatter, value, said):
+def test_numbers_and_limits_are_formatted(formatter, value, said):
     assert formatter(value) == said
 
 
@@ -41,9 +41,9 @@ LISTS = [{"quotient": [1, {"ceiling": f"redis_list_{name}_per_second"}]} for nam
 
 @pytest.mark.parametrize("bound, said, ceiling", [
     (None, "", ""), (COPIES, "copy, launch, copy", ""), ({"ceiling": "launch_per_second"}, "launches", "launch_per_second"),
-    ({"quotient": [BATCH, COPIES]}, "copy, launch, copy, once a batch", ""),
-    ({"quotient": [{"product": [{"given": "workers", "value": 2}, BATCH]}, COPIES]}, "copy, launch, copy, once a batch", ""),
-    ({"quotient": [WINDOW, {"sum": [TRIPS, COPIES]}]}, "two Redis round trips and a copy, launch, copy, once a window", ""),
+    ({"quotient": [BATCH, COPIES]}, "copy, launch, copy, once per batch", ""),
+    ({"quotient": [{"product": [{"given": "workers", "value": 2}, BATCH]}, COPIES]}, "copy, launch, copy, once per batch", ""),
+    ({"quotient": [WINDOW, {"sum": [TRIPS, COPIES]}]}, "two Redis round trips and a copy, launch, copy, once per window", ""),
     ({"quotient": [{"given": "pack", "value": 1}, {"sum": LISTS}]}, "Redis list push and Redis list pop", ""),
     ({"product": [BATCH, {"ceiling": "launch_per_second"}]}, "launches", ""),
     (rows.of_ceiling("sm_echo_bytes_per_second", 64), "SM echo", "sm_echo_bytes_per_second"),
@@ -53,11 +53,11 @@ LISTS = [{"quotient": [1, {"ceiling": f"redis_list_{name}_per_second"}]} for nam
     (other_rows.handoff("shm_copy")["bounds"]["handoff_ns"]["bound"],
      "a launch sync and the bytes by copy engine d2h and the bytes by copy engine h2d", ""),
 ])  # fmt: skip
-def test_bounds_in_words(bound, said, ceiling):
+def test_bounds_are_written_in_words(bound, said, ceiling):
     assert (bounds.words(bound), bounds.ceiling(bound)) == (said, ceiling)
 
 
-def test_interval_names_the_unit_once():
+def test_interval_has_its_unit_only_once():
     assert units.spread(units.nanoseconds, 3400, 3300, 3500) == "3.40 µs (3.30–3.50)"
     assert units.spread(units.nanoseconds, 1000, 990, 1100) == "1.00 µs (990 ns–1.10 µs)"
     assert units.spread(units.nanoseconds, 3400, 3400, 3400) == "3.40 µs"
@@ -67,7 +67,7 @@ def test_interval_names_the_unit_once():
 # --- the page
 
 
-def test_page_is_read_in_words_and_tells_its_evidence_last(whole):
+def test_page_has_plain_words_and_ends_with_evidence(whole):
     body = re.sub(r"<svg.*?</svg>", "", whole.html[whole.html.index("<body>") :], flags=re.DOTALL)
     read = re.sub(r"<[^>]*>", "\n", body)
     assert "two Redis round trips and a copy, launch, copy" in read
@@ -80,7 +80,7 @@ def test_page_is_read_in_words_and_tells_its_evidence_last(whole):
     assert whole.md.index("\n| ") == whole.md.index("\n| for |"), "the answer comes before every other table"
 
 
-def test_report_names_its_page_and_warns_before_any_number(folder, capsys):
+def test_report_prints_its_page_and_warns_before_any_number(folder, capsys):
     directory = folder(repeated(device="cpu"))
     text = report(directory)
     assert capsys.readouterr().out.strip() == str(directory / "report.html")
@@ -93,7 +93,7 @@ def test_report_names_its_page_and_warns_before_any_number(folder, capsys):
 # --- tables
 
 
-def test_headline_holds_the_numbers_of_the_rows(folder):
+def test_headline_has_the_numbers_of_the_rows(folder):
     fast, slow, alone = (rows.cell(rows.params(window=window), 0, rate) for window, rate in ((256, 8e6), (16, 5e6), (1, 1e5)))
     alone["figures"]["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
     alone["bounds"]["latency_ns"]["ratio"], fast["bounds"]["messages_per_second"]["ratio"] = 1.23, 0.77
@@ -104,7 +104,7 @@ def test_headline_holds_the_numbers_of_the_rows(folder):
     assert "Verified" in text and "0 corrupted" in text
 
 
-def test_limited_repetitions_count_as_at_least_in_every_table(folder):
+def test_limited_repetitions_count_as_lower_bounds_in_every_table(folder):
     some = repeated(rates=(2e6, 6e6, 7e6))
     lost = rows.spoilt(rows.cell(rows.params(window=8)), "no_results", "no result came back in time")
     loud = rows.spoilt(rows.cell(rows.params(), 5), "disturbed", "disturbed: a neighbour")
@@ -112,9 +112,9 @@ def test_limited_repetitions_count_as_at_least_in_every_table(folder):
     peak, alone = (text.partition(f"## {title}")[2].partition("##")[0] for title in ("Headline", "Every point"))
     assert "| at least 6.00 M msg/s (" in peak and "at least 384 MB/s" in peak
     assert "at least 6.00 M msg/s (" in alone and "| at most " in alone and "2.00 M msg/s" not in text
-    assert "Of 2 of 3 rows the load generator was the limit, not the queue" in text
-    assert "but for those that the load generator limited" in text
-    assert "Of 5 rows 2 are not used: 1 without results, 1 disturbed." in peak
+    assert "In 2 of 3 rows the limit was the load generator, not the queue" in text
+    assert "except cells limited by the load generator" in text
+    assert "2 of 5 rows are not used: 1 without results, 1 disturbed." in peak
 
 
 def test_unstable_points_are_marked_and_counted(folder):
@@ -127,7 +127,7 @@ def test_unstable_points_are_marked_and_counted(folder):
     assert "None of 1 points measured more than once is unstable" in steady and "unstable: 1" not in steady
 
 
-def test_rows_that_do_not_count_are_listed_with_their_reasons(folder):
+def test_rows_that_do_not_count_are_listed_with_reasons(folder):
     lanes = [rows.not_ok(rows.params("gpu_ring", window=8, payload_bytes=size), "skipped", "needs a lane each")
              for size in (64, 1024)]  # fmt: skip
     noise = [rows.not_ok(rows.params("null", payload_bytes=size), "invalid", f"at 0.9{size} of it", reordered=2)
@@ -138,7 +138,7 @@ def test_rows_that_do_not_count_are_listed_with_their_reasons(folder):
     late = rows.not_ok(rows.params(window=2), "unsustainable", "the backlog grew", sent=1)
     directory = folder(lanes, noise, liar, nasty, late, rows.cell(rows.params()))
     text = report(directory)
-    assert re.search(r"\| invalid \|.*\(and 1 like it, with other numbers\) \| null", text)
+    assert re.search(r"\| invalid \|.*\(and 1 more with other numbers\) \| null", text)
     (skipped,) = (line for line in text.splitlines() if line.startswith("| skipped"))
     assert "| 2 |" in skipped and "64 B, 1 KiB" in skipped and "needs a lane each" in skipped
     assert "| gpu_ring | no ok cell (skipped) |" in text and "| unsustainable | the backlog grew |" in text
@@ -146,7 +146,7 @@ def test_rows_that_do_not_count_are_listed_with_their_reasons(folder):
     assert "<script>" not in (directory / "report.html").read_text() and "a\\|b" in text
 
 
-def test_report_without_any_row_that_counts_or_with_few_facts_is_still_one(folder):
+def test_report_works_without_rows_that_count_and_with_few_facts(folder):
     failed = rows.not_ok(rows.params(), "failed", "the device fell off the bus")
     assert "the device fell off the bus" in report(folder(failed))
     where = rows.environment()
@@ -154,13 +154,13 @@ def test_report_without_any_row_that_counts_or_with_few_facts_is_still_one(folde
     some = [rows.rerun(rows.cell(rows.params(window=window)), where=where, limits={}, settings={}) for window in (1, 64)]
     for row in some:
         del row["bounds"], row["time"], row["cost"], row["details"]["stages_ns"]
-    assert "No limit rows" in report(folder(some, name="few"))
+    assert "There are no limit rows" in report(folder(some, name="few"))
 
 
 # --- environments
 
 
-def test_machines_are_kept_apart_and_differing_facts_are_named(folder, tmp_path):
+def test_machines_are_separated_and_differing_facts_are_listed(folder, tmp_path):
     other = rows.environment(gpu="NVIDIA A100", gpu_sms=108)
     sides = [folder(rows.cell(rows.params(), where=where), name=name) for name, where in (("a", None), ("b", other))]
     text = report(*sides, out=tmp_path / "out")
@@ -170,15 +170,15 @@ def test_machines_are_kept_apart_and_differing_facts_are_named(folder, tmp_path)
     some = [rows.cell(rows.params(queue), where=where) for queue, where in (("host_polled", resumed), ("redis_list", None))]
     some[0]["figures"]["latency_ns"]["sampled_every"] = 16
     text = report(folder(some, name="resumed"))
-    assert "these facts differ: revision." in text and "| redis.version | 7.0.15 |" in text  # Redis started later
+    assert "these facts differ: revision." in text and "| redis.version | 7.0.15 |" in text  # one run had no Redis
     assert "bin/feedrate sweep quick --resume<br>bin/feedrate sweep quick | differs |" in text
-    assert "Latency was taken of one message in 16" in text
+    assert "Latency was measured for one message in 16" in text
 
 
 # --- experiments without a section
 
 
-def test_experiment_without_a_section_has_the_general_report(folder):
+def test_experiment_without_section_gets_the_general_report(folder):
     assert sections.of("launch") == sections.Section() == sections.of("not a name") != sections.of("feeding")
     failed = other_rows.skipped(other_rows.launch("pdl", kernels=9), "no such kernel")
     unsteady = [row for row in other_rows.launches(3) if row["params"]["form"] == "plain"]
@@ -196,7 +196,7 @@ def test_experiment_without_a_section_has_the_general_report(folder):
     assert "no such kernel" in report(folder(failed, name="alone"))
 
 
-def test_experiments_of_one_folder_are_reported_each_by_itself(folder, tmp_path):
+def test_experiments_of_one_folder_are_reported_separately(folder, tmp_path):
     directory = folder(other_rows.launches(2), repeated(rates=(1e6, 1e6)))
     assert {name: len(results.cells) for name, results in load_all([directory]).items()} == {"launch": 14, "feeding": 2}
     text = report(directory)
@@ -205,4 +205,4 @@ def test_experiments_of_one_folder_are_reported_each_by_itself(folder, tmp_path)
     assert "14 rows: 14 ok" in text and "2 rows: 2 ok" in text
     assert "kernels/s" not in text[second:] and "msg/s" not in text[first:second]
     unknown = folder(other_rows.launches(1), name="unknown", told=rows.CATALOGUE | {"experiments": []})
-    assert "7 rows: 7 ok" in report(unknown)  # without a catalogue of the experiment, its rows' fates can be told
+    assert "7 rows: 7 ok" in report(unknown)  # the statuses of rows need no catalogue entry

@@ -1,4 +1,4 @@
-"""How rows are read: from compressed and damaged files, joined to their runs and catalogues, and what counts of them."""
+"""Reading of rows: compressed and damaged files, runs and catalogues of rows, and the rows that count."""
 
 import copy
 import gzip
@@ -22,7 +22,7 @@ PACKERS = {"gz": gzip.compress, "xz": lzma.compress}
 
 
 def pack(directory, ending: str, parts: int = 1, cut: int = 0) -> None:
-    """Compresses the rows of a folder in several archives behind each other, without the last `cut` bytes."""
+    """Compresses the rows of a folder into concatenated archives, without the last `cut` bytes."""
     plain = directory / "rows.jsonl"
     each = plain.read_bytes().splitlines(keepends=True)
     packed = b"".join(PACKERS[ending](b"".join(each[part::parts] if parts == 1 else each[part * 4 : part * 4 + 4]))
@@ -32,7 +32,7 @@ def pack(directory, ending: str, parts: int = 1, cut: int = 0) -> None:
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_compressed_rows_are_read_as_far_as_they_go(folder, ending):
+def test_compressed_rows_are_read_as_far_as_possible(folder, ending):
     found = []
     for name, options in (("one", {}), ("two", {"parts": 2}), ("cut", {"cut": 500})):
         pack(folder(CELLS, name=name), ending, **options)
@@ -41,25 +41,25 @@ def test_compressed_rows_are_read_as_far_as_they_go(folder, ending):
     assert [any("cut off or damaged" in note for note in results.notes) for results in found] == [False, False, True]
 
 
-def test_plain_rows_win_if_both_are_there(folder):
-    """A sweep that goes on appends to them."""
+def test_uncompressed_rows_win_over_compressed_rows(folder):
+    """A resumed sweep appends to the uncompressed rows."""
     (folder(CELLS) / "rows.jsonl.gz").write_bytes(b"not even compressed")
     assert len(load([folder(CELLS)]).cells) == 6
 
 
-def test_damaged_lines_are_named_and_the_rest_is_read(folder):
+def test_damaged_lines_are_reported_and_the_rest_is_read(folder):
     directory = folder(CELLS)
     file = directory / "rows.jsonl"
     file.write_text('{"schema": 3, "ki\n' + file.read_text() + json.dumps(CELLS[0])[:300])
     text = report(directory)
-    assert "rows.jsonl:1: not JSON; left out" in text and "6 rows: 6 ok" in text
-    assert "rows.jsonl:9: the last line is cut off (an interrupted run); left out" in text
+    assert "rows.jsonl:1: not valid JSON; line left out" in text and "6 rows: 6 ok" in text
+    assert "rows.jsonl:9: the last line is cut off (interrupted run); line left out" in text
 
 
 @pytest.mark.parametrize(
     "value, fault", [("1e999", "1e999 is not a finite number"), ("NaN", "NaN is not"), (r'"\ud800"', "surrogates not allowed")]
 )
-def test_rows_that_no_page_can_hold_are_named(folder, value, fault):
+def test_rows_with_unprintable_values_are_reported(folder, value, fault):
     directory = folder(CELLS)
     file = directory / "rows.jsonl"
     file.write_text(f'{{"schema": 3, "kind": {value}}}\n' + file.read_text())
@@ -67,21 +67,21 @@ def test_rows_that_no_page_can_hold_are_named(folder, value, fault):
     assert "rows.jsonl:1: " in text and fault in text and "6 rows: 6 ok" in text
 
 
-def test_row_that_was_measured_again_counts_once(folder):
+def test_remeasured_row_counts_once(folder):
     failed = rows.not_ok(rows.params(), "failed", "killed")
     text = report(folder(failed, rows.cell(rows.params())))
     assert "1 row(s) repeat an id" in text and "1 rows: 1 ok, 0 invalid, 0 unsustainable, 0 failed" in text
 
 
 def test_last_row_of_a_limit_counts(read):
-    """A run's row has what was known when the run began."""
+    """A run row only has the limits known when the run started."""
     first, last = (rows.limit("word_round_trip_ns", value) for value in (1800.0, 1700.0))
     other = rows.limit("word_round_trip_ns", 900.0, device="cpu") | {"id": "other"}
     results = read(first, other, rows.cell(rows.params()), last)
     assert list(results.cells["limits"]) == [rows.LIMITS | {"word_round_trip_ns": 1700.0}]
 
 
-def test_rows_have_limits_settings_and_environment_of_their_runs(folder):
+def test_rows_get_limits_settings_and_environment_of_their_runs(folder):
     here = rows.rerun(CELLS[0], where=rows.environment(revision="aaaa"), limits={"launch_sync_ns": 1.0})
     there = rows.rerun(CELLS[3], where=rows.environment(revision="bbbb"), settings={"seconds": 9.0})
     directory = folder(here, there)
@@ -93,22 +93,22 @@ def test_rows_have_limits_settings_and_environment_of_their_runs(folder):
     assert "these facts differ: revision." in text and "seconds 9.0" in text
 
 
-def test_run_may_follow_its_rows_or_be_missing(folder):
+def test_run_row_can_follow_its_rows_or_be_missing(folder):
     directory = folder(CELLS)
     run, *rest = (directory / "rows.jsonl").read_text().splitlines()
     (directory / "rows.jsonl").write_text("\n".join([*rest, run]) + "\n")
     results = load([directory])
     assert results.environments[0]["host"] == "node-7" and not results.notes
     (directory / "rows.jsonl").write_text("\n".join(rest) + "\n")
-    assert "6 row(s) name a run that is not in the file: where they ran is not known" in report(directory)
+    assert "6 row(s) name a run that is not in the file, so their environment is unknown" in report(directory)
 
 
-def test_runs_of_one_id_in_two_folders_are_kept_apart(folder):
+def test_runs_with_one_id_in_two_folders_are_separate(folder):
     sides = [folder(CELLS, name=name) for name in "ab"]
     (sides[1] / "rows.jsonl").write_text((sides[1] / "rows.jsonl").read_text().replace('"node-7"', '"other"'))
     results = load(sides)
     assert [one["host"] for one in results.environments] == ["node-7", "other"]
-    assert points(results)["repetitions"].tolist() == [6, 6]  # one machine: its rows are repetitions
+    assert points(results)["repetitions"].tolist() == [6, 6]  # the same machine, so its rows are repetitions
 
 
 def test_traced_rows_are_left_out(read):
@@ -117,7 +117,7 @@ def test_traced_rows_are_left_out(read):
     assert len(results.cells) == 1 and any("--trace" in note for note in results.notes)
 
 
-def test_buckets_by_steps_are_those_by_index(folder, tmp_path):
+def test_histograms_by_steps_and_by_index_are_equal(folder, tmp_path):
     plain, other = (copy.deepcopy(CELLS[0]) for _ in "ab")
     told = other["figures"]["latency_ns"]["histogram"]
     index = told.pop("index")
@@ -139,27 +139,27 @@ def test_catalogue_of_a_later_folder_adds_figures(folder, tmp_path):
     row = rows.cell(rows.params(window=2))
     row["figures"]["watts"] = 231.0
     assert "lowest watts" in report(folder(CELLS, name="a"), folder(row, name="b", told=told), out=tmp_path / "out")
-    assert "watts" not in load([folder(row, name="c")]).cells  # a figure that the catalogue lacks is none
+    assert "watts" not in load([folder(row, name="c")]).cells  # a figure that the catalogue lacks is ignored
 
 
 # --- causes, flags and tries
 
 
 @pytest.mark.parametrize("reason", ["because", "driver-bound: 97 %", "generator: too late", "anything"])
-def test_causes_count_and_reasons_are_only_shown(folder, reason):
+def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
     some = [rows.spoilt(rows.cell(rows.params(window=window), 1), cause, reason)
             for cause, window in {"driver_bound": 2, "disturbed": 1, "error": 3}.items()]  # fmt: skip
     text = report(folder(rows.cell(rows.params(window=1)), some))
     assert "1 of 4 repetitions were disturbed" in text and "at least" in text.partition("## What was measured")[0]
 
 
-def test_no_reason_is_parsed():
-    """Programs have the cause."""
+def test_analysis_does_not_parse_reasons():
+    """Programs use the cause."""
     for file in (ROOT / "analysis").rglob("*.py"):
         assert not re.search(r"reason\W+(str\.)?(startswith|contains|match)", file.read_text()), file
 
 
-def test_late_generator_is_known_by_its_cause_and_its_row_counts(read):
+def test_late_generator_is_recognised_by_cause_and_its_row_counts(read):
     late = rows.late(rows.load_params()) | {"reason": "zu spät"}
     results = read(late)
     assert list(results.cells["status"]) == ["ok"] and list(results.cells["reason"]) == [""]
@@ -174,31 +174,33 @@ def test_late_generator_is_known_by_its_cause_and_its_row_counts(read):
 FLAGS = ["late_generator", "unsteady", "above_limit"]
 
 
-def test_flags_are_those_of_the_row_or_derived_from_an_older_one(read):
+def test_flags_come_from_the_row_or_are_derived_for_older_rows(read):
     steady, late, unsteady, above, latency, plain = (rows.cell(rows.params(window=1 << n)) for n in range(6))
     steady |= {"flags": []}
-    for row in (steady, unsteady):  # a row that tells its flags is believed
+    for row in (steady, unsteady):  # the flags of a row take precedence over its details
         row["details"]["warmup"] = {"steady": False}
     late = rows.spoilt(late, "generator")
     above["bounds"]["messages_per_second"]["ratio"], plain["bounds"]["messages_per_second"]["ratio"] = 1.06, 1.05
-    latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time may be far above its bound
+    latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time can be far above its bound
     told = rows.cell(rows.params(window=64)) | {"flags": FLAGS}
     results = read(told, steady, late, unsteady, above, latency, plain)
     assert list(results.cells["flags"]) == [FLAGS, [], *([code] for code in FLAGS), [], []]
 
 
-def test_flags_are_counted_and_marked_with_the_range_of_the_point(folder):
+def test_flags_are_counted_and_mark_points_with_their_range(folder):
     some = [rows.cell(rows.params(), n, rate) | {"flags": codes}
             for n, (rate, codes) in enumerate(((1e6, []), (2e6, FLAGS[:2]), (3e6, FLAGS)))]  # fmt: skip
     text = report(folder(some))
-    for said in ("† 2 of 3 rows with a late load generator", "‡ 2 of 3 rows unsteady", "§ 1 of 3 rows with a figure more"):
+    for said in (
+        "† 2 of 3 rows had a late load generator", "‡ 2 of 3 rows were unsteady", "§ 1 of 3 rows have a figure more",
+    ):  # fmt: skip
         assert said in text
     (point,) = [line for line in lines(text.partition("## Every point")[2]) if line[0] == "host_polled + pinned"]
     assert any(") †‡§<br>1.00 M msg/s to 3.00 M msg/s" in cell for cell in point)
     assert not any(mark in report(folder(CELLS, name="plain")) for mark in "†‡§")
 
 
-def test_tries_of_a_search_are_counted_and_used_nowhere(folder, tmp_path, capsys):
+def test_tries_of_a_search_are_counted_but_not_used(folder, tmp_path, capsys):
     texts = []
     for name, some in (("bare", CELLS), ("tried", [*TRIES, *CELLS])):
         directory = folder(some, name=name)
@@ -213,6 +215,6 @@ def test_tries_of_a_search_are_counted_and_used_nowhere(folder, tmp_path, capsys
     assert "doorbells" not in (tmp_path / "out.json").read_text()
     capsys.readouterr()
     assert main(["compare", str(tried), str(folder(CELLS, TRIES, name="other"))]) == 0
-    assert "2 points matched" in capsys.readouterr().out
+    assert "2 points match" in capsys.readouterr().out
     assert main(["report", str(folder(TRIES, name="alone"))]) == 2
-    assert "no cell row but tries of a search" in capsys.readouterr().err
+    assert "no cell row except tries of a search" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The schema of rows: made-up and committed rows pass, and each way to be wrong is rejected."""
+"""The schema of rows accepts synthetic and committed rows and rejects each kind of invalid row."""
 
 import copy
 import json
@@ -15,12 +15,12 @@ from conftest import REFERENCE, ROOT
 
 from analysis import catalogue
 
-MOST = 10_000_000  # bytes of all that is committed in results/reference, figures included
+MOST = 10_000_000  # maximum bytes of all files committed in results/reference, including figures
 
 
 def inlined(schema, definitions: dict):
-    """The schema with a number's or a text's definition in place of each reference to it: compiled, it costs no call for
-    each of the millions of counts that committed rows hold."""
+    """The schema with definitions of numbers and strings in place of references to them. The compiled schema then needs
+    no function call for each of the millions of counts in committed rows."""
     if isinstance(schema, list):
         return [inlined(one, definitions) for one in schema]
     if not isinstance(schema, dict):
@@ -33,11 +33,11 @@ def inlined(schema, definitions: dict):
 
 @pytest.fixture(scope="session")
 def validate():
-    """Checks a row, and a cell of `feeding` also by the schema of its own."""
+    """A function that checks a row, and a cell of `feeding` also against its own schema."""
     checks = []
     for name in ("common/results/row.schema.json", "experiments/feeding/cell.schema.json"):
         schema = json.loads((ROOT / name).read_text())
-        # A misspelt type would let rows pass: the validator in use asks less than the metaschema.
+        # A misspelt type would let invalid rows pass, because the validator does not check the metaschema.
         jsonschema.Draft7Validator.check_schema(schema)
         checks.append(fastjsonschema.compile(inlined(schema, schema.get("definitions", {})), use_default=False))
 
@@ -53,7 +53,7 @@ def validate():
 
 
 def histograms(value):
-    """Every histogram within a row: a schema cannot say that its lists are as long as each other."""
+    """Every histogram within a row. A schema cannot require that its lists have equal lengths."""
     if isinstance(value, dict):
         if "counts" in value and ("steps" in value or "index" in value):
             yield value
@@ -63,7 +63,7 @@ def histograms(value):
 
 
 def check_names(row: dict, known: catalogue.Catalogue) -> None:
-    """The catalogue beside the rows knows all that a row names."""
+    """Checks that the catalogue defines all names in a row."""
     if row["kind"] == "limit":
         assert row["limit"]["name"] in known.limits
     elif row["kind"] != "run":
@@ -74,7 +74,7 @@ def check_names(row: dict, known: catalogue.Catalogue) -> None:
 
 
 @pytest.mark.parametrize("folder", sorted(str(file.parent.relative_to(ROOT)) for file in (ROOT / REFERENCE).rglob("rows.jsonl*")))
-def test_committed_rows_are_valid_and_know_their_run_and_catalogue(validate, folder):
+def test_committed_rows_are_valid_and_match_their_runs_and_catalogue(validate, folder):
     packed = lzma.decompress(Path(folder, "rows.jsonl.xz").read_bytes())
     known, told, named = catalogue.merged([catalogue.read(Path(folder), "DIR")]), set(), set()
     for row in map(json.loads, packed.splitlines()):
@@ -89,15 +89,15 @@ def test_committed_rows_are_valid_and_know_their_run_and_catalogue(validate, fol
 def test_committed_results_stay_small():
     listed = subprocess.run(["git", "ls-files", "-z", REFERENCE], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
-        pytest.skip("no git checkout")
+        pytest.skip("not a git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
     assert sizes and sum(sizes.values()) < MOST, sorted(sizes.items(), key=lambda one: -one[1])[:10]
 
 
-# --- made-up rows
+# --- synthetic rows
 
 
-def test_made_up_rows_are_valid(validate):
+def test_synthetic_rows_are_valid(validate):
     some = [*rows.every_figure(), *other_rows.launches(1), rows.attempt(rows.cell(rows.params())), rows.ring()]
     some += [other_rows.overlap(), other_rows.skipped(other_rows.overlap("pdl"), "no"), other_rows.handoff(use="first")]
     some += rows.winner("gather", [1e6])
@@ -106,7 +106,7 @@ def test_made_up_rows_are_valid(validate):
 
 
 def changed(row: dict, *path, to=None, drop=False) -> dict:
-    """The row with another value at the path, or without it."""
+    """The row with another value at the path, or without the path."""
     row = copy.deepcopy(row)
     place = row
     for key in path[:-1]:
@@ -140,7 +140,7 @@ READINGS = changed(LIMIT, "limit", to=LIMIT["limit"] | {"least": 1.0, "greatest"
 
 @pytest.mark.parametrize("row", [
     CELL, BARE, AT_LEAST_ONCE, spread(), LIMIT, READINGS,
-    changed(changed(CELL, "params", "doorbells", to=4), "cost", "watts", to=410.5),  # what a new member adds
+    changed(changed(CELL, "params", "doorbells", to=4), "cost", "watts", to=410.5),  # additions of a new member
     changed(CELL, "figures", "watts", to=231.0),
     changed(changed(CELL, "figures", "latency_ns", "histogram", "steps", to=STEPS), "figures", "latency_ns", "histogram",
             "index", drop=True),
@@ -148,11 +148,11 @@ READINGS = changed(LIMIT, "limit", to=LIMIT["limit"] | {"least": 1.0, "greatest"
     changed(LIMIT | {"status": "failed", "reason": "Redis refused"}, "limit", "value", drop=True),
     CELL | {"flags": ["above_limit"]}, CELL | {"limit_rounds": 5}, CELL | {"ab": {"point": 1, "pair": 2}},
 ])  # fmt: skip
-def test_optional_and_open_parts_are_valid(validate, row):
+def test_optional_and_additional_parts_are_valid(validate, row):
     validate(row)
 
 
-# Path, then a value; or a path alone, whose end is left out.
+# A path and an invalid value, or only a path to remove.
 WRONG_CELLS = [
     (("schema",), 1), (("schema",),), (("kind",), "cells"), (("experiment",),), (("run",),), (("run",), "the last one"),
     (("id",), "redis_list-64"), (("status",), "fine"), (("cause",),), (("cause",), "disturbed"), (("repetition",), -1),
@@ -165,7 +165,7 @@ WRONG_CELLS = [
     (("figures", "bytes_per_second"), None), (("figures", "bytes_per_second"), "64"), (("figures", "latency_ns", "p99"),),
     (("figures", "latency_ns", "histogram"),), (("figures", "latency_ns", "histogram", "overflow"),),
     (("figures", "latency_ns", "histogram", "counts"), [-1]), (("figures", "latency_ns", "histogram", "index"),),
-    (("figures", "latency_ns", "histogram", "steps"), STEPS),  # and an index, too
+    (("figures", "latency_ns", "histogram", "steps"), STEPS),  # in addition to an index
     (("bounds", RATE, "bound"),), (("bounds", RATE, "bound"), "launch_sync_ns"),
     (("bounds", RATE, "bound"), {"sum": [1]}), (("bounds", RATE, "bound"), {"floor": "a_ns", "ceiling": "b_per_second"}), (("bounds", "latency_ns", "value"),), (("details", "driver", "ratio"),),
     (("figure",), {}), (("details", "stage_ns"), {}), (("environment",), {}), (("limits",), {}),
@@ -202,7 +202,7 @@ KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_LIMITS), (TRY, W
     pytest.param(row, wrong, id=f"{row['kind']}: {'.'.join(map(str, wrong[0]))}")
     for row, every in KINDS for wrong in every
 ])  # fmt: skip
-def test_wrong_row_is_rejected(validate, row, wrong):
+def test_invalid_row_is_rejected(validate, row, wrong):
     validate(row)
     path, *value = wrong
     with pytest.raises(fastjsonschema.JsonSchemaValueException):
@@ -214,6 +214,6 @@ def test_wrong_row_is_rejected(validate, row, wrong):
     changed(rows.spoilt(CELL, "wrong_results", "wrong"), "details", "counts", "corrupted", to=1),
     *(spread(**wrong) for wrong in ({"unstable": [""]}, {"unstable": [P50, P50]}, {"spread": {P50: 0.5}}, {"spread": {P99: "2"}})),
 ])  # fmt: skip
-def test_contradiction_within_a_row_is_rejected(validate, row):
+def test_contradictory_row_is_rejected(validate, row):
     with pytest.raises(fastjsonschema.JsonSchemaValueException):
         validate(row)

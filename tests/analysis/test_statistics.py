@@ -1,8 +1,8 @@
-"""Properties of the statistics, on simulated measurements whose truth is known: intervals cover it as often as they claim,
-equal code gets few false verdicts, planted changes are found, and the calculated power agrees with the simulated one.
+"""Properties of the statistics on simulated measurements with known truth: intervals have their nominal coverage, equal
+code gets few false verdicts, planted changes are found, and the computed power agrees with the simulated one.
 
-The simulations have what measured runs have: noise that multiplies and differs from point to point, outliers that only
-slow down, and drift within a run."""
+The simulations resemble measured runs: multiplicative noise that differs between points, outliers that only slow down,
+and drift within a run."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ MARGIN, MARGINS = 0.02, Margins(0.02, 0.05)
 
 
 def simulated(generator, noise: str, spreads: np.ndarray, repetitions: int) -> np.ndarray:
-    """Logarithms of a time: a line for each point."""
+    """Logarithms of a time, with one line per point."""
     logs = generator.normal(0, 1, (len(spreads), repetitions)) * spreads[:, None]
     if noise == "outliers":
         logs += (generator.random(logs.shape) < 0.05) * generator.uniform(0.1, 0.4, logs.shape)
@@ -34,7 +34,7 @@ def simulated(generator, noise: str, spreads: np.ndarray, repetitions: int) -> n
 
 
 def of_a_sweep(generator, points: int = 90) -> np.ndarray:
-    """The noise of the points of a sweep on a GPU: 0.4 to 15 %, mostly 3 %."""
+    """The noise of the points of a sweep on a GPU: 0.4 to 15 %, typically 3 %."""
     return np.exp(generator.normal(np.log(0.03), 0.9, points))
 
 
@@ -54,9 +54,9 @@ def covering(found, truth: float = 1.0) -> float:
     [
         (Ratio(1.20, 1.10, 1.30, 0.001), FASTER, SLOWER),
         (Ratio(0.80, 0.70, 0.90, 0.001), SLOWER, FASTER),
-        (Ratio(1.02, 1.001, 1.04, 0.04), FASTER, SLOWER),  # the margin itself counts
-        (Ratio(1.019, 1.001, 1.04, 0.04), UNCLEAR, UNCLEAR),  # a real change, but it may be too small to matter
-        (Ratio(1.01, 1.005, 1.015, 0.001), SAME, SAME),  # a real change that is surely too small
+        (Ratio(1.02, 1.001, 1.04, 0.04), FASTER, SLOWER),  # a ratio at the margin counts
+        (Ratio(1.019, 1.001, 1.04, 0.04), UNCLEAR, UNCLEAR),  # a real change that may be too small to matter
+        (Ratio(1.01, 1.005, 1.015, 0.001), SAME, SAME),  # a real change that is certainly too small
         (Ratio(1.00, 0.985, 1.015, 0.9), SAME, SAME),
         (Ratio(1.00, 0.985, 1.021, 0.9), UNCLEAR, UNCLEAR),
         (Ratio(1.00, 0.979, 1.015, 0.9), UNCLEAR, UNCLEAR),
@@ -75,15 +75,15 @@ def test_many_points_need_stronger_evidence():
     assert judge([lucky] + [dull] * 20, THROUGHPUT, MARGIN)[0].verdict == UNCLEAR
 
 
-def test_correction_is_that_of_benjamini_and_hochberg():
-    """The example of their paper (1995, section 3.3): four of fifteen, though nine are below 5 %."""
+def test_correction_matches_benjamini_and_hochberg():
+    """The example in their paper (1995, section 3.3): four of fifteen are accepted, although nine are below 5 %."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1]
     assert discoveries(np.array(p)).tolist() == [True] * 4 + [False] * 11
     assert discoveries(np.array([np.nan, 0.04, np.nan])).tolist() == [False, True, False]
     assert discoveries(np.array([np.nan])).tolist() == [False]
 
 
-def test_values_without_a_logarithm_are_unclear_and_missing_ones_have_no_verdict():
+def test_values_without_logarithm_are_unclear_and_missing_values_have_no_verdict():
     good, none = np.array([1.0, 1.01]), np.array([np.nan, np.nan])
     pairs = [(good, np.array([1.0, np.inf])), (good, np.array([1.0, 0.0])), (good, none), (none, good)]
     found = [judge([ratio(*pair)], THROUGHPUT, MARGIN)[0].verdict for pair in pairs]
@@ -100,22 +100,22 @@ def test_interval_of_a_ratio_covers_the_truth(repetitions, least, spread):
     assert covering([ratio(before, 1.3 * after) for before, after in zip(*sides)], 1.3) >= least
 
 
-def test_interval_covers_the_truth_despite_noise_between_runs_only_if_it_knows_of_it():
+def test_interval_covers_the_truth_under_run_noise_only_if_given_that_noise():
     generator = np.random.default_rng(8)
     runs = [[np.exp(generator.normal(0, 0.02) + generator.normal(0, 0.005, 4)) for _ in range(2)] for _ in range(300)]
     assert covering([ratio(*pair, 0.02) for pair in runs]) >= 0.93
     assert covering([ratio(*pair) for pair in runs]) < 0.5
 
 
-def test_repetitions_in_one_bucket_are_no_better_known_than_the_bucket():
-    """Two runs agree with themselves to the last digit, because a bucket is 0.8 % wide."""
+def test_interval_is_at_least_as_wide_as_a_bucket():
+    """The repetitions of each run are identical, because a bucket is 0.8 % wide."""
     one = ratio(np.full(5, 10_000.0), np.full(5, 10_050.0), P50.resolution)
     assert one.low < 1 < one.high and one.high / one.low > 1.01
 
 
 def false_share(noise: str, repetitions: int, seed: int, between: float = 0.0, copies: int = 1, **judged) -> float:
-    """The share of false verdicts between equal code in ten whole sweeps. `between`: what runs differ by at each point
-    and repetitions do not show; `copies`: how often each repetition is counted."""
+    """The share of false verdicts for equal code in ten sweeps. `between`: the noise between runs at each point, which
+    repetitions within a run do not reveal; `copies`: how often each repetition is counted."""
     generator, found = np.random.default_rng(seed), []
     for _ in range(10):
         spreads = of_a_sweep(generator)
@@ -131,7 +131,7 @@ def test_equal_code_gets_at_most_two_percent_false_verdicts(noise, repetitions):
     assert false_share(noise, repetitions, seed=2) <= 0.02
 
 
-def test_simulation_notices_what_makes_verdicts_false():
+def test_simulation_detects_causes_of_false_verdicts():
     assert false_share("lognormal", 5, seed=2, copies=3) > 0.02  # each repetition counts three times
     assert false_share("lognormal", 5, seed=3, between=0.05) > 0.1
     assert false_share("lognormal", 5, seed=3, between=0.05, run_noise=0.05) <= 0.02
@@ -139,7 +139,7 @@ def test_simulation_notices_what_makes_verdicts_false():
 
 @pytest.mark.parametrize("points, slow, spread", [(1, 1, 0.01), (1, 1, 0.015), (4, 1, 0.01), (4, 4, 0.015)])
 def test_slowdown_of_five_percent_is_found(points, slow, spread):
-    """In the first `slow` of the points; five repetitions for each side."""
+    """The first `slow` points are slower; each side has five repetitions."""
     generator, trials = np.random.default_rng(3), []
     slower = np.where(np.arange(points) < slow, np.log(0.95), 0.0)
     for _ in range(40):
@@ -161,7 +161,7 @@ def interval_of(logs: np.ndarray, groups: np.ndarray | None = None):
 @pytest.mark.parametrize("noise", ["lognormal", "outliers", "drift"])
 @pytest.mark.parametrize("repetitions, of_noisiest", [(2, 0.75), (3, 0.84), (5, 0.9)])
 def test_interval_of_a_point_covers_the_truth(noise, repetitions, of_noisiest):
-    """Also for the noisiest fifth of the points. The percentile bootstrap covers 50 % with two repetitions."""
+    """The test includes the noisiest fifth of the points. The percentile bootstrap covers 50 % with two repetitions."""
     generator, every, noisiest = np.random.default_rng(11), [], []
     for _ in range(25):
         spreads = of_a_sweep(generator)
@@ -172,12 +172,12 @@ def test_interval_of_a_point_covers_the_truth(noise, repetitions, of_noisiest):
     assert 0.92 <= np.mean(every) <= 0.985 and np.mean(noisiest) >= of_noisiest
 
 
-def test_points_moderate_each_others_variances():
+def test_variances_are_moderated_over_points():
     logs = simulated(np.random.default_rng(12), "lognormal", np.full(90, 0.03), 2)
     low, high, _ = interval_of(logs)
-    assert np.median(np.log(high / low)) < 0.11  # Student's t of a point alone gives 0.38
+    assert np.median(np.log(high / low)) < 0.11  # Student's t for a single point gives 0.38
     generator = np.random.default_rng(13)
-    true = 4.0 * 6 / generator.chisquare(6, 4000)  # scattered around 4, as by 6 degrees of freedom
+    true = 4.0 * 6 / generator.chisquare(6, 4000)  # scattered around 4, with 6 degrees of freedom
     assert prior(true * generator.chisquare(3, 4000) / 3, np.full(4000, 3.0)) == pytest.approx((4, 6), rel=0.2)
     variances, freedoms = moderate(np.array([2.0, 2.0, 2.0]), np.array([4.0, 4.0, 4.0]))
     assert np.isinf(freedoms).all() and variances == pytest.approx(variances[0])
@@ -185,8 +185,8 @@ def test_points_moderate_each_others_variances():
     assert variances[:2].tolist() == [1, 9] and freedoms[:2].tolist() == [2, 2] and np.isnan(freedoms[2])
 
 
-def test_points_of_equal_settings_widen_every_interval():
-    """30 settings measured as two points each, which differ by 8 % while repetitions differ by 1 %."""
+def test_points_with_equal_settings_widen_every_interval():
+    """30 settings are measured as two points each, which differ by 8 %; repetitions differ by 1 %."""
     generator, covered = np.random.default_rng(14), {True: [], False: []}
     for _ in range(25):
         logs = generator.normal(0, 0.01, (60, 3)) + generator.normal(0, 0.08, 60)[:, None]
@@ -200,7 +200,7 @@ def test_points_of_equal_settings_widen_every_interval():
     assert between(np.array([0.0, 0.2]), np.full(2, 0.005), np.array([0, 1])).freedom == 0
 
 
-def test_chosen_setting_equals_one_that_was_asked_for(tmp_path):
+def test_chosen_setting_equals_requested_setting(tmp_path):
     some = []
     for block, rate in ((0, 1e6), (128, 1.13e6), (64, 5e5), (256, 6e5)):
         point = rows.params("gpu_ring", block=block or 1)
@@ -210,15 +210,15 @@ def test_chosen_setting_equals_one_that_was_asked_for(tmp_path):
     results = load([rows.write(tmp_path / "some", some)])
     found = stats.points(results).set_index("block")
     assert stats.apart(results).freedom == 1 and found.loc[1, "messages_per_second_high"] > 1.13e6
-    assert "differ in the rate by 8.6 % beyond" in stats.apart_said(results)
-    assert "is not known from these rows" in stats.apart_said(load([rows.write(tmp_path / "alone", some[:3])]))
+    assert "have a standard deviation of 8.6 % beyond" in stats.apart_said(results)
+    assert "These rows do not show how much" in stats.apart_said(load([rows.write(tmp_path / "alone", some[:3])]))
 
 
 # --- several runs for each side
 
 
 def trial(generator, runs: tuple[int, int], shared: float = 0.0, slower: float = 0.0):
-    """Runs differ by some 3 % at each point, and by `shared` at all points together. B's first point is slower."""
+    """Runs differ by about 3 % at each point, and by `shared` at all points together. B's first point is slower."""
     spreads = np.exp(generator.normal(np.log(0.03), 0.7, 60))
     sides = [
         generator.normal(0, shared, count)[None, :] + generator.normal(0, 1, (60, count)) * spreads[:, None]
@@ -241,14 +241,14 @@ def test_change_between_several_runs_is_found():
     assert share([trial(generator, (5, 5), slower=np.log(1.3))[0] for _ in range(40)], SLOWER) >= 0.8
 
 
-def test_run_counts_once_whatever_its_repetitions():
+def test_run_counts_once_regardless_of_its_repetitions():
     values, runs = np.array([1.0, 1.0, 4.0]), np.array(["x", "x", "y"])
     found = run_means(values, runs, ["x", "y", "z"])
     assert found[:2].tolist() == [0.0, np.log(4.0)] and np.isnan(found[2])
     assert np.isnan(run_means(np.array([np.inf]), runs[:1], ["x"])[0])
 
 
-def test_intervals_of_runs_are_students_for_one_point_and_missing_for_one_run():
+def test_interval_of_runs_is_students_for_one_point_and_nan_for_one_run_per_side():
     (one,) = ratios(np.log([[1.0, 1.1, 1.2]]), np.log([[2.0, 2.2, 2.4]]), 0.0)
     error = np.sqrt(2 * np.log([1.0, 1.1, 1.2]).var(ddof=1) / 3)
     assert (one.value, one.high) == pytest.approx((2, 2 * np.exp(2.776445 * error)), rel=1e-6)
@@ -261,20 +261,20 @@ def test_intervals_of_runs_are_students_for_one_point_and_missing_for_one_run():
 
 
 def pairs_of_runs(seed: int, between: float) -> list:
-    """Two runs of one code, whose points differ by `between` and whose repetitions differ by 0.4 %."""
+    """Pairs of runs of one code; the runs differ by `between` at each point and repetitions differ by 0.4 %."""
     generator = np.random.default_rng(seed)
     values = generator.normal(0, between, (200, 2, 1)) + generator.normal(0, 0.004, (200, 2, 4))
     return [[{THROUGHPUT.column: np.exp(one)} for one in pair] for pair in values]
 
 
 @pytest.mark.parametrize("between", [0.01, 0.03, 0.08])
-def test_noise_between_runs_is_found(between):
+def test_noise_between_runs_is_estimated(between):
     assert run_noise(pairs_of_runs(6, between), THROUGHPUT) == pytest.approx(between, rel=0.25)
     assert run_noise(pairs_of_runs(6, 0.0), THROUGHPUT) <= 0.001
 
 
 @pytest.mark.parametrize("between", [0.01, 0.05])
-def test_noise_of_some_runs_makes_verdicts_on_other_runs_honest(between):
+def test_noise_from_some_runs_prevents_false_verdicts_on_other_runs(between):
     told = run_noise(pairs_of_runs(61, between), THROUGHPUT)
     values = [[one[THROUGHPUT.column] for one in pair] for pair in pairs_of_runs(62, between)]
     assert covering([ratio(*pair, told) for pair in values]) >= 0.92
@@ -283,8 +283,8 @@ def test_noise_of_some_runs_makes_verdicts_on_other_runs_honest(between):
     assert false[0] <= 0.02 and false[1] > 0.05
 
 
-def test_upper_bound_is_that_of_clopper_and_pearson():
-    assert upper_bound(0, 100) == pytest.approx(1 - 0.05 ** (1 / 100))  # none of n: the n-th root of 5 %
+def test_upper_bound_matches_clopper_and_pearson():
+    assert upper_bound(0, 100) == pytest.approx(1 - 0.05 ** (1 / 100))  # for 0 of n: 1 minus the n-th root of 5 %
     assert upper_bound(2, 20) == pytest.approx(0.2826, abs=1e-4) and upper_bound(20, 20) == 1
 
 
@@ -292,7 +292,7 @@ def test_upper_bound_is_that_of_clopper_and_pearson():
 
 
 def pairs(generator, points: int = 60, count: int = 20, change: float = 1.0, spread: float = 0.035):
-    """Pairs whose sides each vary by `spread`; B's first point is changed by the factor."""
+    """Pairs whose sides each vary by `spread`; B's first point is changed by the factor `change`."""
     logs = generator.normal(0, spread * np.sqrt(2), (points, count))
     logs[0] += np.log(change)
     return judge_pairs([paired(one) for one in logs], THROUGHPUT, MARGINS)
@@ -305,16 +305,16 @@ def test_pairs_of_equal_code_are_the_same():
     assert covering(found) == pytest.approx(0.95, abs=0.015)
 
 
-def test_pairs_find_five_percent_in_one_point_among_many():
+def test_pairs_detect_change_of_five_percent_in_one_of_many_points():
     generator = np.random.default_rng(32)
     found = [pairs(generator, change=0.95)[0] for _ in range(100)]
     assert 0.58 <= share(found, SLOWER) <= 0.82
-    assert share(found, SAME) <= 0.05  # the change is just outside the margin, and each test errs in 5 %
+    assert share(found, SAME) <= 0.05  # the change is just outside the margin, and each test has an error rate of 5 %
 
 
-def test_change_at_the_margin_is_called_the_same_in_five_percent():
+def test_change_at_the_margin_gets_same_in_five_percent_of_cases():
     generator = np.random.default_rng(33)
-    only_same = Margins(0.5, 0.05)  # nothing is called changed, so SAME stands alone
+    only_same = Margins(0.5, 0.05)  # no change reaches this margin, so only SAME and UNCLEAR remain
     found = [judge_pairs([paired(generator.normal(np.log(1.05), 0.02, 8))], P50, only_same)[0] for _ in range(600)]
     assert share(found, SAME) == pytest.approx(0.05, abs=0.02)
 
@@ -323,22 +323,22 @@ def test_change_at_the_margin_is_called_the_same_in_five_percent():
     ([0.2, 0.2, 0.21, 0.2], FASTER),
     ([-0.2, -0.2, -0.21, -0.2], SLOWER),
     ([0.01, -0.01, 0.0, 0.005], SAME),
-    ([0.03, 0.031, 0.03, 0.03], FASTER),  # within what counts as the same, and surely changed
+    ([0.03, 0.031, 0.03, 0.03], FASTER),  # within the margin of SAME, but certainly changed
     ([0.3, -0.3, 0.1, 0.0], UNCLEAR),
     ([0.2], UNCLEAR),
 ])  # fmt: skip
-def test_verdict_on_pairs(logs, verdict):
+def test_pairs_get_the_right_verdict(logs, verdict):
     assert judge_pairs([paired(np.array(logs))], THROUGHPUT, MARGINS)[0].verdict == verdict
 
 
-def test_tail_is_judged_only_if_it_could_show_a_change():
+def test_tail_is_judged_only_with_enough_power():
     clear, wild = (paired(np.random.default_rng(34).normal(0.5, spread, 20)) for spread in (0.02, 0.5))
     found = [[one.verdict for one in judge_pairs([clear, wild], metric, MARGINS)] for metric in (P99, P50)]
     assert found == [[SLOWER, UNCLEAR], [SLOWER, SLOWER]]
 
 
 def test_pairs_of_one_start_count_as_one():
-    """Equal code, whose processes differ by 5 % from start to start."""
+    """Equal code whose processes differ by 5 % between starts."""
     generator, shares = np.random.default_rng(35), []
     starts = np.repeat(np.arange(5), 4)
     for _ in range(10):
@@ -355,7 +355,7 @@ def test_pairs_of_one_start_count_as_one():
 
 
 def share_found(size: float, draw, judged, points: int = 30) -> float:
-    """How often the first of many points, which alone is slower by the size, is called slower."""
+    """How often the first of many points, the only one that is slower by `size`, gets the verdict SLOWER."""
     generator, hits = np.random.default_rng(41), []
     for _ in range(150):
         some = [draw(generator, -np.log1p(size) if place == 0 else 0.0) for place in range(points)]
@@ -364,7 +364,7 @@ def share_found(size: float, draw, judged, points: int = 30) -> float:
 
 
 @pytest.mark.parametrize("count", [5, 20])
-def test_power_of_pairs_is_that_of_simulated_pairs(count):
+def test_power_of_pairs_matches_simulated_pairs(count):
     def draw(generator, change):
         return paired(generator.normal(change, 0.05 * np.sqrt(2), count))
 
@@ -372,7 +372,7 @@ def test_power_of_pairs_is_that_of_simulated_pairs(count):
     assert share_found(size, draw, lambda some: judge_pairs(some, THROUGHPUT, MARGINS)) == pytest.approx(0.8, abs=0.08)
 
 
-def test_power_grows_with_the_number_and_shrinks_with_the_points():
+def test_power_grows_with_pairs_and_shrinks_with_points():
     changes = [power.change(*power.PAIRS.error(0.005, count), 50) for count in (3, 5, 10, 20, 30)]
     assert changes == sorted(changes, reverse=True)
     assert power.found(0.05, 0.01, 19, 1) > power.found(0.05, 0.01, 19, 100) and power.found(0.05, np.nan, 19, 1) == 0
@@ -380,7 +380,7 @@ def test_power_grows_with_the_number_and_shrinks_with_the_points():
     count = power.PAIRS.needed([0.005], 0.05, 20)
     found = [power.found(0.05, *power.PAIRS.error(0.005, number), 20) for number in (count - 1, count)]
     assert found[0] < 0.8 <= found[1]
-    assert power.repetitions(0.05).needed([0.0001], 0.05, 20) is None  # the noise between runs stays
+    assert power.repetitions(0.05).needed([0.0001], 0.05, 20) is None  # run noise remains
 
 
 # --- histograms
@@ -400,7 +400,7 @@ def histogram_of(samples, **options) -> Histogram:
     ],
     ids=["lognormal", "exponential", "below the first doubling", "up to ten seconds"],
 )
-def test_percentiles_of_a_histogram_are_within_one_percent_of_numpys(draw):
+def test_histogram_percentiles_are_within_one_percent_of_numpy(draw):
     samples = draw(np.random.default_rng(1)).astype(np.int64)
     histogram = histogram_of(samples)
     for percent in (50, 90, 99, 99.9, 100):
@@ -408,7 +408,7 @@ def test_percentiles_of_a_histogram_are_within_one_percent_of_numpys(draw):
         assert histogram.percentile(percent) == pytest.approx(exact, rel=0.01, abs=0.5)
 
 
-def test_bucket_holds_its_value_and_has_the_documented_index():
+def test_bucket_contains_its_value_and_has_documented_index():
     values = np.array([0, 255, 256, 257, 258, 511, 512, 515, 1023, 1024])
     assert rows.bucket_index(values, 8).tolist() == [0, 255, 256, 256, 257, 383, 384, 384, 511, 512]
     values = np.array([value for power in range(1, 45) for value in ((1 << power) - 1, 1 << power, (1 << power) + 1)])
@@ -416,15 +416,15 @@ def test_bucket_holds_its_value_and_has_the_documented_index():
     assert np.all((low <= values) & (values < low + width)) and np.all(width <= np.maximum(values / 128, 1))
 
 
-def test_merged_histogram_is_that_of_all_samples():
+def test_merged_histogram_equals_histogram_of_all_samples():
     parts = [np.random.default_rng(seed).lognormal(10, 1, 5000).astype(np.int64) for seed in range(3)]
     merged, whole = merge(map(histogram_of, parts)), histogram_of(np.concatenate(parts))
     assert (merged.index.tolist(), merged.counts.tolist()) == (whole.index.tolist(), whole.counts.tolist())
-    with pytest.raises(ValueError, match="one layout"):
+    with pytest.raises(ValueError, match="different layouts"):
         merge([histogram_of([1, 2]), histogram_of([1, 2], bits=7)])
 
 
-def test_overflow_is_counted_and_not_clamped():
+def test_overflow_is_counted_but_not_clamped():
     histogram = histogram_of([100] * 90 + [10_000] * 10, largest=1000)
     assert (histogram.total, histogram.percentile(90), histogram.percentile(91)) == (100, 100, float("inf"))
     x, y = histogram_of(np.arange(1, 1001)).curve()

@@ -1,4 +1,4 @@
-"""The report's figures. Each is drawn from the results by one function; a new figure is one file and one line here."""
+"""The report's figures. One function draws each from the results; a new figure needs one file and one line here."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ ALL = (*CLOSED, *WHERE_MEASURED)
 
 
 def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
-    """Every figure in the report's order. Of a sweep with closed loads, a figure without data says what the sweep
-    lacks; what needs open loads is left out where there are none. Narrow: for a phone's screen."""
+    """Every figure in the report's order. If the sweep has closed loads, a figure without data states what the sweep
+    lacks. Figures in WHERE_MEASURED are left out if their rows are missing. `narrow`: for a phone's screen."""
     closed, styles = results.closed, Styles(results.cells, narrow)
     measured = points(closed)
     with looks():

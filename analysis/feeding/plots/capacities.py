@@ -1,4 +1,4 @@
-"""Capacity under a bound on latency: an interval for each search."""
+"""Capacity under a latency bound: one interval per search."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from .. import capacity
 from .styles import Styles
 
 NAME, TITLE = "capacity", "Capacity under a bound"
-SPACE = 0.6  # of a line's height that its searches share
+SPACE = 0.6  # share of a line's height for its searches
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -50,16 +50,16 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(
         NAME,
         TITLE,
-        "Each bar is one search: up to its left end all rates that were tried kept the bound, from its right end on "
-        "none did; between them chance decides. An arrow: no such rate was found. At the "
-        "right: the median of the left ends, of two the lower; none: not even the least rate kept the bound. Of "
-        "several settings of a variant the one of the highest capacity.",
+        "Each bar is one search. All rates tried up to its left end met the bound, and none at or beyond its right end "
+        "did; between the ends, chance decides. An arrow means that the search found no such end. On the right: the "
+        "median of the left ends (the lower of two), or “none” if not even the lowest rate met the bound. A variant "
+        "with several settings is shown with the setting of highest capacity.",
         figure,
     )
 
 
 def _line(axes, place: int, line: pd.Series, colour: str, limits: tuple[float, float]) -> None:
-    """The searches of one variant below each other; a bar too narrow to see is still as wide as its ends' ticks."""
+    """Draws the searches of one variant one below another. The tick at each end keeps a very narrow bar visible."""
     height = SPACE / len(line["intervals"])
     for number, (low, high) in enumerate(line["intervals"]):
         y = place - SPACE / 2 + (number + 0.5) * height

@@ -1,4 +1,4 @@
-"""Latency distributions as percentile plots: the tail gets as much room as the body."""
+"""Latency distributions as percentile plots, in which the tail gets as much room as the body."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         if any(_histograms(results, members) for members in chosen["members"])
     ]
     if not panels:
-        return Drawing(NAME, TITLE, "", None, "No ok row carries a latency histogram.")
+        return Drawing(NAME, TITLE, "", None, "No ok row has a latency histogram.")
     figure, all_axes = styles.figure(11, 5, columns=len(panels), sharey=True)
     for axes, (title, chosen) in zip(all_axes, panels):
         for variant, members in zip(chosen["variant"], chosen["members"]):
@@ -41,9 +41,9 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "All repetitions together, shaded from the least to the greatest of them. Each step to the right is ten times "
-        "rarer; a line ends at its slowest sample. Flat is predictable. The knee: of the points within 5 % of a "
-        "variant's most messages per second the one with the least p99." + lacks,
+        "Each line combines all repetitions; the shade spans the lowest to the highest repetition. Each step to the "
+        "right is ten times rarer, and a line ends at its slowest sample. A flat line means predictable latency. The "
+        "knee is the point with the lowest p99 among those within 5 % of a variant's highest message rate." + lacks,
         figure,
     )
 
@@ -58,13 +58,13 @@ def _curve(axes, histograms: list[Histogram], style: dict) -> None:
         return
     band(axes, histograms, style["color"])
     x, y = merge(histograms).curve()
-    # Steps, because every percentile up to a bucket's last has that bucket's value; a slope would invent samples.
-    # Markers only to tell the lines apart, evenly along the axis; every bucket is in the line itself.
+    # Draw steps: every percentile up to a bucket's last has the bucket's value, and a slope would invent samples.
+    # Markers only distinguish the lines and are spaced evenly; the line itself contains every bucket.
     axes.plot(x, y, **style | {"markersize": 5}, markevery=0.12, drawstyle="steps-pre")
 
 
 def band(axes, histograms: list[Histogram], colour: str, last: float = np.inf) -> None:
-    """A shade from the least to the greatest repetition, as far as each of them has samples."""
+    """Shades the range from the lowest to the highest repetition, as far as every repetition has samples."""
     if len(histograms) < 2:
         return
     end = min(last, *(histogram.total for histogram in histograms))
@@ -74,7 +74,7 @@ def band(axes, histograms: list[Histogram], colour: str, last: float = np.inf) -
 
 
 def percentile_axis(axes, **limits) -> None:
-    """Each step to the right is ten times rarer. Where many steps leave no room, every second one has a name."""
+    """Formats the x axis: each step to the right is ten times rarer. Long axes label only every second step."""
     axes.set_xscale("log")
     axes.set_xlim(**limits)
     axes.set_xlabel("percentile of messages")

@@ -1,4 +1,4 @@
-"""One glance: per variant, the most verified messages a second and the latency of a lone message."""
+"""Overview figure: the peak verified message rate and the lone-message latency of each variant."""
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ NAME, TITLE = "headline", "At a glance"
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured.empty:
-        return Drawing(NAME, TITLE, "", None, "No cell is ok, so there is nothing to compare.")
+        return Drawing(NAME, TITLE, "", None, "There is nothing to compare because no cell is ok.")
     work = stats.main_work(measured)
     chosen = measured[measured["work"] == work]
     peak, alone = stats.best(chosen, "variant", "messages_per_second"), choose.lone(chosen)
@@ -35,11 +35,14 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         times = alone[["p50_low", "p50", "p99", "p99_high"]].stack()
         _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
     caption = (
-        f"Workload {work}, medians of the repetitions, thin whiskers their 95 % intervals. First panel: the "
-        "best point of each; more is better."
+        f"Workload {work}. Markers are medians of the repetitions, and thin whiskers are their 95 % intervals. The "
+        "first panel shows the best point of each variant; higher is better."
     )
     if len(alone):
-        caption += " Second panel: one message in flight, smallest payload; a line joins p50 and p99; less is better."
+        caption += (
+            " The second panel shows one message in flight with the smallest payload; a line joins p50 and p99; "
+            "lower is better."
+        )
     return Drawing(NAME, TITLE, caption, figure)
 
 
@@ -62,13 +65,13 @@ def _alone(axes, place: int, point, styles: Styles) -> None:
 
 
 def _number(axes, text: str, end: float, place: int) -> None:
-    """To the right of where the whiskers end."""
+    """Writes the number to the right of the whiskers."""
     axes.annotate(text, (end, place), xytext=(9, 0), textcoords="offset points", va="center")
 
 
 def _finish(axes, label: str, formatter, values: pd.Series) -> None:
     axes.set_xscale("log")
-    axes.set_xlim(values.min() / 1.6, values.max() * 4)  # room for the numbers at the right
+    axes.set_xlim(values.min() / 1.6, values.max() * 4)  # room for the numbers on the right
     log_axis(axes.xaxis, formatter)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)

@@ -1,4 +1,4 @@
-"""Block size x stream count: where the launch configuration stops mattering, and where it is the whole story."""
+"""Throughput by block size and stream count: shows where the launch configuration matters and where it does not."""
 
 import matplotlib
 import pandas as pd
@@ -9,8 +9,8 @@ from ...plots.style import Drawing
 from .styles import Styles
 
 NAME, TITLE = "block_streams", "Block size and stream count"
-ACROSS = ("streams", "lanes")  # the resident kernel has lanes where launched ones have streams
-ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, which a dark screen exchanges
+ACROSS = ("streams", "lanes")  # a resident kernel has lanes instead of streams
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, because dark mode swaps those
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
@@ -38,16 +38,17 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "Verified messages per second (median of the repetitions); the best of each panel is framed, and "
-        "the shade is the share of that best. All other parameters of a panel are equal."
-        + (" Unstable: the repetitions differ by 1.5 times or more." if any(grid[-1] for grid in grids) else ""),
+        "Each cell shows verified messages per second (median of the repetitions). The best cell of each panel is "
+        "framed, and the shade is the share of that best. All other parameters of a panel are equal."
+        + (" “Unstable”: the repetitions differ by 1.5 times or more." if any(grid[-1] for grid in grids) else ""),
         figure,
     )
 
 
 def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
-    """The variant's fullest table, and which of its cells (block, streams) the load generator limited and which are
-    unstable: block x streams (or lanes) with everything else equal; of equals the fastest."""
+    """The variant's table of block x streams (or lanes), with everything else equal, and the cells (block, streams)
+    that the load generator limited or that are unstable. The fullest table wins; among equally full ones, the
+    fastest."""
     for across in [axis for axis in ACROSS if axis in axes]:
         others = [axis for axis in axes if axis not in ("block", across)]
         tables = []
@@ -68,7 +69,7 @@ def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]):
 
 
 def ink(share: float) -> str:
-    """The colour of a number on a cell of this share of the best."""
+    """The text colour for a cell with this share of the best."""
     return ON_BRIGHT if share > 0.55 else ON_DIM
 
 

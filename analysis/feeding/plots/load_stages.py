@@ -1,4 +1,4 @@
-"""Where a message's time goes in an open load: the stages of all variants at one rate."""
+"""Time that a message spends in each stage of an open load, for all variants at one rate."""
 
 from ... import units
 from ...load import Results
@@ -32,8 +32,9 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(
         NAME,
         TITLE,
-        "Mean (not median) of each stage over sampled messages and repetitions, in the order of a message's way, from "
-        "when it was due; “sent” is the wait until the queue took it. The rate is the highest of those that the most variants "
-        "sustain. At the right: the sum of the means, and below it that of the least and the greatest repetition.",
+        "Each segment is the mean (not the median) of a stage over sampled messages and repetitions, in the order in "
+        "which a message passes them, starting when it was due; “sent” is the wait until the queue accepted it. The "
+        "rate is the highest among those that most variants sustain. On the right: the sum of the means and, below it, "
+        "the sums for the lowest and the highest repetition.",
         figure,
     )

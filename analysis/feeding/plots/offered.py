@@ -1,4 +1,4 @@
-"""Latency against offered load, up to where a queue saturates."""
+"""Latency against offered load, up to the saturation of each queue."""
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ from .. import open_load
 from .styles import Styles
 
 NAME, TITLE = "offered_load", "Latency against offered load up to saturation"
-LATE = "#000000"  # the crosses on points in which the generator was late
+LATE = "#000000"  # crosses on points with a late generator
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -22,7 +22,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         chosen = measured[measured["task"] == task]
         for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
             axes.set(xscale="log", yscale="log", xlabel="messages due per second")
-            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room around a single rate, too
+            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room also around a single rate
             for variant in chosen.sort_values("rank")["variant"].unique():
                 _curve(axes, chosen[chosen["variant"] == variant].sort_values("rate"), metric, styles.line(variant))
             log_axis(axes.xaxis, units.number)
@@ -45,7 +45,7 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
         )
         axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
     axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=4)
-    axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, whatever states there are
+    axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, independent of the states
     first = open_load.plateau(curve)
     if first is not None:
         axes.axvline(first["messages_per_second"], linestyle=(0, (9, 2, 1, 2)), linewidth=0.9, zorder=0, **bare)
@@ -54,14 +54,16 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
 def _caption(measured: pd.DataFrame) -> str:
     late, rows = int(measured["generator"].sum()), int(measured["repetitions"].sum())
     crossed = (
-        f" A cross: in some repetition the generator itself was late ({late} of {rows} rows); its lag is in the time."
+        f" A cross: the generator itself was late in at least one repetition ({late} of {rows} rows); the time "
+        "includes its lag."
         if late
         else ""
     )
     return (
-        "Response time from when a message was due, not from when it was sent: the time that messages wait for a slow "
-        "queue is in it (no coordinated omission). Median of the repetitions, whiskers its 95 % interval. "
-        "Hollow: the backlog grew in some repetition, so the rate is not sustainable, and the latency there only says "
-        "how long the phase was. Dash-dotted upright: what came back each second at the first such rate, the plateau. "
-        "Of several settings of a variant the one that sustains the highest rate." + crossed
+        "Response time starts when a message was due, not when it was sent, so it includes the time that messages wait "
+        "for a slow queue (no coordinated omission). Markers are medians of the repetitions, and whiskers are their "
+        "95 % intervals. Hollow: the backlog grew in at least one repetition, so the rate is not sustainable, and the "
+        "latency only reflects how long the phase was. Dash-dotted vertical line: the plateau, which is the rate of "
+        "results at the first such rate. A variant with several settings is shown with the one that sustains the "
+        "highest rate." + crossed
     )

@@ -1,4 +1,4 @@
-"""Percentiles of an open load's response, and of its service alone, of all variants at one rate."""
+"""Percentiles of the response time and of the service time of an open load, for all variants at one rate."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from .distribution import band, percentile_axis
 from .styles import Styles
 
 NAME, TITLE = "percentiles", "Percentiles at one offered rate"
-LAST = 1e4  # one in so many is slower: p99.99
-TAIL = 10  # fewer samples than this say nothing of a percentile below which all others lie
+LAST = 1e4  # curves end where one message in this many is slower: p99.99
+TAIL = 10  # a percentile is shown only if at least this many samples are slower
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -37,10 +37,11 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(
         NAME,
         TITLE,
-        "Solid: response, from when a message was due. Dashed: service, from when it was sent; what lies between is "
-        "the wait for the queue to take it. The rate is the highest of those that the most variants sustain. All "
-        f"repetitions together, n samples, the response shaded from the least to the greatest of them; a line ends "
-        f"where fewer than {TAIL} samples are slower, or at p99.99.",
+        "Solid: response time, from when a message was due. Dashed: service time, from when it was sent; the "
+        "difference is the wait until the queue accepted it. The rate is the highest of those that most variants "
+        "sustain. Each "
+        "line combines the n samples of all repetitions; the shade spans the lowest to the highest repetition's "
+        f"response time. A line ends if fewer than {TAIL} samples are slower, or at p99.99.",
         figure,
     )
 
@@ -62,7 +63,7 @@ def _variant(axes, results: Results, point, style: dict) -> None:
 
 
 def supported(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
-    """The percentile curve (one in so many is slower, ns) as far as the samples speak for it."""
+    """The percentile curve (x: one message in x is slower; y: ns), as far as enough samples support it."""
     end = min(LAST, histogram.total / TAIL)
     x, y = histogram.curve()
     inside = x <= end

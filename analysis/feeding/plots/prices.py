@@ -1,4 +1,4 @@
-"""What a delivery guarantee costs in throughput and in latency, each queue against `redis_list`."""
+"""Price of a delivery guarantee in throughput and latency, for each queue against `redis_list`."""
 
 from ... import units
 from ...load import Results
@@ -11,7 +11,7 @@ _MARKERS = ("o", "s", "D", "^")  # by payload
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
-    """None where there is no `redis_list` to compare with, or fewer than two others."""
+    """The figure; None without `redis_list` to compare with, or with fewer than two other queues."""
     found = prices.prices(results)
     if found.empty:
         return None
@@ -38,5 +38,5 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         axes.set_xlabel(f"{measure}, × {prices.AGAINST}")
         axes.grid(axis="y", visible=False)
     styles.legend(figure, list(panels))
-    caption = f"{prices.NOTE} Thin lines: the 95 % interval of the ratio. Of the last panel less is better."
+    caption = f"{prices.NOTE} Thin lines are the 95 % intervals of the ratios. In the last panel lower is better."
     return Drawing(NAME, TITLE, caption, figure)

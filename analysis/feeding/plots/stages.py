@@ -1,4 +1,4 @@
-"""Where a lone message's time goes: the mean of each stage, which add up to the mean of the whole."""
+"""Mean time of a lone message in each stage; the means add up to the mean of the total time."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,8 +10,9 @@ from .. import choose
 from .styles import Styles
 
 NAME, TITLE = "stages", "Where a lone message's time goes"
-# In the order of a message's way; a stage looks the same in every figure. Okabe and Ito's eight, light next to dark;
-# hatches tell neighbours apart in black and white, and what only brokers and only resident kernels have from the rest.
+# Stages in the order in which a message passes them; a stage has the same style in every figure. The colours are Okabe
+# and Ito's eight, light next to dark. Hatches distinguish neighbours in black and white, and distinguish the stages
+# that only brokers or only resident kernels have from the other stages.
 LOOKS = {
     "sent": ("#999999", "xx"),
     "brokered": ("#56B4E9", "oo"),
@@ -33,7 +34,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     means = {variant: found for variant, members in lone if (found := means_of(results, members))}
     if not means:
         return Drawing(
-            NAME, TITLE, "", None, "No lone-message cell (window 1, producers 1) that is ok carries stage times."
+            NAME, TITLE, "", None, "No ok lone-message cell (window 1, producers 1) has stage times."
         )
     figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(means))
     bars(axes, means, {variant: range_of(results, members) for variant, members in lone})
@@ -41,15 +42,16 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "One message in flight, smallest payload; mean (not median) of each stage over the repetitions, in the order "
-        "of a message's way. At the right: their sum, and below it that of the least and the greatest repetition.",
+        "One message is in flight, with the smallest payload. Each segment is the mean (not the median) of a stage "
+        "over the repetitions, in the order in which a message passes them. On the right: the sum of the means and, "
+        "below it, the sums for the lowest and the highest repetition.",
         figure,
     )
 
 
 def bars(axes: Axes, means: dict[str, dict[str, float]], ranges: dict[str, tuple[float, float]]) -> None:
-    """A bar for each variant: the shares of its stages, and how long they take together. `means`: ns by stage;
-    `ranges`: the least and the greatest time of its repetitions, ns."""
+    """Draws a bar for each variant: the shares of its stages and their total time. `means`: time by stage, ns;
+    `ranges`: the lowest and the highest total time of the repetitions, ns."""
     table = pd.DataFrame(means).T.fillna(0)
     table = table[[name for name in LOOKS if name in table]]
     shares = table.div(table.sum(axis=1), axis=0) * 100
@@ -74,18 +76,18 @@ def bars(axes: Axes, means: dict[str, dict[str, float]], ranges: dict[str, tuple
                       fontsize=9.5)
     axes.invert_yaxis()
     axes.set_xlim(0, 109)
-    axes.set_xlabel("share of the mean time (%), and that time")
+    axes.set_xlabel("share of the mean time (%); total on the right")
     axes.grid(axis="y", visible=False)
 
 
 def means_of(results: Results, members: list[int]) -> dict[str, float]:
-    """Mean time of each stage, ns, over the repetitions that carry stages."""
+    """Mean time of each stage, ns, over the repetitions that have stage times."""
     rows = _rows(results, members)
     return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}
 
 
 def range_of(results: Results, members: list[int]) -> tuple[float, float]:
-    """The least and the greatest repetition's sum of all stages, ns."""
+    """The lowest and the highest repetition's sum of all stages, ns."""
     sums = [sum(stage["mean"] for stage in row.values()) for row in _rows(results, members)]
     return min(sums, default=float("nan")), max(sums, default=float("nan"))
 

@@ -1,5 +1,5 @@
-"""The look of each variant, the same in every figure: a queue is a colour and a marker, a transfer is a line and the
-marker's filling."""
+"""The style of each variant, the same in every figure: the queue sets the colour and the marker, the transfer sets the
+line style and the marker's fill."""
 
 from collections.abc import Iterable
 
@@ -21,11 +21,11 @@ OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
 
 
 class Styles:
-    """The line style of each variant; the same queue looks the same in every figure of every report."""
+    """The line style of each variant; a queue has the same style in every figure of every report."""
 
     def __init__(self, variants, narrow: bool = False):
-        """`variants`: lines with variant, rank, queue and transfer, such as the cells themselves. `narrow`: panels
-        stand below each other, and the legend below them."""
+        """`variants`: lines with variant, rank, queue and transfer, such as the cells themselves. `narrow`: stacks
+        the panels vertically and puts the legend below them."""
         self.narrow = narrow
         known = variants.drop_duplicates("variant").sort_values("rank")
         spare_queues = [name for name in known["queue"].unique() if name not in QUEUES]
@@ -38,7 +38,7 @@ class Styles:
                 TRANSFERS.get(line.transfer)
                 or OTHER_TRANSFERS[spare_transfers.index(line.transfer) % len(OTHER_TRANSFERS)]
             )
-            # The same queue and transfer again is another device or machine: thinner and paler, labelled in the legend.
+            # A repeated queue and transfer is another device or machine: draw it paler; the legend names it.
             again = seen.get((line.queue, line.transfer), 0)
             seen[line.queue, line.transfer] = again + 1
             self._lines[line.variant] = {
@@ -51,13 +51,13 @@ class Styles:
             }
 
     def figure(self, width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
-        """A figure and its axes, row by row; size in inches, of the wide shape."""
+        """A figure and its axes, row by row. The size is that of the wide layout, in inches."""
         if not self.narrow:
             return new_figure(width, height, rows, columns, **options)
         if options.get("sharey") == "row":
-            del options["sharey"]  # its neighbours stand in other rows now
+            del options["sharey"]  # the panels of a row are in separate rows now
         figure, axes = new_figure(NARROW, height * columns * STACKED, rows * columns, **options)
-        figure.set_layout_engine("tight")  # enough for one column, and takes half as long
+        figure.set_layout_engine("tight")  # sufficient for one column, and takes half the time
         return figure, axes
 
     def legend(self, figure: Figure, axes: list[Axes], order: Iterable[str] = ()) -> None:

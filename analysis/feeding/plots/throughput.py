@@ -1,4 +1,4 @@
-"""Throughput against payload, in messages and in bytes, below the ceilings that bind it."""
+"""Throughput against payload, in messages and in bytes, with the ceilings that bind it."""
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             TITLE,
             "",
             None,
-            "The sweep has one payload size only: sweep several payloads "
-            "(for example 64,1Ki,64Ki,1Mi) to see throughput against payload.",
+            "The sweep has only one payload size. To see throughput against payload, sweep several payloads "
+            "(for example 64,1Ki,64Ki,1Mi).",
         )
     works = sorted(measured["work"].unique(), key=lambda work: (work != stats.main_work(measured), work))
     figure, panels = styles.figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
@@ -42,8 +42,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        "At each payload the best point over the other axes: median of the repetitions, whiskers its 95 % "
-        "interval. Thin lines with a name are ceilings: what the hardware or Redis "
+        "Each marker is the best point at a payload over the other axes: the median of its repetitions, with whiskers "
+        "for the 95 % interval. Thin lines with a name are ceilings, which are the rates that the hardware or Redis "
         "alone allows.",
         figure,
     )
@@ -65,7 +65,7 @@ def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
 
 
 def _binding_ceilings(results: Results) -> dict[str, float]:
-    """Only the ceilings that bind some cell (name -> median value): all of them at once would hide the measurements."""
+    """The ceilings that bind at least one cell (name -> median value); drawing all would obscure the measurements."""
     ok = results.cells[results.cells["status"] == "ok"]
     names = set(ok["messages_per_second_ceiling"]) - {""}
     values = {name: [limits[name] for limits in ok["limits"] if name in limits] for name in names}
@@ -73,7 +73,7 @@ def _binding_ceilings(results: Results) -> dict[str, float]:
 
 
 def _draw(axes, ceilings: dict[str, float], metric: str) -> None:
-    """A ceiling is a horizontal line on the axis of its own unit, named at the right edge."""
+    """Draws each ceiling as a horizontal line on the axis with its unit, named at the right edge."""
     mine = sorted(
         (value, name)
         for name, value in ceilings.items()
@@ -84,7 +84,7 @@ def _draw(axes, ceilings: dict[str, float], metric: str) -> None:
     low, high = np.log(axes.get_ylim())
     lowest = -1.0
     for value, name in mine:
-        # Names of ceilings that lie close are pushed apart; each still begins where its line ends, or just above.
+        # Push the names of close ceilings apart; each name stays at the end of its line or just above.
         lowest = max((np.log(value) - low) / (high - low), lowest + 0.04)
         axes.text(
             1.005, lowest, units.words(name), transform=axes.transAxes, va="center", fontsize=8.5, color=LIMIT_COLOUR

@@ -1,4 +1,4 @@
-"""Response time and throughput against how long a batch is held back."""
+"""Response time and throughput against the time for which a batch is held back."""
 
 from itertools import cycle
 
@@ -13,8 +13,13 @@ from .. import open_load, timeouts
 from .styles import OTHER_QUEUES, Styles
 
 NAME, TITLE = "batch_timeout", "Batches held back: latency and throughput against the timeout"
-SIDES = (("p50", "response time, p50"), ("p99", "response time, p99"), ("messages_per_second", "came back, of what was due"))
-RATES = (("o", "-"), ("s", "--"), ("^", ":"), ("D", "-."), ("v", (0, (5, 1, 1, 1, 1, 1))))  # marker and line, the least first
+SIDES = (
+    ("p50", "response time, p50"),
+    ("p99", "response time, p99"),
+    ("messages_per_second", "results returned / messages due"),
+)
+# Marker and line, lowest rate first.
+RATES = (("o", "-"), ("s", "--"), ("^", ":"), ("D", "-."), ("v", (0, (5, 1, 1, 1, 1, 1))))
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -38,7 +43,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             else:
                 axes.set_ylim(bottom=0)
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: units.percent(share) if share else "0"))
-            # Places, not a scale: 0 has none on a logarithmic one.
+            # Equal steps instead of a scale, because a logarithmic scale has no 0.
             axes.set_xticks(range(len(steps)), [f"{step:g}" for step in steps])
             axes.set(xlabel="batch held back for (µs)", ylabel=label)
             axes.set_title(task, loc="left")
@@ -47,14 +52,16 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
 
 
 CAPTION = (
-    "Open loads: response time from when a message was due, so the time that a producer holds a batch back is in it. "
-    "Median of the repetitions, whiskers its 95 % interval. A line is one queue and transfer at one rate. Hollow: the "
-    "rate was not sustained, and the latency there only says how long the phase was."
+    "Open loads: response time starts when a message was due, so it includes the time for which a producer holds a "
+    "batch back. Markers are medians of the repetitions, and whiskers are their 95 % intervals. A line is one queue "
+    "and transfer at one rate. Hollow: the rate was not sustained, and the latency only reflects how long the phase "
+    "was."
 )
 
 
 def _colours(found: pd.DataFrame, styles: Styles) -> dict[str, str]:
-    """Each variant's own where it is free: two transfers of a queue share it, and here lines tell rates apart."""
+    """A different colour for each variant: its own if it is free. Transfers of one queue share a colour elsewhere, but
+    here the line style shows the rate."""
     taken: dict[str, str] = {}
     for variant in found.sort_values("rank")["variant"].unique():
         own = styles.line(variant)["color"]
@@ -72,7 +79,7 @@ def _line(axes: Axes, line: pd.DataFrame, steps: list, metric: str, colour: str,
     )
     label = f"{line['variant'].iloc[0]}, {units.tick(units.messages_per_second)(line['rate'].iloc[0])} due"
     axes.plot(places, values, linestyle=dash, linewidth=1.5, color=colour)
-    axes.plot([], [], linestyle=dash, marker=marker, color=colour, label=label)  # whatever states there are
+    axes.plot([], [], linestyle=dash, marker=marker, color=colour, label=label)  # independent of the states
     for place, value, state in zip(places, values, line["state"]):
         face = colour if state == open_load.SUSTAINED else "white"
         axes.plot([place], [value], marker, color=colour, markerfacecolor=face)

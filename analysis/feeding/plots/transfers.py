@@ -1,5 +1,4 @@
-"""Which transfer is best for a payload and batch: a grid of winners, coloured by their names, with how far the next one
-is behind."""
+"""The best transfer for each payload and batch: a grid coloured by transfer, with the ratio to the runner-up."""
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -11,8 +10,8 @@ from .. import transfers
 from .styles import Styles
 
 NAME, TITLE = "transfers", "The best transfer by payload and batch"
-ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, which a dark screen exchanges
-# A cell's colour and that of its text. The name stands in the cell, so the colours only help to see regions.
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, because dark mode swaps those
+# Colours of a cell and its text. The cell also names the transfer, so the colours only help to see regions.
 COLOURS = {
     "pinned": ("#0072B2", ON_DIM),
     "mapped": ("#E69F00", ON_BRIGHT),
@@ -25,7 +24,7 @@ COLOURS = {
     "stream_ordered": ("#999999", ON_BRIGHT),
 }
 OTHER = ("#7F7F7F", ON_BRIGHT)
-LONGEST = 15  # characters of a line that fits a cell on a phone
+LONGEST = 15  # maximum characters of a line that fits a cell on a phone
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -56,7 +55,7 @@ def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
     axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=colour, edgecolor="none"))
     lines = said(place)
     axes.text(column, row, "\n".join(["", *lines[1:]]), ha="center", va="center", fontsize=8.5, color=ink)
-    above = 0.6 * 8.5 * 1.2 * (len(lines) - 1)  # points from the middle of all lines to that of the first one
+    above = 0.6 * 8.5 * 1.2 * (len(lines) - 1)  # points from the middle of the text to the first line
     axes.annotate(
         lines[0], (column, row), (0, above), textcoords="offset points", ha="center", va="center", fontsize=9.5,
         fontweight="bold", color=ink,
@@ -64,13 +63,13 @@ def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
 
 
 def said(place: transfers.Place) -> list[str]:
-    """What stands in a cell, line by line."""
+    """The text of a cell, line by line."""
     best, second = place.best, place.second
     lines = [best["transfer"], quoted.sign(best, True) + units.messages_per_second(best[transfers.METRIC])]
     if "throughput" in best["unstable"]:
         lines.append("unstable")
     if second is None:
-        lines.append("alone")
+        lines.append("no other")
     else:
         times = f"{units.ratio(best[transfers.METRIC] / second[transfers.METRIC])} ×" if place.clear else "unclear:"
         line = f"{times} {second['transfer']}"
@@ -82,12 +81,13 @@ def said(place: transfers.Place) -> list[str]:
 
 def _caption(found: list[transfers.Place]) -> str:
     told = (
-        "In each cell the transfer of most verified messages a second, each with the settings that a search found there, "
-        "measured afresh (medians). Below its rate: how many times faster it is than the next transfer; unclear: their "
-        "95 % intervals overlap. No cell: not measured."
+        "Each cell names the transfer with the most verified messages per second, with the settings that a search "
+        "found for this payload and batch; the figures are medians from a separate measurement. Below the rate: how "
+        "many times faster it is than the runner-up, or “unclear” if their 95 % intervals overlap. Combinations "
+        "without a cell were not measured."
     )
     if any(place.auto is not None for place in found):
-        told += " auto: the rate of the transfer that the machine's limits chose, over the best one's."
+        told += " “auto”: the rate of the transfer chosen by the machine's limits, divided by the best one's."
     if any("throughput" in place.best["unstable"] for place in found):
-        told += " Unstable: the repetitions differ by 1.5 times or more."
+        told += " “Unstable”: the repetitions differ by 1.5 times or more."
     return told

@@ -1,4 +1,4 @@
-"""What a deeper window costs and buys: latency against messages in flight, and against the throughput they bring."""
+"""Cost and benefit of a deeper window: latency against messages in flight, and against throughput."""
 
 import pandas as pd
 
@@ -17,8 +17,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
             TITLE,
             "",
             None,
-            "The sweep has one window only: sweep several windows (for example 1,16,256,4096) "
-            "to see what messages in flight cost.",
+            "The sweep has only one window. To see how messages in flight affect latency, sweep several windows "
+            "(for example 1,16,256,4096).",
         )
     chosen = measured[measured["work"] == stats.main_work(measured)]
     payload = _payload(chosen)
@@ -48,15 +48,15 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     return Drawing(
         NAME,
         TITLE,
-        f"Payload {units.size(payload)}; at each window the point of most messages per second over the "
-        "other axes, median of its repetitions, whiskers its 95 % interval. "
-        "In the last panel each line follows the window upwards; low and right is best.",
+        f"Payload {units.size(payload)}. Each marker is the point with the most messages per second at a window over "
+        "the other axes: the median of its repetitions, with whiskers for the 95 % interval. In the last panel each "
+        "line follows the window upwards, and the lower right is best.",
         figure,
     )
 
 
 def _payload(chosen: pd.DataFrame) -> int:
-    """The smallest payload among those measured at the most windows."""
+    """The smallest payload among those measured at the largest number of windows."""
     windows = chosen.groupby("payload_bytes")["window"].nunique()
     return int(windows[windows == windows.max()].index.min())
 

@@ -1,1 +1,1 @@
-"""What a sweep of the GPU ring says: its peaks beside others', and what each of its axes does."""
+"""Results of a sweep of the GPU ring: its peaks compared with other queues, and the effect of each of its axes."""

@@ -1,4 +1,4 @@
-"""What each of the ring's axes does, in numbers: a table of the groups of points that differ in one axis only."""
+"""Measured effect of each ring axis: a table of groups of points that differ only in one axis."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ P50, P99 = ("p50", units.nanoseconds, " p50"), ("p99", units.nanoseconds, " p99"
 
 @dataclass(frozen=True)
 class Sweep:
-    """A row of the table: an axis, and what is shown of it with many messages or with a lone one."""
+    """A row of the table: an axis, and the metrics shown for it, with many messages or with a lone message."""
 
     axis: str
     regime: object
     metrics: tuple
-    by: str | None = None  # an axis each of whose values has a line of its own
+    by: str | None = None  # an axis whose values have separate lines
 
     @property
     def largest(self) -> bool:
@@ -45,7 +45,7 @@ SWEEPS = (
 
 
 def lines(points: pd.DataFrame, sweep: Sweep) -> list[pd.DataFrame]:
-    """The ladders of an axis: one for each payload, and each value of the axis that it is shown by."""
+    """The ladders of an axis: one for each payload and each value of the axis `sweep.by`."""
     found = sweep.regime(ring.of_ring(points))
     ladders = []
     for payload in sorted(set(found.get("payload_bytes", ()))):
@@ -82,7 +82,7 @@ def _row(sweep: Sweep, ladders: list[pd.DataFrame]) -> list[str] | None:
 
 
 def _common(ladder: pd.DataFrame, axis: str) -> dict:
-    """What is in force at all points of a ladder alike."""
+    """The axis values that all points of a ladder share."""
     told = [ring.told(point) for _, point in ladder.iterrows()]
     return {
         name: value for name, value in told[0].items() if name != axis and all(one[name] == value for one in told)
@@ -95,12 +95,12 @@ def _series(ladder: pd.DataFrame, axis: str, values: list, metric: str, formatte
 
 
 def said(formatter, point, metric: str) -> str:
-    """'226 M msg/s', and '≥226 M msg/s' where the load generator was the limit."""
+    """'226 M msg/s', or '≥226 M msg/s' if the load generator was the limit."""
     return quoted.sign(point, metric in RATES) + formatter(point[metric])
 
 
 def series(texts: list[str]) -> str:
-    """'174 / 226 / — M msg/s': the unit once where all share it."""
+    """'174 / 226 / — M msg/s': writes the unit once if all texts share it."""
     endings = {text.partition(" ")[2] for text in texts if text != units.NOTHING}
     if len(endings) != 1:
         return " / ".join(texts)
@@ -108,7 +108,7 @@ def series(texts: list[str]) -> str:
 
 
 def _slots(points: pd.DataFrame) -> list[str] | None:
-    """Pulled by the GPU or moved by the copy engines: each at its best, for they want different windows."""
+    """Slots pulled by the GPU against slots moved by copy engines: each at its best, as they need different windows."""
     found = ring.many(ring.of_ring(points))
     measured, automatic = [], {}
     for payload in sorted(set(found.get("payload_bytes", ()))):
@@ -123,7 +123,7 @@ def _slots(points: pd.DataFrame) -> list[str] | None:
         return None
     known = sorted(set(automatic) - ring.UNSET)
     chose = [f"{slots} at {', '.join(dict.fromkeys(automatic[slots]))}" for slots in known]
-    where = "the best of each, one way" + (f"; auto chose {'; '.join(chose)}" if chose else "")
+    where = "the best of each, bytes one way" + (f"; auto chose {'; '.join(chose)}" if chose else "")
     return ["slots", " / ".join(ring.ORDER["slots"]), NEWLINE.join(measured), where]
 
 

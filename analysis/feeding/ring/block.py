@@ -1,4 +1,4 @@
-"""README's block about the ring."""
+"""The generated page block `ring`."""
 
 from ...document import markdown_table
 from ...load import Results
@@ -12,9 +12,9 @@ def ring_text(results: Results) -> str:
     points = ring.read(results)
     parts = []
     for title, table in (
-        ("GPU ring against others doing the same work:", compared.table(points) if len(points) else None),
+        ("The GPU ring against other queues with the same work:", compared.table(points) if len(points) else None),
         ("The ring's peaks by payload:", peaks.by_payload(points)),
-        ("The ring's lone messages:", peaks.alone(points)),
+        ("The ring's lone-message latency:", peaks.alone(points)),
     ):
         if table:
             parts += [title, markdown_table(table)]
@@ -24,8 +24,9 @@ def ring_text(results: Results) -> str:
 
 
 NOTE = (
-    "Medians over repetitions, in brackets the 95 % interval; each figure is the best of the points measured for it; "
-    "which, and of how many, stands below it: the best of many is flattered by noise. Lone: one message in flight. "
-    "As many host threads collect as produce. Bytes are payload bytes one way; “of its ceiling” counts all that crosses "
-    "the bus, “of both copy engines” the payload alone, beside copies both ways at once."
+    "Figures are medians over repetitions, with the 95 % interval in brackets. Each figure is the best of the points "
+    "measured for it; below it are that point and the number of points, because noise flatters the best of many. "
+    "“Lone”: one message in flight. The number of collecting host threads equals that of producing ones. Bytes are "
+    "payload bytes one way. “Of its ceiling” counts all bytes that cross the bus; “of both copy engines” counts only "
+    "the payload and compares it with simultaneous copies in both directions."
 )

@@ -1,4 +1,4 @@
-"""The ring beside other queues that do the same work."""
+"""Comparison of the ring with other queues that do the same work."""
 
 import pandas as pd
 
@@ -8,7 +8,7 @@ from . import points as ring
 
 PAYLOADS = (64, 4096)
 OTHERS = ("host_polled", "redis_list", "redis_stream")
-# heading, value's column, what is measured, metric, formatter, whether more is better
+# heading of the ratio, heading of the value, filter for points, metric, formatter, whether higher is better
 SIDES = (
     ("ring / other", "peak verified messages", ring.many, "messages_per_second", units.messages_per_second, True),
     ("other / ring", "lone message, p50", ring.lone, "p50", units.nanoseconds, False),
@@ -16,7 +16,7 @@ SIDES = (
 
 
 def table(points: pd.DataFrame) -> Table | None:
-    """A line a payload and queue that was measured; None where nothing can be compared."""
+    """One line for each measured payload and queue; None if there is nothing to compare."""
     rows = []
     for payload in PAYLOADS:
         at = points[(points["payload_bytes"] == payload) & (points["transfer"] != "pageable")]
@@ -30,7 +30,7 @@ def table(points: pd.DataFrame) -> Table | None:
 
 
 def _line(at: pd.DataFrame, queue: str) -> list[str]:
-    """The queue, and for each side its best value and how the ring compares with it."""
+    """The queue and, for each of SIDES, its best value and the ratio to the ring's."""
     cells = [queue]
     for _, _, regime, metric, formatter, largest in SIDES:
         mine = regime(at[at["queue"] == queue])
@@ -42,7 +42,7 @@ def _line(at: pd.DataFrame, queue: str) -> list[str]:
 def best_said(
     candidates: pd.DataFrame, point, metric: str, formatter, largest: bool, leave_out=("payload_bytes",)
 ) -> str:
-    """The value with its interval; below it the point, and of how many it is the best."""
+    """The value with its interval and, below it, the point and the number of points of which it is the best."""
     if point is None:
         return units.NOTHING
     value = quoted.figure(formatter, point, metric, largest)
@@ -56,6 +56,6 @@ def _ratio(own, other, metric: str, largest: bool) -> str:
     if own is None or other is None or own["queue"] == other["queue"]:
         return units.NOTHING
     if own["limited"] and other["limited"]:
-        return "not known"
+        return "unknown"
     bound = "at least " if own["limited"] else "at most " if other["limited"] else ""
     return bound + units.ratio(own[metric] / other[metric] if largest else other[metric] / own[metric])

@@ -1,4 +1,4 @@
-"""The figures and the table in the note about the ring."""
+"""The figures and the table in the page about the ring."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from . import points as ring
 
 
 def write_ring(directory: str, out: str | None, note: str | None, check: bool) -> int:
-    """Writes the PNGs into `out` and the block `axes` of `note`; with `check` only looks at the block."""
+    """Writes the PNGs into `out` and the block `axes` into `note`; with `check`, only checks the block."""
     if not out and not note:
         raise BadInput("ring", directory, "neither --out nor --note is given", "--out DIR, --note NOTE.md or both")
     results = load([directory])
@@ -35,9 +35,10 @@ def axes_text(results: Results, note: Path, figures: str | None) -> str:
     return "\n\n".join([told(results, parts), *links(note, shown)])
 
 
-NOTHING = "The rows hold no two points that differ in one axis of the ring."
+NOTHING = "The rows have no two points that differ only in one axis of the ring."
 NOTE = (
-    "Medians over repetitions. A line holds points that are equal in all but the axis; of several such groups the one "
-    "of most values, then the best. Values left to the queue are given as it chose them."
+    "Figures are medians over repetitions. The points of a line differ only in the axis. Of several such groups, the "
+    "line shows the one with the most values and, among equals, the best. Values left to the queue are shown as the "
+    "queue chose them."
 )
-BOUNDS = "≥, ≤ (at least, at most): the load generator was the limit of some repetition, not the ring."
+BOUNDS = "≥ (at least) and ≤ (at most): in at least one repetition the load generator was the limit, not the ring."

@@ -1,4 +1,4 @@
-"""What one producing and one collecting thread carry, by batch, and the driver alone with the same."""
+"""Message rate of one producing and one collecting thread by batch, for the ring and for the load generator alone."""
 
 import pandas as pd
 
@@ -11,10 +11,11 @@ from ...stats import explained
 from .compared import best_said
 
 NOTE = (
-    "One thread produces, one collects; medians over repetitions, in brackets the 95 % interval. The driver alone (null) "
-    "moves nothing: what it carries is what these two threads can write and verify."
+    "One thread produces and one collects. Figures are medians over repetitions, with the 95 % interval in brackets. "
+    "The load generator alone (null) moves no messages: its rate is the rate at which these two threads can write and "
+    "verify."
 )
-SHARED = ("payload_bytes", "window", "batch")  # told in columns of their own
+SHARED = ("payload_bytes", "window", "batch")  # axes with separate columns
 
 
 def pair_text(results: Results) -> str:
@@ -24,7 +25,7 @@ def pair_text(results: Results) -> str:
 
 
 def table(points: pd.DataFrame) -> Table | None:
-    """A line for each payload, batch and window with which the ring was measured."""
+    """One line for each payload, batch and window with which the ring was measured."""
     found = ring.many(points)
     found = found[found["producers"] == 1] if len(found) else found
     rows = []
@@ -42,5 +43,5 @@ def table(points: pd.DataFrame) -> Table | None:
             share = quoted.bound(own, True) + units.percent(own["messages_per_second"] / alone["messages_per_second"])
         payload, window, batch = shared
         rows.append([units.size(payload), str(batch), str(window), *said, share])
-    columns = ["payload", "batch", "window", "gpu_ring", "null (driver alone)", "ring / null"]
+    columns = ["payload", "batch", "window", "gpu_ring", "null (generator alone)", "ring / null"]
     return Table(columns, rows, {1, 2, 3, 4, 5}) if rows else None

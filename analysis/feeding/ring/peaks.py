@@ -1,4 +1,4 @@
-"""The ring's own peaks: most messages by payload, and the lone message beside what a word alone takes."""
+"""The ring's peaks: the highest message rate by payload, and lone-message latency next to its floors."""
 
 import pandas as pd
 
@@ -8,18 +8,18 @@ from . import points as ring
 from .compared import best_said
 
 COPIES = "copy_engine_both_bytes_per_second"
-COPIES_FROM = 4096  # bytes of payload: below, no copy engine is near its limit
+COPIES_FROM = 4096  # smallest payload in bytes that brings a copy engine near its limit
 LONE_MOST = 4096
-HEADED = ("payload_bytes", "producers", "slots")  # have columns of their own
+HEADED = ("payload_bytes", "producers", "slots")  # axes with separate columns
 LONE_FLOORS = {
-    "word_round_trip_ns": "floor: a word there and back",
-    "lone_message_ns": "floor: 64 B there and back",
-    "lone_4k_message_ns": "floor: 4 KiB there and back",
+    "word_round_trip_ns": "floor: round trip of a word",
+    "lone_message_ns": "floor: round trip of 64 B",
+    "lone_4k_message_ns": "floor: round trip of 4 KiB",
 }
 
 
 def by_payload(points: pd.DataFrame) -> Table | None:
-    """A line for each payload, number of host threads and kind of slots that was measured."""
+    """One line for each measured payload, number of host threads and kind of slots."""
     found = ring.many(ring.of_ring(points))
     rows, with_copies = [], any(COPIES in limits for limits in found.get("limits", ()))
     for payload in sorted(set(found.get("payload_bytes", ()))):
@@ -44,7 +44,7 @@ def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: b
     line = [
         units.size(point["payload_bytes"]),
         units.number(point["host_threads"]),
-        units.NOTHING if slots in ring.UNSET else slots,  # rows from before the queue told what it chose
+        units.NOTHING if slots in ring.UNSET else slots,  # old rows do not record the queue's choice
         best_said(candidates, point, "messages_per_second", units.messages_per_second, True, HEADED),
         bound + units.bytes_per_second(point["bytes_per_second"]),
         f"{bound if name else ''}{share}\n{name}".strip(),
@@ -57,7 +57,7 @@ def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: b
 
 
 def alone(points: pd.DataFrame) -> Table | None:
-    """A line for each payload up to 4 KiB: its point of least p50."""
+    """One line for each payload up to 4 KiB: the point with the lowest p50."""
     found = ring.lone(ring.of_ring(points))
     found = found[found["payload_bytes"] <= LONE_MOST] if len(found) else found
     floors = {name: title for name, title in LONE_FLOORS.items() if any(name in one for one in found.get("limits", ()))}

@@ -1,4 +1,4 @@
-"""Figures of the ring's axes: small, one question each."""
+"""Figures of the ring's axes: small, with one question each."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from ...plots.style import shared_legend, value_axis
 from . import axes as tables
 from . import points as ring
 
-# Okabe and Ito's colours with a marker each, the same for the n-th line of every figure.
+# Okabe and Ito's colours, each with a marker. The n-th line of every figure has the same style.
 LOOKS = (("#D55E00", "o"), ("#0072B2", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#000000", "x"))
 CEILINGS = ("sm_echo_bytes_per_second", "copy_engine_both_bytes_per_second")
 NAMES = {
@@ -31,7 +31,7 @@ P50, P99 = ("p50", units.nanoseconds, "p50 latency"), ("p99", units.nanoseconds,
 
 
 def draw_all(results: Results) -> list[Drawing]:
-    """Those figures that the rows have points for."""
+    """The figures for which the rows have points."""
     points = ring.read(results)
     drawings = []
     with looks():
@@ -44,7 +44,7 @@ def draw_all(results: Results) -> list[Drawing]:
 
 
 def against(points: pd.DataFrame, axis: str, regime, metrics: tuple, by: str | None = None, only: dict | None = None):
-    """A panel for each metric, a line for each payload and value of `by`."""
+    """One panel for each metric, and in it one line for each payload and value of `by`."""
     found = regime(ring.of_ring(points))
     for name, value in (only or {}).items():
         found = ring.using(found, name, value)
@@ -74,7 +74,7 @@ def _label(point, shown: list[str]) -> str:
 
 
 def _place(ladders: list[pd.DataFrame], axis: str, shown: list[str]) -> str:
-    """What all points of a figure have in common."""
+    """The axis values that all points of a figure share, in words."""
     told = [ring.told(point) for ladder in ladders for _, point in ladder.iterrows()]
     same = {
         name: value
@@ -99,7 +99,7 @@ def _line(panel, points: pd.DataFrame, axis: str, metric: str, **style) -> None:
 
 
 def _error(points: pd.DataFrame, metric: str) -> list:
-    """The bars' ends: how far those of the 95 % interval lie from the median."""
+    """The lengths of the error bars: the distances of the 95 % interval's ends from the median."""
     at, low, high = (points[f"{metric}{end}"].to_numpy() for end in ("", "_low", "_high"))
     return [np.abs(at - low), np.abs(high - at)]
 
@@ -121,7 +121,7 @@ def _bars(panel, entries, axis: str, metric: str, formatter, label: str) -> None
 
 
 def _scale(panel, columns: list[pd.Series], formatter, label: str) -> None:
-    """From zero, but in powers of ten where the values span more than one and a half of them."""
+    """Sets a linear axis from zero, or a logarithmic one if the values span more than a factor of 30."""
     values = pd.concat(columns)
     if values.max() > 30 * values.min() > 0:
         panel.set_yscale("log")
@@ -132,7 +132,7 @@ def _scale(panel, columns: list[pd.Series], formatter, label: str) -> None:
 
 
 def lone(points: pd.DataFrame):
-    """p50 and p99 of a lone message, a line for each number of mirrors."""
+    """p50 and p99 of a lone message, with one line for each number of mirrors."""
     by_flags = ring.using(ring.lone(ring.of_ring(points)), "notify", "flags")
     found = ring.alike(by_flags, ("pollers", "mirrors"), "p50", False)
     if found.empty:
@@ -147,7 +147,7 @@ def lone(points: pd.DataFrame):
 
 
 def granularity(points: pd.DataFrame):
-    """A line for each granularity against payload; the ladders of each payload give its points."""
+    """Throughput against payload, one line for each granularity; the points are from the ladders of each payload."""
     sweep = tables.Sweep("granularity", ring.many, (tables.RATE,))
     ladders = tables.lines(points, sweep)
     if not ladders:
@@ -163,7 +163,7 @@ def granularity(points: pd.DataFrame):
 
 
 def payload(points: pd.DataFrame):
-    """The best bytes a second of either kind of slots, below what either way allows."""
+    """The best byte rate with each kind of slots, below the ceilings of the bus and the copy engines."""
     found = ring.many(ring.of_ring(points))
     curves = {slots: _widest(ring.using(found, "slots", slots)) for slots in ring.ORDER["slots"]}
     known = pd.concat(curves.values())
@@ -185,7 +185,7 @@ def payload(points: pd.DataFrame):
     if crossing := crossover(curves["pinned"], curves["vram"]):
         panel.axvline(crossing, color=LIMIT_COLOUR, linewidth=1, linestyle=":")
         panel.annotate(
-            f"copies ahead\nfrom {units.size(crossing)}", (crossing, 0.04), xycoords=panel.get_xaxis_transform(),
+            f"copies faster\nfrom {units.size(crossing)}", (crossing, 0.04), xycoords=panel.get_xaxis_transform(),
             xytext=(5, 0), textcoords="offset points", fontsize=9,
         )  # fmt: skip
     panel.legend(fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
@@ -193,7 +193,7 @@ def payload(points: pd.DataFrame):
 
 
 def _widest(points: pd.DataFrame) -> pd.DataFrame:
-    """At each payload the point of most bytes a second."""
+    """For each payload, the point with the most bytes per second."""
     if points.empty:
         return points
     ranked = points.sort_values("bytes_per_second").drop_duplicates("payload_bytes", keep="last")
@@ -201,7 +201,7 @@ def _widest(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def crossover(pinned: pd.DataFrame, vram: pd.DataFrame) -> int | None:
-    """The least payload from which on the copy engines are ahead at every payload measured both ways."""
+    """The smallest payload at and above which the copy engines are faster at every payload measured both ways."""
     if pinned.empty or vram.empty:
         return None
     both = pinned.merge(vram, on="payload_bytes", suffixes=("_pinned", "_vram")).sort_values("payload_bytes")
@@ -212,7 +212,7 @@ def crossover(pinned: pd.DataFrame, vram: pd.DataFrame) -> int | None:
 
 
 def idle(points: pd.DataFrame):
-    """What idling costs a lone message and takes from many."""
+    """Cost of idling: latency of a lone message, and throughput of many messages."""
     found = [
         (lines[0], metric)
         for regime, metrics, kind in ((ring.lone, (P50, P99), tables.P50), (ring.many, (RATE,), tables.RATE))

@@ -1,4 +1,4 @@
-"""The points that the ring's tables and figures are made of."""
+"""The points behind the ring's tables and figures."""
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ from ...sections import Section
 from ...tables import axis_said
 from ..details import NAMES, SAID
 
-# Axes whose values have an order of their own.
+# Axes whose values have a fixed order.
 ORDER = {
     "granularity": ("thread", "warp", "block"),
     "notify": ("counter", "flags"),
@@ -17,11 +17,11 @@ ORDER = {
     "results": ("in_order", "as_finished"),
     "ring_idle": ("spin", "backoff", "park"),
 }
-UNSET = {0, "none", "auto"}  # no values to sweep: the queue chose, or the axis does not apply
+UNSET = {0, "none", "auto"}  # not swept: the queue chose the value, or the axis does not apply
 SPOKEN = Section(names=NAMES, said=SAID)
-UNSAID = UNSET | {"in_order", "spin"}  # what the ring does unasked
+UNSAID = UNSET | {"in_order", "spin"}  # defaults of the ring, which texts leave out
 WHO = ("queue", "workload", "device", "flops_per_byte")
-# In the order in which a point is told. Workload, device and intensity are the same for all.
+# In the order in which texts describe a point. Workload, device and intensity are the same for all.
 TOLD = (
     *("payload_bytes", "transfer", "producers", "window", "batch", "pack", "workers", "streams"),
     *("lanes", "notify", "pollers", "mirrors", "granularity", "slots", "results", "ring_idle"),
@@ -30,11 +30,11 @@ TOLD = (
 
 
 def read(results: Results) -> pd.DataFrame:
-    """The points that count of the main workload and device, with what the queue chose, the limits of
-    the same run, and how many repetitions ran."""
+    """The points of the main workload and device that count, with the values that the queue chose, the limits of the
+    same run, and the number of repetitions that ran."""
     if results.cells["machine"].nunique() > 1:
         raise BadInput(
-            "DIR", ", ".join(map(str, results.directories)), "holds rows of several machines", "rows of one machine"
+            "DIR", ", ".join(map(str, results.directories)), "has rows of several machines", "rows of one machine"
         )
     results = results.closed
     found = stats.points(results)
@@ -61,17 +61,17 @@ def of_ring(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def many(points: pd.DataFrame) -> pd.DataFrame:
-    """Those with messages in flight together."""
+    """The points with several messages in flight."""
     return points[points["window"] > 1] if len(points) else points
 
 
 def lone(points: pd.DataFrame) -> pd.DataFrame:
-    """Those with one message in flight."""
+    """The points with one message in flight."""
     return points[(points["window"] == 1) & (points["producers"] == 1)] if len(points) else points
 
 
 def best(points: pd.DataFrame, metric: str, largest: bool = True) -> pd.Series | None:
-    """The point of most, or least, of the metric; None of no points."""
+    """The point with the highest (or lowest) value of the metric; None if there are no points."""
     values = points[metric].dropna() if len(points) else ()
     if not len(values):
         return None
@@ -79,7 +79,7 @@ def best(points: pd.DataFrame, metric: str, largest: bool = True) -> pd.Series |
 
 
 def used(point, axis: str):
-    """An axis's value in force: what the queue chose where it was left to it."""
+    """The value of an axis in effect: the queue's choice if the value was left to the queue."""
     value, chosen = point[axis], point["chosen"].get(axis)
     if chosen is None or value not in UNSET:
         return value
@@ -91,13 +91,13 @@ def using(points: pd.DataFrame, axis: str, value) -> pd.DataFrame:
 
 
 def told(point) -> dict:
-    """A point's axes with the values in force; one mirror is none."""
+    """A point's axes with the values in effect; one mirror counts as none."""
     values = {axis: used(point, axis) for axis in TOLD}
     return values | {"mirrors": 0 if values["mirrors"] == 1 else values["mirrors"]}
 
 
 def said(values: dict, leave_out: tuple[str, ...] = ()) -> str:
-    """Axes and values in words, in a fixed order; a lone message needs no window."""
+    """Axes and values in words, in a fixed order; the text for a lone message leaves out the window."""
     shown = [axis for axis in TOLD if axis in values and axis not in leave_out]
     if values.get("window") == 1:
         shown = [axis for axis in shown if axis not in ("producers", "window", "batch", "lanes")]
@@ -112,8 +112,8 @@ def sort_key(axis: str):
 
 
 def ladder(points: pd.DataFrame, axis: str, metric: str, largest: bool = True) -> pd.DataFrame:
-    """The points that differ in nothing but the axis: of several such groups the one of most values, then the best.
-    Empty where no two values were measured."""
+    """The points that differ only in the axis. Of several such groups, returns the one with the most values and, among
+    equals, the best. Empty if no two values were measured."""
     return alike(points, (axis,), metric, largest)
 
 

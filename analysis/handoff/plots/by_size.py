@@ -1,4 +1,4 @@
-"""The hand-off, and the time until the kernel could start, against the size: a panel a use."""
+"""The hand-off time, and the time until the kernel could start, against the size, with one panel per use."""
 
 import textwrap
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from .. import points as handoff
 from .styles import lines
 
 DASHES = ((0, (6, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-LABEL = 26  # characters of a legend's line
-MEDIANS = "Medians of the repetitions, whiskers the 95 % interval."
+LABEL = 26  # maximum characters of a legend's line
+MEDIANS = "Markers are medians of the repetitions, and whiskers are 95 % intervals."
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class BySize:
     column: str
     label: str
     caption: str
-    floors: bool = False  # whether the rows tell the least possible
+    floors: bool = False  # whether to draw the floors from the rows
 
     def draw(self, results: Results, narrow: bool) -> Drawing | None:
-        """None where no two sizes were measured."""
+        """The figure; None if fewer than two sizes were measured."""
         measured = handoff.read(results)
         some = handoff.compared(results, measured) if len(measured) else measured
         if some.empty or some["bytes"].nunique() < 2:
@@ -55,7 +55,7 @@ class BySize:
 
 
 def _floors(axes: Axes, some: pd.DataFrame) -> None:
-    """A line for each floor that ways are set against; what moves bytes has one that grows with them."""
+    """Draws a line for each floor of the ways; the floors of ways that move bytes grow with the size."""
     told = some[(some["handoff_ns_bound"] != "") & some["least_ns"].notna()]
     for dash, (name, group) in zip(DASHES, told.groupby("handoff_ns_bound", sort=True)):
         least = group.groupby("bytes")["least_ns"].median()
@@ -67,12 +67,12 @@ def _floors(axes: Axes, some: pd.DataFrame) -> None:
 ALL = (
     BySize(
         "handoff_by_size", "Hand-off by size", handoff.TIME, "hand-off, p50",
-        "From when a tensor is written until the reader's kernel has read it. Grey lines are floors: the least that is "
-        "possible by the machine's bare launches and copies.", True,
+        "The hand-off lasts from when a tensor is written until the reader's kernel has read it. Grey lines are "
+        "floors: the lowest possible times, from the machine's bare launches and copies.", True,
     ),
     BySize(
-        "handoff_start", "Time until the kernel could start, by size", handoff.START, "until start, p50",
-        "From when a tensor is written until the reader's kernel was launched and all before it had ended. The GPU's "
-        "change from one process to the other, and the kernel itself, are no part of it.",
+        "handoff_start", "Time until the kernel could start, by size", handoff.START, "time to start, p50",
+        "The time to start lasts from when a tensor is written until the reader's kernel has been launched and all "
+        "earlier work has ended. It includes neither the GPU's switch from one process to the other nor the kernel.",
     ),
 )  # fmt: skip

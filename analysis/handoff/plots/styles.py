@@ -1,5 +1,5 @@
-"""The look of each way, the same in every figure: a colour and a marker. Ways that share a GPU's memory have blue and
-violet, those that move bytes have warm colours, Redis has the green that it has elsewhere."""
+"""The style of each way, the same in every figure: a colour and a marker. Ways that share GPU memory are blue and
+violet, ways that move bytes have warm colours, and Redis is green as elsewhere."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ LOOKS = {
     "store": ("#000000", "*"),
 }
 OTHER = ("#8A7F00", "h")
-LARGEST, SMALLEST = 9, 4  # marks, in points
+LARGEST, SMALLEST = 9, 4  # marker sizes in points
 
 
 def look(way: str) -> tuple[str, str]:
@@ -23,8 +23,8 @@ def look(way: str) -> tuple[str, str]:
 
 
 def lines(axes: Axes, points: pd.DataFrame, x: str, y: str) -> None:
-    """A line a way, with the 95 % intervals as whiskers. Later ways have smaller marks, so that those they lie on can
-    still be seen: the ways that share memory take the same time."""
+    """Draws one line per way, with the 95 % intervals as whiskers. Later ways have smaller markers, so that those below
+    them stay visible: the ways that share memory take the same time."""
     for number, (variant, line) in enumerate(points.dropna(subset=[y]).groupby("variant", sort=False)):
         line = line.sort_values(x)
         colour, marker = look(line["way"].iloc[0])

@@ -1,4 +1,4 @@
-"""The figures of `overlap`; one without data is left out."""
+"""The figures of `overlap`; figures without data are left out."""
 
 from ...load import Results
 from ...plots import together
@@ -9,5 +9,5 @@ ALL = (by_strategy, *by_axis.ALL)
 
 
 def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
-    """In the report's order. Narrow: for a phone's screen."""
+    """The drawings in the report's order. `narrow`: for a phone's screen."""
     return together.draw_all(ALL, results, narrow)

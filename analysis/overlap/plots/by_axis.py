@@ -1,4 +1,4 @@
-"""How the overlap depends on the balance of the stages, on the size of items, and on the number of buffers."""
+"""Overlap efficiency by balance of the stages, by item size and by number of buffers."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class ByAxis:
     axis: known.Axis
 
     def draw(self, results: Results, narrow: bool) -> Drawing | None:
-        """None where no pipeline was measured at two values."""
+        """The figure; None if no pipeline was measured at two values."""
         measured = overlap.read(results)
         found = {}
         for name in overlap.pipelines(measured):
@@ -48,9 +48,10 @@ class ByAxis:
     @property
     def _caption(self) -> str:
         return (
-            "Of the time that overlapping could save, by the stages' times beside each other, the share that is saved: "
-            "0 is serial, 1 all of it (lines). Medians of the repetitions, whiskers the 95 % interval."
-            f"{self.axis.moves} What lies below {LEAST:g} is drawn there."
+            "Overlap efficiency is the share of the possible saving in time that a strategy reaches, based on the "
+            "stages' times when they run concurrently: 0 is serial, 1 is the entire saving (lines). Markers are "
+            "medians of the repetitions, and whiskers are 95 % intervals."
+            f"{self.axis.moves} Values below {LEAST:g} are drawn at {LEAST:g}."
         )
 
     def _panel(self, axes: Axes, some: pd.DataFrame) -> None:

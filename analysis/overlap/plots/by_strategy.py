@@ -1,4 +1,4 @@
-"""How much of the possible overlap each strategy reaches, a panel a pipeline."""
+"""The share of the possible overlap that each strategy reaches, with one panel per pipeline."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from .. import strategies
 from .styles import EDGE, LEAST, clipped, look, reach
 
 NAME, TITLE = "overlap_strategies", "Overlap efficiency by strategy"
-# Which column, how far from the line's middle, and whether the mark is filled.
+# Column, distance from the middle of the line, and whether the marker is filled.
 KINDS = ((overlap.EFFICIENCY, 0.13, True), (overlap.ALONE, -0.13, False))
 
 
@@ -32,10 +32,11 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
 
 
 CAPTION = (
-    "Of the time that overlapping could save, the share that is saved: 0 is serial, 1 all of it (lines). Filled: what "
-    "could be saved is taken from the stages' times beside each other, hollow: from their times alone. Medians of the "
-    "repetitions; lines through the marks: the 95 % interval. Strategies "
-    f"with a depth have the standard one. What lies below {LEAST:g} is drawn there, with its value."
+    "Overlap efficiency is the share of the possible saving in time that a strategy reaches: 0 is serial, 1 is the "
+    "entire saving (lines). Filled: the possible saving is computed from the stages' times when they run concurrently; "
+    "hollow: from their times when they run alone. Markers are medians of the repetitions; lines through the markers "
+    "are 95 % intervals. Strategies with a depth have the default depth. Values below "
+    f"{LEAST:g} are drawn at {LEAST:g} and labelled with their value."
 )
 
 
@@ -43,7 +44,7 @@ def _panel(axes: Axes, results: Results, points: pd.DataFrame) -> None:
     for place, (_, point) in enumerate(points.iterrows()):
         colour, marker = look(point["strategy"])
         for column, shift, filled in KINDS:
-            value, y = point[column], place - shift  # upside down: the first strategy stands above
+            value, y = point[column], place - shift  # the y axis is inverted: the first strategy is at the top
             if value != value:
                 if strategies.nothing_to_save(results, point, column)[1]:
                     axes.annotate("nothing to save", (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8)

@@ -1,4 +1,4 @@
-"""The look of each strategy, the same in every figure: a colour and a marker."""
+"""The style of each strategy, the same in every figure: a colour and a marker."""
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,8 @@ LOOKS = {
     "peer_load": ("#000000", "*"),
 }
 OTHER = ("#999999", "p")
-EDGE = "#555555"  # the lines of no overlap and of all of it
-LEAST = -0.5  # what is below is drawn here, with its value: a strategy that loses much would squeeze all the others
+EDGE = "#555555"  # lines at no overlap and at full overlap
+LEAST = -0.5  # lower values are drawn here, labelled; a strategy that loses much would squeeze the others
 
 
 def look(strategy: str) -> tuple[str, str]:
@@ -24,7 +24,7 @@ def look(strategy: str) -> tuple[str, str]:
 
 
 def reach(point: pd.Series, column: str) -> tuple[float, float]:
-    """The ends of the interval, or of the range where there is none: not every repetition had something to save."""
+    """The ends of the interval, or of the range if some repetitions had nothing to save and there is no interval."""
     low, high = (point[f"{column}_{end}"] for end in ("low", "high"))
     return (low, high) if low == low else (point[f"{column}_least"], point[f"{column}_greatest"])
 
