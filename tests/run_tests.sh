@@ -141,7 +141,7 @@ main() {
   local started=$SECONDS
   if ((long)); then
     say 'building and testing all cases takes far longer than a short run'
-    export FEEDRATE_LONG_TESTS=1
+    export LONG_TESTS=1
     without='^gpu$'
   else
     say 'building and testing take about 10 minutes on two cores in a fresh clone; --quick skips ThreadSanitizer'

@@ -16,7 +16,7 @@ import redis
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Commands measure the machine's limits first, which takes a second on every core. Only the tests of limits need that.
 os.environ["FEEDRATE_FLOOR_ROUNDS"] = "0"
-LONG = os.environ.pop("FEEDRATE_LONG_TESTS", None) is not None  # the executable rejects unknown variables
+LONG = os.environ.pop("LONG_TESTS", None) is not None  # the executable rejects unknown variables
 
 
 def start_redis(socket: Path) -> subprocess.Popen[bytes]:

@@ -140,7 +140,7 @@ TEST_P(SharedRedis, ReplyListOfAnotherProgramIsRejected) {
   const Outcome outcome = place_.run(run({"--messages", "100", "--producers", "2", "--external-worker", "--json"}));
   EXPECT_EQ(outcome.code, 1);
   const std::string reason = measured_in(outcome.out).at(0).at("reason");
-  for (const char* said : {"feedrate:results:1", "not this run's", "--prefix"})
+  for (const char* said : {"feedrate:results:1", "does not belong to this run", "--prefix"})
     EXPECT_NE(reason.find(said), std::string::npos) << reason;
   EXPECT_EQ(server_->integer({"EXISTS", "feedrate:results:1"}), 1);
 }

@@ -102,7 +102,7 @@ TEST_P(EveryWorkload, WrongResultIsReportedWithExpectedAndFoundValues) {
   workload->fill(1, 7, kPayload, slots.messages);
   workload->run_on_cpu(slots.view());
   const auto said = [&] { return workload->difference(1, 7, kPayload, slots.results); };
-  EXPECT_NE(said().find("it is what the workload's reference() expects"), std::string::npos) << said();
+  EXPECT_NE(said().find("it equals the result of the workload's reference()"), std::string::npos) << said();
   Header& header = slots.changeable.header(0);
   ++header.checksum;
   EXPECT_NE(said().find("checksum"), std::string::npos) << said();

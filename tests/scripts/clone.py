@@ -43,7 +43,7 @@ exit 0
 
 # Writes the results $CASES (by default one passed test).
 CTEST = """#!/usr/bin/env bash
-echo "$* long=${FEEDRATE_LONG_TESTS:-}" >>"$LOG/ctest"
+echo "$* long=${LONG_TESTS:-}" >>"$LOG/ctest"
 while (($#)); do
   [[ $1 != --output-junit ]] || echo "<testsuite>${CASES:-<testcase name='a' status='run'/>}</testsuite>" >"$2"
   shift

@@ -55,7 +55,7 @@ def test_every_header_compiles_alone():
     # Headers that need the CUDA toolkit are checked only if it is installed.
     cuda = (build / "generated/cuda/toolkit").exists()
     headers = [header for header in unproven_headers() if cuda or "cuda" not in header.name]
-    if "FEEDRATE_LONG_TESTS" not in os.environ:
+    if "LONG_TESTS" not in os.environ:
         headers = headers[::4]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         assert [text for text in pool.map(wrong, headers) if text] == []

@@ -2,11 +2,11 @@
 #include <cstdlib>
 #include <vector>
 
-/// `tests/run_tests.sh --long` sets FEEDRATE_LONG_TESTS. Without this variable, tests run only the cases that take
+/// `tests/run_tests.sh --long` sets LONG_TESTS. Without this variable, tests run only the cases that take
 /// seconds.
 namespace feedrate::test {
 
-inline bool long_tests() { return std::getenv("FEEDRATE_LONG_TESTS") != nullptr; }
+inline bool long_tests() { return std::getenv("LONG_TESTS") != nullptr; }
 
 /// Returns `cases` in a long run, and no cases in a short run.
 template <class Case>

@@ -448,7 +448,7 @@ TEST(StoreSocket, IsTrustedOnlyFromThePathsOwner) {
       return true;
     } catch (const Unreachable& refused) {
       said = refused.what();
-      return said.find("is of user 65534") != std::string::npos;
+      return said.find("belongs to user 65534") != std::string::npos;
     }
   }));
   EXPECT_NE(said.find("nor the owner of " + where), std::string::npos) << said;
