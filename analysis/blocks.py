@@ -6,12 +6,14 @@ from pathlib import Path
 from . import answer, plain, sections, stats
 from .document import Block, Table, markdown, markdown_table, without_links
 from .errors import BadInput
-from .figures import links, pngs
+from .figures import links, pngs, render, standalone
 from .files import write_all
 from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
+from .feeding.front import NOTE as FRONT_NOTE
+from .feeding.front import front
 from .feeding.headline import headline
 from .feeding.plots import ALL, capacities, load_stages, offered
 from .feeding.plots import prices as drawn_prices
@@ -29,12 +31,15 @@ from .overlap.plots import by_axis, by_strategy
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
-    """Writes the PNGs of every experiment and, for feeding, headline.md; returns their paths."""
+    """Writes the PNGs of every experiment and, for feeding, headline.md and headline.svg; returns their paths."""
     target, contents = Path(out), {}
     for name, results in load_all([directory]).items():
-        contents |= pngs(sections.of(name).draw(results), target)
+        drawings = sections.of(name).draw(results)
+        contents |= pngs(drawings, target)
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
+            for drawn in render([one for one in drawings if one.name == "headline"], "headline"):
+                contents[target / "headline.svg"] = standalone(drawn.svg)
     if not contents:
         raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
@@ -78,6 +83,12 @@ def _exported(folder: Path, readme: Path, drawn: tuple) -> list[str]:
 
 def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
     return "\n\n".join([headline_text(load([directory])), *_pictures(directory, readme, figures, ALL)])
+
+
+def _front_block(directory: str, readme: Path, figures: str | None) -> str:
+    results = load([directory])
+    note = " ".join([FRONT_NOTE, *stats.explained(results)])
+    return told(results, [markdown_table(front(results)), note])
 
 
 def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
@@ -189,6 +200,7 @@ def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]
 
 
 BLOCKS = {
+    "front": _front_block,
     "best": _best_block,
     "points": _points_block,
     "answer": _answer_block,

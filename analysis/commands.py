@@ -154,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--out", metavar="PATH", required=True, help="the JSON file or the log directory to write")
 
-    figures = commands.add_parser("figures", help="write only the PNGs and, for feeding, headline.md")
+    figures = commands.add_parser("figures", help="write only the PNGs and, for feeding, headline.md and headline.svg")
     figures.add_argument("directory", metavar="DIR", help="a directory with rows.jsonl")
     figures.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
 

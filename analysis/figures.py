@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.text import Text
 from PIL import Image  # a dependency of matplotlib
 
-from . import cores
+from . import cores, dark
 from .plots.style import Drawing, plain
 
 DOTS_PER_INCH = 160
@@ -50,6 +50,13 @@ def render(drawings: list[Drawing], shape: str | None = None, png: bool = False)
     return cores.on_all(one, drawings)
 
 
+def standalone(svg: str) -> str:
+    """Turns an SVG element into a self-contained file with its own rules for dark mode."""
+    rules = f"@media screen and (prefers-color-scheme:dark){{svg{{fill:{dark.TEXT}}}\n{dark.figure_rules()}}}"
+    end = svg.index(">") + 1
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{svg[:end]}\n<style>{rules}</style>{svg[end:]}'
+
+
 def _png(drawing: Drawing) -> bytes:
     drawn, out = io.BytesIO(), io.BytesIO()
     _save(drawing, drawn, {}, format="png", dpi=DOTS_PER_INCH)
@@ -62,7 +69,7 @@ def _png(drawing: Drawing) -> bytes:
 def _svg(drawing: Drawing, shape: str) -> str:
     """The SVG element; the same drawing always gives the same bytes."""
     out = io.StringIO()
-    settings = {"svg.hashsalt": drawing.name + shape, "svg.fonttype": "path"}
+    settings = {"svg.hashsalt": drawing.name + shape, "svg.fonttype": "none" if shape == "headline" else "path"}
     _save(drawing, out, settings, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import dark, trace
+from . import trace
 from .errors import BadInput
-from .figures import render
+from .figures import render, standalone
 from .files import write_all
 from .plots import timeline
 from .plots.style import looks
@@ -26,11 +26,4 @@ def write_timeline(files: Sequence[str], out: str, milliseconds: float | None) -
         raise BadInput("TRACE", ", ".join(files), f"{bars} kernels and copies are too many", "--milliseconds N")
     with looks():
         (drawn,) = render([timeline.draw(traces)], timeline.NAME)
-    return write_all({Path(out): alone(drawn.svg)})[0]
-
-
-def alone(svg: str) -> str:
-    """Turns an SVG element into a self-contained file with its own rules for dark mode."""
-    rules = f"@media screen and (prefers-color-scheme:dark){{svg{{fill:{dark.TEXT}}}\n{dark.figure_rules()}}}"
-    end = svg.index(">") + 1
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{svg[:end]}\n<style>{rules}</style>{svg[end:]}'
+    return write_all({Path(out): standalone(drawn.svg)})[0]

@@ -1,6 +1,6 @@
-// Compiles fmt once. Debian ships it only as headers and as a shared library. Header-only use compiles it again in every
-// file (half of the build's time), and a shared library would have to be present on every host that runs the executable.
-// The content is the same as fmt's src/format.cc.
+// Compiles fmt once. Debian ships it only as headers and as a shared library. Header-only use compiles it again in
+// every file (half of the build's time), and a shared library would have to be present on every host that runs the
+// executable. The content is the same as fmt's src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -290,7 +290,7 @@ def test_figures_command_writes_pngs_and_headline(folder, tmp_path, monkeypatch)
     monkeypatch.setattr(figures, "_png", lambda drawing: b"a picture")
     directory = folder([rows.cell(rows.params(window=window)) for window in (1, 64)])
     assert main(["figures", str(directory), "--out", str(tmp_path / "out")]) == 0
-    assert {"headline.md", "headline.png", "latency_window.png"} <= {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"headline.md", "headline.png", "headline.svg", "latency_window.png"} <= {file.name for file in (tmp_path / "out").iterdir()}
     assert "| host_polled + pinned |" in (tmp_path / "out/headline.md").read_text()
     (page := tmp_path / "page.md").write_text("<!-- figures:begin -->\n<!-- figures:end -->\n")
     assert main(["readme", str(directory), str(page), "--figures", str(tmp_path / "out")]) == 0
