@@ -6,16 +6,16 @@ from pathlib import Path
 from . import answer, plain, sections, stats
 from .document import Block, Table, markdown, markdown_table, without_links
 from .errors import BadInput
-from .figures import links, pngs, render, standalone
+from .figures import links, pngs, standalone
 from .files import write_all
 from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
-from .feeding.front import NOTE as FRONT_NOTE
-from .feeding.front import front
+from .feeding.front import front, front_note
 from .feeding.headline import headline
 from .feeding.plots import ALL, capacities, load_stages, offered
+from .feeding.plots import headline as glance
 from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
 from .feeding.plots import transfers as drawn_transfers
@@ -38,8 +38,9 @@ def write_figures(directory: str, out: str) -> list[Path]:
         contents |= pngs(drawings, target)
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
-            for drawn in render([one for one in drawings if one.name == "headline"], "headline"):
-                contents[target / "headline.svg"] = standalone(drawn.svg)
+            contents |= {
+                target / f"{one.name}.svg": standalone(one) for one in drawings if one.name == glance.NAME and one.figure
+            }
     if not contents:
         raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
@@ -87,8 +88,9 @@ def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
 
 def _front_block(directory: str, readme: Path, figures: str | None) -> str:
     results = load([directory])
-    note = " ".join([FRONT_NOTE, *stats.explained(results)])
-    return told(results, [markdown_table(front(results)), note])
+    table = front(results)
+    parts = [markdown_table(table), front_note(results)] if table else []
+    return told(results, _of(parts, directory, "has no row of feeding that counts", "rows of `feeding`"))
 
 
 def _answer_block(directory: str, readme: Path, figures: str | None) -> str:

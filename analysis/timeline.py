@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import trace
 from .errors import BadInput
-from .figures import render, standalone
+from .figures import standalone
 from .files import write_all
 from .plots import timeline
 from .plots.style import looks
@@ -25,5 +25,5 @@ def write_timeline(files: Sequence[str], out: str, milliseconds: float | None) -
     if bars > MOST:
         raise BadInput("TRACE", ", ".join(files), f"{bars} kernels and copies are too many", "--milliseconds N")
     with looks():
-        (drawn,) = render([timeline.draw(traces)], timeline.NAME)
-    return write_all({Path(out): standalone(drawn.svg)})[0]
+        svg = standalone(timeline.draw(traces))
+    return write_all({Path(out): svg})[0]

@@ -6,15 +6,11 @@ from ..load import Results
 from . import choose
 
 COLUMNS = ["queue + transfer", "n", "peak messages", "peak bytes, one way", "lone p50", "host threads", "delivery"]
-NOTE = (
-    "Medians of n repetitions with their 95 % intervals. Lone: the latency of one 64 B message with no other in flight. "
-    "Each figure is for the variant's best settings of this sweep, so a row's figures belong to different points. Unstable: the repetitions differ by a factor of 1.5 or more."
-)
-
-
-def front(results: Results) -> Table:
-    """The variants that deliver, the fastest first."""
+def front(results: Results) -> Table | None:
+    """The variants that deliver, the fastest first; None if no row counts."""
     measured = stats.points(results.closed)
+    if measured.empty:
+        return None
     delivering = measured["variant"].isin(results.contending.cells["variant"])
     chosen = measured[delivering & (measured["work"] == stats.main_work(measured))]
     messages = stats.best(chosen, "variant", "messages_per_second").set_index("variant")
@@ -26,9 +22,9 @@ def front(results: Results) -> Table:
             [
                 str(variant),
                 units.number(peak["repetitions"]),
-                _said(peak, "messages_per_second", units.messages_per_second, "throughput"),
-                _said(data.loc[variant], "bytes_per_second", units.bytes_per_second, "throughput"),
-                _said(alone.loc[variant], "p50", units.nanoseconds, "p50", larger=False),
+                _rate(peak, "messages_per_second", units.messages_per_second),
+                _rate(data.loc[variant], "bytes_per_second", units.bytes_per_second),
+                _lone(alone.loc[variant]) if variant in alone.index else units.NOTHING,
                 units.number(peak["host_threads"]),
                 peak["delivery"],
             ]
@@ -36,6 +32,23 @@ def front(results: Results) -> Table:
     return Table(COLUMNS, rows, {1, 2, 3, 4, 5})
 
 
-def _said(point, column: str, formatter, metric: str, larger: bool = True) -> str:
-    said = quoted.figure(formatter, point, column, larger, ranged=())
-    return f"{said}, unstable" if stability.mark(point, metric) else said
+def front_note(results: Results) -> str:
+    """How to read the table."""
+    said = [
+        "Medians of n repetitions with their 95 % intervals. Lone: the latency of one message of the smallest size with no "
+        "other in flight. Each figure is for the variant's best settings, so a row's figures belong to different points.",
+        f"Unstable: {stability.rule(results.experiment)}.",
+    ]
+    return " ".join([*said, *stats.explained(results)])
+
+
+def _rate(point, column: str, formatter) -> str:
+    return quoted.figure(formatter, point, column, True, ranged=()) + _unstable(point, "throughput")
+
+
+def _lone(point) -> str:
+    return quoted.figure(units.nanoseconds, point, "p50", False, ranged=()) + _unstable(point, "p50")
+
+
+def _unstable(point, metric: str) -> str:
+    return ", unstable" if metric in point["unstable"] else ""
