@@ -1,4 +1,4 @@
-"""Moderated variances of many points, each of which has only a few values.
+"""Moderated variances of many points with only a few values each.
 
 Two to five repetitions give only a poor estimate of a point's own variance, so Student's t would be wide. A common
 variance would be wrong for most points: some vary by 0.5 %, others by 15 %. The empirical Bayes estimate of Smyth

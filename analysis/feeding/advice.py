@@ -37,7 +37,7 @@ def blocks(results: Results) -> list[Block]:
     """The table and a note on how it was made; empty if no load is ok."""
     contest = results.contest
     for choose, made_of in (
-        (_from_capacities, "capacity searches, each of which found an interval; variants are ranked by the median of "
+        (_from_capacities, "capacity searches that each found an interval; variants are ranked by the median of "
          "the lower ends"),
         (_from_open_loads, "open loads: a rate counts if it and every lower rate were sustained"),
         (_from_closed_loads, "closed loads, which send a message only after an earlier one has returned: their latency "

@@ -14,8 +14,8 @@ namespace feedrate {
 
 /// The header before every payload: in a ring slot, in device memory or in a Redis element. Little-endian, 16 bytes.
 struct Header {
-  std::uint64_t id;      ///< top 16 bits: the producer that gets the result; the rest: its sequence number
-  std::uint32_t length;  ///< payload bytes; in a failed result kFailed | code, without a payload
+  std::uint64_t id;        ///< top 16 bits: the producer that gets the result; the rest: its sequence number
+  std::uint32_t length;    ///< payload bytes; in a failed result kFailed | code, without a payload
   std::uint32_t checksum;  ///< results: sum of the payload's 32-bit words (zero-padded), modulo 2^32; messages: free
                            ///< for the queue's use
 };
@@ -26,7 +26,7 @@ enum class Fault : std::uint32_t {
   none = 0,
   bad_length = 1,
   too_long = 2,     ///< the message or its result does not fit its slot
-  refused = 3,      ///< rejected because of its contents
+  refused = 3,      ///< the workload rejected its contents
   again = 4,        ///< temporary failure: retried by queues that can retry
   expired = 5,      ///< its deadline had passed when a worker received it
   worker_died = 6,  ///< workers died on each of the maximum deliveries

@@ -19,7 +19,7 @@ class PrivateServer {
   PrivateServer(const PrivateServer&) = delete;
   PrivateServer& operator=(const PrivateServer&) = delete;
 
-  /// Returns false once the server has ended, for whatever reason.
+  /// Returns false once the server has ended for any reason.
   bool alive();
   std::string url() const { return "unix://" + socket().string(); }
 

@@ -83,7 +83,7 @@ std::unique_ptr<ChunkMemory> memory_of(const std::string& device, const std::str
   return gpu_memory(way == kAnyWay && !ways.empty() ? chosen_way(device) : way, device);
 }
 
-/// Makes the kernel send SIGTERM to this process when its parent ends, for whatever reason.
+/// Makes the kernel send SIGTERM to this process when its parent ends for any reason.
 void end_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)

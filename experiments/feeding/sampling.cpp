@@ -14,7 +14,7 @@ namespace {
 // clock reads per batch.
 constexpr double kStampNs = 40, kClockNs = 50;
 // Cost of a message's stage times in ns: cache lines that travel among three or more cores. A transfer also records
-// more events, each of which can wake a thread.
+// more events, and each event can wake a thread.
 constexpr double kStagesNs = 400, kEventsNs = 10'000;
 constexpr double kStampBudget = 0.02;  // share of a producer's time
 

@@ -64,7 +64,7 @@ void note_sending(Flow& flow, const Work& work, const Pass& pass, std::uint64_t 
 class Linger {
  public:
   explicit Linger(const Point& point) : batch_(point.batch), longest_ns_(point.batch_timeout_us * 1000) {}
-  /// Whether to hold back `n` messages, the first of which has been waiting since `since_ns`.
+  /// Whether to hold back `n` messages; the first has been waiting since `since_ns`.
   bool holds(std::uint64_t n, std::uint64_t since_ns, std::uint64_t now) const {
     return longest_ns_ != 0 && n < batch_ && now < since_ns + longest_ns_;
   }

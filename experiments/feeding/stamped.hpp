@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// Messages of which the host touches only a few bytes, so that the transport is measured and not the host's memory.
+/// The host touches only a few bytes of each message, so that the transport is measured and not the host's memory.
 /// The first `kStampBytes` of the payload are the stamp. The rest is identical in all messages: it is written when a
 /// slot is first used and stays in place, so a message costs a header and a stamp. For each result, the host compares
 /// the header, the result of the stamp, and the checksum, which the device computes over every byte of the result.

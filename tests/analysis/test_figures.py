@@ -292,9 +292,37 @@ def test_figures_command_writes_pngs_and_headline(folder, tmp_path, monkeypatch)
     assert main(["figures", str(directory), "--out", str(tmp_path / "out")]) == 0
     assert {"headline.md", "headline.png", "headline.svg", "latency_window.png"} <= {file.name for file in (tmp_path / "out").iterdir()}
     assert "| host_polled + pinned |" in (tmp_path / "out/headline.md").read_text()
+    svg = (tmp_path / "out/headline.svg").read_text()
+    assert "prefers-color-scheme:dark" in svg and re.search("<text[^>]*>host_polled \\+ pinned</text>", svg)
     (page := tmp_path / "page.md").write_text("<!-- figures:begin -->\n<!-- figures:end -->\n")
     assert main(["readme", str(directory), str(page), "--figures", str(tmp_path / "out")]) == 0
     assert "](out/headline.png)" in page.read_text() and "| host_polled + pinned |" in page.read_text()
+
+
+def front(directory, page) -> str:
+    page.write_text("<!-- front:begin -->\n<!-- front:end -->\n")
+    assert main(["readme", str(directory), str(page), "--block", "front"]) == 0
+    return page.read_text()
+
+
+def test_front_table_shows_delivering_variants_fastest_first(folder, tmp_path):
+    some = [*rows.repeated("null", rates=(9e9, 9e9)), *rows.repeated("host_polled", rates=(1e6, 2e6), window=64),
+            *rows.repeated("gpu_ring", transfer="none", rates=(5e6, 5e6), window=64),
+            *rows.repeated("gpu_ring", transfer="none", rates=(1e5, 1e5), p50=2e3, window=1)]
+    lines = [line.split("|")[1:-1] for line in front(folder(some), tmp_path / "page.md").splitlines() if line.startswith("|")]
+    table = [[cell.strip() for cell in line] for line in lines[2:]]
+    assert [(line[0], line[1]) for line in table] == [("gpu_ring", "2"), ("host_polled + pinned", "2")]
+    assert table[0][4].startswith("2.00 µs") and table[1][4] == "—"  # no lone message was measured
+    assert table[1][2].endswith(", unstable") and not table[0][2].endswith(", unstable")
+
+
+def test_front_table_and_svg_need_a_row_that_counts(folder, tmp_path, capsys):
+    directory = folder([rows.not_ok(rows.params(), "failed", "because")])
+    (page := tmp_path / "page.md").write_text("<!-- front:begin -->\n<!-- front:end -->\n")
+    assert main(["readme", str(directory), str(page), "--block", "front"]) == 2
+    assert "has no row of feeding that counts" in capsys.readouterr().err
+    assert main(["figures", str(directory), "--out", str(tmp_path / "out")]) == 0
+    assert not (tmp_path / "out/headline.svg").exists()
 
 
 DRAW = """

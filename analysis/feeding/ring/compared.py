@@ -42,7 +42,7 @@ def _line(at: pd.DataFrame, queue: str) -> list[str]:
 def best_said(
     candidates: pd.DataFrame, point, metric: str, formatter, largest: bool, leave_out=("payload_bytes",)
 ) -> str:
-    """The value with its interval and, below it, the point and the number of points of which it is the best."""
+    """The value with its interval; below it, its point and the number of points compared."""
     if point is None:
         return units.NOTHING
     value = quoted.figure(formatter, point, metric, largest)

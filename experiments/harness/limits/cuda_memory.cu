@@ -50,8 +50,8 @@ double dram_copy_bytes_per_second(LimitProbe& probe) {
 
 const DeviceLimitRegistration registered{
     {"dram_copy_bytes_per_second",
-     {kBytesPerSecond, "1 GiB copies within device memory; counts bytes copied, each of which is read and written",
-      on_gpu, dram_copy_bytes_per_second, has_gpu}},
+     {kBytesPerSecond, "1 GiB copies within device memory; counts copied bytes; each is read and written", on_gpu,
+      dram_copy_bytes_per_second, has_gpu}},
     {"l2_read_bytes_per_second",
      {kBytesPerSecond, "a kernel reads 8 MiB, or half of a smaller L2, repeatedly, bypassing the L1", on_gpu,
       l2_read_bytes_per_second, has_gpu}}};
