@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -33,6 +34,19 @@ SocketFolder::SocketFolder() {
 SocketFolder::~SocketFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+bool listens(const std::filesystem::path& socket, int type) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.native().size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, socket.c_str(), socket.native().size());
+  const int client = ::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (client < 0) return false;
+  const int result = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const bool found = result == 0 || errno == EAGAIN;  // EAGAIN: its backlog is full
+  close(client);
+  return found;
 }
 
 }  // namespace feedrate

@@ -1,4 +1,6 @@
 #pragma once
+#include <sys/socket.h>
+
 #include <filesystem>
 #include <string>
 
@@ -21,5 +23,9 @@ class SocketFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Returns whether a process listens on a Unix socket of this type. Ask this as well as waitpid(): a killed process
+/// closes its sockets before waitpid() reports its end.
+bool listens(const std::filesystem::path& socket, int type = SOCK_STREAM);
 
 }  // namespace feedrate

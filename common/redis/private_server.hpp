@@ -19,12 +19,13 @@ class PrivateServer {
   PrivateServer(const PrivateServer&) = delete;
   PrivateServer& operator=(const PrivateServer&) = delete;
 
-  /// Returns false once the server has ended for any reason.
-  bool alive();
+  /// Returns false once the server has ended or is ending for any reason.
+  bool serves() { return alive() && listens(socket()); }
   std::string url() const { return "unix://" + socket().string(); }
 
  private:
   std::filesystem::path socket() const { return folder_ / "redis.sock"; }
+  bool alive();
   void stop();
   SocketFolder folder_;
   pid_t child_ = -1;

@@ -41,14 +41,15 @@ class OwnStore {
   OwnStore& operator=(const OwnStore&) = delete;
   ~OwnStore() { end(); }
 
-  bool alive() {
-    if (process_ > 0 && waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
-    return process_ > 0;
-  }
+  bool serves() { return alive() && listens(socket_, SOCK_SEQPACKET); }
   bool has(const std::string& device, std::size_t bytes) const { return device_ == device && bytes_ >= bytes; }
   const std::string& socket() const { return socket_; }
 
  private:
+  bool alive() {
+    if (process_ > 0 && waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
+    return process_ > 0;
+  }
   bool answers() const {
     try {
       const tensors::Store store(socket_);
@@ -80,7 +81,7 @@ class StoreService final : public Service {
   void start(const ServiceNeeds& needs) override {
     if (given() || needs.bytes == 0) return;
     const std::string device = needs.device == "cpu" ? "cpu" : fmt::format("cuda:{}", needs.gpu);
-    if (own_ && own_->alive() && own_->has(device, needs.bytes)) return;
+    if (own_ && own_->serves() && own_->has(device, needs.bytes)) return;
     own_.reset();
     own_.emplace(device, needs.bytes);
   }

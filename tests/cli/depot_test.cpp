@@ -5,22 +5,12 @@
 #include <array>
 #include <cstring>
 
+#include "common/socket_folder.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
 /// The broker in tests/example/depot_broker.cpp, to which no other file refers: everything that one file can add.
 namespace feedrate::cli_test {
 namespace {
-
-/// Whether a server listens on the socket.
-bool listens(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(client);
-  return connected;
-}
 
 struct DepotTest : ::testing::Test {
   DepotTest() { place_.read_limits(); }

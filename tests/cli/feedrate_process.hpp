@@ -256,7 +256,7 @@ inline std::vector<Json> cells_of(const fs::path& file) {
 /// Checks that every message was received exactly once and none was corrupted.
 inline void expect_clean(const Json& row) {
   const Json& counts = row.at("details").at("counts");
-  EXPECT_GT(counts.at("sent"), 0) << row.at("params");
+  EXPECT_GT(counts.at("sent"), 0) << row.at("params") << row.at("status") << row.at("reason");
   EXPECT_EQ(counts.at("sent"), counts.at("received")) << row.at("params");
   for (const char* wrong : {"lost", "duplicated", "corrupted"})
     EXPECT_EQ(counts.at(wrong), 0) << wrong << row.at("params");

@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -193,7 +192,8 @@ class Depot final : public Service {
   ~Depot() override { Depot::stop(); }
 
   void start(const ServiceNeeds&) override {
-    if (given() || (process_ > 0 && waitpid(process_, nullptr, WNOHANG) == 0)) return;
+    if (given() || (process_ > 0 && listens(address_))) return;
+    stop();
     folder_.emplace();
     address_ = *folder_ / "depot.sock";
     process_ = start_own({"helper", "depot", address_}, {});
