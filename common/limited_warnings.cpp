@@ -7,7 +7,7 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMostPrinted = 10;
+constexpr unsigned kMaxPrinted = 10;
 constexpr std::uint64_t kWindowNs = 60'000'000'000;
 
 }  // namespace
@@ -19,7 +19,7 @@ void LimitedWarnings::warn(const std::string& text) {
     window_begin_ns_ = now;
     printed_ = hidden_ = 0;
   }
-  if (printed_ == kMostPrinted) {
+  if (printed_ == kMaxPrinted) {
     if (hidden_++ == 0) spdlog::warn("further warnings in this minute are counted but not printed");
     return;
   }

@@ -33,7 +33,7 @@ std::vector<char*> raw_words(std::vector<std::string>& words) {
   return raw;
 }
 
-pid_t start_own(const std::vector<std::string>& arguments, const OwnProcess& how) {
+pid_t start_feedrate(const std::vector<std::string>& arguments, const OwnProcess& how) {
   const std::string_view name = program_invocation_short_name;
   if (name != "feedrate" && name != "feedrate_with_additions") {
     throw Failure("only the executable feedrate can start another feedrate process");

@@ -16,7 +16,7 @@ inline std::string& doubles() {
 }
 /// Throws BadInput that names the duplicates: which of the two members would be measured depends on the linker. Called
 /// by main(), because an exception during registration, before main(), could not be caught.
-inline void refuse_doubles() {
+inline void reject_duplicates() {
   if (!doubles().empty()) throw BadInput("two files register the same name; rename one of them: " + doubles());
 }
 

@@ -28,11 +28,11 @@ class Service {
   /// needs. Throws Failure if the service fails to start, BadInput if it cannot be started here.
   virtual void start(const ServiceNeeds& = {}) = 0;
   /// Connects to the service once, as a test. Throws Failure.
-  virtual void reach() = 0;
+  virtual void connect() = 0;
   /// Stops a private service; the next start() starts a new one.
   virtual void stop() = 0;
   /// Whether the user named the service. Others may use it too, so everything that this run creates there must expire.
-  virtual bool given() const = 0;
+  virtual bool is_external() const = 0;
   /// Address for other processes; valid once the service is started.
   virtual std::string address() const = 0;
   /// Prefix of all names that this run creates in the service.

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kSuffixes{{{
                                                                                {"G", 1'000'000'000},
                                                                                {"", 1}}};
 constexpr auto kAllowed = "a whole number, optionally followed by Ki, Mi, Gi, k, M or G";
-constexpr std::uint64_t kMostValues = 4096;  // per axis; a larger number is a typing error
+constexpr std::uint64_t kMaxValues = 4096;  // per axis; a larger number is a typing error
 
 struct Range {
   std::uint64_t first, last, step;
@@ -35,7 +35,7 @@ bool parse_range(std::string_view option, std::string_view text, Range& range) {
   range.first = parse_count(option, text.substr(0, dots));
   range.last = parse_count(option, text.substr(dots + 2, colon == text.npos ? text.npos : colon - dots - 2));
   range.step = colon == text.npos ? 1 : parse_count(option, text.substr(colon + 1));
-  if (range.first > range.last || range.step == 0 || (range.last - range.first) / range.step >= kMostValues) {
+  if (range.first > range.last || range.step == 0 || (range.last - range.first) / range.step >= kMaxValues) {
     throw BadInput(std::string(option), std::string(text), "first..last[:step] with first <= last, step >= 1");
   }
   return true;

@@ -6,7 +6,7 @@
 #include "common/axes.hpp"
 #include "common/device/device.hpp"
 #include "common/message/message.hpp"
-#include "common/message/stage_marks.hpp"
+#include "common/message/stage_recorder.hpp"
 #include "common/payload/payloads.hpp"
 #include "common/registry.hpp"
 
@@ -15,12 +15,12 @@ namespace feedrate {
 /// The GPU's work on a message, and the host's check of the result.
 class Workload : public Kernel, public Payloads {
  public:
-  using KernelMarks = StageMarks;
+  using KernelRecorder = StageRecorder;
 
   virtual std::size_t result_bytes(std::size_t payload) const = 0;
   /// If the size is not allowed, returns the required sizes ("NAME needs a multiple of 16 bytes"); otherwise an empty
   /// string.
-  virtual std::string refuse(std::size_t payload) const = 0;
+  virtual std::string why_unsupported(std::size_t payload) const = 0;
   /// Prepares the data for checking messages of this size, so that this takes no time during a measurement. May take a
   /// second or more. Must not be called while other threads use this object.
   virtual void prepare(std::size_t /*payload*/) {}

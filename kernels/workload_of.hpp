@@ -16,8 +16,8 @@
 /// Makes a Workload from one functor struct F. F has the parts that KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription;
-///     static string refuse(payload);              host: the required sizes if this is not one of them, else ""
-///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
+///     static string why_unsupported(payload);              host: the required sizes if this is not one of them, else
+///     "" reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   and, optionally,
 ///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    its own axes
 ///     check(seed, payload, results, ids)          host: Workload::check, faster than by memcmp with a pool of results
@@ -60,7 +60,7 @@ class WorkloadOf final : public KernelOf<F, Workload> {
   explicit WorkloadOf(F functor = F()) : KernelOf<F, Workload>(std::move(functor)) {}
 
   std::size_t result_bytes(std::size_t payload) const override { return F::result_bytes(payload); }
-  std::string refuse(std::size_t payload) const override { return F::refuse(payload); }
+  std::string why_unsupported(std::size_t payload) const override { return F::why_unsupported(payload); }
 
   void prepare(std::size_t payload) override {
     if constexpr (kPooled) {

@@ -17,7 +17,7 @@
 #include "common/device/device.hpp"
 #include "common/device/device_clock.hpp"
 #include "common/error.hpp"
-#include "common/ring/flagged_look.hpp"
+#include "common/ring/flagged_poll.hpp"
 #include "common/threads/threads.hpp"
 
 namespace feedrate {
@@ -45,7 +45,7 @@ class CpuEvent final : public Event {
   std::uint64_t recorded() const { return recorded_; }
   bool reached(std::uint64_t recording) const { return reached_.load(std::memory_order_acquire) >= recording; }
   /// Called by a stream's thread.
-  void reach(std::uint64_t recording) {
+  void complete(std::uint64_t recording) {
     ready_ns_ = now_ns();
     reached_.store(recording, std::memory_order_release);
     reached_.notify_all();
@@ -97,7 +97,7 @@ class CpuTasks : public Stream {
   }
   void record(Event& event) override {
     auto& mine = dynamic_cast<CpuEvent&>(event);
-    enqueue([&mine, number = mine.record()] { mine.reach(number); });
+    enqueue([&mine, number = mine.record()] { mine.complete(number); });
   }
   void wait(Event& event) override {
     auto& mine = dynamic_cast<CpuEvent&>(event);
@@ -179,12 +179,12 @@ class CpuGraph final : public Graph {
     if (nodes_.at(node).kernel == nullptr) throw Failure("this graph node does not process messages");
     nodes_[node].batch = batch;
   }
-  void leave_out(Node node, bool left_out) override { nodes_.at(node).left_out = left_out; }
+  void set_excluded(Node node, bool excluded) override { nodes_.at(node).excluded = excluded; }
   void launch(Stream& stream) override {
     if (order_.empty()) put_in_order();
     std::vector<Work> work;
     for (const Node node : order_) {
-      if (!nodes_[node].left_out) work.push_back(nodes_[node]);
+      if (!nodes_[node].excluded) work.push_back(nodes_[node]);
     }
     dynamic_cast<CpuTasks&>(stream).enqueue([work = std::move(work)] {
       for (const Work& node : work) {
@@ -205,7 +205,7 @@ class CpuGraph final : public Graph {
     const Kernel* kernel = nullptr;  ///< null: the node is a copy
     BatchView batch = {};
     std::function<void()> task = {};
-    bool left_out = false;
+    bool excluded = false;
   };
   Node keep(const Work& work, std::span<const Node> after) {
     if (!order_.empty()) throw Failure("nodes cannot be added to a graph that has been launched");
@@ -249,7 +249,7 @@ class CpuResident final : public Resident {
       states_[l] = lane_start(lanes[l], shape.pollers);
       for (unsigned p = 0; p < shape.pollers; ++p) {
         pollers[next++ % threads].push_back(
-            {lanes[l], {lanes[l], &states_[l]}, {lanes[l], p % lanes[l].mirrors, shape.flagged_at_once}});
+            {lanes[l], {lanes[l], &states_[l]}, {lanes[l], p % lanes[l].mirrors, shape.max_flagged_per_poll}});
       }
     }
     for (auto& mine : pollers) {
@@ -263,11 +263,11 @@ class CpuResident final : public Resident {
   unsigned host_threads() const override { return static_cast<unsigned>(threads_.size()); }
 
  private:
-  static constexpr std::uint64_t kMostAtOnce = 256;
+  static constexpr std::uint64_t kMaxAtOnce = 256;
   struct Poller {
     LaneView lane;
     LaneServer server;
-    FlaggedLook flagged_look;
+    FlaggedPoll flagged_poll;
     std::uint64_t idle_at = 0;  // the next number to claim, when it last changed
     std::uint64_t idle_since = now_ns();
   };
@@ -278,11 +278,11 @@ class CpuResident final : public Resident {
     while (!pollers.empty()) {
       bool worked = false;
       std::erase_if(pollers, [&](Poller& poller) {
-        const Look look = serve_once(poller, scratch);
-        worked = worked || look == Look::claimed;
-        if (look == Look::nothing) leave_if_idle(poller);
-        if (look == Look::gone) poller.server.depart();
-        return look == Look::gone;
+        const Poll polled = serve_once(poller, scratch);
+        worked = worked || polled == Poll::claimed;
+        if (polled == Poll::nothing) leave_if_idle(poller);
+        if (polled == Poll::gone) poller.server.depart();
+        return polled == Poll::gone;
       });
       worked ? backoff.reset() : backoff.wait();
     }
@@ -294,47 +294,47 @@ class CpuResident final : public Resident {
     if (next != poller.idle_at) {
       poller.idle_at = next;
       poller.idle_since = now_ns();
-    } else if (!poller.flagged_look.holds() && now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
+    } else if (!poller.flagged_poll.holds() && now_ns() - poller.idle_since > shape_.idle.leave_after_ns) {
       poller.server.leave(next);
     }
   }
 
-  Look serve_once(Poller& poller, std::vector<std::byte>& scratch) {
+  Poll serve_once(Poller& poller, std::vector<std::byte>& scratch) {
     const LaneView& lane = poller.lane;
     const RingView& ring = lane.ring;
     if (lane.notify == Notify::flags) return serve_flagged(poller, scratch);
     Claim claim;
-    const Look look = poller.server.look(kMostAtOnce, shape_.pollers, claim);
-    if (look != Look::claimed) return look;
-    Marks marks = lane.marks;
-    if (marks.wanted()) marks.claimed_ns = device_clock_ns();
+    const Poll polled = poller.server.poll(kMaxAtOnce, shape_.pollers, claim);
+    if (polled != Poll::claimed) return polled;
+    RecorderState recorder = lane.recorder;
+    if (recorder.wanted()) recorder.claimed_ns = device_clock_ns();
     kernel_.run_on_cpu({ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
-                        static_cast<std::uint32_t>(claim.count), marks});
+                        static_cast<std::uint32_t>(claim.count), recorder});
     if (lane.results == ResultOrder::in_order) {
       poller.server.complete(claim);
     } else {
       for (std::uint64_t i = 0; i < claim.count; ++i) poller.server.finish(claim.first + i);
     }
-    return look;
+    return polled;
   }
 
-  Look serve_flagged(Poller& poller, std::vector<std::byte>& scratch) {
+  Poll serve_flagged(Poller& poller, std::vector<std::byte>& scratch) {
     const LaneView& lane = poller.lane;
     const std::size_t in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride;
-    const std::size_t in_bytes = shape_.flagged_at_once * in_stride + 2 * sizeof(Unit);
-    scratch.resize(in_bytes + shape_.flagged_at_once * out_stride + sizeof(Unit));
+    const std::size_t in_bytes = shape_.max_flagged_per_poll * in_stride + 2 * sizeof(Unit);
+    scratch.resize(in_bytes + shape_.max_flagged_per_poll * out_stride + sizeof(Unit));
     std::byte *const in = scratch.data(), *const out = in + in_bytes;
-    FlaggedLook::Found found;
-    if (const Look look = poller.flagged_look(poller.server, in, found); look != Look::claimed) return look;
+    FlaggedPoll::Found found;
+    if (const Poll polled = poller.flagged_poll(poller.server, in, found); polled != Poll::claimed) return polled;
     const Claim& claim = found.claim;
     kernel_.run_on_cpu({found.at, out, lane.ring.in_stride, lane.ring.out_stride,
-                        static_cast<std::uint32_t>(claim.count), lane.marks});
+                        static_cast<std::uint32_t>(claim.count), lane.recorder});
     for (std::uint64_t i = 0; i < claim.count; ++i) {
       const std::byte* const result = out + i * out_stride;
       const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(result));
       store_flagged(lane.unit_out(claim.first + i), claim.first + i, result, units_of(sizeof(Header) + length));
     }
-    return Look::claimed;
+    return Poll::claimed;
   }
 
   const Kernel& kernel_;
@@ -368,14 +368,14 @@ class CpuDevice final : public Device {
   std::unique_ptr<Event> event(bool /*timed*/) override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<CpuGraph>(); }
   bool copies_in_batches() const override { return true; }
-  std::string reach_peer(Device& other) override {
+  std::string enable_peer_access(Device& other) override {
     return other.kind() == "cpu" ? "" : "CPU threads cannot read a GPU's memory";
   }
   ClockReading read_clock() override {
     const std::uint64_t now = now_ns();
     return {now, now};  // the device's clock is the host's
   }
-  unsigned most_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
+  unsigned max_lanes(const Kernel&, const ResidentShape&) override { return 1024; }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
                                            const ResidentShape& shape) override {
     // Half of the cores serve; the others produce and collect.

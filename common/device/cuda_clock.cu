@@ -14,7 +14,7 @@ namespace feedrate {
 struct ClockWords {
   alignas(128) std::uint64_t host;    ///< the host's time, updated continuously
   alignas(128) std::uint64_t device;  ///< the GPU's time, updated likewise
-  std::int64_t most_ahead;            ///< written at the end: the maximum lead of the host's clock that the GPU saw
+  std::int64_t max_ahead;             ///< written at the end: the maximum lead of the host's clock that the GPU saw
   std::uint64_t ended;
 };
 
@@ -28,7 +28,7 @@ constexpr unsigned kAnchors = 20;
 
 __global__ void exchange(ClockWords* words) {
   std::uint64_t heard = device_clock_ns();
-  std::int64_t most_ahead = std::numeric_limits<std::int64_t>::min();
+  std::int64_t max_ahead = std::numeric_limits<std::int64_t>::min();
   std::uint64_t seen = 0;
   for (unsigned i = 0; i < kExchanges;) {
     const std::uint64_t host = SystemMemory::load_acquire(words->host);
@@ -38,12 +38,12 @@ __global__ void exchange(ClockWords* words) {
     }
     seen = host;
     const std::uint64_t now = device_clock_ns();  // read after `host` has arrived: the branch waited for it
-    most_ahead = max(most_ahead, static_cast<std::int64_t>(host - now));
+    max_ahead = max(max_ahead, static_cast<std::int64_t>(host - now));
     SystemMemory::store_relaxed(words->device, now);
     heard = now;
     ++i;
   }
-  words->most_ahead = most_ahead;
+  words->max_ahead = max_ahead;
   SystemMemory::store_release(words->ended, 1);
 }
 
@@ -97,14 +97,14 @@ std::optional<ClockReading> CudaClock::exchange_clocks() {
     least_ahead = std::min(least_ahead, static_cast<std::int64_t>(now_ns() - device));
   }
   check(cudaStreamSynchronize(stream_), "exchanging clocks");
-  const std::int64_t most_ahead = words_->most_ahead;
+  const std::int64_t max_ahead = words_->max_ahead;
   // Nothing was exchanged (for example because launches are serialized), or the GPU's clock is too coarse.
-  if (shown == 0 || least_ahead < most_ahead) return std::nullopt;
+  if (shown == 0 || least_ahead < max_ahead) return std::nullopt;
   ClockReading reading;
   reading.events_within_ns = anchor();
   reading.device_ns = shown;
-  reading.host_ns = shown + static_cast<std::uint64_t>(most_ahead + (least_ahead - most_ahead) / 2);
-  reading.within_ns = static_cast<double>(least_ahead - most_ahead) / 2;
+  reading.host_ns = shown + static_cast<std::uint64_t>(max_ahead + (least_ahead - max_ahead) / 2);
+  reading.within_ns = static_cast<double>(least_ahead - max_ahead) / 2;
   return reading;
 }
 

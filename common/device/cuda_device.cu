@@ -89,7 +89,7 @@ class CudaDevice final : public Device {
     return found;
   }
   bool copies_in_batches() const override { return has_batched_copies(); }
-  std::string reach_peer(Device& other) override {
+  std::string enable_peer_access(Device& other) override {
     const auto* const peer = dynamic_cast<const CudaDevice*>(&other);
     if (peer == nullptr) return "a GPU's kernels cannot read the memory of a device of another kind";
     int possible = 0;
@@ -106,7 +106,7 @@ class CudaDevice final : public Device {
     return "";
   }
   ClockReading read_clock() override { return clock_->read(); }
-  unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
+  unsigned max_lanes(const Kernel& kernel, const ResidentShape& shape) override {
     return kernel.resident_blocks_that_fit(shape);
   }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,

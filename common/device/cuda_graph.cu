@@ -67,11 +67,11 @@ class CudaGraph final : public Graph {
     });
     std::memcpy(&work.batch, &batch, sizeof batch);
   }
-  void leave_out(Node node, bool left_out) override {
+  void set_excluded(Node node, bool excluded) override {
     Work& work = nodes_.at(node);
-    if (work.left_out == left_out) return;
-    check(cudaGraphNodeSetEnabled(ready(), work.node, left_out ? 0 : 1), "cudaGraphNodeSetEnabled");
-    work.left_out = left_out;
+    if (work.excluded == excluded) return;
+    check(cudaGraphNodeSetEnabled(ready(), work.node, excluded ? 0 : 1), "cudaGraphNodeSetEnabled");
+    work.excluded = excluded;
   }
   void launch(Stream& stream) override {
     check(cudaGraphLaunch(ready(), dynamic_cast<CudaStream&>(stream).get()), "cudaGraphLaunch");
@@ -85,7 +85,7 @@ class CudaGraph final : public Graph {
     const Kernel* kernel = nullptr;
     BatchView batch = {};
     unsigned block = 0;
-    bool left_out = false;
+    bool excluded = false;
   };
   static cudaKernelNodeParams parameters_of(const CudaLaunch& launch) {
     cudaKernelNodeParams parameters{};

@@ -20,8 +20,7 @@ namespace feedrate {
 /// Work on messages, in each form that a device can run. `kernels/` makes all forms from one functor.
 class Kernel {
  public:
-  using KernelMarks =
-      NoMarks;  ///< the marks that its kernels record of messages; a derived interface may use another type
+  using KernelRecorder = NoRecorder;  ///< the recorder of its kernels; a derived interface may use another type
 
   virtual ~Kernel() = default;
   virtual void run_on_cpu(const BatchView&) const = 0;
@@ -145,7 +144,7 @@ class Graph {
   virtual void change(Node, const BatchView&) = 0;
   /// Leaves a node out, or includes it again. A node that is left out takes no time; the nodes after it still wait for
   /// the nodes before it.
-  virtual void leave_out(Node, bool) = 0;
+  virtual void set_excluded(Node, bool) = 0;
   /// Queues the graph. After the first launch no more nodes can be added.
   virtual void launch(Stream&) = 0;
 };
@@ -200,11 +199,11 @@ class Device {
   virtual bool copies_in_batches() const = 0;
   /// Gives this device's kernels access to the other device's memory. Returns the reason if that is not possible,
   /// otherwise an empty string.
-  virtual std::string reach_peer(Device& other) = 0;
+  virtual std::string enable_peer_access(Device& other) = 0;
   /// Compares the device's clock with the host's. Takes a few milliseconds, and works only while no Resident runs.
   virtual ClockReading read_clock() = 0;
   /// Maximum number of lanes that can be served at once.
-  virtual unsigned most_lanes(const Kernel&, const ResidentShape&) = 0;
+  virtual unsigned max_lanes(const Kernel&, const ResidentShape&) = 0;
   /// Starts pollers on `lanes`. While a Resident runs, any call that waits for the entire device never returns. So do
   /// not free memory, synchronize the device, or launch a kernel that is not yet loaded (feedrate/ring.hpp has the
   /// list). Allocate all memory before this call; debug builds throw if this Device allocates memory while a Resident

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/message/marks.hpp"
+#include "common/message/recorder.hpp"
 
 /// Arguments of kernels. Run-time compilers, which have no host headers, also compile this header.
 namespace feedrate {
@@ -15,7 +15,7 @@ struct BatchView {
   std::uint32_t in_stride = 0;
   std::uint32_t out_stride = 0;
   std::uint32_t count = 0;
-  Marks marks = {};  ///< where the times of work on sampled messages are recorded
+  RecorderState recorder = {};  ///< where the times of work on sampled messages are recorded
   /// For messages packed without a fixed stride: the offset of each message, and the end of the last one, in units of
   /// 16 bytes; likewise for the results. The first message begins at `in`, whatever its offset. Null if the strides
   /// apply.
@@ -57,11 +57,11 @@ struct IdlePolicy {
 /// Shape of the block that serves each lane: its threads are split evenly among the pollers.
 struct ResidentShape {
   unsigned block = 256;  ///< threads
-  unsigned pollers = 1;  ///< teams, each of one or more full warps; at most kMostPollers
+  unsigned pollers = 1;  ///< teams, each of one or more full warps; at most kMaxPollers
   Granularity granularity = Granularity::automatic;
-  unsigned flagged_at_once = 1;  ///< maximum number of flagged messages per poll
+  unsigned max_flagged_per_poll = 1;  ///< maximum number of flagged messages per poll
   IdlePolicy idle = {};
 };
-inline constexpr unsigned kMostPollers = 16;  // the number of a block's named barriers
+inline constexpr unsigned kMaxPollers = 16;  // the number of a block's named barriers
 
 }  // namespace feedrate

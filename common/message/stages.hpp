@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/device/device.hpp"
-#include "common/message/stage_marks.hpp"
+#include "common/message/stage_recorder.hpp"
 
 namespace feedrate {
 
@@ -20,13 +20,14 @@ class StageClock {
   /// sampled; `finest` is a power of two.
   StageClock(Device& device, unsigned producers, std::size_t window, std::uint64_t finest = 1) {
     const std::size_t span = std::bit_ceil(std::max<std::size_t>(2 * window, kLeastSpan));
-    finest = std::max<std::uint64_t>(finest, span / std::min(span, kMostSlots));
-    marks_.producers = producers;
-    marks_.each = static_cast<std::uint32_t>(std::max<std::size_t>(1, span / finest));
-    marks_.shift = static_cast<std::uint32_t>(std::countr_zero(finest));
-    memory_ = device.allocate_host(std::size_t{producers} * marks_.each * sizeof(StageMarks::Slot), HostMemory::pinned);
-    marks_.slots = reinterpret_cast<StageMarks::Slot*>(memory_.data());
-    marks_.between = finest - 1;
+    finest = std::max<std::uint64_t>(finest, span / std::min(span, kMaxSlots));
+    recorder_.producers = producers;
+    recorder_.each = static_cast<std::uint32_t>(std::max<std::size_t>(1, span / finest));
+    recorder_.shift = static_cast<std::uint32_t>(std::countr_zero(finest));
+    memory_ =
+        device.allocate_host(std::size_t{producers} * recorder_.each * sizeof(StageRecorder::Slot), HostMemory::pinned);
+    recorder_.slots = reinterpret_cast<StageRecorder::Slot*>(memory_.data());
+    recorder_.between = finest - 1;
   }
   /// Samples every `every`-th message; called between passes. `every` is rounded up to a power of two, and to the
   /// finest interval for which there are slots.
@@ -36,27 +37,27 @@ class StageClock {
     return ((sequence + every_ - 1) & ~(every_ - 1)) < sequence + count;
   }
   std::uint64_t every() const { return every_; }
-  /// Marks for a kernel that is launched now and ends before the sampling changes.
-  StageMarks marks() const {
-    StageMarks marks = marks_;
-    marks.between = every_ - 1;
-    return marks;
+  /// Recorder for a kernel that is launched now and ends before the sampling changes.
+  StageRecorder recorder() const {
+    StageRecorder recorder = recorder_;
+    recorder.between = every_ - 1;
+    return recorder;
   }
-  /// Marks for a resident kernel, which marks every message that might ever be sampled.
-  StageMarks lasting_marks() const { return marks_; }
+  /// Recorder for a resident kernel, which records every message that might ever be sampled.
+  StageRecorder lasting_recorder() const { return recorder_; }
 
   /// Called by the sender: clears the times of an earlier message and waits until they are cleared. The slot's cache
   /// line has to be fetched from the GPU or another core, and stores wait for earlier stores. It is better to wait now
   /// than between taking the `sent` time and publishing.
   void forget(std::uint64_t id) {
-    for (auto& time : marks_.slot_of(id).times) SystemMemory::store_relaxed(time, 0);
-    SystemMemory::exchange(marks_.slot_of(id).times[0], 0);
+    for (auto& time : recorder_.slot_of(id).times) SystemMemory::store_relaxed(time, 0);
+    SystemMemory::exchange(recorder_.slot_of(id).times[0], 0);
   }
   /// Records a time of a sampled message. Ignores an id that belongs to no producer.
-  void mark(std::uint64_t id, Stage stage, std::uint64_t ns) { marks_.mark(id, stage, ns); }
+  void mark(std::uint64_t id, Stage stage, std::uint64_t ns) { recorder_.mark(id, stage, ns); }
   StageTimes times(std::uint64_t id) const {
     StageTimes times{};
-    for (std::size_t i = 0; i < kStages; ++i) times[i] = SystemMemory::load_relaxed(marks_.slot_of(id).times[i]);
+    for (std::size_t i = 0; i < kStages; ++i) times[i] = SystemMemory::load_relaxed(recorder_.slot_of(id).times[i]);
     return times;
   }
   /// Calls `each(id)` for each sampled message in `messages`. A sequence whose first and last ids match is skipped
@@ -74,11 +75,11 @@ class StageClock {
   }
 
  private:
-  static constexpr std::size_t kLeastSpan = 1024, kMostSlots = 4096;  // per producer
-  std::uint64_t finest() const { return marks_.between + 1; }
+  static constexpr std::size_t kLeastSpan = 1024, kMaxSlots = 4096;  // per producer
+  std::uint64_t finest() const { return recorder_.between + 1; }
 
   Buffer memory_;
-  StageMarks marks_;
+  StageRecorder recorder_;
   std::uint64_t every_ = std::uint64_t{1}
                          << kSequenceBits;  // until sample() is called: each producer's first message only
 };

@@ -16,10 +16,10 @@ namespace feedrate {
 class PayloadPool {
  public:
   static constexpr std::size_t kEntries = 1024;
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;  ///< maximum size of all entries together
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;  ///< maximum size of all entries together
 
   static std::uint64_t entry_of(std::uint64_t seed, std::uint64_t id) { return mix64(seed ^ mix64(id)) % kEntries; }
-  static bool fits(std::size_t payload, std::size_t result) { return kEntries * (payload + result) <= kMostBytes; }
+  static bool fits(std::size_t payload, std::size_t result) { return kEntries * (payload + result) <= kMaxBytes; }
 
   PayloadPool() = default;
   /// `entries` is a power of two. `make(entry, payload)` writes an entry's payload, and `work(payload, result)` writes

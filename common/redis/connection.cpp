@@ -16,7 +16,7 @@ namespace feedrate::redis {
 namespace {
 
 constexpr std::size_t kReadSize = 256 << 10;
-constexpr std::size_t kMostSentKept = 1 << 20;
+constexpr std::size_t kMaxSentKept = 1 << 20;
 constexpr timeval kConnectTimeout{5, 0};
 constexpr std::uint64_t kReplyTimeoutNs = 5'000'000'000;
 constexpr std::uint64_t kIdleNs = 2'000'000;  // after this time, checks whether the server closed the connection
@@ -156,7 +156,7 @@ bool Connection::flush() {
     if (n < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
         // A connection that never catches up completely must not keep everything that it has sent.
-        if (sent_ > kMostSentKept) output_.erase(0, std::exchange(sent_, 0));
+        if (sent_ > kMaxSentKept) output_.erase(0, std::exchange(sent_, 0));
         return false;
       }
       if (errno == EINTR) continue;

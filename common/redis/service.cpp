@@ -87,7 +87,7 @@ void RedisService::start(const ServiceNeeds&) {
   settings_.url = private_->url();
 }
 
-void RedisService::reach() { const Connection probe(settings_.url); }
+void RedisService::connect() { const Connection probe(settings_.url); }
 
 void RedisService::stop() {
   if (!private_) return;

@@ -14,9 +14,9 @@ class RedisService final : public Service {
   /// the delivery settings; otherwise it belongs to this run.
   explicit RedisService(RedisSettings asked, bool for_a_worker = false);
   void start(const ServiceNeeds& = {}) override;
-  void reach() override;
+  void connect() override;
   void stop() override;
-  bool given() const override { return given_; }
+  bool is_external() const override { return given_; }
   std::string address() const override { return settings_.url; }
   std::string own_prefix() const override { return settings_.own_prefix; }
   std::map<std::string, std::string> state() override;

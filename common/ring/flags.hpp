@@ -39,9 +39,9 @@ void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, s
   for (std::uint32_t i = 0; i < units; ++i) Memory::store_unit(slot[i], message + i * kUnitData, flag);
 }
 
-enum class Flagged { missing, whole, stop };
+enum class Flagged { missing, complete, stop };
 
-/// Reads message `number` into `to`, which has space for `most` units plus 4 bytes; unless the result is `whole`, `to`
+/// Reads message `number` into `to`, which has space for `most` units plus 4 bytes; unless the result is `complete`, `to`
 /// is only partly written. `done`: number of units of this message read so far; earlier calls' units are not read
 /// again.
 template <class Memory = SystemMemory>
@@ -66,7 +66,7 @@ Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std:
     if (wrong != 0) return Flagged::missing;
     done = next;
   }
-  return Flagged::whole;
+  return Flagged::complete;
 }
 template <class Memory = SystemMemory>
 Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "common/message/marks.hpp"
+#include "common/message/recorder.hpp"
 #include "common/ring/flags.hpp"
 #include "common/ring/ring.hpp"
 
@@ -49,7 +49,7 @@ struct LaneView {
   std::uint32_t mirror_units = 0;  ///< distance between copies in units
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
-  Marks marks = {};  ///< where the pollers record when they work on sampled messages
+  RecorderState recorder = {};  ///< where the pollers record when they work on sampled messages
 
   FEEDRATE_HD Unit* unit_in(std::uint64_t number, std::uint32_t mirror) const {
     return flagged_in + std::size_t{mirror} * mirror_units + ring.slot(number) * in_slot_units;
@@ -73,7 +73,7 @@ struct Claim {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
 };
-enum class Look { nothing, claimed, gone };
+enum class Poll { nothing, claimed, gone };
 
 /// One poller: a host thread, or the leading thread of a team on the GPU.
 template <class Memory = SystemMemory>
@@ -83,22 +83,22 @@ class BasicLaneServer {
 
   /// By counter: claims up to `most` published messages in contiguous slots, but no more than an equal share of the
   /// waiting messages for each of `pollers`.
-  FEEDRATE_HD Look look(std::uint64_t most, unsigned pollers, Claim& claim) {
+  FEEDRATE_HD Poll poll(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();
-      if ((taken & kGone) != 0) return Look::gone;
+      if ((taken & kGone) != 0) return Poll::gone;
       if (published_ <= taken) {
         const std::uint64_t word = Memory::load_acquire(*lane_.ring.published);
         published_ = word & kCountMask;
         const bool ends = (word & kStopNow) != 0 || ((word & kStopWhenDone) != 0 && published_ == taken);
-        if (ends && leave(taken)) return Look::gone;
-        if (published_ <= taken) return Look::nothing;
+        if (ends && leave(taken)) return Poll::gone;
+        if (published_ <= taken) return Poll::nothing;
       }
       const std::uint64_t share = (published_ - taken + pollers - 1) / pollers;
       const std::uint64_t count = lane_.ring.contiguous(taken, share < most ? share : most);
       if (take(taken, count)) {
         claim = {taken, count};
-        return Look::claimed;
+        return Poll::claimed;
       }
     }
   }

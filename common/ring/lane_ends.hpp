@@ -15,11 +15,11 @@ class BasicLaneProducer {
       : lane_(lane),
         direct_(lane.ring),
         room_(lane.ring),
-        most_(most),
+        max_(most),
         copies_(lane.notify == Notify::flags ? most * lane.ring.in_stride + sizeof(Unit) : 0) {}
   /// Returns contiguous space for up to `n` messages; empty if the ring is full.
   Messages reserve(std::uint64_t n) {
-    n = n < most_ ? n : most_;
+    n = n < max_ ? n : max_;
     if (lane_.notify == Notify::counter) return direct_.reserve(n);
     return {copies_.data(), lane_.ring.in_stride, room_.room(n)};
   }
@@ -44,7 +44,7 @@ class BasicLaneProducer {
   LaneView lane_;
   BasicRingProducer<Memory> direct_;
   BasicRingRoom<Memory> room_;
-  std::size_t most_;
+  std::size_t max_;
   std::vector<std::byte> copies_;  // messages to be written with flags
 };
 
@@ -69,12 +69,12 @@ class BasicLaneCollector {
   /// `most`: maximum number of results per call of poll().
   BasicLaneCollector(const LaneView& lane, std::size_t most)
       : lane_(lane),
-        most_(most),
+        max_(most),
         copies_(lane.notify == Notify::flags ? most * out_stride() + sizeof(Unit) : 0),
         handed_over_(lane.results == ResultOrder::as_finished ? lane.ring.capacity : 0) {}
   /// Returns up to `n` of the next results, contiguous; empty if there are none. Results stay valid until released.
   ConstMessages poll(std::uint64_t n) {
-    n = n < most_ ? n : most_;
+    n = n < max_ ? n : max_;
     if (lane_.results == ResultOrder::as_finished) return poll_finished(n);
     if (lane_.notify == Notify::counter) return poll_in_order(n);
     return {copies_.data(), out_stride(), take_flagged(released_, n)};
@@ -100,7 +100,7 @@ class BasicLaneCollector {
       std::uint32_t none = 0;
       // The first result is read as it arrives, so that little is left to read when it is complete.
       if (load_flagged<Memory>(lane_.unit_out(first + ready), first + ready, copies_.data() + ready * out_stride(),
-                               lane_.out_units, ready == 0 ? units_done_ : none) != Flagged::whole) {
+                               lane_.out_units, ready == 0 ? units_done_ : none) != Flagged::complete) {
         break;
       }
     }
@@ -136,7 +136,7 @@ class BasicLaneCollector {
   }
 
   LaneView lane_;
-  std::size_t most_;
+  std::size_t max_;
   std::vector<std::byte> copies_;  // copies of flagged results
   std::vector<char> handed_over_;  // by slot: results that were returned before an earlier one
   std::uint64_t partly_ = 0;       // the number of the partly read result at the start of copies_

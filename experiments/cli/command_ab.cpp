@@ -44,13 +44,13 @@ std::vector<std::string> words_of(const AbOptions& options, const std::string& e
 int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   const Spec spec = options.folder.load(options.common, command);
   const auto directory = options.folder.directory(spec.name);
-  auto session = options.common.session(spec.kind->name(), arguments);
+  auto session = options.common.session(spec.info->name(), arguments);
   const std::vector<Resolution> points = all_points(spec, *session);
   session->experiment().connect(points);
   Results results = options.folder.open(directory, spec, *session);
   results.begin(*session, points);
   Json names = Json::array();
-  for (const Resolution& each : points) names.push_back(spec.kind->text(each.values));
+  for (const Resolution& each : points) names.push_back(spec.info->text(each.values));
   std::cout << Json{{"points", names}}.dump() << std::endl;
   for (std::string line; !interrupted() && std::getline(std::cin, line);) {
     const Json asked = Json::parse(line);
@@ -58,8 +58,8 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
                                      [&](Json& made) { made["ab"] = asked; });
     if (interrupted()) break;
     results.write(row);
-    const auto rate = figure_of(row, spec.kind->entry().rate);
-    const std::string shown = rate ? spec.kind->text(spec.kind->entry().rate, *rate) : row["status"].get<std::string>();
+    const auto rate = figure_of(row, spec.info->entry().rate);
+    const std::string shown = rate ? spec.info->text(spec.info->entry().rate, *rate) : row["status"].get<std::string>();
     std::cout << Json{{"shown", shown}}.dump() << std::endl;
   }
   return interrupted() ? 130 : 0;
@@ -129,7 +129,7 @@ int ab(AbOptions& options, CLI::App& command) {
   try {
     start(0);
     plan.points = names.size();
-    Progress progress(*spec.kind, plan.points * plan.pairs, per_pair);
+    Progress progress(*spec.info, plan.points * plan.pairs, per_pair);
     std::uint64_t done = 0;
     measure_pairs(
         plan,

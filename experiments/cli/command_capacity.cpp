@@ -47,10 +47,10 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
       spec.name, bounds, points.size(), run.repetitions, run.repetitions == 1 ? "" : "es", seconds,
       options.seconds_each > 0 ? fmt::format("; at most {:.0f} s", searches * options.seconds_each) : "");
   for (const Resolution& each : points) {
-    say("  {}{}\n", text_without_rate(*spec.kind, each),
+    say("  {}{}\n", text_without_rate(*spec.info, each),
         each.impossible.empty() ? "" : " · skipped: " + each.impossible);
   }
-  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty()) say("{}\n", text);
+  if (const auto text = crowded_text(*spec.info, points, available_cores()); !text.empty()) say("{}\n", text);
 }
 
 int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
@@ -72,14 +72,14 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   std::vector<Slo> slos;
   for (const std::string& text : options.slos) {
     slos.push_back(parse_slo(text));
-    slos.back().figure = spec.kind->entry().time;
+    slos.back().figure = spec.info->entry().time;
   }
   std::stable_sort(slos.begin(), slos.end(), [](const Slo& a, const Slo& b) { return a.bound_ns < b.bound_ns; });
   const auto directory = folder.directory(spec.name);
-  const auto& load = spec.kind->entry().searching.load;
+  const auto& load = spec.info->entry().searching.load;
   if (!load)
-    throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.kind->name() + " has none");
-  auto session = options.common.session(spec.kind->name(), arguments);
+    throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.info->name() + " has none");
+  auto session = options.common.session(spec.info->name(), arguments);
   for (Values& point : spec.points) point = load->open(point);
   std::vector<Resolution> points = distinct(spec.points, *session);
   print_plan(spec, points, slos, options);
@@ -99,7 +99,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   results.end(*session);
   capacities.end();
   capacities.print_table();
-  if (const auto text = crowded_text(*spec.kind, points, available_cores()); !text.empty()) say("{}\n", text);
+  if (const auto text = crowded_text(*spec.info, points, available_cores()); !text.empty()) say("{}\n", text);
   if (session->device().kind() == "cpu") say("On the CPU device: these are not GPU results.\n");
   say("results in {}\n", directory.string());
   if (interrupted()) say("{}\n", resume_text("capacity", directory));

@@ -57,8 +57,8 @@ Opened open(const DlqOptions& options) {
   if (!keeps_letters(queue)) throw BadInput("--queue", options.queue, names_of_queues(keeps_letters));
   options.common.services.insist_on(queue.service, "required for dead letters");
   Opened opened{RunningServices(options.common.services), nullptr};
-  opened.services.reach(queue.service,
-                        [&](const Service& service) { opened.letters = queue.workers->dead_letters(service); });
+  opened.services.connect(queue.service,
+                          [&](const Service& service) { opened.letters = queue.workers->dead_letters(service); });
   return opened;
 }
 

@@ -27,12 +27,12 @@ std::string text_of_scope(const Json& scope) {
 int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
   const auto session = options.common.session(kStandardExperiment, arguments);
   std::vector<Resolution> points;
-  std::map<std::string, std::string> left_out;
+  std::map<std::string, std::string> excluded;
   for (const auto& [name, entry] : Queues::instance().entries()) {
     Point point;
     point.queue = name;
-    if (const std::string why = options.common.services.lacks(entry.service); !why.empty()) {
-      left_out[entry.service] = why;
+    if (const std::string why = options.common.services.unavailable_reason(entry.service); !why.empty()) {
+      excluded[entry.service] = why;
     } else {
       points.push_back(session->resolve(values_of(point)));
     }
@@ -40,7 +40,7 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
   session->experiment().connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  for (const auto& [service, why] : left_out) say("limits of {} are skipped: {}\n", service, why);
+  for (const auto& [service, why] : excluded) say("limits of {} are skipped: {}\n", service, why);
   const unsigned gpus = session->device().kind() == "cuda" ? gpu_count() : 0;
   const std::vector<Json> rows = session->measure_limits(points, [gpus](LimitList& list) {
     if (gpus > 1) add_limits_of_all_gpus(list, gpus);

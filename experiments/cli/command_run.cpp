@@ -27,8 +27,8 @@ struct RunOptions {
   std::string out, trace;
 };
 
-void print_table(const Kind& kind, const Json& row) {
-  const auto figures = kind.lines(row);
+void print_table(const ExperimentInfo& info, const Json& row) {
+  const auto figures = info.lines(row);
   std::size_t width = 12;
   for (const auto& [name, text] : figures) width = std::max(width, name.size());
   const auto line = [&](const std::string& name, const std::string& value) {
@@ -59,8 +59,8 @@ void print_table(const Kind& kind, const Json& row) {
 }
 
 /// Prints the median and the range of the repetitions whose status is `ok`.
-void print_summary(const Kind& kind, const std::vector<Json>& rows) {
-  const ExperimentEntry& entry = kind.entry();
+void print_summary(const ExperimentInfo& info, const std::vector<Json>& rows) {
+  const ExperimentEntry& entry = info.entry();
   const auto ok = std::count_if(rows.begin(), rows.end(), [](const Json& row) { return row["status"] == "ok"; });
   if (rows.size() < 2 || ok == 0) return;
   fmt::print("{} repetitions, {} ok: median (lowest to highest)\n", rows.size(), ok);
@@ -72,8 +72,8 @@ void print_summary(const Kind& kind, const std::vector<Json>& rows) {
     if (values.empty()) return;
     std::sort(values.begin(), values.end());
     const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-    fmt::print("  {:<14}{} ({} to {}){}\n", name, kind.text(figure, median), kind.text(figure, values.front()),
-               kind.text(figure, values.back()), spread_of(values) >= unstable ? ", unstable" : "");
+    fmt::print("  {:<14}{} ({} to {}){}\n", name, info.text(figure, median), info.text(figure, values.front()),
+               info.text(figure, values.back()), spread_of(values) >= unstable ? ", unstable" : "");
   };
   line("throughput", entry.rate, kUnstable);
   line("p50", entry.time + ".p50", kUnstable);
@@ -82,8 +82,8 @@ void print_summary(const Kind& kind, const std::vector<Json>& rows) {
 
 /// Throws BadInput if the point is impossible or if an option has no effect on it. A single point is requested on
 /// purpose, so it must not be skipped silently.
-void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
-  for (const auto& [axis, owners] : kind.axes().entries()) {
+void insist(const ExperimentInfo& info, const Resolution& cell, const CLI::App& app) {
+  for (const auto& [axis, owners] : info.axes().entries()) {
     const std::string option = "--" + axis.name;
     if (app.count(option) == 0) continue;
     const auto given = app[option]->as<std::string>();
@@ -94,14 +94,14 @@ void insist(const Kind& kind, const Resolution& cell, const CLI::App& app) {
     if (!owners.empty() && !cell.values.contains(axis.name)) {
       throw BadInput(
           option, given,
-          fmt::format("only with {}; {} has no such axis", fmt::join(owners, ", "), kind.variant(cell.values)));
+          fmt::format("only with {}; {} has no such axis", fmt::join(owners, ", "), info.variant(cell.values)));
     }
   }
   if (!cell.impossible.empty()) throw BadInput(cell.impossible);
 }
 
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
-  const std::string device = text_of(Kind(options.experiment).axes().value(options.point, "device"));
+  const std::string device = text_of(ExperimentInfo(options.experiment).axes().value(options.point, "device"));
   options.common.device = device;
   std::optional<CellTimeline> timeline;  // must outlive the device
   if (!options.trace.empty()) {
@@ -112,20 +112,20 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   if (options.common.run.profiled && session->device().kind() == "cpu") {
     throw BadInput("--profile", "", "only with --device cuda and a GPU, because the CUDA profiler captures");
   }
-  const Kind& kind = session->kind();
+  const ExperimentInfo& info = session->info();
   const std::vector<Resolution> cells{session->resolve(options.point)};
   const Resolution& cell = cells.front();
-  insist(kind, cell, app);
+  insist(info, cell, app);
   session->experiment().connect(cells);
   for (const auto& [service, values] : options.common.services.values) {
     const std::string option = option_of(service);
     if (session->services().used(service) || !on_command_line(option, arguments)) continue;
     throw BadInput(option, redis::without_password(text_of(values.at(option.substr(2)))),
-                   fmt::format("only for a point that uses {}; {} does not", service, kind.variant(cell.values)));
+                   fmt::format("only for a point that uses {}; {} does not", service, info.variant(cell.values)));
   }
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
-  if (const auto text = crowded_text(kind, cells, available_cores()); !text.empty()) {
+  if (const auto text = crowded_text(info, cells, available_cores()); !text.empty()) {
     say("{}\n", text);
   }
   if (session->device().kind() == "cpu") say("On the CPU device: these are not GPU results.\n");
@@ -137,16 +137,16 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   write(session->run_row());
   int code = 0;
   std::vector<Json> rows;
-  Repeats repeats(options.common.run, kind.entry());
+  Repeats repeats(options.common.run, info.entry());
   for (unsigned repetition = 0; !repeats.enough() && !interrupted(); ++repetition) {
     Json row = session->run_cell(cell, repetition, timeline && repetition == 0 ? &*timeline : nullptr);
     if (Json stop = repeats.add(row); !stop.empty()) row["stop"] = std::move(stop);
     write(row);
-    if (!options.json) print_table(kind, row);
+    if (!options.json) print_table(info, row);
     if (row["status"] == "failed") code = 1;
     rows.push_back(std::move(row));
   }
-  if (!options.json) print_summary(kind, rows);
+  if (!options.json) print_summary(info, rows);
   return interrupted() ? 130 : code;
 }
 
@@ -159,7 +159,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
   add_experiment(*command, options->experiment);
   // An unknown name is reported when the command runs; until then the standard experiment's axes apply.
   const bool known = Experiments::instance().entries().contains(options->experiment);
-  add_axes(*command, Kind(known ? options->experiment : kStandardExperiment).axes(), options->point);
+  add_axes(*command, ExperimentInfo(known ? options->experiment : kStandardExperiment).axes(), options->point);
   options->common.add_device(*command);
   options->common.add_services(*command);
   options->common.add_run(*command);

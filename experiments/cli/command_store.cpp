@@ -12,8 +12,8 @@
 #include "experiments/cli/npy.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/daemons/store.hpp"
+#include "experiments/harness/atomic_file.hpp"
 #include "experiments/harness/json.hpp"
-#include "experiments/harness/whole_file.hpp"
 #include "feedrate/tensors.hpp"
 #include "libraries/tensors/protocol.hpp"
 
@@ -110,7 +110,7 @@ int get(const ClientOptions& options) {
   Store store = store_of(options);
   const Tensor tensor = store.get(options.name);
   try {
-    WholeFile file(options.file);
+    AtomicFile file(options.file);
     file.stream() << npy_header(tensor.layout().dtype, tensor.layout().shape);
     write_elements(tensor, file.stream());
     file.commit();
@@ -174,11 +174,11 @@ void add_service(CLI::App& app, StoreServiceOptions& options) {
              "method of sharing GPU memory: vmm, pool, legacy; auto: the fastest to create and map on this machine");
   add_option(app, "memory", options.memory, "maximum bytes of memory that the store allocates");
   add_option(app, "quota", options.quota, "maximum bytes of tensors created by one client; 0: no limit per client");
-  add_option(app, "most-tensors", options.most_tensors, "maximum number of tensors")
+  add_option(app, "most-tensors", options.max_tensors, "maximum number of tensors")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
-  add_option(app, "most-leases", options.most_leases, "maximum number of leases per client")
+  add_option(app, "most-leases", options.max_leases, "maximum number of leases per client")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 32));
-  add_option(app, "most-connections", options.most_connections, "maximum number of connections")
+  add_option(app, "most-connections", options.max_connections, "maximum number of connections")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
   add_option(app, "redis", options.redis,
              "redis://… or unix:///…: server that mirrors the store's contents; none: no mirror");

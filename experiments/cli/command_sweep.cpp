@@ -54,7 +54,7 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
   // The spec of a results folder is already tuned.
   if (options.tuning && !folder.spec.empty()) spec = tuned(spec, *options.tuning);
   const auto directory = folder.directory(spec.name);
-  auto session = options.common.session(spec.kind->name(), arguments);
+  auto session = options.common.session(spec.info->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
   const auto start_again = [&] {
     session->services().stop();

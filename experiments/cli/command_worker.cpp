@@ -133,7 +133,7 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   options.common.device = asked.device;
   asked.window = std::max(asked.window, asked.batch);
   auto session = options.common.session(kStandardExperiment, arguments);
-  session->services().reach(entry.service);
+  session->services().connect(entry.service);
   const Resolved resolution = resolve(asked, session->device());
   if (!resolution.impossible.empty()) throw BadInput(resolution.impossible);
 

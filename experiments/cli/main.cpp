@@ -29,7 +29,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_config("--config", config != nullptr ? config : "",
                  "JSON file of options, grouped by subcommand: {\"run\": {\"payload\": 64}}")
       ->envname(feedrate::variable_of("config"));
-  feedrate::refuse_unreadable_config(arguments);
+  feedrate::reject_unreadable_config(arguments);
   feedrate::Action action;
   feedrate::add_list(app, action);
   feedrate::add_run(app, action, arguments);
@@ -43,7 +43,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::add_store(app, action, arguments);
   feedrate::add_validate(app, action);
   feedrate::add_helper(app, action);
-  feedrate::refuse_unknown_variables(app);
+  feedrate::reject_unknown_variables(app);
   try {
     std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 reads them from the back
     app.parse(words);
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   std::for_each(argv + 1, argv + argc, feedrate::redis::hide_password);
   CLI::App app{"Finds the best way to send work to a GPU and get the results back.", "feedrate"};
   try {
-    feedrate::refuse_doubles();
+    feedrate::reject_duplicates();
     return feedrate::exit_code_after_output(parse_and_act(app, arguments));
   } catch (const feedrate::BadInput& error) {
     feedrate::say("feedrate: {}\n", feedrate::with_source(error, app, arguments).what());

@@ -20,7 +20,7 @@ using tensors::Dtype;
 
 static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kLineUp = 64, kMostHeader = 4096;
+constexpr std::size_t kLineUp = 64, kMaxHeader = 4096;
 constexpr std::array<std::pair<std::string_view, Dtype>, 14> kNames{{{"<f2", Dtype::f16},
                                                                      {"<f4", Dtype::f32},
                                                                      {"<f8", Dtype::f64},
@@ -74,7 +74,7 @@ class Reader {
     while (!skip(')')) {
       std::int64_t length = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
-      if (error != std::errc() || lengths.size() == tensors::kMostDimensions) reject("a malformed shape");
+      if (error != std::errc() || lengths.size() == tensors::kMaxDimensions) reject("a malformed shape");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       lengths.push_back(length);
       if (!skip(',')) {
@@ -112,7 +112,7 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& d
   std::size_t length = 0;
   for (std::size_t i = 0; i < size_bytes; ++i) length |= byte(8 + i) << (8 * i);
   const std::size_t begin = 8 + size_bytes;
-  if (length > kMostHeader || begin + length > text.size()) reject(fmt::format("a header of {} bytes", length));
+  if (length > kMaxHeader || begin + length > text.size()) reject(fmt::format("a header of {} bytes", length));
   NpyHeader header{.layout = {}, .data_at = begin + length};
   Reader reader(text.substr(begin, length));
   std::optional<std::string_view> descr;
@@ -160,7 +160,7 @@ NpyHeader read_npy_header(std::istream& file, const std::string& dtype) {
     if (head[6] != 1) read(2);
     std::size_t length = 0;
     for (std::size_t i = head.size(); i-- > 8;) length = length << 8 | static_cast<unsigned char>(head[i]);
-    if (length <= kMostHeader) read(length);
+    if (length <= kMaxHeader) read(length);
   }
   return read_npy_header(std::as_bytes(std::span(head)), dtype);
 }

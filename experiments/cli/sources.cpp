@@ -111,7 +111,7 @@ void remove_service_links() {
   for (const std::string& name : names) unsetenv(name.c_str());
 }
 
-void refuse_unknown_variables(const CLI::App& app) {
+void reject_unknown_variables(const CLI::App& app) {
   std::set<std::string> known = other_variables();
   const auto add = [&](const CLI::App& command) {
     for (const CLI::Option* option : command.get_options()) known.insert(option->get_envname());
@@ -148,7 +148,7 @@ BadInput unexpected(const CLI::App& app) {
                               nearest_text(given, names, "--")));
 }
 
-void refuse_unreadable_config(const std::vector<std::string>& arguments) {
+void reject_unreadable_config(const std::vector<std::string>& arguments) {
   const std::string file = config_file(arguments);
   if (file.empty() || (std::filesystem::is_regular_file(file) && std::ifstream(file))) return;
   throw BadInput(on_command_line("--config", arguments) ? "--config" : "$" + variable_of("config"), file,

@@ -22,7 +22,7 @@ bool on_command_line(const std::string& option, const std::vector<std::string>& 
 BadInput unexpected(const CLI::App&);
 
 /// Throws BadInput if `--config` or its variable names a file that can't be read.
-void refuse_unreadable_config(const std::vector<std::string>& arguments);
+void reject_unreadable_config(const std::vector<std::string>& arguments);
 
 /// Removes the environment variables that Kubernetes and Docker set for a service whose name begins with "feedrate"
 /// (FEEDRATE_SERVICE_HOST, FEEDRATE_REDIS_PORT=tcp://…): they are neither Feedrate's options nor a user's typing
@@ -30,6 +30,6 @@ void refuse_unreadable_config(const std::vector<std::string>& arguments);
 void remove_service_links();
 
 /// Throws BadInput for an unknown variable FEEDRATE_…: a misspelt name would otherwise leave its option unset.
-void refuse_unknown_variables(const CLI::App&);
+void reject_unknown_variables(const CLI::App&);
 
 }  // namespace feedrate

@@ -110,9 +110,9 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   how.memory = parse_count("--memory", options.memory);
   if (how.memory == 0) throw BadInput("--memory", options.memory, "bytes, more than 0");
   if (const std::uint64_t quota = parse_count("--quota", options.quota); quota != 0) how.limits.bytes_of_client = quota;
-  how.limits.tensors = options.most_tensors;
-  how.limits.leases_of_client = options.most_leases;
-  how.connections = options.most_connections;
+  how.limits.tensors = options.max_tensors;
+  how.limits.leases_of_client = options.max_leases;
+  how.connections = options.max_connections;
   how.device = options.device;
   how.node = utf8_escaped(node_name());
   raise_descriptor_limit();

@@ -12,7 +12,7 @@ struct StoreServiceOptions {
   std::string socket, group;
   std::string device = "cpu", share = "vmm";
   std::string memory = "1Gi", quota = "0";
-  std::size_t most_tensors = 1'000'000, most_leases = 1'000'000, most_connections = 1024;
+  std::size_t max_tensors = 1'000'000, max_leases = 1'000'000, max_connections = 1024;
   std::string redis, prefix, list = "tensor_lifecycle";
   std::string metrics, log = "text";
   bool supervise = false;

@@ -39,9 +39,9 @@ void Answer::add(const Json& row) {
   const std::string queue = params["queue"], transfer = params["transfer"];
   const auto& entries = Queues::instance().entries();
   if (const auto known = entries.find(queue); known == entries.end() || !known->second.works) return;
-  const bool driver_bound = row["cause"] == text_of(Cause::driver_bound);
+  const bool generator_bound = row["cause"] == text_of(Cause::generator_bound);
   const bool disturbed = row["cause"] == text_of(Cause::disturbed);
-  if (row["status"] != "ok" && !driver_bound && !disturbed) return;
+  if (row["status"] != "ok" && !generator_bound && !disturbed) return;
   Measured& point = points_[params.dump()];
   // If a point has only disturbed measurements, show those: leaving the point out would let others win.
   if (disturbed && !point.disturbed && !point.messages.empty()) return;
@@ -49,11 +49,11 @@ void Answer::add(const Json& row) {
   point.disturbed = disturbed;
   point.queue = queue;
   point.variant = transfer == kNoTransfer ? queue : queue + " + " + transfer;
-  point.values = kind_.axes().values(params);
+  point.values = info_.axes().values(params);
   point.payload = params["payload_bytes"];
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
-  point.limited |= driver_bound;
+  point.limited |= generator_bound;
   point.messages.push_back(row["figures"]["messages_per_second"]);
   point.bytes.push_back(row["figures"]["bytes_per_second"]);
   point.p50.push_back(row["figures"]["latency_ns"]["p50"]);
@@ -73,7 +73,7 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
     const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    const Place place{point.variant,       kind_.settings(point.values, said),
+    const Place place{point.variant,       info_.settings(point.values, said),
                       estimate_of(values), point.limited,
                       point.disturbed,     point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);

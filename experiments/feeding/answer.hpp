@@ -45,7 +45,7 @@ class Answer final : public Summary {
   };
   Category best(const std::string& name, std::size_t payload) const;
 
-  Kind kind_{"feeding"};
+  ExperimentInfo info_{"feeding"};
   std::map<std::string, Measured> points_;  // by parameters
 };
 

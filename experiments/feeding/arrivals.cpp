@@ -9,8 +9,8 @@
 
 namespace feedrate {
 
-std::string refuse_load(Point& point, const Workload& workload) {
-  if (auto reason = refuse_shape(point); !reason.empty() || !is_open(point)) return reason;
+std::string why_unsupported_load(Point& point, const Workload& workload) {
+  if (auto reason = why_invalid_shape(point); !reason.empty() || !is_open(point)) return reason;
   const bool traced = point.arrivals == "trace";
   std::vector<std::size_t> sizes;
   if (traced) {
@@ -25,7 +25,7 @@ std::string refuse_load(Point& point, const Workload& workload) {
   if (sizes.empty() && point.payload_mix != kNoMix)
     sizes = parse_payload_mix(point.payload_mix, point.payload).values();
   for (const std::size_t size : sizes) {
-    if (auto reason = workload.refuse(size); !reason.empty()) {
+    if (auto reason = workload.why_unsupported(size); !reason.empty()) {
       return fmt::format("{}: invalid payload '{}': {}", traced ? "--trace-file" : "--payload-mix", size, reason);
     }
     point.payload = std::max(point.payload, size);

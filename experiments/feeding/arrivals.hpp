@@ -9,6 +9,6 @@ namespace feedrate {
 
 /// Reason why a point's load is impossible; empty if it is possible. Raises `payload` to the largest payload in the mix
 /// or the trace.
-std::string refuse_load(Point&, const Workload&);
+std::string why_unsupported_load(Point&, const Workload&);
 
 }  // namespace feedrate

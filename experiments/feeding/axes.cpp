@@ -34,7 +34,7 @@ Axes<Point> make_axes() {
           "what the device computes for a message")
       .word("device", &Point::device, {"auto", "cpu", "cuda"},
             "device that runs the workload; auto = cuda if there is a GPU")
-      .number("payload", &Point::payload, {0, kMostPayload, 1, "payload_bytes"}, "payload bytes per message")
+      .number("payload", &Point::payload, {0, kMaxPayload, 1, "payload_bytes"}, "payload bytes per message")
       .number("batch", &Point::batch, {1, 1 << 20}, "maximum number of messages handed on together")
       .number("batch-timeout", &Point::batch_timeout_us, {0, 10'000'000, 1, "batch_timeout_us"},
               "microseconds for which a producer holds back a partial batch; 0 = sends it immediately")
@@ -49,7 +49,7 @@ Axes<Point> make_axes() {
             "bytes that the host writes and checks: all, or a header and a stamp (1 of 64 messages in full)")
       .all_of(load_axes())
       .text(
-          "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMostPayload); },
+          "payload-mix", &Point::payload_mix, [](const std::string& value) { parse_payload_mix(value, kMaxPayload); },
           "open load: sizes by share, 64:0.9,4Ki:0.1, or lognormal:MEDIAN:SIGMA up to the payload")
       .text(
           "priority-mix", &Point::priority_mix, [](const std::string& value) { parse_priority_mix(value); },
@@ -60,10 +60,10 @@ Axes<Point> make_axes() {
 /// Number of producers that fit the machine's cores: two cores are for a worker and everything else, one for each busy
 /// thread of a server, and two for each producer and its collector.
 unsigned producers_that_fit(const QueueEntry& queue) {
-  constexpr unsigned kMost = 8;
+  constexpr unsigned kMax = 8;
   const unsigned served = queue.service.empty() ? 0 : Services::instance().get("service", queue.service).threads;
   const unsigned cores = available_cores(), others = 2 + served;
-  return cores < others + 2 ? 1 : std::min(kMost, (cores - others) / 2);
+  return cores < others + 2 ? 1 : std::min(kMax, (cores - others) / 2);
 }
 
 /// Values on the axes of this point's members.
@@ -105,7 +105,7 @@ void normalise(Resolved& made, const QueueEntry& queue) {
   point.own = own_values(point, queue);
 }
 
-std::string refuse_touch(const Point& point) {
+std::string why_unsupported_touch(const Point& point) {
   if (point.touch == "all") return "";
   if (point.payload < Stamped::kStampBytes) {
     return fmt::format("--payload: invalid value '{}': --touch stamp needs at least the stamp's {} bytes",
@@ -118,25 +118,26 @@ std::string refuse_touch(const Point& point) {
 
 std::string why_impossible(Point& point, Device& device, const QueueEntry& queue) {
   const auto workload = make_workload(point);
-  if (auto reason = refuse_load(point, *workload); !reason.empty()) return reason;
-  if (auto reason = workload->refuse(point.payload); !reason.empty()) {
+  if (auto reason = why_unsupported_load(point, *workload); !reason.empty()) return reason;
+  if (auto reason = workload->why_unsupported(point.payload); !reason.empty()) {
     return fmt::format("--payload: invalid value '{}': {}", point.payload, reason);
   }
-  if (auto reason = refuse_touch(point); !reason.empty()) return reason;
+  if (auto reason = why_unsupported_touch(point); !reason.empty()) return reason;
   if (queue.uses_transfer && point.transfer == kNoTransfer) return point.queue + " needs a transfer";
   if (queue.uses_transfer) {
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
-    if (auto reason = transfer.refuse ? transfer.refuse(device.info()) : ""; !reason.empty()) return reason;
+    if (auto reason = transfer.why_unsupported ? transfer.why_unsupported(device.info()) : ""; !reason.empty())
+      return reason;
   }
-  if (queue.fit) {
-    if (auto reason = queue.fit(point, device, *workload); !reason.empty()) return reason;
+  if (queue.why_unsupported) {
+    if (auto reason = queue.why_unsupported(point, device, *workload); !reason.empty()) return reason;
   }
   std::size_t slots = 2 * std::size_t{point.producers} * std::max(point.window, point.capacity);
   if (queue.uses_transfer) {  // slots in which workers stage messages
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);
     slots += std::size_t{point.workers} * (transfer.depth(point) + 1) * point.batch;
   }
-  return refuse_slots(slots, point.payload, workload->result_bytes(point.payload));
+  return why_too_many_slots(slots, point.payload, workload->result_bytes(point.payload));
 }
 
 }  // namespace

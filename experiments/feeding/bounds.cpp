@@ -13,12 +13,12 @@ namespace {
 
 /// Producers write messages and the same number of collectors read results, each thread in its own slots. If the slots
 /// exceed the caches, memory is the bound. If they may fit, the bound is the rate of a thread in its nearest cache.
-void limit_by_host_memory(const Bounded& bounded, std::size_t cache_bytes, Bounds& bounds) {
+void limit_by_host_memory(const BoundedPoint& bounded, std::size_t cache_bytes, Bounds& bounds) {
   const Point& point = bounded.point;
   const double threads = point.producers;
   const std::size_t slots = point.producers * (point.capacity != 0 ? point.capacity : point.window);
   const bool beyond = cache_bytes != 0 && slots * (bounded.in + bounded.out) > 2 * cache_bytes;
-  const std::size_t most = point.touch == "stamp" ? sizeof(Header) + Stamped::kStampBytes : kMostPayload + 1024;
+  const std::size_t most = point.touch == "stamp" ? sizeof(Header) + Stamped::kStampBytes : kMaxPayload + 1024;
   const auto in = static_cast<double>(std::min(bounded.in, most)),
              out = static_cast<double>(std::min(bounded.out, most));
   if (!beyond) {
@@ -41,8 +41,8 @@ std::vector<std::pair<std::string, Expression>> bounds_of(const Point& point, co
   const auto& queue = Queues::instance().get("--queue", point.queue);
   if (!queue.works) return {};
   Bounds bounds(limits);
-  const Bounded bounded{point, choices, sizeof(Header) + point.payload,
-                        sizeof(Header) + make_workload(point)->result_bytes(point.payload)};
+  const BoundedPoint bounded{point, choices, sizeof(Header) + point.payload,
+                             sizeof(Header) + make_workload(point)->result_bytes(point.payload)};
   if (queue.bounds) queue.bounds(bounded, bounds);
   if (queue.uses_transfer) {
     const auto& transfer = Transfers::instance().get("--transfer", point.transfer);

@@ -37,11 +37,11 @@ std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
-/// Runs untimed load until the rate is steady, for at most kMostWarmups times the requested seconds. An open load
+/// Runs untimed load until the rate is steady, for at most kMaxWarmups times the requested seconds. An open load
 /// repeats its arrivals.
 PassResult warm_up(Load& load, const Point& point, const RunSettings& settings, const Schedule& arrivals) {
   PassResult warmup;
-  const unsigned times = settings.extend_warmup ? kMostWarmups : 1;
+  const unsigned times = settings.extend_warmup ? kMaxWarmups : 1;
   // An open load at a low rate may have no message due during the warm-up.
   if (settings.warmup_seconds <= 0 || (is_open(point) && arrivals.size() == 0)) return warmup;
   const NvtxRange range("warm-up");
@@ -96,7 +96,7 @@ void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std
                       {"drift_ppm", clock.drift_ppm()},
                       {"drift_within_ppm", clock.drift_within_ppm()},
                       {"out_of_order_share", static_cast<double>(durations.out_of_order) / times},
-                      {"most_out_of_order_ns", durations.most_out_of_order_ns}};
+                      {"most_out_of_order_ns", durations.max_out_of_order_ns}};
 }
 
 }  // namespace
@@ -130,11 +130,11 @@ void Feeding::connect(std::span<const Resolution> points) {
                      "queues that other processes can reach: " + names_of_queues(has_workers));
     }
     const std::string& service = queue_of(point).service;
-    if (!service.empty() && !session_.services().given(service)) {
+    if (!service.empty() && !session_.services().is_external(service)) {
       throw BadInput(option_of(service), "", "a URL: an external worker cannot find a private server");
     }
   }
-  for (const std::string& service : services_of(points)) session_.services().reach(service);
+  for (const std::string& service : services_of(points)) session_.services().connect(service);
 }
 
 void Feeding::add_limits(LimitList& limits, std::span<const Resolution> points) {
@@ -231,7 +231,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
     if (repetition.timeline != nullptr) {
       const PassResult& timed = outcome.result;
       outcome.gpu_use = repetition.timeline->end(spans_of(timed.stages, outcome.clock), timed.began_ns, timed.seconds,
-                                                 {{"params", session_.kind().axes().params(values_of(point))},
+                                                 {{"params", session_.info().axes().params(values_of(point))},
                                                   {"clock_within_ns", outcome.clock.within_ns()}});
     }
     load.collect_leftovers();
@@ -265,31 +265,31 @@ std::unique_ptr<const Payloads> Feeding::stamped_of(const Point& point) {
   return std::make_unique<Stamped>(workload, *stamps_, point.producers);
 }
 
-const DriverLimit& Feeding::driver_limit(const Point& point) {
-  const Point yardstick = yardstick_of(point, session_.device());
-  const std::string footprint = session_.kind().axes().params(values_of(yardstick)).dump();
-  if (const auto known = driver_limits_.find(footprint); known != driver_limits_.end()) return known->second;
-  const Workload& workload = workload_of(yardstick);
-  const std::unique_ptr<const Payloads> stamped = stamped_of(yardstick);
-  const DriverLimit limit =
-      measure_driver(yardstick, workload, stamped ? *stamped : workload, session_.device(), session_.settings());
-  return driver_limits_.emplace(footprint, limit).first->second;
+const GeneratorLimit& Feeding::generator_limit(const Point& point) {
+  const Point generator_point = generator_point_of(point, session_.device());
+  const std::string footprint = session_.info().axes().params(values_of(generator_point)).dump();
+  if (const auto known = generator_limits_.find(footprint); known != generator_limits_.end()) return known->second;
+  const Workload& workload = workload_of(generator_point);
+  const std::unique_ptr<const Payloads> stamped = stamped_of(generator_point);
+  const GeneratorLimit limit = measure_generator(generator_point, workload, stamped ? *stamped : workload,
+                                                 session_.device(), session_.settings());
+  return generator_limits_.emplace(footprint, limit).first->second;
 }
 
-void Feeding::compare_with_driver(const Point& point, double rate, Measurement& measured) {
+void Feeding::compare_with_generator(const Point& point, double rate, Measurement& measured) {
   try {
-    const DriverLimit& limit = driver_limit(point);
+    const GeneratorLimit& limit = generator_limit(point);
     const double ratio = rate / limit.median;
     measured.details["driver"] = {{"messages_per_second", limit.median},
                                   {"least", limit.least},
                                   {"greatest", limit.greatest},
-                                  {"runs", kDriverRuns},
+                                  {"runs", kGeneratorRuns},
                                   {"ratio", ratio}};
-    if (!driver_bound(rate, limit)) return;
-    measured.judge(Status::invalid, Cause::driver_bound,
+    if (!generator_bound(rate, limit)) return;
+    measured.judge(Status::invalid, Cause::generator_bound,
                    fmt::format("driver-bound: {:.0f} % of the rate of the driver alone", 100 * ratio));
-  } catch (const std::exception& error) {  // the yardstick failed, not the cell
-    measured.judge(Status::invalid, Cause::driver_unknown,
+  } catch (const std::exception& error) {  // the generator_point failed, not the cell
+    measured.judge(Status::invalid, Cause::generator_unknown,
                    fmt::format("the limit of the driver alone could not be measured: {}", error.what()));
   }
 }
@@ -357,15 +357,15 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.details["warmup"] = {
       {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
   if (!warmup.steady) measured.flags.insert(Flag::unsteady);
-  measured.can_not_beat = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
+  measured.bounds_of_figures = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
   if (is_open(point)) {
     const double pause = std::max(pause_before, pause_after);
     describe_open_load(result, {point.batch, point.producers, sample_every, pause}, measured);
     if (entry.works && measured.status == Status::unsustainable) {
-      compare_with_driver(point, measured.details["load"]["due_per_second"], measured);
+      compare_with_generator(point, measured.details["load"]["due_per_second"], measured);
     }
-  } else if (entry.works && session_.settings().compare_with_driver && !interrupted()) {
-    compare_with_driver(point, rate, measured);
+  } else if (entry.works && session_.settings().compare_with_generator && !interrupted()) {
+    compare_with_generator(point, rate, measured);
   }
   return measured;
 }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "experiments/feeding/axes.hpp"
-#include "experiments/feeding/driver_limit.hpp"
+#include "experiments/feeding/generator_limit.hpp"
 #include "experiments/feeding/load.hpp"
 #include "experiments/feeding/stamped.hpp"
 #include "experiments/harness/measure/session.hpp"
@@ -37,9 +37,9 @@ class Feeding final : public Experiment {
   std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
   /// Limit of the load generator for this point's memory footprint; measured on first use.
-  const DriverLimit& driver_limit(const Point&);
+  const GeneratorLimit& generator_limit(const Point&);
   /// Judges the row as driver-bound if `rate`, measured or requested, is too close to the load generator's limit.
-  void compare_with_driver(const Point&, double rate, Measurement&);
+  void compare_with_generator(const Point&, double rate, Measurement&);
 
   /// The point's workload, prepared for checking results; the last one is kept for the next repetition.
   const Workload& workload_of(const Point&);
@@ -49,8 +49,8 @@ class Feeding final : public Experiment {
   Session& session_;
   std::unique_ptr<Workload> workload_;
   Values workload_made_of_;
-  std::optional<PayloadPool> stamps_;                 // pool for `workload_`; made when a point needs it
-  std::map<std::string, DriverLimit> driver_limits_;  // keyed by the yardstick's parameters
+  std::optional<PayloadPool> stamps_;                       // pool for `workload_`; made when a point needs it
+  std::map<std::string, GeneratorLimit> generator_limits_;  // keyed by the generator_point's parameters
 };
 
 }  // namespace feedrate

@@ -44,7 +44,7 @@ struct Moments {
 };
 
 void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, const Moments& moments) {
-  if (flow.stages.size() >= most_stage_samples(flow.producers)) return;
+  if (flow.stages.size() >= max_stage_samples(flow.producers)) return;
   const std::uint64_t id = message_id(flow.index, sequence);
   StageSample sample{id, 0, clock.times(id)};
   auto& returned = sample.times[static_cast<unsigned>(Stage::returned)];
@@ -174,7 +174,7 @@ void Flow::begin(const Schedule* of_pass) {
   latency = service = without_own_lag = send_lag = own_lag = Histogram();
   by_priority.clear();
   stages.clear();
-  finished_at = unsent = sending_ns = blocked_ns = looks = looking_ns = 0;
+  finished_at = unsent = sending_ns = blocked_ns = polls = polling_ns = 0;
 }
 
 void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& abort) {

@@ -28,7 +28,7 @@ struct Pass {
 
 /// Maximum number of stage samples that a flow keeps per pass: 6 MiB, allocated before the pass begins, and 100 MiB for
 /// all flows.
-inline std::size_t most_stage_samples(unsigned producers) {
+inline std::size_t max_stage_samples(unsigned producers) {
   constexpr std::size_t kEach = 1 << 16, kAll = 1 << 20;
   return std::min(kEach, kAll / producers);
 }
@@ -115,7 +115,7 @@ struct Flow {
   Histogram own_lag;                             // the part of the lag that the queue did not cause
   std::uint64_t unsent = 0;                      // messages of the schedule not sent when the pass ended
   std::uint64_t sending_ns = 0, blocked_ns = 0;  // from the start of the pass to its last message; time without room
-  std::uint64_t looks = 0, looking_ns = 0;       // checks for due messages, and the time spent waiting for them
+  std::uint64_t polls = 0, polling_ns = 0;       // checks for due messages, and the time spent waiting for them
 
   alignas(128) std::atomic<std::uint64_t> received{0};  // written by the collector
   std::atomic<std::uint64_t> lowest_missing{0};

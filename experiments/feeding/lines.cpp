@@ -31,7 +31,7 @@ void add_open_load(const Json& row, std::vector<std::pair<std::string, std::stri
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind& kind, const Json& row) {
+std::vector<std::pair<std::string, std::string>> feeding_lines(const ExperimentInfo& info, const Json& row) {
   std::vector<std::pair<std::string, std::string>> lines;
   const Json details = row.value("details", Json::object());
   if (details.contains("counts")) {
@@ -44,8 +44,8 @@ std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind& kind,
   if (!row.contains("figures")) return lines;
   const Json &figures = row["figures"], &latency = figures["latency_ns"];
   lines.emplace_back("throughput", fmt::format("{}, {} of payload each way",
-                                               kind.text("messages_per_second", figures["messages_per_second"]),
-                                               kind.text("bytes_per_second", figures["bytes_per_second"])));
+                                               info.text("messages_per_second", figures["messages_per_second"]),
+                                               info.text("bytes_per_second", figures["bytes_per_second"])));
   const bool open = details.contains("load");
   lines.emplace_back(
       open ? "response" : "latency",

@@ -8,6 +8,6 @@
 namespace feedrate {
 
 /// Lines that show a row of `feeding` in a terminal.
-std::vector<std::pair<std::string, std::string>> feeding_lines(const Kind&, const Json& row);
+std::vector<std::pair<std::string, std::string>> feeding_lines(const ExperimentInfo&, const Json& row);
 
 }  // namespace feedrate

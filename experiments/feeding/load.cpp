@@ -27,7 +27,7 @@ Load::Load(Queue& queue, const Point& point, const Payloads& payloads, Device& d
   for (unsigned i = 0; i < point.producers; ++i) {
     flows_.push_back(std::make_unique<Flow>(i, point, queue));
     if (stages != nullptr)
-      flows_.back()->stages.resize(most_stage_samples(point.producers));  // allocates the pages before timing starts
+      flows_.back()->stages.resize(max_stage_samples(point.producers));  // allocates the pages before timing starts
   }
 }
 
@@ -209,7 +209,7 @@ PassResult Load::run(const Pass& pass) {
     guarded([&] { supervision.watch(); });
   }
   if (failure_) std::rethrow_exception(failure_);
-  std::uint64_t sending = 0, blocked = 0, looks = 0, looking = 0;
+  std::uint64_t sending = 0, blocked = 0, polls = 0, polling = 0;
   for (auto& flow : flows_) {
     result.latency.merge(flow->latency);
     result.service.merge(flow->service);
@@ -220,7 +220,7 @@ PassResult Load::run(const Pass& pass) {
     for (const auto& [priority, latency] : flow->by_priority) result.by_priority[priority].merge(latency);
     result.unsent += flow->unsent;
     sending += flow->sending_ns, blocked += flow->blocked_ns;
-    looks += flow->looks, looking += flow->looking_ns;
+    polls += flow->polls, polling += flow->polling_ns;
   }
   result.mean_payload = static_cast<double>(work_.point.payload);
   if (pass.schedule != nullptr) {
@@ -228,7 +228,7 @@ PassResult Load::run(const Pass& pass) {
     result.mean_payload = pass.schedule->mean_payload(work_.point.payload);
   }
   result.blocked_share = sending == 0 ? 0 : static_cast<double>(blocked) / static_cast<double>(sending);
-  result.granularity_ns = looks == 0 ? 0 : static_cast<double>(looking) / static_cast<double>(looks);
+  result.granularity_ns = polls == 0 ? 0 : static_cast<double>(polling) / static_cast<double>(polls);
   return result;
 }
 

@@ -20,7 +20,7 @@ Json members() {
                       {"works", entry.works},
                       {"uses_transfer", entry.uses_transfer},
                       {"external_worker", entry.workers.has_value()},
-                      {"unavailable", ServiceChoices{}.lacks(entry.service)},
+                      {"unavailable", ServiceChoices{}.unavailable_reason(entry.service)},
                       {"axes", names_of(entry.axes)}});
   }
   const DeviceInfo device = describe_device("auto");
@@ -28,7 +28,7 @@ Json members() {
     transfers.push_back({{"name", name},
                          {"description", entry.description},
                          {"memory", entry.memory == HostMemory::pinned ? "pinned" : "pageable"},
-                         {"unavailable", entry.refuse ? entry.refuse(device) : ""},
+                         {"unavailable", entry.why_unsupported ? entry.why_unsupported(device) : ""},
                          {"axes", names_of(entry.axes)}});
   }
   for (const auto& [name, entry] : Workloads::instance().entries()) {
@@ -78,7 +78,7 @@ const ExperimentRegistration registered(
            const bool served = point.device == "cpu" && Queues::instance().get("--queue", point.queue).resident;
            return 2 * point.producers + point.workers + (served ? 1 : 0);
          },
-     .telling = {[] { return std::make_unique<Answer>(); }, feeding_lines},
+     .terminal = {[] { return std::make_unique<Answer>(); }, feeding_lines},
      .searching = {.settings = {{"window", {"16", "64", "256", "1024", "4096", "16384"}},
                                 {"batch", {"1", "4", "16", "64", "256", "1024"}},
                                 {"producers", {"1", "2", "3", "4", "6", "8"}}},

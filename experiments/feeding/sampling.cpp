@@ -36,7 +36,7 @@ unsigned stages_sampling(double messages_per_second, double seconds, const Point
   const double fit = std::max(
       1.0,
       std::ceil(2 * samples /
-                static_cast<double>(most_stage_samples(point.producers))));  // factor 2: the rate may still increase
+                static_cast<double>(max_stage_samples(point.producers))));  // factor 2: the rate may still increase
   return std::max(sampling(messages_per_second, point, events ? kEventsNs : kStagesNs),
                   std::bit_ceil(static_cast<unsigned>(fit)));
 }

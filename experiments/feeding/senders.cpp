@@ -6,7 +6,7 @@
 #include "common/nvtx_range.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/feeding/flow.hpp"
-#include "experiments/harness/load/behind.hpp"
+#include "experiments/harness/load/lag_account.hpp"
 
 namespace feedrate {
 namespace {
@@ -76,7 +76,7 @@ class Linger {
 
 /// Publishes the filled messages now and records each message's lag behind its due time.
 void release(Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence, std::uint64_t count,
-             Behind& behind) {
+             LagAccount& behind) {
   forget_stages(flow, work, sequence, count);
   const std::uint64_t now = now_ns();
   const double own = behind.own_share(now);
@@ -142,7 +142,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
   std::uint64_t filled = 0;                         // messages that are ready to be published
   const std::uint64_t began = now_ns();
-  Behind behind(began);
+  LagAccount behind(began);
   bool blocked = false;
   Room room(flow, work.point);
   const Linger linger(work.point);
@@ -170,8 +170,8 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
       flow.producer->progress();
       wait_for_due(flow.due_ns(sent) - now, backoff);
       const std::uint64_t after = now_ns();
-      ++flow.looks;
-      flow.looking_ns += after - now;
+      ++flow.polls;
+      flow.polling_ns += after - now;
       behind.caught_up(after);
       continue;
     }

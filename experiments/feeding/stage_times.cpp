@@ -15,7 +15,7 @@ StageDurations stage_durations(std::span<const StageSample> samples, const Clock
       durations.stages[i].record(end - begin);
       ++taken[i];
       durations.out_of_order += moved == 0 ? 0 : 1;
-      durations.most_out_of_order_ns = std::max(durations.most_out_of_order_ns, moved);
+      durations.max_out_of_order_ns = std::max(durations.max_out_of_order_ns, moved);
     });
   }
   for (std::size_t i = 0; i < kStages; ++i) {

@@ -21,7 +21,7 @@ struct StageSample {
 struct StageDurations {
   std::array<Histogram, kStages> stages;  ///< ns, since the previous stage
   std::uint64_t out_of_order = 0;         ///< times before the previous stage or after the end, which were moved there
-  std::uint64_t most_out_of_order_ns = 0;
+  std::uint64_t max_out_of_order_ns = 0;
 };
 /// Records every stage that occurs for all messages, with 0 if a message lacks it, so that the stages' means add up to
 /// the mean of the total.

@@ -10,7 +10,7 @@ namespace feedrate {
 
 PayloadPool Stamped::pool_of(const Workload& workload, std::size_t payload) {
   constexpr std::uint64_t kSeed = 2;
-  constexpr std::size_t kMostBytes = std::size_t{256} << 20, kLeast = 4;
+  constexpr std::size_t kMaxBytes = std::size_t{256} << 20, kLeast = 4;
   const std::size_t result = workload.result_bytes(payload);
   const auto made = [&](std::uint64_t id) {
     std::vector<std::byte> message(stride_of(payload));
@@ -25,7 +25,7 @@ PayloadPool Stamped::pool_of(const Workload& workload, std::size_t payload) {
             std::memcpy(to, made(entry).data(), kStampBytes);
           },
           [&](const std::byte* from, std::byte* to) { workload.reference(from, payload, to); },
-          std::bit_floor(std::clamp(kMostBytes / (payload + result), kLeast, PayloadPool::kEntries))};
+          std::bit_floor(std::clamp(kMaxBytes / (payload + result), kLeast, PayloadPool::kEntries))};
 }
 
 Stamped::Stamped(const Workload& workload, const PayloadPool& pool, unsigned producers)

@@ -23,15 +23,15 @@ const Axes<Options>& own_axes() {
           .word(
               "way", &Options::way, [] { return Ways::instance().list(); }, "how the tensor is handed over")
           .word("device", &Options::device, {"auto", "cpu", "cuda"},
-                "device of giver and readers; auto = cuda if available")
+                "device of exporter and readers; auto = cuda if available")
           .number("bytes", &Options::bytes, {128, double(std::size_t{8} << 30), 8}, "bytes per tensor")
           .number("tensors", &Options::tensors, {1, tensors::kPacketDescriptors}, "tensors per hand-off")
           .number("readers", &Options::readers, {1, 16}, "processes that each read all tensors")
           .word("use", &Options::use, {"cached", "first"},
                 "cached: tensors that the readers already know, with new content; first: new tensors each time")
-          .word("to", &Options::to, {"same", "other"}, "GPU of the readers: the giver's or another one")
+          .word("to", &Options::to, {"same", "other"}, "GPU of the readers: the exporter's or another one")
           .word("reach", &Options::reach, {"map", "copy"},
-                "on another GPU: the kernel reads the giver's memory, or a local copy");
+                "on another GPU: the kernel reads the exporter's memory, or a local copy");
   return kAxes;
 }
 
@@ -58,7 +58,7 @@ class Handoff final : public Experiment {
       if (point.impossible.empty()) services.insert(entry_of(own_axes().of(point.values)).service);
     }
     for (const std::string& service : services) {
-      if (!service.empty()) session_.services().reach(service);
+      if (!service.empty()) session_.services().connect(service);
     }
   }
 
@@ -71,7 +71,7 @@ class Handoff final : public Experiment {
     if (!entry.service.empty()) {
       const Service& service = session_.services().get(entry.service, needs_of(options));
       setting.address = service.address();
-      setting.shared = service.given();
+      setting.shared = service.is_external();
       setting.prefix = service.own_prefix() + ":handoff";
     }
     session_.device().use_in_this_thread();
@@ -104,13 +104,13 @@ class Handoff final : public Experiment {
     const Entry& entry = entry_of(options);
     if (options.to == "other" && !other()) return "this machine has no second GPU";
     const Setting setting = setting_of(options);
-    if (entry.refuse) {
-      if (auto reason = entry.refuse(setting); !reason.empty()) return reason;
+    if (entry.why_unsupported) {
+      if (auto reason = entry.why_unsupported(setting); !reason.empty()) return reason;
     }
-    constexpr std::size_t kMost = std::size_t{16} << 30;
-    if (options.bytes * options.tensors > kMost) {
+    constexpr std::size_t kMax = std::size_t{16} << 30;
+    if (options.bytes * options.tensors > kMax) {
       return fmt::format("{} tensors of {} bytes are more than the {} GiB allowed", options.tensors, options.bytes,
-                         kMost >> 30);
+                         kMax >> 30);
     }
     return "";
   }
@@ -173,7 +173,7 @@ class Handoff final : public Experiment {
       least = least + given("bytes", bytes) / ceiling_of("copy_engine_d2h_bytes_per_second") +
               given("bytes", bytes) / ceiling_of("copy_engine_h2d_bytes_per_second");
     }
-    measured.can_not_beat.emplace_back("handoff_ns", least);
+    measured.bounds_of_figures.emplace_back("handoff_ns", least);
   }
 
   Session& session_;
@@ -200,7 +200,7 @@ Json members() {
   for (const auto& [name, entry] : Ways::instance().entries()) {
     ways.push_back({{"name", name},
                     {"description", entry.description},
-                    {"unavailable", entry.refuse ? entry.refuse(setting) : ""},
+                    {"unavailable", entry.why_unsupported ? entry.why_unsupported(setting) : ""},
                     {"axes", Json::array()},
                     {"moves_over_bus", entry.copies.moves_over_bus}});
   }
@@ -218,12 +218,12 @@ const ExperimentRegistration registered(
          },
      .figures =
          {{"handoff_ns", "ns", Better::lower, true, true,
-           "from when the giver's tensor is written until all readers' kernels have read it completely"},
+           "from when the exporter's tensor is written until all readers' kernels have read it completely"},
           {"to_start_ns", "ns", Better::lower, true, false,
            "until the first kernel of every reader could start: launched, with all earlier work in its stream done"},
           {"bytes_per_second", "B/s", Better::higher, false, true,
            "bytes read by all readers, divided by the median hand-off"},
-          {"create_ns", "ns", Better::lower, true, false, "time to create a tensor in the giver's device memory"},
+          {"create_ns", "ns", Better::lower, true, false, "time to create a tensor in the exporter's device memory"},
           {"delete_ns", "ns", Better::lower, true, false, "time to delete a tensor that no process uses any longer"}},
      .variant = {"way"},
      .shown = {"bytes", "use"},

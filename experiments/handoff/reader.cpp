@@ -18,7 +18,7 @@ namespace {
 template <class T>
 T taken(std::string_view& text) {
   T value{};
-  if (text.size() < sizeof value) throw Failure("a request from the giver is too short");
+  if (text.size() < sizeof value) throw Failure("a request from the exporter is too short");
   std::memcpy(&value, text.data(), sizeof value);
   text.remove_prefix(sizeof value);
   return value;
@@ -31,7 +31,7 @@ class Reader {
   Reader(const std::string& way, const Setting& setting)
       : setting_(setting),
         device_(open_device(setting.device, setting.taker_gpu)),
-        taker_(Ways::instance().get("--way", way).taker({setting_, *device_})),
+        importer_(Ways::instance().get("--way", way).importer({setting_, *device_})),
         kernel_{{StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8}, blocks_for(*device_)},
         event_(device_->event()),
         stream_(device_->stream()) {
@@ -40,7 +40,7 @@ class Reader {
 
   std::string serve(const Request& request, std::string_view tickets, std::vector<tensors::Descriptor>& descriptors) {
     if (request.op == Op::take) return take(request, tickets, descriptors);
-    for (unsigned tensor = 0; tensor < request.tensors; ++tensor) taker_->close(tensor);
+    for (unsigned tensor = 0; tensor < request.tensors; ++tensor) importer_->close(tensor);
     return text_of({});
   }
 
@@ -49,7 +49,7 @@ class Reader {
     Answer answer;
     if (request.fresh != 0) open(request.tensors, tickets, descriptors);
     for (unsigned tensor = 0; tensor < request.tensors; ++tensor) {
-      const std::byte* const in = taker_->take(tensor, *stream_);
+      const std::byte* const in = importer_->take(tensor, *stream_);
       if (tensor == 0) stream_->record(*event_);
       stream_->launch(kernel_.on(in, results_.data() + tensor * sizeof(ItemHeader)));
     }
@@ -76,10 +76,10 @@ class Reader {
       const auto size = taken<std::uint32_t>(tickets);
       const auto has_descriptor = taken<std::uint32_t>(tickets);
       if (size > tickets.size() || (has_descriptor != 0 && next == descriptors.size())) {
-        throw Failure("a ticket from the giver is too short");
+        throw Failure("a ticket from the exporter is too short");
       }
-      taker_->open(tensor, tickets.substr(0, size),
-                   has_descriptor != 0 ? std::move(descriptors[next++]) : tensors::Descriptor());
+      importer_->open(tensor, tickets.substr(0, size),
+                      has_descriptor != 0 ? std::move(descriptors[next++]) : tensors::Descriptor());
       tickets.remove_prefix(size);
     }
     if (results_.size() < tensors * sizeof(ItemHeader)) {
@@ -97,7 +97,7 @@ class Reader {
 
   const Setting setting_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Taker> taker_;
+  std::unique_ptr<Importer> importer_;
   StageKernel kernel_;
   Buffer results_;
   std::unique_ptr<Event> event_;
@@ -109,7 +109,7 @@ class Reader {
 void read_tensors(int socket) {
   const auto say = [&](std::string_view text) {
     if (tensors::send_packet(socket, text, {}, std::chrono::seconds(10)) != tensors::Sent::yes) {
-      throw Failure("the giver does not accept replies");
+      throw Failure("the exporter does not accept replies");
     }
   };
   std::unique_ptr<Reader> reader;
@@ -118,12 +118,12 @@ void read_tensors(int socket) {
     if (request.op == Op::begin) {
       reader.reset();
       const auto end = text.find('\0');
-      if (end == std::string_view::npos) throw Failure("a request from the giver names no way");
+      if (end == std::string_view::npos) throw Failure("a request from the exporter names no way");
       reader = std::make_unique<Reader>(std::string(text.substr(0, end)),
                                         nlohmann::json::parse(text.substr(end + 1)).get<Setting>());
       return text_of({});
     }
-    if (!reader) throw Failure("the giver has not sent a way and a setting");
+    if (!reader) throw Failure("the exporter has not sent a way and a setting");
     return reader->serve(request, text, descriptors);
   };
   tensors::Packet packet;

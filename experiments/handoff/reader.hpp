@@ -19,7 +19,7 @@ enum class Op : std::uint32_t {
   close,  ///< releases all tensors
 };
 
-/// A request of the giver. If `fresh`, it is followed by the length (std::uint32_t), a flag for a descriptor
+/// A request of the exporter. If `fresh`, it is followed by the length (std::uint32_t), a flag for a descriptor
 /// (std::uint32_t) and the bytes of a ticket for each tensor.
 struct Request {
   Op op = Op::take;
@@ -38,7 +38,7 @@ struct Read {
   std::uint64_t id = 0, sum = 0;
 };
 
-/// Number of blocks of the giver's and the readers' kernels: enough to keep memory loads in flight on every SM.
+/// Number of blocks of the exporter's and the readers' kernels: enough to keep memory loads in flight on every SM.
 inline unsigned blocks_for(Device& device) { return 8 * std::max(1u, device.info().processors); }
 
 /// Main loop of a reader: serves requests until the socket is closed. `socket` is a descriptor.

@@ -27,7 +27,7 @@ ReaderProcess::ReaderProcess() {
   }
   socket_ = tensors::Descriptor(ends[0]);
   const tensors::Descriptor other(ends[1]);
-  process_ = start_own({"helper", "handoff"}, {.socket = other.get()});
+  process_ = start_feedrate({"helper", "handoff"}, {.socket = other.get()});
 }
 
 ReaderProcess::~ReaderProcess() {

@@ -14,7 +14,7 @@ namespace feedrate::handoff {
 Rounds::Rounds(const Options& options, const Setting& setting, Device& device, Readers& readers)
     : options_(options),
       setting_(setting),
-      giver_(entry_of(options).giver({setting_, device})),
+      exporter_(entry_of(options).exporter({setting_, device})),
       words_((setting.bytes - sizeof(ItemHeader)) / sizeof(std::uint64_t)),
       sums_(words_, stage_map(0, 1).then(stage_map(1, 1))),
       kernel_{{StageKind::generate, 0, 1, words_}, blocks_for(device)},
@@ -31,7 +31,7 @@ Rounds::~Rounds() {
   readers_.clear();
   for (unsigned tensor = 0; tensor < places_.size(); ++tensor) {
     try {
-      giver_->destroy(tensor);
+      exporter_->destroy(tensor);
     } catch (const std::exception& error) {
       spdlog::warn("handoff: a tensor could not be deleted: {}", error.what());
     }
@@ -43,9 +43,9 @@ void Rounds::hand_over(Seen* seen) {
   if (fresh) create(seen);
   write();
   const std::uint64_t ready = now_ns();
-  for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) giver_->offer(tensor);
+  for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) exporter_->offer(tensor);
   std::vector<Ticket> tickets;
-  for (unsigned tensor = 0; fresh && tensor < options_.tensors; ++tensor) tickets.push_back(giver_->ticket(tensor));
+  for (unsigned tensor = 0; fresh && tensor < options_.tensors; ++tensor) tickets.push_back(exporter_->ticket(tensor));
   for (const auto& reader : readers_) reader->ask({Op::take, fresh, options_.tensors}, tickets);
   std::uint64_t started = 0, read = 0;
   for (const auto& reader : readers_) {
@@ -64,7 +64,7 @@ void Rounds::let_go(Seen* seen) {
   for (const auto& reader : readers_) reader->answer(read_);
   for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
     const std::uint64_t begin = now_ns();
-    giver_->destroy(tensor);
+    exporter_->destroy(tensor);
     if (seen != nullptr) seen->destroy.record(now_ns() - begin);
   }
   places_.clear();
@@ -73,7 +73,7 @@ void Rounds::let_go(Seen* seen) {
 void Rounds::create(Seen* seen) {
   for (unsigned tensor = 0; tensor < options_.tensors; ++tensor) {
     const std::uint64_t begin = now_ns();
-    places_.push_back(giver_->create(tensor));
+    places_.push_back(exporter_->create(tensor));
     if (seen != nullptr) seen->create.record(now_ns() - begin);
   }
 }

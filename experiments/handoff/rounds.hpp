@@ -26,7 +26,7 @@ struct Seen {
   std::string first_wrong;
 };
 
-/// The giver's side of one cell: its tensors and the processes that read them.
+/// The exporter's side of one cell: its tensors and the processes that read them.
 class Rounds {
  public:
   using Readers = std::vector<std::unique_ptr<ReaderProcess>>;
@@ -37,20 +37,20 @@ class Rounds {
 
   /// Hands over all tensors once. `seen` receives the results; null: they do not count.
   void hand_over(Seen* seen);
-  /// Releases all tensors, first in the readers, then in the giver.
+  /// Releases all tensors, first in the readers, then in the exporter.
   void let_go(Seen* seen);
 
  private:
   static constexpr std::size_t kIdBytes = 64;
 
   void create(Seen* seen);
-  /// Fills all tensors on the giver's device with content that no earlier round had.
+  /// Fills all tensors on the exporter's device with content that no earlier round had.
   void write();
   void check(Seen& seen) const;
 
   const Options options_;
   const Setting setting_;
-  std::unique_ptr<Giver> giver_;
+  std::unique_ptr<Exporter> exporter_;
   std::uint64_t words_;
   ItemSums sums_;
   StageKernel kernel_;

@@ -22,9 +22,9 @@ class OwnStore {
  public:
   /// `device`: `cpu` or `cuda:N`. Throws Failure if it does not start.
   OwnStore(const std::string& device, std::size_t bytes) : device_(device), bytes_(bytes) {
-    process_ = start_own({"store", "serve", "--socket", socket_, "--device", device, "--memory", std::to_string(bytes),
-                          "--parent", std::to_string(getpid())},
-                         {.log = folder_ / "log"});
+    process_ = start_feedrate({"store", "serve", "--socket", socket_, "--device", device, "--memory",
+                               std::to_string(bytes), "--parent", std::to_string(getpid())},
+                              {.log = folder_ / "log"});
     constexpr auto kPatience = std::chrono::seconds(30);
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!answers()) {
@@ -79,21 +79,21 @@ class StoreService final : public Service {
       : given_(std::move(socket)), prefix_(fmt::format("run-{}-{}", getpid(), now_ns())) {}
 
   void start(const ServiceNeeds& needs) override {
-    if (given() || needs.bytes == 0) return;
+    if (is_external() || needs.bytes == 0) return;
     const std::string device = needs.device == "cpu" ? "cpu" : fmt::format("cuda:{}", needs.gpu);
     if (own_ && own_->serves() && own_->has(device, needs.bytes)) return;
     own_.reset();
     own_.emplace(device, needs.bytes);
   }
-  void reach() override {
-    if (given()) tensors::Store store(given_);
+  void connect() override {
+    if (is_external()) tensors::Store store(given_);
   }
   void stop() override { own_.reset(); }
-  bool given() const override { return !given_.empty(); }
+  bool is_external() const override { return !given_.empty(); }
   std::string address() const override { return own_ ? own_->socket() : given_; }
   std::string own_prefix() const override { return prefix_; }
   std::map<std::string, std::string> state() override {
-    return {{"socket", given() ? given_ : std::string("private unix socket")}};
+    return {{"socket", is_external() ? given_ : std::string("private unix socket")}};
   }
 
  private:

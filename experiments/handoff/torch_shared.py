@@ -54,7 +54,7 @@ def reader(connection) -> None:
     connection.send(None)
 
 
-class Giver:
+class Exporter:
     """This process's side: tensors of 64-bit integers, all filled with the round number."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Giver:
         return figures("torch_shared", size, use, statistics.median(handoffs), statistics.median(starts), len(handoffs))
 
     def let_go(self) -> None:
-        """Makes the reader close its mapping, so that the next tensor is new to it. PyTorch keeps the giver's memory
+        """Makes the reader close its mapping, so that the next tensor is new to it. PyTorch keeps the exporter's memory
         for the next tensor; the caller drops its reference by assigning this function's result."""
         self.connection.send("close")
         await_message(self.connection)
@@ -132,16 +132,16 @@ def main() -> None:
     torch.multiprocessing.set_start_method("spawn")
     version = subprocess.run([options.feedrate, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     where = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "feedrate": version}
-    giver = Giver()
+    exporter = Exporter()
     for repetition in range(options.repetitions):
         for size in (size for size in SIZES if size <= options.most_bytes):
             for use in USES:
-                measured = [giver.measure(size, use, options.seconds)]
+                measured = [exporter.measure(size, use, options.seconds)]
                 torch.cuda.empty_cache()
                 measured += [by_feedrate(options.feedrate, way, size, use, options.seconds) for way in WAYS]
                 for one in measured:
                     print(json.dumps(one | {"repetition": repetition} | where), flush=True)
-    giver.end()
+    exporter.end()
 
 
 if __name__ == "__main__":

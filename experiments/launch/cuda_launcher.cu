@@ -97,7 +97,7 @@ class CudaLauncher final : public Launcher {
 
 }  // namespace
 
-std::string refuse_on_cuda(const Shape& shape) {
+std::string why_unsupported_on_cuda(const Shape& shape) {
   if (shape.form != "pdl") return "";
   int device = 0, major = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");

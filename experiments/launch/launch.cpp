@@ -99,7 +99,7 @@ class Launch final : public Experiment {
       made.unused["block"] = "with --device cuda, and a GPU";
     }
     own_axes().put(options, made.values);
-    made.impossible = refuse(shape_of(options), session_.device());
+    made.impossible = why_unsupported(shape_of(options), session_.device());
     return made;
   }
 
@@ -179,7 +179,7 @@ class Launch final : public Experiment {
     while (now_ns() < end && !interrupted()) {
       for (unsigned i = 0; i < kUnits; ++i) launcher.launch();
       seen.kernels += std::uint64_t{kUnits} * options.kernels;
-      if (seen.kernels % (std::uint64_t{kUnits} * kMostQueued) < std::uint64_t{kUnits} * options.kernels)
+      if (seen.kernels % (std::uint64_t{kUnits} * kMaxQueued) < std::uint64_t{kUnits} * options.kernels)
         launcher.wait();
     }
     launcher.wait();
@@ -189,12 +189,13 @@ class Launch final : public Experiment {
   static void add_bounds(const Options& options, Measurement& measured) {
     if (options.kernels != 1 || options.threads != 1 || options.streams != 1) return;
     const bool graph = options.form == "graph";
-    measured.can_not_beat.emplace_back("round_trip_ns", floor_of(graph ? "graph_launch_sync_ns" : "launch_sync_ns"));
+    measured.bounds_of_figures.emplace_back("round_trip_ns",
+                                            floor_of(graph ? "graph_launch_sync_ns" : "launch_sync_ns"));
     if (options.form == "plain")
-      measured.can_not_beat.emplace_back("kernels_per_second", ceiling_of("launch_per_second"));
+      measured.bounds_of_figures.emplace_back("kernels_per_second", ceiling_of("launch_per_second"));
   }
 
-  static constexpr unsigned kMostQueued = 256;  // rounds of launches between two waits for an empty queue
+  static constexpr unsigned kMaxQueued = 256;  // rounds of launches between two waits for an empty queue
 
   Session& session_;
 };

@@ -48,8 +48,8 @@ class CpuLauncher final : public Launcher {
 
 }  // namespace
 
-std::string refuse(const Shape& shape, Device& device) {
-  if (device.kind() == "cuda") return refuse_on_cuda(shape);
+std::string why_unsupported(const Shape& shape, Device& device) {
+  if (device.kind() == "cuda") return why_unsupported_on_cuda(shape);
   return shape.form == "plain" ? "" : "form " + shape.form + " needs a GPU";
 }
 
@@ -59,7 +59,7 @@ std::unique_ptr<Launcher> make_launcher(const Shape& shape, Device& device) {
 }
 
 #ifndef FEEDRATE_WITH_CUDA
-std::string refuse_on_cuda(const Shape&) { return "built without CUDA"; }
+std::string why_unsupported_on_cuda(const Shape&) { return "built without CUDA"; }
 std::unique_ptr<Launcher> make_cuda_launcher(const Shape&) { throw Failure("built without CUDA"); }
 #endif
 

@@ -29,11 +29,11 @@ class Launcher {
 };
 
 /// Reason why this device does not support the form; empty if it does.
-std::string refuse(const Shape&, Device&);
+std::string why_unsupported(const Shape&, Device&);
 std::unique_ptr<Launcher> make_launcher(const Shape&, Device&);
 
 /// The same for CUDA devices.
-std::string refuse_on_cuda(const Shape&);
+std::string why_unsupported_on_cuda(const Shape&);
 std::unique_ptr<Launcher> make_cuda_launcher(const Shape&);
 
 }  // namespace feedrate::launch

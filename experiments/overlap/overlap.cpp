@@ -17,7 +17,7 @@
 namespace feedrate::overlap {
 namespace {
 
-constexpr std::size_t kMostMemory = std::size_t{16} << 30;  // bytes, for device memory and for pinned memory
+constexpr std::size_t kMaxMemory = std::size_t{16} << 30;  // bytes, for device memory and for pinned memory
 
 struct Options {
   std::string pipeline = "chain", strategy = "ring", device = "auto";
@@ -101,10 +101,10 @@ class Devices {
     return {&first_, second_.get()};
   }
   /// Reason why a strategy cannot run a pipeline here; empty if it can.
-  std::string refuse(const std::string& name, const PipelineShape& shape) {
+  std::string why_unsupported(const std::string& name, const PipelineShape& shape) {
     const StrategyEntry& strategy = Strategies::instance().get("--strategy", name);
     try {
-      return feedrate::refuse(strategy, shape, of(strategy));
+      return feedrate::why_unsupported(strategy, shape, of(strategy));
     } catch (const BadInput&) {
       return fmt::format("strategy {} needs {} GPUs; this machine has fewer", name, strategy.devices);
     }
@@ -178,7 +178,7 @@ class Overlap final : public Experiment {
       return measured;
     }
     add_figures(options, stages, runs, measured);
-    if (entry.devices > 1) measured.can_not_beat.emplace_back("bytes_per_second", ceiling_of(kPeerCopies));
+    if (entry.devices > 1) measured.bounds_of_figures.emplace_back("bytes_per_second", ceiling_of(kPeerCopies));
     return measured;
   }
 
@@ -198,13 +198,13 @@ class Overlap final : public Experiment {
   }
 
   std::string why_impossible(const Options& options, const Values& own, const PipelineShape& shape) {
-    if (auto reason = devices_.refuse(options.strategy, shape); !reason.empty()) return reason;
+    if (auto reason = devices_.why_unsupported(options.strategy, shape); !reason.empty()) return reason;
     const std::size_t between = strategy_of(options).buffers(own);
     const std::size_t buffers = between * (shape.stages.size() - 1) + 2 * shape.stages.size();
     const std::size_t bytes = (buffers + 2 * std::size_t{options.items}) * item_bytes(shape.words);
-    if (bytes > kMostMemory) {
+    if (bytes > kMaxMemory) {
       return fmt::format("{} buffers and {} items of {} bytes are more than the {} GiB allowed", buffers, options.items,
-                         options.item_bytes, kMostMemory >> 30);
+                         options.item_bytes, kMaxMemory >> 30);
     }
     return "";
   }
@@ -270,7 +270,7 @@ class Overlap final : public Experiment {
     const std::uint64_t begin = now_ns();
     strategy.run(options.items);
     const double seconds = static_cast<double>(now_ns() - begin) / 1e9;
-    return timeline.end({}, begin, seconds, {{"params", session_.kind().axes().params(own)}});
+    return timeline.end({}, begin, seconds, {{"params", session_.info().axes().params(own)}});
   }
 
   static void describe_stages(const PipelineShape& shape, const StageTimes& times, Json& details) {
@@ -315,7 +315,7 @@ class Overlap final : public Experiment {
     efficiency("overlap_efficiency", contended);
     efficiency("overlap_efficiency_alone", alone);
     const double slowest = *std::ranges::max_element(stages.alone);
-    measured.can_not_beat.emplace_back("items_per_second", 1 / given("slowest_stage_alone", slowest / 1e9));
+    measured.bounds_of_figures.emplace_back("items_per_second", 1 / given("slowest_stage_alone", slowest / 1e9));
   }
 
   Session& session_;

@@ -101,7 +101,7 @@ Calibration::Line Calibration::measure(const Key& key) {
   const auto& [role, words, blocks] = key;
   constexpr unsigned kItems = 8;
   // The launch time hides the time of a few rounds, so increase the larger number until the difference is clear.
-  constexpr std::uint32_t kFew = 16, kMost = 1 << 22;
+  constexpr std::uint32_t kFew = 16, kMax = 1 << 22;
   constexpr double kClearNs = 50e3;
   // Pipeline of the stage and a neighbour that makes or takes its items; only the neighbour's position matters.
   const bool first = role == StageRole::generate;
@@ -116,13 +116,13 @@ Calibration::Line Calibration::measure(const Key& key) {
     return measure_stages(shape, device_, kItems).alone[first ? 0 : 1];
   };
   const double few = item_ns(kFew);
-  for (std::uint32_t rounds = 4 * kFew; rounds <= kMost; rounds *= 4) {
+  for (std::uint32_t rounds = 4 * kFew; rounds <= kMax; rounds *= 4) {
     const double many = item_ns(rounds);
     if (many < few + kClearNs) continue;
     const double round_ns = (many - few) / (rounds - kFew);
     return {std::max(few - kFew * round_ns, 0.0), round_ns};
   }
-  throw Failure(fmt::format("{} rounds of a stage take no longer than {}: the device's times are wrong", kMost, kFew));
+  throw Failure(fmt::format("{} rounds of a stage take no longer than {}: the device's times are wrong", kMax, kFew));
 }
 
 std::uint32_t Calibration::rounds(StageRole role, std::uint64_t words, unsigned blocks, double cost_ns) {

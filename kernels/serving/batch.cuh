@@ -11,8 +11,8 @@
 /// the entire team.
 namespace feedrate {
 
-// Maximum strides: of staged messages (too few larger ones fit to occupy a block), and for one thread per message (above
-// it, a warp serves each message).
+// Maximum strides: of staged messages (too few larger ones fit to occupy a block), and for one thread per message
+// (above it, a warp serves each message).
 inline constexpr unsigned kLargestStaged = 2048;
 inline constexpr unsigned kLargestPerThread = 144;
 
@@ -50,29 +50,29 @@ __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from,
 }
 
 /// Serves all messages of a batch with this team; each message is served by a thread, a warp or the team (`block`).
-template <class F, class Group, class Marks>
+template <class F, class Group, class Recorder>
 __device__ void serve_each(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
-                           const Marks& marks) {
+                           const Recorder& recorder) {
   const auto in = [&](unsigned i) { return batch.in_at(i); };
   const auto out = [&](unsigned i) { return batch.out_at(i); };
   if (granularity == Granularity::thread) {
     for (unsigned i = team.rank(); i < batch.count; i += team.size()) {
-      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+      serve_message(functor, OneThread{}, in(i), batch.in_stride, out(i), batch.out_stride, recorder);
     }
   } else if (granularity == Granularity::warp) {
     for (unsigned i = team.rank() / 32; i < batch.count; i += team.size() / 32) {
-      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+      serve_message(functor, OneWarp{}, in(i), batch.in_stride, out(i), batch.out_stride, recorder);
     }
   } else {
     for (unsigned i = 0; i < batch.count; ++i)
-      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, marks);
+      serve_message(functor, team, in(i), batch.in_stride, out(i), batch.out_stride, recorder);
   }
 }
 
 /// Serves all messages of `batch` with this team, which has `staging` bytes of shared memory at `stage`.
-template <class F, class Group, class Marks>
+template <class F, class Group, class Recorder>
 __device__ void serve_by(const F& functor, const Group& team, const BatchView& batch, Granularity granularity,
-                         const Marks& marks, std::byte* stage, unsigned staging) {
+                         const Recorder& recorder, std::byte* stage, unsigned staging) {
   const unsigned at_once = staged_at_once(staging, batch.in_stride, batch.out_stride);
   if (granularity == Granularity::automatic) {
     if (at_once != 0) {
@@ -81,7 +81,7 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
       granularity = batch.count >= team.size() / 32 ? Granularity::warp : Granularity::block;
     }
   }
-  if (at_once == 0) return serve_each(functor, team, batch, granularity, marks);
+  if (at_once == 0) return serve_each(functor, team, batch, granularity, recorder);
   for (unsigned first = 0; first < batch.count; first += at_once) {
     const unsigned n = min(at_once, batch.count - first);
     const BatchView far = batch.part(first, n);
@@ -90,21 +90,21 @@ __device__ void serve_by(const F& functor, const Group& team, const BatchView& b
     near.out = stage + std::size_t{n} * batch.in_stride;
     copy_by(team, stage, far.in, far.in_begin(n), far.in);
     team.sync();
-    serve_each(functor, team, near, granularity, marks);
+    serve_each(functor, team, near, granularity, recorder);
     team.sync();
     copy_by(team, far.out, near.out, far.out_begin(n), far.out);
     team.sync();  // the staging memory may be overwritten
   }
 }
 
-template <class F, class Marks>
+template <class F, class Recorder>
 __global__ void __launch_bounds__(1024)
-    batch_kernel(F functor, BatchView batch, Marks marks, unsigned per_block, unsigned staging) {
+    batch_kernel(F functor, BatchView batch, Recorder recorder, unsigned per_block, unsigned staging) {
   extern __shared__ uint4 stage[];
   __shared__ TeamScratch scratch;
   const unsigned first = blockIdx.x * per_block;
   serve_by(functor, Team(0, blockDim.x, &scratch), batch.part(first, min(per_block, batch.count - first)),
-           Granularity::automatic, marks, reinterpret_cast<std::byte*>(stage), staging);
+           Granularity::automatic, recorder, reinterpret_cast<std::byte*>(stage), staging);
 }
 
 }  // namespace feedrate

@@ -25,8 +25,8 @@ struct ByAddress : F {
     const auto* const in = reinterpret_cast<const std::byte*>(at.in);
     if constexpr (requires(const F f) { f.fault(header, in, at.bytes); }) {
       return F::fault(header, in, at.bytes);
-    } else if constexpr (requires(const F f) { f.refuses(in, at.bytes); }) {
-      return F::refuses(in, at.bytes) ? Fault::refused : Fault::none;
+    } else if constexpr (requires(const F f) { f.rejects(in, at.bytes); }) {
+      return F::rejects(in, at.bytes) ? Fault::refused : Fault::none;
     } else {
       return Fault::none;
     }

@@ -43,8 +43,8 @@ struct Compiled {
   __device__ Fault fault(const Header& header, const std::byte* payload, std::size_t bytes) const {
     if constexpr (requires(const F f) { f.fault(header, payload, bytes); }) {
       return functor().fault(header, payload, bytes);
-    } else if constexpr (requires(const F f) { f.refuses(payload, bytes); }) {
-      return functor().refuses(payload, bytes) ? Fault::refused : Fault::none;
+    } else if constexpr (requires(const F f) { f.rejects(payload, bytes); }) {
+      return functor().rejects(payload, bytes) ? Fault::refused : Fault::none;
     } else {
       return Fault::none;
     }

@@ -86,9 +86,9 @@ class Team {
 
 /// A group whose messages are in shared memory: loads are short, so short code matters more than loads in flight.
 template <class Group>
-struct Near : Group {
+struct SharedMemoryGroup : Group {
   static constexpr unsigned kAtOnce = 1;
-  explicit __device__ Near(const Group& group) : Group(group) {}
+  explicit __device__ SharedMemoryGroup(const Group& group) : Group(group) {}
 };
 #endif
 

@@ -15,9 +15,9 @@
 ///     static size_t result_bytes(bytes);          HD: payload bytes of its result
 ///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
 ///   and, optionally,
-///     bool refuses(payload, bytes)                HD: whether to reject this particular message; only it fails.
+///     bool rejects(payload, bytes)                HD: whether to reject this particular message; only it fails.
 ///                                                 Every thread of the group calls this and must get the same answer
-///     Fault fault(header, payload, bytes)         HD: like `refuses`, with a reason. Fault::again asks a queue
+///     Fault fault(header, payload, bytes)         HD: like `rejects`, with a reason. Fault::again asks a queue
 ///                                                 that can retry to deliver the message again later
 ///
 /// The functor is copied to the GPU by value. `group` is the group of threads that share the message
@@ -32,15 +32,16 @@ class KernelOf : public Base {
   explicit KernelOf(F functor = F()) : functor_(std::move(functor)) {}
 
   void run_on_cpu(const BatchView& batch) const override {
-    const Marks marks(batch.marks);
+    const Recorder recorder(batch.recorder);
     for (std::uint32_t i = 0; i < batch.count; ++i) {
-      serve_message(functor_, OneThread{}, batch.in_at(i), batch.in_stride, batch.out_at(i), batch.out_stride, marks);
+      serve_message(functor_, OneThread{}, batch.in_at(i), batch.in_stride, batch.out_at(i), batch.out_stride,
+                    recorder);
     }
   }
 #ifdef __CUDACC__
   void with_cuda_launch(const BatchView& batch, unsigned block, const UseCudaLaunch& use) const override {
-    const Marks marks(batch.marks);
-    with_batch_launch(address_of(batch_kernel<F, Marks>), &functor_, &marks, batch, block, use);
+    const Recorder recorder(batch.recorder);
+    with_batch_launch(address_of(batch_kernel<F, Recorder>), &functor_, &recorder, batch, block, use);
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {
@@ -61,12 +62,12 @@ class KernelOf : public Base {
 #endif
 
  private:
-  using Marks = typename Base::KernelMarks;
+  using Recorder = typename Base::KernelRecorder;
 #ifdef __CUDACC__
   static ResidentKernels resident_kernels(const ResidentShape& shape) {
     const auto kernels =
         []<bool by_warp, std::size_t... form>(std::bool_constant<by_warp>, std::index_sequence<form...>) {
-      return ResidentKernels{address_of(resident_kernel<F, Marks, form, by_warp>)...};
+      return ResidentKernels{address_of(resident_kernel<F, Recorder, form, by_warp>)...};
     };
     constexpr std::make_index_sequence<kResidentForms> forms;
     return teams_are_warps(shape) ? kernels(std::true_type(), forms) : kernels(std::false_type(), forms);

@@ -21,7 +21,7 @@ const void* address_of(void (*kernel)(Arguments...)) {
 }
 
 /// Calls `use` with the launch for a batch; `kernel` is a batch_kernel.
-inline void with_batch_launch(const void* kernel, const void* functor, const void* marks, BatchView batch,
+inline void with_batch_launch(const void* kernel, const void* functor, const void* recorder, BatchView batch,
                               unsigned block, const UseCudaLaunch& use) {
   if (batch.count == 0) return;
   const unsigned at_once = staged_at_once(kStagingBytes, batch.in_stride, batch.out_stride);
@@ -31,7 +31,7 @@ inline void with_batch_launch(const void* kernel, const void* functor, const voi
   per_block = std::min(per_block, batch.count);
   unsigned staging = at_once == 0 ? 0 : per_block * (batch.in_stride + batch.out_stride);
   const unsigned grid = (batch.count + per_block - 1) / per_block;
-  void* arguments[] = {const_cast<void*>(functor), &batch, const_cast<void*>(marks), &per_block, &staging};
+  void* arguments[] = {const_cast<void*>(functor), &batch, const_cast<void*>(recorder), &per_block, &staging};
   use({kernel, grid, block, staging, arguments});
 }
 
@@ -42,7 +42,7 @@ inline bool teams_are_warps(const ResidentShape& shape) { return shape.block == 
 
 inline unsigned resident_form(const LaneView& lane, const ResidentShape& shape) {
   if (lane.notify == Notify::counter) return 0;
-  if (many_at_a_look(lane, shape, kStagingBytes / shape.pollers) > 1) return kMany;
+  if (messages_per_poll(lane, shape, kStagingBytes / shape.pollers) > 1) return kMany;
   const unsigned team = shape.block / shape.pollers;
   return (lane.in_units + team - 1) / team;
 }
@@ -50,11 +50,11 @@ inline unsigned resident_form(const LaneView& lane, const ResidentShape& shape) 
 /// Bytes of shared memory for the staging of a resident block. More staging means fewer round trips and fences per
 /// message. There are more SMs than lanes, so each block has an SM to itself.
 inline unsigned resident_staging(const void* kernel) {
-  constexpr int kMost = 128 << 10, kStatic = 4 << 10;
+  constexpr int kMax = 128 << 10, kStatic = 4 << 10;
   int device = 0, most = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  const int staging = std::max<int>(kStagingBytes, std::min(kMost, most - kStatic));
+  const int staging = std::max<int>(kStagingBytes, std::min(kMax, most - kStatic));
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, staging), "cudaFuncSetAttribute");
   return static_cast<unsigned>(staging);
 }

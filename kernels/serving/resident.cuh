@@ -43,10 +43,10 @@ class Idle {
 /// Serves by counter: the team's first thread polls and claims, all threads serve the messages, and the first thread
 /// announces the results; with ResultOrder::as_finished, all threads announce them. `claimed_ns`: a shared word for the
 /// team.
-template <class F, class Group, class Marks>
+template <class F, class Group, class Recorder>
 __device__ void serve_counted(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, Marks marks, std::uint64_t* claimed_ns, std::byte* stage,
-                              unsigned staging) {
+                              const ResidentShape& shape, Recorder recorder, std::uint64_t* claimed_ns,
+                              std::byte* stage, unsigned staging) {
   const RingView& ring = lane.ring;
   // Messages that are not staged are claimed in pieces: large enough to keep the bus busy, small enough that results
   // return before the rest is read.
@@ -61,24 +61,24 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   while (true) {
     Claim claim;
     if (team.rank() == 0) {
-      Look look = server.look(most, sharing, claim);
-      while (look == Look::nothing) {
+      Poll polled = server.poll(most, sharing, claim);
+      while (polled == Poll::nothing) {
         const std::uint64_t next = server.next();
         if (idle.wait(next) && server.leave(next)) break;
-        look = server.look(most, sharing, claim);
+        polled = server.poll(most, sharing, claim);
       }
       idle.reset();
-      if (marks.wanted()) *claimed_ns = device_clock_ns();
+      if (recorder.wanted()) *claimed_ns = device_clock_ns();
     }
     // The first thread has acquired `published`; the barriers in from_first() extend that visibility to the team.
     constexpr unsigned kFirstBits = 48;
     const std::uint64_t packed = team.from_first(claim.count << kFirstBits | claim.first);
     claim = {packed & ((std::uint64_t{1} << kFirstBits) - 1), packed >> kFirstBits};
     if (claim.count == 0) break;
-    if (marks.wanted()) marks.claimed(*claimed_ns);
+    if (recorder.wanted()) recorder.claimed(*claimed_ns);
     const BatchView batch{ring.in_slot(claim.first), ring.out_slot(claim.first), ring.in_stride, ring.out_stride,
                           static_cast<std::uint32_t>(claim.count)};
-    serve_by(functor, team, batch, shape.granularity, marks, stage, staging);
+    serve_by(functor, team, batch, shape.granularity, recorder, stage, staging);
     // The barrier orders every thread's results before the releases that follow, which are cumulative.
     team.sync();
     if (lane.results == ResultOrder::as_finished) {
@@ -92,19 +92,20 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
 
 /// Number of flagged messages that one poll can read, given a team's registers and its `staging` bytes of shared
 /// memory. For lanes by flags.
-inline __host__ __device__ unsigned many_at_a_look(const LaneView& lane, const ResidentShape& shape, unsigned staging) {
+inline __host__ __device__ unsigned messages_per_poll(const LaneView& lane, const ResidentShape& shape,
+                                                      unsigned staging) {
   const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
   const auto word = static_cast<unsigned>(sizeof(std::uint32_t));
   const unsigned in_shared = (staging - word) / (lane.ring.in_stride + lane.ring.out_stride + word);
   const unsigned most = in_registers < in_shared ? in_registers : in_shared;
-  return most < shape.flagged_at_once ? most : shape.flagged_at_once;
+  return most < shape.max_flagged_per_poll ? most : shape.max_flagged_per_poll;
 }
 
 /// Serves by flags, one message at a time: each poll reads all of the next slot, kUnits units per thread. The team
 /// needs shared memory for the units of one message and of one result.
-template <unsigned kUnits, class F, class Group, class Marks>
+template <unsigned kUnits, class F, class Group, class Recorder>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage) {
+                              const ResidentShape& shape, const Recorder& recorder, unsigned poller, std::byte* stage) {
   std::byte* const in = stage;
   std::byte* const out = stage + lane.in_units * sizeof(Unit);
   const std::uint32_t mirror = poller % lane.mirrors;
@@ -145,7 +146,8 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
     // Skips the message if another poller was faster. This is also the barrier after which all staged data can be read.
     if (team.from_first(static_cast<std::uint32_t>(took)) == 0) continue;
     idle.reset();
-    serve_message(functor, Near<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride, marks);
+    serve_message(functor, SharedMemoryGroup<Group>(team), in, lane.ring.in_stride, out, lane.ring.out_stride,
+                  recorder);
     team.sync();
     const Header& header = *reinterpret_cast<const Header*>(out);
     const std::uint32_t units = units_of(sizeof(Header) + ((header.length & kFailed) != 0 ? 0 : header.length));
@@ -162,13 +164,13 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// read in vain. A poll reads the cursor along with the slots. The messages that the cursor announces are claimed
 /// before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last poll found,
 /// the next poll also reads further slots, which another team may read as well.
-template <class F, class Group, class Marks>
+template <class F, class Group, class Recorder>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                                   const ResidentShape& shape, const Marks& marks, unsigned poller, std::byte* stage,
-                                   unsigned staging) {
+                                   const ResidentShape& shape, const Recorder& recorder, unsigned poller,
+                                   std::byte* stage, unsigned staging) {
   constexpr unsigned kEach = kUnitsPerThreadOfMany;
   const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
-  const unsigned most = many_at_a_look(lane, shape, staging);
+  const unsigned most = messages_per_poll(lane, shape, staging);
   std::byte *const in = stage, *const out = in + most * in_stride;
   auto* const needed = reinterpret_cast<std::uint32_t*>(out + most * out_stride);  // number of units, by message
   std::uint32_t& missing = needed[most];                                           // the first incomplete message
@@ -250,7 +252,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       const Granularity large = count >= team.size() / 32 ? Granularity::warp : Granularity::block;
       granularity = in_stride <= kLargestPerThread ? Granularity::thread : large;
     }
-    serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count}, granularity, marks);
+    serve_each(functor, team, BatchView{in, out, in_stride, out_stride, count}, granularity, recorder);
     team.sync();
     for (unsigned i = team.rank(); i < count * lane.out_slot_units; i += team.size()) {
       const unsigned m = i / lane.out_slot_units, unit = i % lane.out_slot_units;
@@ -275,14 +277,14 @@ inline __device__ unsigned dynamic_shared_bytes() {
 
 /// One kernel per form of lane and kind of team, because small code stays in the caches next to the SM. A lone message
 /// executes all of the code once; with larger code it would wait for the L2 at every jump.
-template <class F, class Marks, unsigned form, bool by_warp>
+template <class F, class Recorder, unsigned form, bool by_warp>
 __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneView* lanes, ResidentShape shape) {
   extern __shared__ uint4 stage[];
   __shared__ LaneState state;
-  __shared__ TeamScratch scratch[kMostPollers];
-  __shared__ std::uint64_t claimed_ns[kMostPollers];
+  __shared__ TeamScratch scratch[kMaxPollers];
+  __shared__ std::uint64_t claimed_ns[kMaxPollers];
   const LaneView lane = lanes[blockIdx.x];
-  const Marks marks(lane.marks);
+  const Recorder recorder(lane.recorder);
   if (threadIdx.x == 0) state = lane_start(lane, shape.pollers);
   __syncthreads();
   const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
@@ -290,11 +292,11 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
   const auto serve = [&](const auto& team) {
     if constexpr (form == kMany) {
-      serve_flagged_many(functor, team, lane, &state, shape, marks, poller, mine, staging);
+      serve_flagged_many(functor, team, lane, &state, shape, recorder, poller, mine, staging);
     } else if constexpr (form != 0) {
-      serve_flagged<form>(functor, team, lane, &state, shape, marks, poller, mine);
+      serve_flagged<form>(functor, team, lane, &state, shape, recorder, poller, mine);
     } else {
-      serve_counted(functor, team, lane, &state, shape, marks, &claimed_ns[poller], mine, staging);
+      serve_counted(functor, team, lane, &state, shape, recorder, &claimed_ns[poller], mine, staging);
     }
     team.sync();
     if (team.rank() == 0) {

@@ -4,12 +4,12 @@
 namespace feedrate {
 
 /// Serves one message with one group: runs the functor and writes the result's header.
-template <class F, class Group, class Marks>
+template <class F, class Group, class Recorder>
 FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
-                               std::byte* out, std::size_t out_stride, const Marks& marks) {
+                               std::byte* out, std::size_t out_stride, const Recorder& recorder) {
   Header header = *reinterpret_cast<const Header*>(in);
-  const bool marked = group.rank() == 0 && marks.samples(header.id);
-  if (marked) marks.begin(header.id);
+  const bool marked = group.rank() == 0 && recorder.samples(header.id);
+  if (marked) recorder.begin(header.id);
   const std::size_t length = header.length;
   Fault fault = Fault::none;
   if (length > in_stride - sizeof(Header)) {
@@ -20,8 +20,8 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     fault = Fault::too_long;
   } else if constexpr (requires { functor.fault(header, in, length); }) {
     fault = functor.fault(header, in + sizeof(Header), length);
-  } else if constexpr (requires { functor.refuses(in, length); }) {
-    if (functor.refuses(in + sizeof(Header), length)) fault = Fault::refused;
+  } else if constexpr (requires { functor.rejects(in, length); }) {
+    if (functor.rejects(in + sizeof(Header), length)) fault = Fault::refused;
   }
   if (fault == Fault::none) {
     const auto* payload = reinterpret_cast<const Vec16*>(in + sizeof(Header));
@@ -32,7 +32,7 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     header.length = kFailed | static_cast<std::uint32_t>(fault);
   }
   if (group.rank() == 0) *reinterpret_cast<Header*>(out) = header;
-  if (marked) marks.end(header.id);
+  if (marked) recorder.end(header.id);
 }
 
 }  // namespace feedrate

@@ -11,7 +11,7 @@ struct Echo {
 
   FEEDRATE_HD static bool accepts(std::size_t) { return true; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
+  static std::string why_unsupported(std::size_t) { return ""; }
 
   template <class Group>
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {

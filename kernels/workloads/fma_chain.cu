@@ -35,7 +35,7 @@ struct FmaChain {
 
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 4 == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t payload) {
+  static std::string why_unsupported(std::size_t payload) {
     return accepts(payload) ? "" : "fma_chain needs a multiple of 4 bytes";
   }
 

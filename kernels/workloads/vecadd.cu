@@ -11,7 +11,7 @@ struct VecAdd {
 
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % 32 == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload / 2; }
-  static std::string refuse(std::size_t payload) {
+  static std::string why_unsupported(std::size_t payload) {
     return accepts(payload) && payload != 0 ? "" : "vecadd needs a multiple of 32 bytes";
   }
 

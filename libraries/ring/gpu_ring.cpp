@@ -25,10 +25,10 @@ std::string text(const Parts&... parts) {
 }
 
 ResidentShape shape_of(const RingConfig& config) {
-  constexpr std::size_t kMostFlagged = 128;
+  constexpr std::size_t kMaxFlagged = 128;
   ResidentShape shape{config.block, config.pollers, config.granularity, 1, {}};
   if (config.notify == Notify::flags) {
-    shape.flagged_at_once = static_cast<unsigned>(std::min({config.batch, config.capacity, kMostFlagged}));
+    shape.max_flagged_per_poll = static_cast<unsigned>(std::min({config.batch, config.capacity, kMaxFlagged}));
   }
   shape.idle.backs_off = config.idle == RingIdle::backoff;
   if (config.idle == RingIdle::park) {
@@ -65,7 +65,7 @@ struct Desk {
 }  // namespace
 
 struct GpuRing::State {
-  State(Device& on, const Kernel& served, const RingConfig& shaped, const Marks& marks)
+  State(Device& on, const Kernel& served, const RingConfig& shaped, const RecorderState& recorder)
       : device(on),
         work(served),
         config(shaped),
@@ -74,7 +74,7 @@ struct GpuRing::State {
         views(reinterpret_cast<LaneView*>(views_memory.data()), config.lanes),
         desks(config.lanes) {
     for (LaneView& view : views) {
-      lanes.push_back(make_lane(device, config, marks));
+      lanes.push_back(make_lane(device, config, recorder));
       view = lanes.back()->view();
     }
   }
@@ -97,15 +97,15 @@ struct GpuRing::State {
   std::vector<std::uint64_t> unanswered;
 };
 
-std::string refuse(const RingConfig& config) {
+std::string why_unsupported(const RingConfig& config) {
   if (!std::has_single_bit(config.capacity) || config.capacity > (1u << 24)) {
     return text("a lane's capacity must be a power of two up to 2^24, not ", config.capacity);
   }
   if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane and a batch of at least one";
-  if (config.pollers == 0 || config.pollers > kMostPollers || config.block % (32 * config.pollers) != 0 ||
+  if (config.pollers == 0 || config.pollers > kMaxPollers || config.block % (32 * config.pollers) != 0 ||
       config.block > 1024) {
     return text(config.block, " threads can't be split into ", config.pollers, " pollers of whole warps (at most ",
-                kMostPollers, " pollers, 1024 threads)");
+                kMaxPollers, " pollers, 1024 threads)");
   }
   if (config.mirrors == 0 || config.mirrors > config.pollers) {
     return text(config.mirrors, " mirrors for ", config.pollers, " pollers: each mirror needs a poller");
@@ -129,10 +129,10 @@ std::string refuse(const RingConfig& config) {
   return "";
 }
 
-std::string refuse(const RingConfig& config, Device& device, const Kernel& work) {
-  if (std::string reason = refuse(config); !reason.empty()) return reason;
+std::string why_unsupported(const RingConfig& config, Device& device, const Kernel& work) {
+  if (std::string reason = why_unsupported(config); !reason.empty()) return reason;
   // A block that does not fit waits forever for the others to end.
-  const unsigned most = device.most_lanes(work, shape_of(config));
+  const unsigned most = device.max_lanes(work, shape_of(config));
   if (config.lanes <= most) return "";
   if (most == 0) return "this work has no GPU kernel: it was not compiled by nvcc";
   return text(config.lanes, " lanes of ", config.block, " threads can't be resident at once; this device holds ", most);
@@ -140,9 +140,10 @@ std::string refuse(const RingConfig& config, Device& device, const Kernel& work)
 
 GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) : GpuRing(device, work, config, {}) {}
 
-GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks) {
-  if (const std::string reason = refuse(config, device, work); !reason.empty()) throw BadInput("gpu_ring: " + reason);
-  state_ = std::make_unique<State>(device, work, config, marks);
+GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, const RecorderState& recorder) {
+  if (const std::string reason = why_unsupported(config, device, work); !reason.empty())
+    throw BadInput("gpu_ring: " + reason);
+  state_ = std::make_unique<State>(device, work, config, recorder);
   for (auto& lane : state_->lanes) state_->ends.emplace_back(*lane, *this);
 }
 
@@ -190,7 +191,7 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
   Desk& desk = state_->desks[index];
   const std::uint64_t deadline = now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(timeout.count(), 0));
   Backoff backoff;
-  for (unsigned looks = 0;; ++looks) {
+  for (unsigned polls = 0;; ++polls) {
     bool found_any = false;
     {
       const std::lock_guard lock(desk.mutex);
@@ -213,7 +214,7 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
     }
     if (found_any) continue;
     const bool late = now_ns() >= deadline;
-    if (late || looks % 1024 == 1023) {
+    if (late || polls % 1024 == 1023) {
       check();
       const std::lock_guard lock(state_->grid);
       // Not every message of a stopped ring lacks a result: it may have arrived since the poll above, or be in flight.

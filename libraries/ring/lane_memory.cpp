@@ -25,7 +25,7 @@ std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
 /// A lane whose slots are in pinned memory, which both sides access.
 class PinnedLane : public HostLane {
  public:
-  PinnedLane(Device& device, const RingConfig& config, const Marks& marks) {
+  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder) {
     const std::size_t capacity = config.capacity;
     const bool flagged = config.notify == Notify::flags;
     const auto pinned = [&](std::size_t bytes) {
@@ -39,7 +39,7 @@ class PinnedLane : public HostLane {
     host_.parking = &words->parking;
     host_.notify = config.notify;
     host_.results = config.results;
-    host_.marks = marks;
+    host_.recorder = recorder;
     if (flagged) {
       const std::size_t in_bytes = stride_of(config.message_bytes), out_bytes = stride_of(config.result_bytes);
       const std::size_t in = flagged_slot_bytes(in_bytes), out = flagged_slot_bytes(out_bytes);
@@ -82,8 +82,8 @@ class PinnedLane : public HostLane {
 /// incomplete claim. The host never reads the GPU's memory directly.
 class VramLane final : public PinnedLane {
  public:
-  VramLane(Device& device, const RingConfig& config, const Marks& marks)
-      : PinnedLane(device, config, marks),
+  VramLane(Device& device, const RingConfig& config, const RecorderState& recorder)
+      : PinnedLane(device, config, recorder),
         in_(device.allocate_device(slots_bytes(config, config.message_bytes))),
         out_(device.allocate_device(slots_bytes(config, config.result_bytes))),
         near_in_(in_.data() + slots_begin(config.message_bytes)),
@@ -190,9 +190,9 @@ std::uint64_t HostLane::id_of(std::uint64_t number) const {
   return first.data[0] | std::uint64_t{first.data[1]} << 32;
 }
 
-std::unique_ptr<HostLane> make_lane(Device& device, const RingConfig& config, const Marks& marks) {
-  if (config.slots == Slots::vram) return std::make_unique<VramLane>(device, config, marks);
-  return std::make_unique<PinnedLane>(device, config, marks);
+std::unique_ptr<HostLane> make_lane(Device& device, const RingConfig& config, const RecorderState& recorder) {
+  if (config.slots == Slots::vram) return std::make_unique<VramLane>(device, config, recorder);
+  return std::make_unique<PinnedLane>(device, config, recorder);
 }
 
 }  // namespace feedrate

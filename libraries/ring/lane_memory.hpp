@@ -31,7 +31,7 @@ class HostLane : public RingLane {
   bool served(std::uint64_t number) const;
 };
 
-/// `marks`: where the pollers record when they work on sampled messages.
-std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&, const Marks& marks = {});
+/// `recorder`: where the pollers record when they work on sampled messages.
+std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&, const RecorderState& recorder = {});
 
 }  // namespace feedrate

@@ -35,7 +35,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-constexpr std::size_t kMostDescriptors = 2;  // per answer
+constexpr std::size_t kMaxDescriptors = 2;  // per answer
 
 Json request_of(const char* op, const std::string& name) { return {{"op", op}, {"name", name}}; }
 
@@ -75,13 +75,13 @@ struct Session {
 
 Json Session::ask(const Json& request, std::chrono::milliseconds longer) {
   const std::string text = request.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > kMostPacketBytes) throw BadInput("request", fmt::format("{} bytes", text.size()), "at most 64 KiB");
+  if (text.size() > kMaxPacketBytes) throw BadInput("request", fmt::format("{} bytes", text.size()), "at most 64 KiB");
   if (!broken) {
     broken = true;  // until the answer has arrived
     const auto sent = send_packet(socket.get(), text, {}, patience);
     // If the request could not be sent, the daemon may have sent the reason before it closed its end.
     const auto received =
-        await_packet(socket.get(), packet, kMostDescriptors, sent == Sent::yes ? patience + longer : 0ms);
+        await_packet(socket.get(), packet, kMaxDescriptors, sent == Sent::yes ? patience + longer : 0ms);
     broken = received != Received::packet;
   }
   if (broken) throw Unreachable(fmt::format("the store does not answer '{}'", request.value("op", "a request")));
@@ -317,7 +317,7 @@ struct Store::State {
   void remember(const std::shared_ptr<Tensor::Held>& held) {
     const std::lock_guard lock(mutex);
     names[held->about.name] = held;
-    if (names.size() > 2 * most_names) forget_ended();
+    if (names.size() > 2 * max_names) forget_ended();
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
@@ -331,7 +331,7 @@ struct Store::State {
   }
   void forget_ended() {
     std::erase_if(names, [](const auto& one) { return one.second.expired(); });
-    most_names = std::max<std::size_t>(names.size(), 1024);
+    max_names = std::max<std::size_t>(names.size(), 1024);
   }
 
   const pid_t process = getpid();
@@ -340,7 +340,7 @@ struct Store::State {
   std::mutex mutex;  // protects all members below; locked before a session's mutex
   std::shared_ptr<Session> current;
   std::unordered_map<std::string, std::weak_ptr<Tensor::Held>> names;
-  std::size_t most_names = 1024;
+  std::size_t max_names = 1024;
 };
 
 Store::Store(std::string socket, StoreOptions options) : state_(std::make_shared<State>(std::move(socket), options)) {}

@@ -17,11 +17,11 @@ class LegacyChunk final : public CudaChunk {
   LegacyChunk(std::size_t bytes, int device) : CudaChunk(bytes, device) {
     check_memory(cudaMalloc(reinterpret_cast<void**>(&data_), bytes), "cudaMalloc");
     try {
-      const DriverCheck driver_check;
+      const GeneratorCheck generator_check;
       const DriverFunction<decltype(cuMemGetAddressRange)> range("cuMemGetAddressRange", 3020);
       CUdeviceptr base = 0;
       std::size_t size = 0;
-      driver_check(range(&base, &size, reinterpret_cast<CUdeviceptr>(data_)), "cuMemGetAddressRange");
+      generator_check(range(&base, &size, reinterpret_cast<CUdeviceptr>(data_)), "cuMemGetAddressRange");
       LegacyHandle handle{{}, reinterpret_cast<CUdeviceptr>(data_) - base};
       check(cudaIpcGetMemHandle(&handle.block, data_), "cudaIpcGetMemHandle");
       handle_.assign(reinterpret_cast<const char*>(&handle), sizeof handle);

@@ -49,11 +49,11 @@ std::string op_names() {
 
 /// A short form of a value for messages.
 std::string shown(const Json& value) {
-  constexpr std::size_t kMost = 80;
+  constexpr std::size_t kMax = 80;
   // Never dump arrays and objects: they may be nested as deep as a packet is long.
   if (value.is_structured()) return fmt::format("an {} of {}", value.type_name(), value.size());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 const std::string& text_of(const Json& value, const char* field) {
@@ -63,7 +63,7 @@ const std::string& text_of(const Json& value, const char* field) {
 /// For fields that an answer may repeat.
 const std::string& short_text_of(const Json& value, const char* field) {
   const std::string& text = text_of(value, field);
-  if (text.size() > kMostNameBytes) throw BadInput(field, shown(value), "a string of at most 512 bytes");
+  if (text.size() > kMaxNameBytes) throw BadInput(field, shown(value), "a string of at most 512 bytes");
   return text;
 }
 std::uint64_t count_of(const Json& value, const char* field) {
@@ -79,7 +79,7 @@ double seconds_of(const Json& value, const char* field) {
   return value.get<double>();
 }
 std::vector<std::int64_t> lengths_of(const Json& value, const char* field) {
-  if (!value.is_array() || value.size() > kMostDimensions) {
+  if (!value.is_array() || value.size() > kMaxDimensions) {
     throw BadInput(field, shown(value), "an array of at most 32 whole numbers");
   }
   std::vector<std::int64_t> lengths;
@@ -119,7 +119,7 @@ Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 }  // namespace
 
 Request parse_request(std::string_view text) {
-  if (text.size() > kMostPacketBytes) {
+  if (text.size() > kMaxPacketBytes) {
     throw BadInput("request", fmt::format("{} bytes", text.size()), "at most 64 KiB");
   }
   const Json json = parsed(text);
@@ -155,7 +155,7 @@ Request parse_request(std::string_view text) {
 }
 
 std::string reply_to_of(std::string_view text) {
-  const Json json = text.size() > kMostPacketBytes ? Json() : parsed(text);
+  const Json json = text.size() > kMaxPacketBytes ? Json() : parsed(text);
   return json.is_object() && json.contains("reply_to") && json["reply_to"].is_string() ? json["reply_to"] : "";
 }
 

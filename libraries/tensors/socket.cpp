@@ -68,28 +68,28 @@ Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
   // The socket gets its final name only once it listens, so that a client that finds it can connect.
   const std::string unnamed = path + "~";
   const sockaddr_un named = address_of(path, 1), address = address_of(unnamed);
-  const auto refuse = [&](const char* what) {
+  const auto reject = [&](const char* what) {
     throw BadInput("--socket", path,
                    fmt::format("a path where a socket can be created ({}: {})", what, std::strerror(errno)));
   };
   // Held until the socket has its name, so that only one of two daemons that find a dead daemon's socket replaces it.
   const Descriptor lock(open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock || flock(lock.get(), LOCK_EX) != 0) refuse("its lock");
+  if (!lock || flock(lock.get(), LOCK_EX) != 0) reject("its lock");
   struct stat found {};
   if (lstat(path.c_str(), &found) == 0) {
     if (!S_ISSOCK(found.st_mode))
       throw BadInput("--socket", path, "a path where no file exists, or a dead daemon's socket");
     if (connects(new_socket(), named)) throw BadInput("--socket", path, "a path where no other daemon listens");
-    if (errno != ECONNREFUSED) refuse("existing socket");  // of another type, or without permission to connect
+    if (errno != ECONNREFUSED) reject("existing socket");  // of another type, or without permission to connect
   }
   // Left by a daemon that was killed at this point.
   if (lstat(unnamed.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(unnamed.c_str());
   Descriptor socket = new_socket();
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) refuse("bind");
-  if (group && chown(unnamed.c_str(), static_cast<uid_t>(-1), *group) != 0) refuse("its group");
-  if (chmod(unnamed.c_str(), group ? 0660 : 0600) != 0) refuse("its mode");
-  if (listen(socket.get(), SOMAXCONN) != 0) refuse("listen");
-  if (rename(unnamed.c_str(), path.c_str()) != 0) refuse("rename");
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) reject("bind");
+  if (group && chown(unnamed.c_str(), static_cast<uid_t>(-1), *group) != 0) reject("its group");
+  if (chmod(unnamed.c_str(), group ? 0660 : 0600) != 0) reject("its mode");
+  if (listen(socket.get(), SOMAXCONN) != 0) reject("listen");
+  if (rename(unnamed.c_str(), path.c_str()) != 0) reject("rename");
   fcntl(socket.get(), F_SETFL, O_NONBLOCK);
   return socket;
 }
@@ -129,16 +129,16 @@ Sent send_packet(int socket, std::string_view text, std::span<const int> descrip
   return Sent::yes;
 }
 
-Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors) {
+Received receive_packet(int socket, Packet& packet, std::size_t max_descriptors) {
   packet.descriptors.clear();
-  iovec part{packet.bytes.get(), kMostPacketBytes};
+  iovec part{packet.bytes.get(), kMaxPacketBytes};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kPacketDescriptors * sizeof(int))> control{};
-  if (most_descriptors != 0) {
+  if (max_descriptors != 0) {
     message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(std::min(most_descriptors, kPacketDescriptors) * sizeof(int));
+    message.msg_controllen = CMSG_SPACE(std::min(max_descriptors, kPacketDescriptors) * sizeof(int));
   }
   ssize_t bytes = 0;
   // The first ECONNRESET means that the other end did not read everything; packets that it sent before can still be
@@ -160,10 +160,10 @@ Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors
   return Received::packet;
 }
 
-Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, std::chrono::milliseconds wait) {
+Received await_packet(int socket, Packet& packet, std::size_t max_descriptors, std::chrono::milliseconds wait) {
   const auto begin = std::chrono::steady_clock::now(), deadline = begin + wait;
   while (true) {
-    const Received received = receive_packet(socket, packet, most_descriptors);
+    const Received received = receive_packet(socket, packet, max_descriptors);
     if (received == Received::nothing && std::chrono::steady_clock::now() - begin < attention()) continue;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (received != Received::nothing || left.count() <= 0) return received;

@@ -15,14 +15,14 @@
 /// Unix sockets for packets (SOCK_SEQPACKET), which keep their boundaries and may carry descriptors.
 namespace feedrate::tensors {
 
-inline constexpr std::size_t kMostPacketBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxPacketBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further ones are not sent
 
 /// A buffer of the maximum packet size, created once and reused for many packets.
 struct Packet {
   std::string_view text;  ///< in `bytes`
   std::vector<Descriptor> descriptors;
-  std::unique_ptr<char[]> bytes = std::make_unique_for_overwrite<char[]>(kMostPacketBytes);
+  std::unique_ptr<char[]> bytes = std::make_unique_for_overwrite<char[]>(kMaxPacketBytes);
 };
 
 /// Listens at a path. Replaces the socket of a process that died. Throws BadInput if another process listens there, or
@@ -37,10 +37,10 @@ Sent send_packet(int socket, std::string_view text, std::span<const int> descrip
                  std::chrono::milliseconds wait = {});
 
 enum class Received { packet, nothing, gone, too_long };
-/// Receives a packet that has arrived. Keeps up to `most_descriptors` of its descriptors and closes the others.
-Received receive_packet(int socket, Packet& packet, std::size_t most_descriptors);
+/// Receives a packet that has arrived. Keeps up to `max_descriptors` of its descriptors and closes the others.
+Received receive_packet(int socket, Packet& packet, std::size_t max_descriptors);
 /// The same, but waits up to `wait` for a packet; then returns `nothing`.
-Received await_packet(int socket, Packet& packet, std::size_t most_descriptors, std::chrono::milliseconds wait);
+Received await_packet(int socket, Packet& packet, std::size_t max_descriptors, std::chrono::milliseconds wait);
 
 /// How long to poll for an expected packet before sleeping, because a wake-up takes longer than most answers. Zero if
 /// there are few cores, because the other side may need this core.

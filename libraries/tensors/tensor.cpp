@@ -33,7 +33,7 @@ constexpr std::array<Kind, 17> kKinds{{{"f16", 2},
                                        {"e5m2", 1},
                                        {"c64", 8},
                                        {"c128", 16}}};
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 62;
 
 std::string dtype_names() {
   std::string all;
@@ -54,23 +54,23 @@ Dtype dtype_of(std::string_view name) {
 std::size_t size_of(Dtype dtype) { return kKinds.at(static_cast<std::size_t>(dtype)).bytes; }
 
 std::size_t bytes_of(const Layout& layout) {
-  const auto refuse = [](const char* what, std::int64_t value, const char* allowed) {
+  const auto reject = [](const char* what, std::int64_t value, const char* allowed) {
     throw BadInput(what, std::to_string(value), allowed);
   };
   const auto& [dtype, shape, strides] = layout;
-  if (shape.size() > kMostDimensions) {
-    refuse("shape", static_cast<std::int64_t>(shape.size()), "at most 32 dimensions");
+  if (shape.size() > kMaxDimensions) {
+    reject("shape", static_cast<std::int64_t>(shape.size()), "at most 32 dimensions");
   }
   if (!strides.empty() && strides.size() != shape.size()) {
-    refuse("strides", static_cast<std::int64_t>(strides.size()), "one for each dimension, or none");
+    reject("strides", static_cast<std::int64_t>(strides.size()), "one for each dimension, or none");
   }
   bool empty = false;
   for (const std::int64_t length : shape) {
-    if (length < 0) refuse("shape", length, "lengths of 0 and more");
+    if (length < 0) reject("shape", length, "lengths of 0 and more");
     empty = empty || length == 0;
   }
   for (const std::int64_t stride : strides) {
-    if (stride < 0) refuse("strides", stride, "0 and more, in elements");
+    if (stride < 0) reject("strides", stride, "0 and more, in elements");
   }
   if (empty) return 0;
   constexpr auto kTooMany = "at most 2^62 bytes";
@@ -81,14 +81,14 @@ std::size_t bytes_of(const Layout& layout) {
     const bool fits = strides.empty() ? !__builtin_mul_overflow(span, shape[i], &span)
                                       : !__builtin_mul_overflow(shape[i] - 1, strides[i], &further) &&
                                             !__builtin_add_overflow(span, further, &span);
-    if (!fits || span > kMostBytes / size) refuse("shape", shape[i], kTooMany);
+    if (!fits || span > kMaxBytes / size) reject("shape", shape[i], kTooMany);
   }
   return static_cast<std::size_t>(span * size);
 }
 
 void check_name(std::string_view name) {
   constexpr auto kAllowed = "1 to 512 bytes of UTF-8 without control characters";
-  if (name.empty() || name.size() > kMostNameBytes) throw BadInput("name", std::string(name.substr(0, 64)), kAllowed);
+  if (name.empty() || name.size() > kMaxNameBytes) throw BadInput("name", std::string(name.substr(0, 64)), kAllowed);
   for (std::size_t at = 0; at < name.size();) {
     const std::size_t length = utf8_sequence(name.substr(at));
     const auto byte = static_cast<unsigned char>(name[at]);

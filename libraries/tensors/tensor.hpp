@@ -31,8 +31,8 @@ enum class Dtype : std::uint8_t {
   c128
 };
 
-inline constexpr std::size_t kMostDimensions = 32;  ///< NumPy's original limit
-inline constexpr std::size_t kMostNameBytes = 512;  ///< length limit of a tensor's name, in UTF-8
+inline constexpr std::size_t kMaxDimensions = 32;   ///< NumPy's original limit
+inline constexpr std::size_t kMaxNameBytes = 512;   ///< length limit of a tensor's name, in UTF-8
 inline constexpr std::size_t kDataAlignment = 256;  ///< in bytes; the same as cudaMalloc
 
 FEEDRATE_EXPORT std::string_view name_of(Dtype);

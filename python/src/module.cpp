@@ -60,7 +60,7 @@ RingConfig for_calls(RingConfig config, bool gpu, bool by_address) {
     config.pollers = teams;
     config.mirrors = gpu ? teams : 1;
     config.batch = gpu ? 1 : 8;
-    if ((gpu || teams == 2) && refuse(config).empty()) return config;
+    if ((gpu || teams == 2) && why_unsupported(config).empty()) return config;
   }
   config.notify = Notify::counter;
   config.pollers = config.mirrors = 1;

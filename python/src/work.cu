@@ -28,8 +28,8 @@ class CompiledKernel final : public Kernel {
   }
   void run_on_cpu(const BatchView&) const override { throw Failure("CUDA C++ work cannot run on the CPU device"); }
   void with_cuda_launch(const BatchView& batch, unsigned block, const UseCudaLaunch& use) const override {
-    const NoMarks marks(batch.marks);
-    with_batch_launch(kernels()[0], work_.members.data(), &marks, batch, block, use);
+    const NoRecorder recorder(batch.recorder);
+    with_batch_launch(kernels()[0], work_.members.data(), &recorder, batch, block, use);
   }
   void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape& shape,
                                void* stream) const override {

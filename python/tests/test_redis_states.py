@@ -363,13 +363,13 @@ def test_temporary_rejections_are_recognized_by_their_code(word, pipeline):
     parse = redis.connection.DefaultParser.parse_error
     text = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
     error = parse(f"{word} {text}")
-    assert redis_server.refused_for_now(error) == (word in TEMPORARY_CODES)
+    assert redis_server.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
     assert redis_server.may_pass(error) == (word in TEMPORARY_CODES)
     pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
     if "{exception.args}" not in str(error):  # some versions of redis-py insert this text
-        assert redis_server.refused_for_now(error) == (word in TEMPORARY_CODES)
+        assert redis_server.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
     aborted = parse(f"EXECABORT Transaction discarded because of: {word} {text}")
-    assert redis_server.refused_for_now(aborted) == (word in TEMPORARY_CODES)
+    assert redis_server.temporarily_unavailable(aborted) == (word in TEMPORARY_CODES)
 
 
 def test_wrong_password_ends_the_worker(tmp_path):

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "tests/cli/ledger.hpp"
-#include "tests/cli/made_by.hpp"
+#include "tests/cli/provenance.hpp"
 #include "tests/support/long.hpp"
 
 namespace feedrate::cli_test {
@@ -51,7 +51,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
                 {"device", device_},      {"sent", tally.sent},
                 {"lost", tally.lost},     {"duplicated", tally.duplicated},
                 {"failed", tally.failed}, {"recovery_seconds", recovery_seconds ? Json(*recovery_seconds) : Json()}};
-      line.update(made_by(place_, device_));
+      line.update(provenance(place_, device_));
       std::ofstream(file, std::ios::app) << line.dump() << "\n";
     }
   }

@@ -224,14 +224,14 @@ TEST_P(AtLeastOnceTest, WorkersWaitForAServerWithAFullDisk) {
     ASSERT_EQ(prlimit(server_->process().id(), RLIMIT_FSIZE, &limit, nullptr), 0);
   };
   limit_files(64 << 10);  // below the current size of the append-only file
-  const auto refuses = [&] {
+  const auto rejects = [&] {
     const Reply reply = server_->command({"SET", "probe", "1"});
     return reply && reply->type == REDIS_REPLY_ERROR && std::string(reply->str).starts_with("MISCONF");
   };
-  EXPECT_TRUE(await(refuses)) << "the server still accepts writes";
+  EXPECT_TRUE(await(rejects)) << "the server still accepts writes";
   std::this_thread::sleep_for(Seconds(0.5));
   limit_files(RLIM_INFINITY);
-  EXPECT_TRUE(await([&] { return !refuses(); }));
+  EXPECT_TRUE(await([&] { return !rejects(); }));
   std::this_thread::sleep_for(Seconds(0.5));
   ledger.stop_sending();
   const double recovery = ledger.settle();
@@ -273,8 +273,9 @@ TEST_P(AtLeastOnceTest, ExitedWorkersLeaveNoKeys) {
   };
   // A worker that has only just started has not read yet and is therefore not a consumer.
   const auto cards = [&](const char* key) { return server_->integer({"ZCARD", key}); };
-  EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:graves") == 0 && consumers() <= 1; }))
-      << cards("t:leases") << " leases, " << cards("t:graves") << " graves, " << consumers() << " consumers";
+  EXPECT_TRUE(await([&] { return cards("t:leases") == 1 && cards("t:dead_workers") == 0 && consumers() <= 1; }))
+      << cards("t:leases") << " leases, " << cards("t:dead_workers") << " dead_workers, " << consumers()
+      << " consumers";
   for (const char* pattern : {"t:processing:*", "t:alone:*", "t:suspects", "t:history"}) {
     EXPECT_EQ(server_->command({"KEYS", pattern})->elements, 0u) << pattern;
   }

@@ -4,7 +4,7 @@
 
 #include "tests/cli/delivery.hpp"
 #include "tests/cli/gpu_memory.hpp"
-#include "tests/cli/made_by.hpp"
+#include "tests/cli/provenance.hpp"
 #include "tests/support/long.hpp"
 
 namespace feedrate::cli_test {
@@ -115,7 +115,7 @@ TEST(SoakTest, MemoryAndLatencyStayFlat) {
   const std::string device = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   RedisServer server;
   Workplace place;
-  fmt::print("{}\n", made_by(place, device).dump());
+  fmt::print("{}\n", provenance(place, device).dump());
   std::vector<std::unique_ptr<Line>> lines;
   for (const char* queue : {"redis_list", "redis_priority", "redis_pubsub", "redis_reliable", "redis_stream"}) {
     lines.push_back(std::make_unique<Line>(queue, device, server, place));

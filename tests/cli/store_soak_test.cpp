@@ -13,7 +13,7 @@
 #include "libraries/tensors/protocol.hpp"
 #include "tests/cli/feedrate_process.hpp"
 #include "tests/cli/gpu_memory.hpp"
-#include "tests/cli/made_by.hpp"
+#include "tests/cli/provenance.hpp"
 
 namespace feedrate::cli_test {
 namespace {
@@ -161,7 +161,7 @@ class StoreSoak : public testing::Test {
   }
   void tell_killed(unsigned kills, const char* what) {
     std::printf("%u %s were killed, %u clients at a time: %s\n", kills, what, setting("FEEDRATE_STORE_CLIENTS", 4),
-                made_by(place_, device_).dump().c_str());
+                provenance(place_, device_).dump().c_str());
     std::fflush(stdout);
   }
   void end_clients() {

@@ -54,7 +54,7 @@ TEST_F(GpuClock, IsSharedByEventsAndKernels) {
     stages.mark(message_id(0, 0), Stage::sent, 1);
     const std::uint64_t begin = now_ns();
     stream->record(*before);
-    stream->launch(*echo, {in.data(), out.data(), 80, 80, 1, stages.marks()}, 32);
+    stream->launch(*echo, {in.data(), out.data(), 80, 80, 1, stages.recorder()}, 32);
     stream->record(*after);
     stream->synchronize();
     const std::uint64_t end = now_ns();

@@ -123,9 +123,9 @@ TEST(CpuGraph, RespectsDependenciesChangesAndDisabledNodes) {
   done.clear();
   graph->launch(*stream);  // later changes do not affect a launch that is under way
   graph->change(b, named(20));
-  graph->leave_out(c, true);
+  graph->set_excluded(c, true);
   graph->launch(*stream);
-  graph->leave_out(c, false);
+  graph->set_excluded(c, false);
   graph->launch(*stream);
   stream->synchronize();
   EXPECT_EQ(done, (std::vector<std::uint32_t>{3, 1, 2, 4, 1, 20, 4, 3, 1, 20, 4}));

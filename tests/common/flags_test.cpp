@@ -41,7 +41,7 @@ TEST(Flags, MessagesOfAllLengthsArrive) {
       Slot slot(longest);
       const auto message = message_of(length, length);
       store_flagged(slot.slot.data(), 5, message.data(), units_of_length(length));
-      ASSERT_EQ(slot.load(5), Flagged::whole) << length;
+      ASSERT_EQ(slot.load(5), Flagged::complete) << length;
       EXPECT_EQ(std::memcmp(slot.read.data(), message.data(), sizeof(Header) + length), 0) << length;
     }
   }
@@ -59,7 +59,7 @@ TEST(Flags, MessageIsCompleteOnlyWithItsLastUnit) {
     slot.slot[missing] = Unit{};
     EXPECT_EQ(slot.load(3), Flagged::missing) << "all but unit " << missing;
     slot.slot[missing] = whole.slot[missing];
-    EXPECT_EQ(slot.load(3), Flagged::whole);
+    EXPECT_EQ(slot.load(3), Flagged::complete);
     for (std::uint32_t i = missing; i < units; ++i) slot.slot[i] = Unit{};
     EXPECT_EQ(slot.load(3), Flagged::missing) << "up to unit " << missing;
   }
@@ -84,7 +84,7 @@ TEST(Flags, ShorterMessageNeedsOnlyItsOwnUnits) {
   store_flagged(slot.slot.data(), 3, message_of(1, 100).data(), units_of_length(100));
   const auto message = message_of(2, 5);
   store_flagged(slot.slot.data(), 3 + kLap, message.data(), units_of_length(5));
-  ASSERT_EQ(slot.load(3 + kLap), Flagged::whole);
+  ASSERT_EQ(slot.load(3 + kLap), Flagged::complete);
   EXPECT_EQ(std::memcmp(slot.read.data(), message.data(), sizeof(Header) + 5), 0);
 }
 
@@ -110,7 +110,7 @@ TEST(Flags, NumbersNearTheWrapStayDistinct) {
       Slot slot(20);
       const auto message = message_of(number, 20);
       store_flagged(slot.slot.data(), number, message.data(), units_of_length(20));
-      EXPECT_EQ(slot.load(number), Flagged::whole);
+      EXPECT_EQ(slot.load(number), Flagged::complete);
       EXPECT_EQ(slot.load(number + kLap), Flagged::missing);
       // A unit that was never written, because all earlier messages were too short.
       slot.slot[1] = Unit{};
@@ -140,7 +140,7 @@ TEST(Flags, UnitsInAnyOrderMakeACompleteMessage) {
       }
       slot.slot[unit] = sent.slot[unit];
     }
-    ASSERT_EQ(poll(), Flagged::whole) << number;
+    ASSERT_EQ(poll(), Flagged::complete) << number;
     ASSERT_EQ(std::memcmp(slot.read.data(), message.data(), sizeof(Header) + kLength), 0) << number;
   }
 }
@@ -155,7 +155,7 @@ TEST(Flags, OversizedHeaderIsReadOnlyToTheEndOfTheSlot) {
     slot.read.resize(slot.units * kUnitData + sizeof(Unit::flag));  // the most that may be written
     slot.read.push_back(guard);
     store_flagged(slot.slot.data(), 7, message.data(), slot.units);
-    ASSERT_EQ(slot.load(7), Flagged::whole) << claimed;
+    ASSERT_EQ(slot.load(7), Flagged::complete) << claimed;
     const Header& header = *reinterpret_cast<const Header*>(slot.read.data());
     EXPECT_EQ(header.id, 9u);
     EXPECT_EQ(header.length, claimed);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/ring/flagged_look.hpp"
+#include "common/ring/flagged_poll.hpp"
 #include "common/ring/lane_ends.hpp"
 #include "tests/support/explorer.hpp"
 
@@ -21,12 +21,12 @@ struct LaneSetup {
   ResultOrder results = ResultOrder::in_order;
   std::uint64_t publish = 1;  ///< messages published at once
   std::uint64_t poll = 2;
-  unsigned sharing = 0;    ///< number of pollers that share the waiting messages of a poll; 0: all pollers
-  std::uint64_t look = 1;  ///< maximum number of flagged messages read in one poll
-  bool hints = true;       ///< false: polls see an old cursor, so that nothing is claimed ahead
-  bool drains = true;      ///< the stop request follows the last message; false: it follows the last result
-  bool alike = true;       ///< interchangeable pollers are explored in only one order
-  bool parks = false;      ///< pollers may leave whenever they find nothing, and are called back later
+  unsigned sharing = 0;           ///< number of pollers that share the waiting messages of a poll; 0: all pollers
+  std::uint64_t max_flagged = 1;  ///< maximum number of flagged messages read in one poll
+  bool hints = true;              ///< false: polls see an old cursor, so that nothing is claimed ahead
+  bool drains = true;             ///< the stop request follows the last message; false: it follows the last result
+  bool alike = true;              ///< interchangeable pollers are explored in only one order
+  bool parks = false;             ///< pollers may leave whenever they find nothing, and are called back later
 };
 
 inline constexpr std::size_t kPayload = 8;
@@ -38,7 +38,7 @@ constexpr std::uint64_t result_of(std::uint64_t payload) { return payload + 0x10
 
 /// A lane's memory, declared to an explorer. Pollers that are called back use the second LaneState.
 struct LaneWords {
-  static constexpr std::size_t kMostSlots = 4, kMostMirrors = 2;
+  static constexpr std::size_t kMaxSlots = 4, kMaxMirrors = 2;
 
   LaneWords(Explorer& explorer, const LaneSetup& setup) {
     view.ring = ring_at(cursors, in, out, kStride, kStride, setup.capacity);
@@ -99,11 +99,11 @@ struct LaneWords {
   LaneState state[2];
   std::uint64_t done;  // all results have arrived
   std::uint64_t go;    // command to the second generation: 1 serve, 2 end
-  std::uint64_t ends[kMostSlots];
-  std::uint32_t finished[kMostSlots];
-  alignas(16) std::byte in[kMostSlots * kStride], out[kMostSlots * kStride];
-  alignas(kSlotUnits * sizeof(Unit)) Unit flagged_in[kMostMirrors * kMostSlots * kSlotUnits];
-  alignas(kSlotUnits * sizeof(Unit)) Unit flagged_out[kMostSlots * kSlotUnits];
+  std::uint64_t ends[kMaxSlots];
+  std::uint32_t finished[kMaxSlots];
+  alignas(16) std::byte in[kMaxSlots * kStride], out[kMaxSlots * kStride];
+  alignas(kSlotUnits * sizeof(Unit)) Unit flagged_in[kMaxMirrors * kMaxSlots * kSlotUnits];
+  alignas(kSlotUnits * sizeof(Unit)) Unit flagged_out[kMaxSlots * kSlotUnits];
 };
 
 /// The memory of a user's message: shared memory if notified by counter, a private copy if notified by flags.
@@ -190,24 +190,25 @@ class LaneProgram : public ModelProgram {
 
   void serve(LaneState& state, unsigned poller, bool may_leave) {
     BasicLaneServer<Memory> server(view_, &state);
-    BasicFlaggedLook<Memory> flagged_look(view_, poller % view_.mirrors, static_cast<std::uint32_t>(setup_.look));
+    BasicFlaggedPoll<Memory> flagged_poll(view_, poller % view_.mirrors,
+                                          static_cast<std::uint32_t>(setup_.max_flagged));
     while (true) {
-      Explorer::current().mark(state_of(server, flagged_look));
-      const Look look = view_.notify == Notify::flags ? serve_flagged(server, flagged_look) : serve_counted(server);
-      if (look == Look::gone) break;
-      if (look == Look::claimed) continue;
-      if (may_leave && !flagged_look.holds() && Explorer::current().choose(2) == 1) {
+      Explorer::current().mark(state_of(server, flagged_poll));
+      const Poll polled = view_.notify == Notify::flags ? serve_flagged(server, flagged_poll) : serve_counted(server);
+      if (polled == Poll::gone) break;
+      if (polled == Poll::claimed) continue;
+      if (may_leave && !flagged_poll.holds() && Explorer::current().choose(2) == 1) {
         server.leave(server.next());
         continue;
       }
-      wait(state_of(server, flagged_look));
+      wait(state_of(server, flagged_poll));
     }
     server.depart();
   }
-  Look serve_counted(BasicLaneServer<Memory>& server) {
+  Poll serve_counted(BasicLaneServer<Memory>& server) {
     Claim claim;
-    const Look look = server.look(2, setup_.sharing != 0 ? setup_.sharing : setup_.pollers, claim);
-    if (look != Look::claimed) return look;
+    const Poll polled = server.poll(2, setup_.sharing != 0 ? setup_.sharing : setup_.pollers, claim);
+    if (polled != Poll::claimed) return polled;
     Explorer::current().mark(state_of(server, claim));
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
       const auto [id, payload] = user_slot(view_.ring.in_slot(n)).get();
@@ -220,15 +221,15 @@ class LaneProgram : public ModelProgram {
     } else {
       for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) server.finish(n);
     }
-    return look;
+    return polled;
   }
-  static constexpr std::uint64_t kMostLooked = 2;
-  Look serve_flagged(BasicLaneServer<Memory>& server, BasicFlaggedLook<Memory>& flagged_look) {
-    alignas(16) std::byte messages[kMostLooked * kStride + sizeof(Unit)] = {};
-    typename BasicFlaggedLook<Memory>::Found found;
-    if (const Look look = flagged_look(server, messages, found); look != Look::claimed) return look;
+  static constexpr std::uint64_t kMaxPolled = 2;
+  Poll serve_flagged(BasicLaneServer<Memory>& server, BasicFlaggedPoll<Memory>& flagged_poll) {
+    alignas(16) std::byte messages[kMaxPolled * kStride + sizeof(Unit)] = {};
+    typename BasicFlaggedPoll<Memory>::Found found;
+    if (const Poll polled = flagged_poll(server, messages, found); polled != Poll::claimed) return polled;
     const Claim& claim = found.claim;
-    Explorer::current().mark(state_of(server, flagged_look, claim));
+    Explorer::current().mark(state_of(server, flagged_poll, claim));
     for (std::uint64_t n = claim.first; n < claim.first + claim.count; ++n) {
       std::byte* const message = found.at + (n - claim.first) * kStride;
       const auto [id, payload] = user_slot(message).get();
@@ -236,7 +237,7 @@ class LaneProgram : public ModelProgram {
       user_slot(message).set(id, result_of(payload));
       store_flagged<Memory>(view_.unit_out(n), n, message, kUnits);
     }
-    return Look::claimed;
+    return Poll::claimed;
   }
 
   void serve_later() {

@@ -47,7 +47,7 @@ class RingModel : public Model, public testing::WithParamInterface<Named> {};
 class PlainRingModel : public Model {};
 class RingModelFinds : public Model {};
 
-void expect_right(const Explored& result) {
+void expect_correct(const Explored& result) {
   EXPECT_EQ(result.violation, "") << result.schedule;
   EXPECT_TRUE(result.complete) << "the exploration is incomplete";
   EXPECT_GT(result.ended, 0u);
@@ -60,14 +60,14 @@ struct OldHints : ModelMemory {
 
 TEST_P(RingModel, EveryExecutionIsCorrect) {
   const auto& [name, setup] = GetParam();
-  expect_right(setup.hints ? explore_lane<LaneProgram<ModelMemory>>(name, setup)
-                           : explore_lane<LaneProgram<OldHints>>(name, setup));
+  expect_correct(setup.hints ? explore_lane<LaneProgram<ModelMemory>>(name, setup)
+                             : explore_lane<LaneProgram<OldHints>>(name, setup));
 }
 
 TEST_F(PlainRingModel, EveryExecutionIsCorrect) {
   Explorer explorer;
   PlainRingWords words(explorer);
-  expect_right(explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); }));
+  expect_correct(explorer.explore([&] { return std::make_unique<PlainRingProgram>(words); }));
 }
 
 constexpr auto kFlags = Notify::flags;
@@ -88,15 +88,15 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"as_finished_two_pollers", {.messages = 2, .pollers = 2, .results = kAsFinished, .drains = false}},
         Named{"parking", {.messages = 3, .parks = true}}, Named{"flags", {.messages = 3, .notify = kFlags}},
         Named{"flags_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags}},
-        Named{"flags_two_per_poll", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
-        Named{"flags_claimed_ahead", {.messages = 2, .notify = kFlags, .publish = 2, .look = 2}},
-        Named{"flags_claimed_ahead_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .look = 2}},
+        Named{"flags_two_per_poll", {.messages = 3, .notify = kFlags, .publish = 2, .max_flagged = 2, .hints = false}},
+        Named{"flags_claimed_ahead", {.messages = 2, .notify = kFlags, .publish = 2, .max_flagged = 2}},
+        Named{"flags_claimed_ahead_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .max_flagged = 2}},
         Named{"flags_two_pollers_one_slot", {.capacity = 1, .messages = 2, .pollers = 2, .notify = kFlags}},
         Named{"flags_two_mirrors_one_slot",
               {.capacity = 1, .messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         Named{"flags_as_finished", {.messages = 1, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
         Named{"flags_two_per_poll_two_pollers",
-              {.messages = 1, .pollers = 2, .notify = kFlags, .look = 2, .hints = false}},
+              {.messages = 1, .pollers = 2, .notify = kFlags, .max_flagged = 2, .hints = false}},
         Named{"parking_two_pollers", {.capacity = 1, .messages = 1, .pollers = 2, .drains = false, .parks = true}},
         Named{"flags_parking", {.messages = 2, .notify = kFlags, .parks = true}},
         Named{"flags_parking_two_pollers", {.messages = 1, .pollers = 2, .notify = kFlags, .parks = true}}),
@@ -114,9 +114,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"parking", {.messages = 4, .parks = true}},
         {"parking_two_pollers", {.capacity = 1, .messages = 2, .pollers = 2, .drains = false, .parks = true}},
         {"flags", {.messages = 5, .notify = kFlags}},
-        {"flags_two_per_poll", {.messages = 4, .notify = kFlags, .publish = 2, .look = 2, .hints = false}},
-        {"flags_two_per_poll_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .look = 2, .hints = false}},
-        {"flags_claimed_ahead", {.messages = 3, .notify = kFlags, .publish = 2, .look = 2}},
+        {"flags_two_per_poll", {.messages = 4, .notify = kFlags, .publish = 2, .max_flagged = 2, .hints = false}},
+        {"flags_two_per_poll_two_pollers",
+         {.messages = 2, .pollers = 2, .notify = kFlags, .max_flagged = 2, .hints = false}},
+        {"flags_claimed_ahead", {.messages = 3, .notify = kFlags, .publish = 2, .max_flagged = 2}},
         {"flags_two_pollers_one_slot", {.capacity = 1, .messages = 3, .pollers = 2, .notify = kFlags}},
         {"flags_two_mirrors", {.messages = 2, .pollers = 2, .mirrors = 2, .notify = kFlags}},
         {"flags_as_finished_two_pollers", {.messages = 2, .pollers = 2, .notify = kFlags, .results = kAsFinished}},
@@ -134,8 +135,8 @@ TEST_F(PlainRingModel, SymmetricPollersHalveTheStates) {
   distinct.alike = false;
   const Explored half = explore_lane<LaneProgram<ModelMemory>>("alike", setup),
                  all = explore_lane<LaneProgram<ModelMemory>>("distinct", distinct);
-  expect_right(half);
-  expect_right(all);
+  expect_correct(half);
+  expect_correct(all);
   EXPECT_NEAR(static_cast<double>(half.states), 0.5 * static_cast<double>(all.states),
               0.05 * static_cast<double>(all.states));
 }

@@ -192,32 +192,34 @@ class Depot final : public Service {
   ~Depot() override { Depot::stop(); }
 
   void start(const ServiceNeeds&) override {
-    if (given() || (process_ > 0 && listens(address_))) return;
+    if (is_external() || (process_ > 0 && listens(address_))) return;
     stop();
     folder_.emplace();
     address_ = *folder_ / "depot.sock";
-    process_ = start_own({"helper", "depot", address_}, {});
+    process_ = start_feedrate({"helper", "depot", address_}, {});
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (true) {
       try {
-        return reach();
+        return connect();
       } catch (const Failure&) {
         if (std::chrono::steady_clock::now() > until) throw;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
     }
   }
-  void reach() override { Client{address_}; }
+  void connect() override { Client{address_}; }
   void stop() override {
     if (process_ <= 0) return;
     kill(process_, SIGTERM);
     await_end(process_);
     process_ = -1;
   }
-  bool given() const override { return !given_.empty(); }
+  bool is_external() const override { return !given_.empty(); }
   std::string address() const override { return address_; }
   std::string own_prefix() const override { return fmt::format("run-{}", getpid()); }
-  std::map<std::string, std::string> state() override { return {{"socket", given() ? given_ : "private unix socket"}}; }
+  std::map<std::string, std::string> state() override {
+    return {{"socket", is_external() ? given_ : "private unix socket"}};
+  }
   void add_limits(LimitList& limits) override {
     limits.add({"depot_round_trip_ns", Quantity::nanoseconds, service_scope("depot"),
                 "query of an empty list's length over one connection, median"},
@@ -261,10 +263,10 @@ const ServiceRegistration service(
 
 /// The queue's axis: the maximum number of messages that a worker takes at once.
 struct Options {
-  unsigned most_taken = 64;
+  unsigned max_taken = 64;
 };
 const Axes<Options>& own_axes() {
-  static const auto all = Axes<Options>().number("depot-take", &Options::most_taken, {1, 1024},
+  static const auto all = Axes<Options>().number("depot-take", &Options::max_taken, {1, 1024},
                                                  "maximum number of messages that a worker takes at once");
   return all;
 }
@@ -325,14 +327,14 @@ class DepotBroker final : public Broker {
   explicit DepotBroker(const QueueConfig& config)
       : client_(config.service->address()),
         tasks_(tasks_of(config)),
-        most_(std::min<std::size_t>(own_axes().of(config.point.own).most_taken, config.point.batch)),
+        max_(std::min<std::size_t>(own_axes().of(config.point.own).max_taken, config.point.batch)),
         in_stride_(config.in_stride()),
         out_stride_(config.out_stride()),
-        in_(config.device.allocate_host(most_ * in_stride_, memory_of(config))),
-        out_(config.device.allocate_host(most_ * out_stride_, memory_of(config))) {}
+        in_(config.device.allocate_host(max_ * in_stride_, memory_of(config))),
+        out_(config.device.allocate_host(max_ * out_stride_, memory_of(config))) {}
   std::optional<Batch> fetch() override {
     if (out_is_used_) return std::nullopt;
-    const auto taken = client_.take(tasks_, most_);
+    const auto taken = client_.take(tasks_, max_);
     if (taken.empty()) return std::nullopt;
     for (std::size_t i = 0; i < taken.size(); ++i) {
       std::memcpy(in_.data() + i * in_stride_, taken[i].data(), std::min(in_stride_, taken[i].size()));
@@ -354,7 +356,7 @@ class DepotBroker final : public Broker {
   }
   Client client_;
   std::string tasks_;
-  std::size_t most_, in_stride_, out_stride_;
+  std::size_t max_, in_stride_, out_stride_;
   Buffer in_, out_;
   bool out_is_used_ = false;
 };
@@ -404,8 +406,8 @@ const QueueRegistration registered(
               .service = "depot",
               .axes = own_axes().list(),
               .make = make_queue<DepotQueue>,
-              .bounds = [](const Bounded&, Bounds& bounds) { bounds.time(2 * floor_of("depot_round_trip_ns")); },
-              .workers = OutsideWorkers{
+              .bounds = [](const BoundedPoint&, Bounds& bounds) { bounds.time(2 * floor_of("depot_round_trip_ns")); },
+              .workers = ExternalWorkers{
                   .broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
                     QueueConfig shared = config;
                     shared.external_worker = true;  // takes the tasks that clients of any process put

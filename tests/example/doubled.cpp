@@ -6,6 +6,7 @@
 namespace feedrate {
 namespace {
 const QueueRegistration queue("null", {.description = "not the null queue", .make = {}});
-const handoff::WayRegistration way("shm_copy", {.description = "not that way", .copies = {}, .giver = {}, .taker = {}});
+const handoff::WayRegistration way("shm_copy",
+                                   {.description = "not that way", .copies = {}, .exporter = {}, .importer = {}});
 }  // namespace
 }  // namespace feedrate

@@ -58,7 +58,7 @@ class Errands final : public Experiment {
     own_axes().put(options, made.values);
     const LoadShape shape = load_axes().of(values);
     load_axes().put(shape, made.values);
-    made.impossible = refuse_shape(shape);
+    made.impossible = why_invalid_shape(shape);
     return made;
   }
   Measurement measure(const Resolution& cell, const Repetition& repetition) override {

@@ -15,7 +15,7 @@ struct Faulty {
 
   FEEDRATE_HD static bool accepts(std::size_t bytes) { return bytes % sizeof(Vec16) == 0; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t payload) {
+  static std::string why_unsupported(std::size_t payload) {
     return accepts(payload) ? "" : "faulty needs a multiple of 16 bytes";
   }
 

@@ -103,7 +103,7 @@ const QueueRegistration registered("mailbox", {.description = "example: a broker
                                                .axes = own_axes().list(),
                                                .make = make_queue<Mailbox>,
                                                .limits = add_limits,
-                                               .bounds = [](const Bounded&, Bounds& bounds) {
+                                               .bounds = [](const BoundedPoint&, Bounds& bounds) {
                                                  bounds.rate(ceiling_of("mailbox_locks_per_second"));
                                                }});
 

@@ -20,8 +20,8 @@ class Relay final : public Transfer {
   explicit Relay(const TransferConfig& config)
       : config_(config),
         copies_(own_axes().of(config.own).copies),
-        in_(config.device.allocate_device(config.most_messages * config.in_stride)),
-        out_(config.device.allocate_device(config.most_messages * config.out_stride)),
+        in_(config.device.allocate_device(config.max_messages * config.in_stride)),
+        out_(config.device.allocate_device(config.max_messages * config.out_stride)),
         stream_(config.device.stream()) {}
   bool submit(const Batch& batch) override {
     if (finished_) return false;

@@ -18,7 +18,7 @@ struct Scale {
   /// Size of the result in bytes.
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
   /// The reason why a sweep cannot use this payload size; empty if it can.
-  static std::string refuse(std::size_t payload) {
+  static std::string why_unsupported(std::size_t payload) {
     return accepts(payload) ? "" : "scale needs a multiple of 16 bytes";
   }
 

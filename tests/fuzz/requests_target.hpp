@@ -39,7 +39,7 @@ inline void serve_foreign_requests(const std::uint8_t* data, std::size_t size) {
     } catch (const BadInput& error) {
       answer = Answer{to_json(error)}.text();
     }
-    if (answer.empty() || answer.size() > kMostPacketBytes) std::abort();
+    if (answer.empty() || answer.size() > kMaxPacketBytes) std::abort();
     if (names != table.tensors() || table.arena().taken() > table.arena().reserved()) std::abort();
     if (table.arena().reserved() > table.arena().limit() || table.leases() != table.client(client).leases.size())
       std::abort();

@@ -19,11 +19,11 @@ inline void read_foreign_tasks(const std::uint8_t* data, std::size_t size) {
   std::vector<std::byte> memory(count * stride);
   std::size_t offset = 0, bytes_reported = 0;
   while (offset < bytes.size()) {
-    Taken taken;
+    ClaimedTasks taken;
     const std::size_t before = offset;
     const Messages slots{memory.data(), stride, count};
     const std::size_t n = unpack_tasks(bytes, offset, slots, taken, 0);
-    if (offset <= before || n > count || n + taken.refused.size() == 0) std::abort();  // each call must make progress
+    if (offset <= before || n > count || n + taken.rejected.size() == 0) std::abort();  // each call must make progress
     for (std::size_t i = 0; i < n; ++i) {
       if (sizeof(Header) + payload_bytes(slots.header(i)) > stride) std::abort();
       bytes_reported += payload_bytes(slots.header(i));
@@ -34,7 +34,7 @@ inline void read_foreign_tasks(const std::uint8_t* data, std::size_t size) {
       const Parsed parsed = parse(again);
       if (parsed.bytes.size() != again.size() || parsed.header.id != slots.header(i).id) std::abort();
     }
-    for (const Refused& task : taken.refused) bytes_reported += task.bytes.size();
+    for (const Rejected& task : taken.rejected) bytes_reported += task.bytes.size();
   }
   if (bytes_reported > bytes.size()) std::abort();
   offset = 0;

@@ -1,4 +1,4 @@
-#include "common/ring/flagged_look.hpp"
+#include "common/ring/flagged_poll.hpp"
 #include "common/ring/lane_ends.hpp"
 
 #include <fmt/format.h>
@@ -152,14 +152,14 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
            const std::atomic<bool>& leaves) {
   LaneServer server(lane, &state);
   std::mt19937 random(poller);
-  constexpr std::uint64_t kMost = 4;
-  std::vector<std::byte> in((kMost - 1) * LaneMemory::kStride + (lane.in_units + 1) * sizeof(Unit)),
+  constexpr std::uint64_t kMax = 4;
+  std::vector<std::byte> in((kMax - 1) * LaneMemory::kStride + (lane.in_units + 1) * sizeof(Unit)),
       out(LaneMemory::kStride + sizeof(Unit));
   Backoff backoff;
-  FlaggedLook flagged_look(lane, poller % axes.mirrors, 1 + random() % kMost);
+  FlaggedPoll flagged_poll(lane, poller % axes.mirrors, 1 + random() % kMax);
   const auto poll_flagged = [&] {
-    FlaggedLook::Found found;
-    if (const Look look = flagged_look(server, in.data(), found); look != Look::claimed) return look;
+    FlaggedPoll::Found found;
+    if (const Poll polled = flagged_poll(server, in.data(), found); polled != Poll::claimed) return polled;
     const std::uint64_t first = found.claim.first;
     for (std::uint64_t n = first; n < first + found.claim.count; ++n) {
       const std::byte* const message = found.at + (n - first) * LaneMemory::kStride;
@@ -167,12 +167,12 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
       const std::size_t length = payload_bytes(*reinterpret_cast<const Header*>(out.data()));
       store_flagged(lane.unit_out(n), n, out.data(), units_of(sizeof(Header) + length));
     }
-    return Look::claimed;
+    return Poll::claimed;
   };
   const auto poll_counted = [&] {
     Claim claim;
-    const Look look = server.look(1 + random() % 4, axes.pollers, claim);
-    if (look != Look::claimed) return look;
+    const Poll polled = server.poll(1 + random() % 4, axes.pollers, claim);
+    if (polled != Poll::claimed) return polled;
     echo().run_on_cpu({lane.ring.in_slot(claim.first), lane.ring.out_slot(claim.first), LaneMemory::kStride,
                        LaneMemory::kStride, static_cast<std::uint32_t>(claim.count)});
     if (lane.results == ResultOrder::in_order) {
@@ -180,13 +180,13 @@ void serve(const LaneView& lane, LaneState& state, const LaneAxes& axes, unsigne
     } else {
       for (std::uint64_t i = claim.count; i-- != 0;) server.finish(claim.first + i);
     }
-    return look;
+    return polled;
   };
   while (true) {
-    const Look look = lane.notify == Notify::flags ? poll_flagged() : poll_counted();
-    if (look == Look::gone) break;
-    if (look == Look::claimed) continue;
-    if (leaves.load() && !flagged_look.holds()) {
+    const Poll polled = lane.notify == Notify::flags ? poll_flagged() : poll_counted();
+    if (polled == Poll::gone) break;
+    if (polled == Poll::claimed) continue;
+    if (leaves.load() && !flagged_poll.holds()) {
       server.leave(server.next());
     } else {
       backoff.wait();
@@ -293,7 +293,7 @@ TEST_P(Lane, IsServedByTheCpuDevice) {
   LaneMemory memory(GetParam(), 16);
   LaneProducer producer(memory.view, 5);
   LaneCollector collector(memory.view, 5);
-  const ResidentShape shape{.pollers = GetParam().pollers, .flagged_at_once = 3};
+  const ResidentShape shape{.pollers = GetParam().pollers, .max_flagged_per_poll = 3};
   const auto resident = device->start_resident(echo(), {&memory.view, 1}, shape);
   const StopAtEnd stop{memory.view};
   EXPECT_TRUE(resident->running());

@@ -43,7 +43,7 @@ class EveryWorkload : public testing::TestWithParam<std::string> {
 
 TEST_P(EveryWorkload, FunctorAgreesWithTheReference) {
   for (const std::size_t payload : {0, 1, 2, 4, 7, 8, 15, 16, 17, 31, 32, 60, 64, 65, 96, 1000, 1004, 4096, 65536}) {
-    if (!workload->refuse(payload).empty()) continue;
+    if (!workload->why_unsupported(payload).empty()) continue;
     FilledSlots slots(*workload, payload, 5);
     workload->fill(42, message_id(3, 1000), payload, slots.messages);
     workload->run_on_cpu(slots.view());
@@ -172,7 +172,7 @@ struct Inexact {
   static constexpr Tolerance kTolerance{.ulps = 1};
   static bool accepts(std::size_t) { return true; }
   static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
+  static std::string why_unsupported(std::size_t) { return ""; }
   template <class Group>
   std::uint32_t operator()(const Group&, const Vec16* in, std::size_t bytes, Vec16* out) const {
     std::uint32_t sum = 0;
@@ -249,7 +249,7 @@ TEST(Echo, AddsOneToEveryWordAndSumsThem) {
 
 TEST(VecAdd, RejectsPayloadsThatAreNotTwoArrays) {
   const auto vecadd = Workloads::instance().get("--workload", "vecadd").make({});
-  EXPECT_FALSE(vecadd->refuse(20).empty());
+  EXPECT_FALSE(vecadd->why_unsupported(20).empty());
   FilledSlots slots(*vecadd, 64, 1);
   vecadd->fill(1, 0, 64, slots.messages);
   slots.messages.header(0).length = 20;

@@ -48,7 +48,7 @@ struct BenchLane {
         std::memcpy(view.ring.out_slot(taken), view.ring.in_slot(taken), sizeof(Header));
         continue;
       }
-      if (load_flagged(view.unit_in(taken, 0), taken, served.data(), view.in_units) != Flagged::whole) {
+      if (load_flagged(view.unit_in(taken, 0), taken, served.data(), view.in_units) != Flagged::complete) {
         throw Failure("a published message is missing");
       }
       store_flagged(view.unit_out(taken), taken, served.data(), units_of(sizeof(Header) + kPayload));
@@ -115,7 +115,7 @@ BENCHMARK_CAPTURE(host_cost, flags_poll, Part::poll, Notify::flags)->Apply(flags
 BENCHMARK_CAPTURE(host_cost, flags_both, Part::both, Notify::flags)->Apply(flags_batches);
 
 /// The cost of a poll that finds nothing.
-void look_in_vain(benchmark::State& state, Notify notify) {
+void poll_empty(benchmark::State& state, Notify notify) {
   const BenchLane lane(64, notify, 1);
   for (auto _ : state) {
     const ConstMessages results = lane.lane->poll(64);
@@ -123,8 +123,8 @@ void look_in_vain(benchmark::State& state, Notify notify) {
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK_CAPTURE(look_in_vain, counter, Notify::counter);
-BENCHMARK_CAPTURE(look_in_vain, flags, Notify::flags);
+BENCHMARK_CAPTURE(poll_empty, counter, Notify::counter);
+BENCHMARK_CAPTURE(poll_empty, flags, Notify::flags);
 
 }  // namespace
 }  // namespace feedrate

@@ -9,8 +9,8 @@ namespace feedrate::test {
 void run_case(Session& session, const Case& one) {
   if (Queues::instance().get("--queue", one.point.queue).uses_transfer) {
     const auto& transfer = Transfers::instance().get("--transfer", one.point.transfer);
-    if (transfer.refuse) {
-      if (const auto reason = transfer.refuse(describe_device(one.point.device)); !reason.empty())
+    if (transfer.why_unsupported) {
+      if (const auto reason = transfer.why_unsupported(describe_device(one.point.device)); !reason.empty())
         GTEST_SKIP() << reason;
     }
   }

@@ -52,7 +52,7 @@ class GraphAround : public Graph {
   }
   void change(Node node, const Copy& copy) override { graph_->change(node, copy); }
   void change(Node node, const BatchView& batch) override { graph_->change(node, batch); }
-  void leave_out(Node node, bool left_out) override { graph_->leave_out(node, left_out); }
+  void set_excluded(Node node, bool excluded) override { graph_->set_excluded(node, excluded); }
   void launch(Stream& stream) override { graph_->launch(dynamic_cast<StreamAround&>(stream).inner()); }
 
  private:
@@ -77,10 +77,10 @@ class DeviceAround : public Device {
     return device_->resources(launchable);
   }
   bool copies_in_batches() const override { return device_->copies_in_batches(); }
-  std::string reach_peer(Device& other) override { return device_->reach_peer(other); }
+  std::string enable_peer_access(Device& other) override { return device_->enable_peer_access(other); }
   ClockReading read_clock() override { return device_->read_clock(); }
-  unsigned most_lanes(const Kernel& kernel, const ResidentShape& shape) override {
-    return device_->most_lanes(kernel, shape);
+  unsigned max_lanes(const Kernel& kernel, const ResidentShape& shape) override {
+    return device_->max_lanes(kernel, shape);
   }
   std::unique_ptr<Resident> start_resident(const Kernel& kernel, std::span<const LaneView> lanes,
                                            const ResidentShape& shape) override {

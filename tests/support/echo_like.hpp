@@ -11,7 +11,7 @@ template <class Derived>
 struct EchoLike {
   FEEDRATE_HD static bool accepts(std::size_t) { return true; }
   FEEDRATE_HD static std::size_t result_bytes(std::size_t payload) { return payload; }
-  static std::string refuse(std::size_t) { return ""; }
+  static std::string why_unsupported(std::size_t) { return ""; }
   FEEDRATE_HD void meddle(std::uint64_t /*id*/, std::size_t /*i*/, Vec16& /*piece*/) const {}
   template <class Group>
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {

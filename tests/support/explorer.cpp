@@ -32,9 +32,9 @@ struct Sim {
   // The state of the thread's code: hashes of the values it accessed before its last pause and since then.
   std::uint64_t before = 0, since = 0, vain = 0;
   bool stored = false, alike = false;
-  std::array<std::uint8_t, kMostLocations> seen;  // by location: the oldest value read since the last pause
+  std::array<std::uint8_t, kMaxLocations> seen;  // by location: the oldest value read since the last pause
 
-  static constexpr std::uint8_t kUnseen = ModelWords::kMostValues;
+  static constexpr std::uint8_t kUnseen = ModelWords::kMaxValues;
   void forget() { seen.fill(kUnseen); }
 };
 
@@ -56,7 +56,7 @@ Explorer* exploring = nullptr;
 
 struct Explorer::Impl {
   ModelWords words;
-  std::array<Fiber, kMostThreads> fibers;
+  std::array<Fiber, kMaxThreads> fibers;
   std::vector<Sim> sims;
   std::size_t now = 0;  // the running thread
   jmp_buf main;
@@ -64,7 +64,7 @@ struct Explorer::Impl {
   std::vector<Choice> trail;
   std::size_t depth = 0;
   std::unordered_set<std::uint64_t> known;
-  std::uint64_t most_states = 0;
+  std::uint64_t max_states = 0;
   enum class End { whole, known_state, violation, limit } end = End::whole;
   std::string violation;
   std::vector<std::string> log;
@@ -179,7 +179,7 @@ struct Explorer::Impl {
     if (depth == trail.size()) {
       if (depth == kLongest) fail("the execution does not end");
       if (!known.insert(state()).second) back_to_main(End::known_state);
-      if (known.size() > most_states) back_to_main(End::limit);
+      if (known.size() > max_states) back_to_main(End::limit);
       trail.push_back({of, 0});
     }
     return trail[depth++].chosen;
@@ -188,7 +188,7 @@ struct Explorer::Impl {
   ThreadOrder order() const {
     ThreadOrder order;
     std::iota(order.begin(), order.end(), std::uint8_t{0});
-    std::array<std::uint64_t, kMostThreads> key{};
+    std::array<std::uint64_t, kMaxThreads> key{};
     for (std::size_t t = 0; t < sims.size(); ++t) {
       if (!sims[t].alike) continue;
       key[t] = mix_locations(where(0, sims[t]), sims[t].view, words.size());
@@ -233,7 +233,7 @@ struct Explorer::Impl {
     me().since = mix(mix(mix(me().since, location + 1), value.low), value.high);
   }
   void stored(std::size_t location, const ModelValue& value) {
-    got(location + 2 * kMostLocations, value);
+    got(location + 2 * kMaxLocations, value);
     me().stored = true;
   }
   void append(std::size_t l, const ModelValue& value, bool release, bool modifies = false) {
@@ -337,7 +337,7 @@ struct Explorer::Impl {
   }
   unsigned choose(unsigned n) {
     const unsigned chosen = n == 1 ? 0 : choose_one_of(n);
-    got(kMostLocations, {chosen, n});
+    got(kMaxLocations, {chosen, n});
     return chosen;
   }
 
@@ -346,7 +346,7 @@ struct Explorer::Impl {
     words.reset();
     const std::unique_ptr<ModelProgram> program = make();
     std::vector<ModelThread> threads = program->threads();
-    if (threads.size() > kMostThreads) throw std::invalid_argument("too many threads");
+    if (threads.size() > kMaxThreads) throw std::invalid_argument("too many threads");
     sims.assign(threads.size(), {});
     for (std::size_t t = 0; t < threads.size(); ++t) {
       sims[t].name = std::move(threads[t].name);
@@ -388,10 +388,10 @@ void Explorer::declare(const void* address, std::string name, Word kind, ModelVa
   impl_->words.declare(address, std::move(name), kind, initial);
 }
 
-Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states) {
+Explored Explorer::explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t max_states) {
   Impl& impl = *impl_;
   exploring = this;
-  impl.most_states = most_states;
+  impl.max_states = max_states;
   impl.trail.clear();
   impl.known.clear();
   Explored result;

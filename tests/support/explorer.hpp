@@ -71,7 +71,7 @@ class Explorer {
   /// Declares a word; all words that threads access must be declared first. It is a violation if a second thread writes
   /// to a `one_writer` word. Words that order nothing are `plain`.
   void declare(const void* address, std::string name, Word kind = Word::one_writer, ModelValue initial = {});
-  Explored explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t most_states = 20'000'000);
+  Explored explore(const std::function<std::unique_ptr<ModelProgram>()>& make, std::uint64_t max_states = 20'000'000);
 
   // Functions for the simulated threads, called through ModelMemory.
   ModelValue load(const void* address, bool acquire);

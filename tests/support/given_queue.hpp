@@ -9,9 +9,9 @@ namespace feedrate::test {
 /// A queue that carries no messages. Its collector returns the given results once, at most `most` at a time.
 class GivenQueue final : public Queue {
  public:
-  GivenQueue(ConstMessages results, std::size_t most) : results_(results), most_(most) {}
+  GivenQueue(ConstMessages results, std::size_t most) : results_(results), max_(most) {}
   std::unique_ptr<Producer> producer(unsigned) override { return std::make_unique<In>(); }
-  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<Out>(results_, most_); }
+  std::unique_ptr<Collector> collector(unsigned) override { return std::make_unique<Out>(results_, max_); }
   void start() override {}
   void stop(bool) override {}
   Cost cost() const override { return {}; }
@@ -29,7 +29,7 @@ class GivenQueue final : public Queue {
     std::size_t most;
   };
   ConstMessages results_;
-  std::size_t most_;
+  std::size_t max_;
 };
 
 }  // namespace feedrate::test

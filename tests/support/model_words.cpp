@@ -6,14 +6,14 @@
 namespace feedrate::test {
 
 void ModelWords::declare(const void* address, std::string name, Explorer::Word kind, ModelValue initial) {
-  if (locations_.size() == kMostLocations) throw std::invalid_argument("too many words");
+  if (locations_.size() == kMaxLocations) throw std::invalid_argument("too many words");
   if (!index_.emplace(address, locations_.size()).second) throw std::invalid_argument(name + " is declared twice");
-  locations_.push_back({std::move(name), initial, kind, kMostThreads, {}, {}});
+  locations_.push_back({std::move(name), initial, kind, kMaxThreads, {}, {}});
 }
 void ModelWords::reset() {
   for (Location& location : locations_) {
     location.history.assign(1, {location.initial, {}});
-    location.writer = kMostThreads;
+    location.writer = kMaxThreads;
     location.read.fill(0);
   }
 }
@@ -32,8 +32,8 @@ ModelValue ModelWords::load(View& view, std::size_t l, std::size_t at, bool acqu
 std::string ModelWords::store(View& view, std::size_t thread, std::size_t l, const ModelValue& value, bool release,
                               bool modifies) {
   Location& location = locations_[l];
-  if (location.history.size() >= kMostValues) return "too many stores to " + location.name;
-  if (location.kind == Explorer::Word::one_writer && location.writer != kMostThreads && location.writer != thread) {
+  if (location.history.size() >= kMaxValues) return "too many stores to " + location.name;
+  if (location.kind == Explorer::Word::one_writer && location.writer != kMaxThreads && location.writer != thread) {
     return "stores to " + location.name + " after another thread did; the word is declared for one writer";
   }
   location.writer = thread;
@@ -47,7 +47,7 @@ void ModelWords::note_plain_load(const View& view, std::size_t thread, std::size
   locations_[l].read[thread] = view.loads[thread];
 }
 std::optional<std::size_t> ModelWords::unknown_reader(const View& view, std::size_t thread, std::size_t l) const {
-  for (std::size_t t = 0; t < kMostThreads; ++t) {
+  for (std::size_t t = 0; t < kMaxThreads; ++t) {
     if (t != thread && view.loads[t] < locations_[l].read[t]) return t;
   }
   return std::nullopt;

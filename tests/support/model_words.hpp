@@ -11,13 +11,13 @@
 /// The explorer's memory: every value that a word ever had, in order, and the knowledge that each thread has of them.
 namespace feedrate::test {
 
-constexpr std::size_t kMostLocations = 72;
-constexpr std::size_t kMostThreads = 8;
+constexpr std::size_t kMaxLocations = 72;
+constexpr std::size_t kMaxThreads = 8;
 
 /// The known number of plain loads of each thread and, by location, the oldest value that may still be read.
 struct View {
-  std::array<std::uint8_t, kMostThreads> loads{};
-  std::array<std::uint8_t, kMostLocations> at{};
+  std::array<std::uint8_t, kMaxThreads> loads{};
+  std::array<std::uint8_t, kMaxLocations> at{};
 
   void join(const View& other) {
     for (std::size_t i = 0; i < loads.size(); ++i) loads[i] = std::max(loads[i], other.loads[i]);
@@ -31,17 +31,17 @@ struct View {
 };
 
 /// The order in which a state lists the threads: a permutation of interchangeable threads.
-using ThreadOrder = std::array<std::uint8_t, kMostThreads>;
-using PerThread = std::array<std::uint8_t, kMostThreads>;
+using ThreadOrder = std::array<std::uint8_t, kMaxThreads>;
+using PerThread = std::array<std::uint8_t, kMaxThreads>;
 inline PerThread reordered(const PerThread& values, const ThreadOrder& order) {
   PerThread result;
-  for (std::size_t t = 0; t < kMostThreads; ++t) result[t] = values[order[t]];
+  for (std::size_t t = 0; t < kMaxThreads; ++t) result[t] = values[order[t]];
   return result;
 }
 
 inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return mix64(hash ^ value) + hash; }
 inline std::uint64_t mix_locations(std::uint64_t hash, const View& view, std::size_t locations) {
-  const auto words = std::bit_cast<std::array<std::uint64_t, kMostLocations / 8>>(view.at);
+  const auto words = std::bit_cast<std::array<std::uint64_t, kMaxLocations / 8>>(view.at);
   for (std::size_t i = 0; i < (locations + 7) / 8; ++i) hash = mix(hash, words[i]);
   return hash;
 }
@@ -52,7 +52,7 @@ inline std::uint64_t mix(std::uint64_t hash, const View& view, std::size_t locat
 class ModelWords {
  public:
   /// Maximum number of values of a location. They are numbered from 0, the initial value.
-  static constexpr std::size_t kMostValues = 255;
+  static constexpr std::size_t kMaxValues = 255;
 
   void declare(const void* address, std::string name, Explorer::Word kind, ModelValue initial);
   /// Restores the initial values.
@@ -89,9 +89,9 @@ class ModelWords {
     std::string name;
     ModelValue initial;
     Explorer::Word kind;
-    std::size_t writer = kMostThreads;  // the last writer
+    std::size_t writer = kMaxThreads;  // the last writer
     std::vector<Message> history;
-    std::array<std::uint8_t, kMostThreads> read{};  // plain words: each thread's count at its last load
+    std::array<std::uint8_t, kMaxThreads> read{};  // plain words: each thread's count at its last load
   };
   std::unordered_map<const void*, std::size_t> index_;
   std::vector<Location> locations_;

@@ -37,12 +37,12 @@ std::vector<StrategyCase> strategy_cases() {
   return cases;
 }
 
-void expect_right(const StrategyCase& test, Device& device, Device& other) {
+void expect_correct(const StrategyCase& test, Device& device, Device& other) {
   const StrategyEntry& entry = Strategies::instance().get("--strategy", test.strategy);
   const auto devices = devices_of(entry, device, other);
   for (const Shape& wanted : {Shape{1, 2, {1}}, Shape{100, 17, {5}}, Shape{4096, 40, {1, 20, 3}}}) {
     const PipelineShape shape = shape_of(test, wanted, device);
-    if (const auto reason = refuse(entry, shape, devices); !reason.empty()) GTEST_SKIP() << reason;
+    if (const auto reason = why_unsupported(entry, shape, devices); !reason.empty()) GTEST_SKIP() << reason;
     Pipeline pipeline(shape, device);
     const auto strategy = entry.make({pipeline, devices, wanted.items, test.own});
     for (const unsigned items : {wanted.items, 2u, wanted.items}) {
@@ -74,7 +74,7 @@ void expect_corrupted_without_waits(const std::string& name, Device& device, Dev
     const Shape wanted = without == kFree ? Shape{8192, 24, {1, slow}} : Shape{8192, 24, {slow, 1}};
     for (const auto& [pipeline_name, unused] : Pipelines::instance().entries()) {
       const PipelineShape shape = shape_of({name, name, pipeline_name}, wanted, device);
-      if (!refuse(entry, shape, devices).empty()) continue;
+      if (!why_unsupported(entry, shape, devices).empty()) continue;
       ++possible;
       Pipeline pipeline(shape, device, without == kEarly ? EarlyKernels::do_not_wait : EarlyKernels::wait);
       const auto strategy = entry.make({pipeline, devices, wanted.items, {}, without});

@@ -21,7 +21,7 @@ std::vector<StrategyCase> strategy_cases();
 
 /// Runs several numbers of items of several sizes, several times each, and expects correct results. Skips combinations
 /// that the strategy does not support on these devices.
-void expect_right(const StrategyCase&, Device& device, Device& other);
+void expect_correct(const StrategyCase&, Device& device, Device& other);
 /// Names of the strategies that have waits.
 std::vector<std::string> strategies_with_waits();
 /// For each wait of the strategy, runs pipelines without it until an item is wrong; fails if none becomes wrong. (Some

@@ -36,7 +36,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLargestPacket = 65520;  // allows TCP segments of this size, like segmentation offload
-constexpr std::size_t kMostUnderWay = 4096;
+constexpr std::size_t kMaxUnderWay = 4096;
 
 void must(long result, const char* what) {
   if (result < 0) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
@@ -78,7 +78,7 @@ int enter_namespace(const char* address) {
   wire.address(SIOCSIFNETMASK, "255.255.255.0");
   wire.request.ifr_mtu = kLargestPacket;
   must(ioctl(wire.control, SIOCSIFMTU, &wire.request), "SIOCSIFMTU");
-  wire.request.ifr_qlen = kMostUnderWay;
+  wire.request.ifr_qlen = kMaxUnderWay;
   must(ioctl(wire.control, SIOCSIFTXQLEN, &wire.request), "SIOCSIFTXQLEN");
   wire.up();
   return tun;
@@ -107,7 +107,7 @@ void carry(int from, int to, Clock::duration delay) {
     // A thread cannot be woken within microseconds, so this thread polls continuously while packets are under way.
     pollfd ready{from, POLLIN, 0};
     if (under_way.empty()) poll(&ready, 1, -1);
-    if (under_way.size() < kMostUnderWay) {
+    if (under_way.size() < kMaxUnderWay) {
       const ssize_t n = read(from, buffer.data(), buffer.size());
       if (n > 0) under_way.push_back({Clock::now() + delay, {buffer.begin(), buffer.begin() + n}});
     }

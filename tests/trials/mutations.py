@@ -31,10 +31,10 @@ PROGRAMS = [f"test_{folder}" for folder in ("common", "kernels", "variants", "ha
 MUTATIONS = [
     Mutation(
         "the load generator is never the limit",
-        "experiments/feeding/driver_limit.cpp",
+        "experiments/feeding/generator_limit.cpp",
         "kDriverBound = 0.9;",
         "kDriverBound = 1e9;",
-        "DriverLimit*",
+        "GeneratorLimit*",
     ),
     Mutation(
         "a warm-up is steady after one slice",

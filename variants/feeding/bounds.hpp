@@ -38,7 +38,7 @@ class Bounds {
 };
 
 /// The point for which a queue, transfer or workload states bounds.
-struct Bounded {
+struct BoundedPoint {
   const Point& point;
   const Choices& choices;
   std::size_t in, out;  ///< bytes of a message and of its result, headers included
@@ -53,7 +53,7 @@ inline Expression batches_at_once(const Point& point) {
 }
 
 /// Bounds on the CPU device: another thread must answer, and each message is copied at least once each way.
-inline void limit_by_host(const Bounded& bounded, Bounds& bounds) {
+inline void limit_by_host(const BoundedPoint& bounded, Bounds& bounds) {
   bounds.time("thread_round_trip_ns");
   bounds.bytes("host_copy_bytes_per_second", bounded.slot());
 }

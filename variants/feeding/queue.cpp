@@ -6,11 +6,11 @@
 
 namespace feedrate {
 
-std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes) {
+std::string why_too_many_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes) {
   const std::size_t bytes = slots * (stride_of(message_bytes) + stride_of(result_bytes));
-  if (bytes <= kMostSlotMemory) return "";
+  if (bytes <= kMaxSlotMemory) return "";
   return fmt::format("window and payload need {}B of slots; the limit is {}B", format_count(bytes),
-                     format_count(kMostSlotMemory));
+                     format_count(kMaxSlotMemory));
 }
 
 std::string names_of_queues(bool (*holds)(const QueueEntry&)) {

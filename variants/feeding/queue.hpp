@@ -116,7 +116,7 @@ struct Guarantee {
 };
 
 /// Support for a queue's workers in separate processes (`feedrate worker`).
-struct OutsideWorkers {
+struct ExternalWorkers {
   std::function<std::unique_ptr<Broker>(const QueueConfig&, const std::string& consumer)> broker;
   /// Monitors the queue that such a worker serves.
   std::function<std::unique_ptr<QueueWatch>(const QueueConfig&)> watch;
@@ -134,15 +134,15 @@ struct QueueEntry {
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses the values that the point leaves open. Returns why the point is invalid; empty if it is valid.
-  std::function<std::string(Point&, Device&, const Workload&)> fit = {};
+  std::function<std::string(Point&, Device&, const Workload&)> why_unsupported = {};
   /// Measures the limits that only this queue needs.
   std::function<void(LimitList&)> limits = {};
   /// Names the limits that bound the queue at a point.
-  std::function<void(const Bounded&, Bounds&)> bounds = {};
+  std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
   /// The queue's own axes that affect its speed, with the values that a search for the best settings tries.
   std::vector<AxisValues> search = {};
   /// Set if `feedrate worker` can serve this queue; `service` is then set as well.
-  std::optional<OutsideWorkers> workers = {};
+  std::optional<ExternalWorkers> workers = {};
 };
 using Queues = Registry<QueueEntry>;
 using QueueRegistration = Registration<QueueEntry>;
@@ -155,7 +155,7 @@ std::string names_of_queues(bool (*holds)(const QueueEntry&));
 std::set<std::string> services_of_queues(bool (*holds)(const QueueEntry&));
 
 /// Why `slots` slots for messages and the same number for results cannot be allocated; empty if they can.
-std::string refuse_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
+std::string why_too_many_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
 
 /// A `make` that constructs Q from its config.
 template <class Q>

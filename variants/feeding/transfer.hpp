@@ -21,7 +21,7 @@ struct Batch {
   /// Requests the times, in ns of the device's clock, at which the copies completed; 0 for a copy that does not exist.
   bool timed = false;
   std::uint64_t copied_in = 0, copied_out = 0;
-  StageMarks marks = {};  ///< for the kernel, if some of the messages are sampled
+  StageRecorder recorder = {};  ///< for the kernel, if some of the messages are sampled
 };
 
 /// Moves batches to the device, launches the work on them, and moves the results back. Used by one thread.
@@ -42,7 +42,7 @@ class Transfer {
 struct TransferConfig {
   Device& device;
   const Workload& workload;
-  std::size_t most_messages;  ///< maximum per batch
+  std::size_t max_messages;  ///< maximum per batch
   std::size_t in_stride, out_stride;
   unsigned block;
   Values own = {};  ///< values of the transfer's own axes
@@ -51,7 +51,7 @@ struct TransferConfig {
 };
 
 /// The time for a batch according to the machine's limits; `auto` chooses by it.
-struct Effort {
+struct BatchTime {
   /// Time until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest.
   double busy_ns;
   /// Time from the first call until the results have arrived, with nothing else in flight.
@@ -66,11 +66,11 @@ struct TransferEntry {
   std::function<unsigned(const Point&)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
   /// Names the GPU limits that bound the transfer at a point.
-  std::function<void(const Bounded&, Bounds&)> bounds = {};
+  std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
   /// Why the transfer cannot run on this device; empty if it can.
-  std::function<std::string(const DeviceInfo&)> refuse = {};
+  std::function<std::string(const DeviceInfo&)> why_unsupported = {};
   /// Returns nothing if the required limits are unknown. Without this function, `auto` never chooses the transfer.
-  std::function<std::optional<Effort>(const Bounded&, const Limits&)> effort = {};
+  std::function<std::optional<BatchTime>(const BoundedPoint&, const Limits&)> batch_time = {};
   /// Settings of its own axes that `auto` compares for lone messages, in addition to the defaults.
   std::vector<Values> alone = {};
   /// The transfer's own axes that affect its speed, with the values that a search for the best settings tries.

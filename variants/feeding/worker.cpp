@@ -71,7 +71,7 @@ void Worker::note_fetched(Batch& batch) {
     stages_->mark(id, Stage::dequeued, now);
   });
   batch.timed = now != 0;
-  if (batch.timed) batch.marks = stages_->marks();
+  if (batch.timed) batch.recorder = stages_->recorder();
 }
 
 void Worker::note_finished(const Batch& batch) {

@@ -21,7 +21,7 @@ struct Setting {
   std::size_t bytes = 0;       ///< size of a tensor
   unsigned giver_gpu = 0, taker_gpu = 0;
   bool copies_to_peer =
-      false;            ///< with two GPUs: the taker copies tensors to its own memory instead of reading remotely
+      false;            ///< with two GPUs: the importer copies tensors to its own memory instead of reading remotely
   std::string address;  ///< address of the service that the way needs
   bool shared = false;  ///< other users share the service, so keys created there must expire
   std::string prefix;   ///< prefix of this run's names on the service
@@ -32,34 +32,34 @@ struct Config {
   Device& device;  ///< this side's
 };
 
-/// The information with which a taker opens a tensor for the first time. The giver keeps the descriptor.
+/// The information with which a importer opens a tensor for the first time. The exporter keeps the descriptor.
 using Ticket = tensors::Handle;
 
 /// The side that owns the tensors, which are numbered from 0. One thread.
-class Giver {
+class Exporter {
  public:
-  virtual ~Giver() = default;
-  /// Creates a tensor and returns its address in the giver's device memory.
+  virtual ~Exporter() = default;
+  /// Creates a tensor and returns its address in the exporter's device memory.
   virtual std::byte* create(unsigned tensor) = 0;
   virtual Ticket ticket(unsigned tensor) = 0;
-  /// Makes the tensor's current contents available to takers. The writes of the giver's device have ended.
+  /// Makes the tensor's current contents available to takers. The writes of the exporter's device have ended.
   virtual void offer(unsigned /*tensor*/) {}
   virtual void destroy(unsigned tensor) = 0;
 };
 
 /// The side that computes. One thread.
-class Taker {
+class Importer {
  public:
-  virtual ~Taker() = default;
+  virtual ~Importer() = default;
   virtual void open(unsigned tensor, std::string_view ticket, tensors::Descriptor) = 0;
-  /// Returns an offered tensor, in memory that the taker's device can read; copies that are still needed are queued on
-  /// the stream.
+  /// Returns an offered tensor, in memory that the importer's device can read; copies that are still needed are queued
+  /// on the stream.
   virtual const std::byte* take(unsigned tensor, Stream&) = 0;
   /// Closes a tensor. No work that uses it is still running.
   virtual void close(unsigned tensor) = 0;
 };
 
-/// Copies of a tensor that exist during the hand-off, in addition to the giver's own.
+/// Copies of a tensor that exist during the hand-off, in addition to the exporter's own.
 struct Copies {
   unsigned device_of_reader = 0;          ///< in each reader's device memory
   unsigned host = 0, host_of_reader = 0;  ///< in host memory: in total, and for each reader
@@ -71,14 +71,14 @@ struct Entry {
   Copies copies;
   std::string service = {};  ///< name of the service that the way needs
   /// Why the way cannot be used; empty if it can.
-  std::function<std::string(const Setting&)> refuse = {};
-  std::function<std::unique_ptr<Giver>(const Config&)> giver;
-  std::function<std::unique_ptr<Taker>(const Config&)> taker;
+  std::function<std::string(const Setting&)> why_unsupported = {};
+  std::function<std::unique_ptr<Exporter>(const Config&)> exporter;
+  std::function<std::unique_ptr<Importer>(const Config&)> importer;
 };
 using Ways = Registry<Entry>;
 using WayRegistration = Registration<Entry>;
 
-/// A giver's or a taker's `make` that constructs T from its config.
+/// A exporter's or a importer's `make` that constructs T from its config.
 template <class Base, class T>
 std::unique_ptr<Base> make(const Config& config) {
   return std::make_unique<T>(config);
@@ -102,7 +102,7 @@ class OwnMemory {
   std::map<unsigned, Buffer> buffers_;
 };
 
-/// Copies of tensors in memory that both processes map, for a taker on another GPU that copies before it computes.
+/// Copies of tensors in memory that both processes map, for a importer on another GPU that copies before it computes.
 class PeerCopies {
  public:
   explicit PeerCopies(const Config& config)

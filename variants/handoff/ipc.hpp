@@ -17,9 +17,9 @@ inline std::size_t chunk_bytes(const tensors::ChunkMemory& memory, std::size_t b
 
 /// `Way` has a static memory(setting, user), which returns the kind of memory, used by the GPU `user`.
 template <class Way>
-class IpcGiver final : public Giver {
+class IpcExporter final : public Exporter {
  public:
-  explicit IpcGiver(const Config& config)
+  explicit IpcExporter(const Config& config)
       : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.giver_gpu)) {}
 
   std::byte* create(unsigned tensor) override {
@@ -36,9 +36,9 @@ class IpcGiver final : public Giver {
 };
 
 template <class Way>
-class IpcTaker final : public Taker {
+class IpcImporter final : public Importer {
  public:
-  explicit IpcTaker(const Config& config)
+  explicit IpcImporter(const Config& config)
       : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.taker_gpu)), copies_(config) {}
 
   void open(unsigned tensor, std::string_view ticket, tensors::Descriptor descriptor) override {
@@ -63,9 +63,9 @@ template <class Way>
 Entry ipc_entry(const char* description) {
   return {.description = description,
           .copies = {},
-          .refuse = Way::refuse,
-          .giver = make<Giver, IpcGiver<Way>>,
-          .taker = make<Taker, IpcTaker<Way>>};
+          .why_unsupported = Way::why_unsupported,
+          .exporter = make<Exporter, IpcExporter<Way>>,
+          .importer = make<Importer, IpcImporter<Way>>};
 }
 
 /// A GPU's memory, shared in one of the ways of gpu_ways().
@@ -74,7 +74,7 @@ struct GpuIpc {
   static std::unique_ptr<tensors::ChunkMemory> memory(const Setting& setting, unsigned user) {
     return tensors::gpu_memory(kWay, gpu_name(setting.giver_gpu), gpu_name(user));
   }
-  static std::string refuse(const Setting& setting) {
+  static std::string why_unsupported(const Setting& setting) {
     return setting.device == "cuda" ? "" : "it shares a GPU's memory";
   }
 };

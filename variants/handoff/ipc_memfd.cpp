@@ -5,7 +5,7 @@ namespace {
 
 struct Memfd {
   static std::unique_ptr<tensors::ChunkMemory> memory(const Setting&, unsigned) { return tensors::memfd_memory(); }
-  static std::string refuse(const Setting& setting) {
+  static std::string why_unsupported(const Setting& setting) {
     return setting.device == "cpu" ? ""
                                    : "it shares host memory; ipc_vmm, ipc_pool and ipc_legacy share a GPU's memory";
   }

@@ -7,13 +7,13 @@
 namespace feedrate::handoff {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{512} << 20;  // Redis's default limit for a value
+constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // Redis's default limit for a value
 
 std::string key_of(const Setting& setting, unsigned tensor) { return fmt::format("{}:{}", setting.prefix, tensor); }
 
-class RedisGiver final : public Giver {
+class RedisExporter final : public Exporter {
  public:
-  explicit RedisGiver(const Config& config)
+  explicit RedisExporter(const Config& config)
       : setting_(config.setting),
         redis_(setting_.address),
         memory_(config.device, setting_.bytes),
@@ -46,9 +46,9 @@ class RedisGiver final : public Giver {
   std::unique_ptr<Stream> stream_;
 };
 
-class RedisTaker final : public Taker {
+class RedisImporter final : public Importer {
  public:
-  explicit RedisTaker(const Config& config)
+  explicit RedisImporter(const Config& config)
       : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}
 
   void open(unsigned, std::string_view, tensors::Descriptor) override {}
@@ -75,15 +75,14 @@ class RedisTaker final : public Taker {
 };
 
 const WayRegistration registered(
-    "redis_value", {.description = "the bytes as a value in Redis, through host memory on both sides",
-                    .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
-                    .service = "redis",
-                    .refuse =
-                        [](const Setting& setting) {
-                          return setting.bytes > kMostBytes ? "a value in Redis has at most 512 MiB" : "";
-                        },
-                    .giver = make<Giver, RedisGiver>,
-                    .taker = make<Taker, RedisTaker>});
+    "redis_value",
+    {.description = "the bytes as a value in Redis, through host memory on both sides",
+     .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
+     .service = "redis",
+     .why_unsupported =
+         [](const Setting& setting) { return setting.bytes > kMaxBytes ? "a value in Redis has at most 512 MiB" : ""; },
+     .exporter = make<Exporter, RedisExporter>,
+     .importer = make<Importer, RedisImporter>});
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -5,9 +5,9 @@
 namespace feedrate::handoff {
 
 template <bool kPinned>
-class ShmGiver final : public Giver {
+class ShmExporter final : public Exporter {
  public:
-  explicit ShmGiver(const Config& config)
+  explicit ShmExporter(const Config& config)
       : device_(config.device),
         bytes_(config.setting.bytes),
         memory_(config.device, bytes_),
@@ -43,9 +43,9 @@ class ShmGiver final : public Giver {
 };
 
 template <bool kPinned>
-class ShmTaker final : public Taker {
+class ShmImporter final : public Importer {
  public:
-  explicit ShmTaker(const Config& config)
+  explicit ShmImporter(const Config& config)
       : device_(config.device), bytes_(config.setting.bytes), memory_(config.device, bytes_) {}
 
   void open(unsigned tensor, std::string_view, tensors::Descriptor descriptor) override {

@@ -10,9 +10,9 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 std::string name_of(const Setting& setting, unsigned tensor) { return fmt::format("{}/{}", setting.prefix, tensor); }
 
-class StoreGiver final : public Giver {
+class StoreExporter final : public Exporter {
  public:
-  explicit StoreGiver(const Config& config) : setting_(config.setting), store_(setting_.address) {}
+  explicit StoreExporter(const Config& config) : setting_(config.setting), store_(setting_.address) {}
 
   std::byte* create(unsigned tensor) override {
     const auto bytes = static_cast<std::int64_t>(setting_.bytes);
@@ -32,9 +32,9 @@ class StoreGiver final : public Giver {
   std::map<unsigned, tensors::Tensor> tensors_;
 };
 
-class StoreTaker final : public Taker {
+class StoreImporter final : public Importer {
  public:
-  explicit StoreTaker(const Config& config) : setting_(config.setting), store_(setting_.address) {}
+  explicit StoreImporter(const Config& config) : setting_(config.setting), store_(setting_.address) {}
 
   void open(unsigned tensor, std::string_view, tensors::Descriptor) override {
     held_[tensor] = {store_.get(name_of(setting_, tensor)), 0};
@@ -60,14 +60,14 @@ class StoreTaker final : public Taker {
 const WayRegistration registered("store", {.description = "by name in a tensor store, whose daemon is a third process",
                                            .copies = {},
                                            .service = "store",
-                                           .refuse =
+                                           .why_unsupported =
                                                [](const Setting& setting) {
                                                  return setting.taker_gpu == setting.giver_gpu
                                                             ? ""
                                                             : "a store's clients use the GPU that owns the memory";
                                                },
-                                           .giver = make<Giver, StoreGiver>,
-                                           .taker = make<Taker, StoreTaker>});
+                                           .exporter = make<Exporter, StoreExporter>,
+                                           .importer = make<Importer, StoreImporter>});
 
 }  // namespace
 }  // namespace feedrate::handoff

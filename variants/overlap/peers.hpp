@@ -88,12 +88,12 @@ class StagesOnPeers final : public Strategy {
 };
 
 /// Why the two devices cannot pass items on; empty if they can.
-inline std::string refuse_peers(const PipelineShape& shape, std::span<Device* const> devices) {
+inline std::string why_unsupported_peers(const PipelineShape& shape, std::span<Device* const> devices) {
   for (const StagePlan& stage : shape.stages) {
     if (is_copy(stage.role)) return "strategies of two GPUs run kernels only; this pipeline copies from or to the host";
   }
-  if (auto reason = devices[0]->reach_peer(*devices[1]); !reason.empty()) return reason;
-  return devices[1]->reach_peer(*devices[0]);
+  if (auto reason = devices[0]->enable_peer_access(*devices[1]); !reason.empty()) return reason;
+  return devices[1]->enable_peer_access(*devices[0]);
 }
 
 }  // namespace feedrate

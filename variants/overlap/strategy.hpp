@@ -43,15 +43,16 @@ struct StrategyEntry {
   /// Why it cannot run on a device like this; empty if it can.
   std::function<std::string(const DeviceInfo&)> unavailable = [](const DeviceInfo&) { return std::string(); };
   /// Why it cannot run this pipeline on devices that it is available on; empty if it can.
-  std::function<std::string(const PipelineShape&, std::span<Device* const>)> refuse = {};
+  std::function<std::string(const PipelineShape&, std::span<Device* const>)> why_unsupported = {};
   std::function<std::unique_ptr<Strategy>(const StrategyConfig&)> make;
   /// Number of blocks that its own kernel keeps resident for an entire run; unset: none.
   std::function<unsigned(const PipelineShape&)> resident_blocks = {};
 };
 /// Why a strategy cannot run this pipeline on these devices; empty if it can.
-inline std::string refuse(const StrategyEntry& strategy, const PipelineShape& shape, std::span<Device* const> devices) {
+inline std::string why_unsupported(const StrategyEntry& strategy, const PipelineShape& shape,
+                                   std::span<Device* const> devices) {
   if (auto reason = strategy.unavailable(devices.front()->info()); !reason.empty()) return reason;
-  return strategy.refuse ? strategy.refuse(shape, devices) : "";
+  return strategy.why_unsupported ? strategy.why_unsupported(shape, devices) : "";
 }
 
 using Strategies = Registry<StrategyEntry>;

@@ -127,8 +127,8 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
     }
     for (std::uint32_t i = 0; i < units; ++i) {
       Unit unit = SystemMemory::load_unit(out[slot + i]);
-      for (std::uint64_t looks = 1; unit.flag != flag_of(trip); ++looks) {
-        if (looks % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
+      for (std::uint64_t polls = 1; unit.flag != flag_of(trip); ++polls) {
+        if (polls % 1'000'000 == 0 && cudaStreamQuery(stream) != cudaErrorNotReady)
           throw Failure("the kernel for lone messages ended early");
         unit = SystemMemory::load_unit(out[slot + i]);
       }

@@ -24,7 +24,7 @@ constexpr std::size_t kOutOfCache = 1 << 20;
 constexpr std::size_t kOutOfCache = 64 << 20;
 #endif
 
-constexpr unsigned kMostThreads = 16;
+constexpr unsigned kMaxThreads = 16;
 
 using Memory = std::vector<std::uint64_t>;
 
@@ -61,7 +61,7 @@ double rate_of(unsigned writers, unsigned readers, std::size_t bytes) {
   return total;
 }
 
-unsigned all() { return std::min(available_cores(), kMostThreads); }
+unsigned all() { return std::min(available_cores(), kMaxThreads); }
 unsigned half() { return std::max(1u, all() / 2); }
 unsigned one() { return 1; }
 unsigned none() { return 0; }

@@ -43,7 +43,7 @@ Mix parse_shares(const std::string& option, const std::string& text, const std::
 }  // namespace
 
 std::vector<std::size_t> Mix::values() const {
-  if (parts_.empty()) return {kPiece, most_};
+  if (parts_.empty()) return {kPiece, max_};
   std::vector<std::size_t> values(parts_.size());
   std::transform(parts_.begin(), parts_.end(), values.begin(), [](const Part& part) { return part.value; });
   return values;
@@ -55,13 +55,13 @@ std::size_t Mix::pick(double u) const {
 
 std::size_t Mix::lognormal(double u1, double u2) const {
   const double normal = std::sqrt(-2 * std::log(u1)) * std::cos(2 * std::numbers::pi * u2);  // Box and Muller, 1958
-  const double size = std::min(median_ * std::exp(sigma_ * normal), static_cast<double>(most_));
-  return std::min((static_cast<std::size_t>(size) + kPiece - 1) / kPiece * kPiece, most_);
+  const double size = std::min(median_ * std::exp(sigma_ * normal), static_cast<double>(max_));
+  return std::min((static_cast<std::size_t>(size) + kPiece - 1) / kPiece * kPiece, max_);
 }
 
 Mix parse_payload_mix(const std::string& text, std::size_t most) {
-  constexpr std::size_t kMostPayload = std::size_t{64} << 20;
-  if (!text.starts_with("lognormal:")) return parse_shares("--payload-mix", text, kShares, kMostPayload);
+  constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
+  if (!text.starts_with("lognormal:")) return parse_shares("--payload-mix", text, kShares, kMaxPayload);
   const auto words = split(text, ':');
   if (words.size() != 3) throw BadInput("--payload-mix", text, kShares);
   const auto median = static_cast<double>(parse_count("--payload-mix", words[1]));

@@ -15,7 +15,7 @@ class Mix {
     double up_to;  ///< cumulative share of this and all earlier parts; 1 for the last part
   };
   explicit Mix(std::vector<Part> parts) : parts_(std::move(parts)) {}
-  Mix(double median, double sigma, std::size_t most) : median_(median), sigma_(sigma), most_(most) {}
+  Mix(double median, double sigma, std::size_t most) : median_(median), sigma_(sigma), max_(most) {}
 
   /// Draws one value. `uniform()` returns numbers in (0, 1].
   template <class Uniform>
@@ -35,7 +35,7 @@ class Mix {
 
   std::vector<Part> parts_;
   double median_ = 0, sigma_ = 0;
-  std::size_t most_ = 0;
+  std::size_t max_ = 0;
 };
 
 /// Throws BadInput with the option, the value and the allowed forms. `most` is the limit of a lognormal distribution.

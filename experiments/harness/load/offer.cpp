@@ -10,7 +10,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "experiments/harness/load/behind.hpp"
+#include "experiments/harness/load/lag_account.hpp"
 
 namespace feedrate {
 namespace {
@@ -28,7 +28,7 @@ class Phase {
   LoadResult run() {
     result_.began_ns = begin_ = last_end_ = now_ns();
     result_.ramped = open();
-    Behind behind(begin_);
+    LagAccount behind(begin_);
     Backoff backoff;
     std::uint64_t polls = 0, polling_ns = 0;
     while (!over(now_ns())) {
@@ -101,7 +101,7 @@ class Phase {
     if (blocked_since_ != 0) blocked_ns_ += now - blocked_since_;
     blocked_since_ = 0;
   }
-  bool submit(std::uint64_t now, Behind& behind) {
+  bool submit(std::uint64_t now, LagAccount& behind) {
     const std::size_t slot = free_.back();
     Request& request = requests_[slot];
     request = {submitted_, now, now, 0};

@@ -116,7 +116,7 @@ OfferedLoad offered_load() {
     load_axes().put(shape, values);
     return values;
   };
-  return {"rate", opened, closed, kMostArrivals, "/details/load/without_own_lag_ns"};
+  return {"rate", opened, closed, kMaxArrivals, "/details/load/without_own_lag_ns"};
 }
 
 }  // namespace feedrate

@@ -88,10 +88,10 @@ double Schedule::mean_payload(std::size_t payload) const {
 Schedule make_schedule(const LoadShape& shape, double seconds, std::uint64_t seed) {
   Schedule schedule;
   const auto rate = static_cast<double>(shape.rate);
-  if (shape.arrivals != "trace" && rate * seconds > static_cast<double>(kMostArrivals)) {
+  if (shape.arrivals != "trace" && rate * seconds > static_cast<double>(kMaxArrivals)) {
     throw BadInput("--rate", std::to_string(shape.rate),
                    fmt::format("at most {:.0f} for {} s, because a schedule has at most {} messages",
-                               static_cast<double>(kMostArrivals) / seconds, seconds, kMostArrivals));
+                               static_cast<double>(kMaxArrivals) / seconds, seconds, kMaxArrivals));
   }
   if (shape.arrivals == "trace") {
     schedule = read_trace(shape.trace_file).schedule;
@@ -128,7 +128,7 @@ Schedule make_schedule(const LoadShape& shape, double seconds, std::uint64_t see
   return schedule;
 }
 
-std::string refuse_shape(const LoadShape& shape) {
+std::string why_invalid_shape(const LoadShape& shape) {
   if (!is_open(shape)) return "";
   const bool traced = shape.arrivals == "trace";
   if (traced && shape.trace_file == kNoMix) return "--arrivals trace needs --trace-file, a CSV or JSONL file";

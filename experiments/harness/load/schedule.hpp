@@ -33,9 +33,9 @@ struct Schedule {
 Schedule make_schedule(const LoadShape&, double seconds, std::uint64_t seed);
 
 /// Returns the reason why a shape is invalid (a missing option), or "" if it is valid.
-std::string refuse_shape(const LoadShape&);
+std::string why_invalid_shape(const LoadShape&);
 
 /// Maximum number of requests in one schedule. Each takes 8 bytes here and 8 in its sender's part, and more with sizes.
-inline constexpr std::uint64_t kMostArrivals = std::uint64_t{1} << 27;
+inline constexpr std::uint64_t kMaxArrivals = std::uint64_t{1} << 27;
 
 }  // namespace feedrate

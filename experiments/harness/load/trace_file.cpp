@@ -168,7 +168,7 @@ void for_each_line(const std::string& file, Each&& each) {
 }  // namespace
 
 TraceFile read_trace(const std::string& file) {
-  constexpr double kLongest = 86400, kMostPayload = 64 << 20, kLowestPriority = 7;
+  constexpr double kLongest = 86400, kMaxPayload = 64 << 20, kLowestPriority = 7;
   TraceFile read;
   Schedule& trace = read.schedule;
   std::uint64_t first = 0;
@@ -181,7 +181,7 @@ TraceFile read_trace(const std::string& file) {
     }
     if (static_cast<double>(time - first) > kLongest * 1e9)
       reject(file, line, "the time is more than a day after the first");
-    if (trace.size() == kMostArrivals) reject(file, line, fmt::format("more than {} arrivals", kMostArrivals));
+    if (trace.size() == kMaxArrivals) reject(file, line, fmt::format("more than {} arrivals", kMaxArrivals));
     const auto optional = [&](const char* name, auto& values, double most) {
       if (fields.contains(name) != (values.size() == trace.size()) && trace.size() != 0) {
         reject(file, line, fmt::format("{} must be in all lines or in none", name));
@@ -190,7 +190,7 @@ TraceFile read_trace(const std::string& file) {
       using Value = typename std::decay_t<decltype(values)>::value_type;
       values.push_back(static_cast<Value>(number_in(file, line, name, fields.at(name), most, true)));
     };
-    optional("payload", trace.payloads, kMostPayload);
+    optional("payload", trace.payloads, kMaxPayload);
     optional("priority", trace.priorities, kLowestPriority);
     if (const auto named = fields.find("workload"); named != fields.end() && !named->second.empty()) {
       if (!read.workload.empty() && read.workload != named->second) {

@@ -11,7 +11,7 @@
 namespace feedrate {
 namespace {
 
-constexpr double kLeastPeriod = 0.01, kMostPeriod = 86400;  // seconds
+constexpr double kLeastPeriod = 0.01, kMaxPeriod = 86400;  // seconds
 
 double thread_cpu_seconds() {
   timespec time{};
@@ -43,7 +43,7 @@ void keep(MachineState& state, const CostMeter::Cost& cost) {
 
 MachineMonitor::MachineMonitor(GpuSource gpu, double period_seconds, std::filesystem::path proc)
     : gpu_(std::move(gpu)), proc_(std::move(proc)) {
-  state_.period_seconds = std::clamp(period_seconds, kLeastPeriod, kMostPeriod);
+  state_.period_seconds = std::clamp(period_seconds, kLeastPeriod, kMaxPeriod);
   const CostMeter meter;
   begin_ = read_host(proc_);
   keep(state_, meter.read());

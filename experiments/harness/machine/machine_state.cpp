@@ -12,17 +12,17 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kMostSamples = 120;  // samples take up to 15 KB per row
+constexpr std::size_t kMaxSamples = 120;  // samples take up to 15 KB per row
 // Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop of a quarter has a
 // cause.
 constexpr double kLeastClock = 0.75;
 // Share of the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
-constexpr double kMostStolen = 0.02;
+constexpr double kMaxStolen = 0.02;
 // The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
 // Involuntary context switches per second and core that this process keeps busy. With each thread on its own core up to
 // 15 were measured, with two threads on one core 40 and more (14 threads, results/reference/h200/capacity).
-constexpr double kMostPreempted = 30;
+constexpr double kMaxPreempted = 30;
 constexpr double kLeastBusy = 4;  // cores; with fewer, switches caused by the system would weigh too much
 
 // These slow down a GPU that has work. Drivers also report them for an idle GPU.
@@ -148,11 +148,11 @@ std::optional<std::string> slow_clock(const MachineState& state) {
 
 std::optional<std::string> stolen(const HostUse& host) {
   const double stolen = host.stolen_cores() * host.seconds, used = host.own_cores * host.seconds;
-  if (stolen <= kLeastStolenSeconds || stolen <= kMostStolen * used) return std::nullopt;
+  if (stolen <= kLeastStolenSeconds || stolen <= kMaxStolen * used) return std::nullopt;
   return fmt::format(
       "the hypervisor stole {:.2f} s of CPU time while this process used {:.2f} s (up to {:.0f} % of that "
       "is normal)",
-      stolen, used, 100 * kMostStolen);
+      stolen, used, 100 * kMaxStolen);
 }
 
 /// Threads of a group that has used up its quota wait for the next period, up to 100 ms.
@@ -169,7 +169,7 @@ std::optional<std::string> crowded(const HostUse& host) {
   if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
   const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();
   const auto switches = static_cast<double>(host.own_involuntary_switches);
-  const double normal = kMostPreempted * std::max(kLeastBusy, host.own_cores);
+  const double normal = kMaxPreempted * std::max(kLeastBusy, host.own_cores);
   if (idle < 1 || switches <= normal * host.seconds) return std::nullopt;
   return fmt::format(
       "this process's threads shared cores, with each other or with other threads, while {:.1f} cores were idle: "
@@ -209,7 +209,7 @@ std::optional<double> power_w(const MachineState& state) {
 }
 
 Json to_json(const MachineState& state) {
-  const std::size_t all = state.samples.size(), kept = std::min(all, kMostSamples);
+  const std::size_t all = state.samples.size(), kept = std::min(all, kMaxSamples);
   Json samples = Json::array();
   for (std::size_t i = 0; i < kept; ++i) {  // always includes the first and the last
     samples.push_back(sample_json(state.samples[kept < 2 ? i : i * (all - 1) / (kept - 1)]));

@@ -69,9 +69,9 @@ Json catalogue() {
            {"devices", devices()},
            {"limits", limits()}};
   for (const auto& [name, entry] : Experiments::instance().entries()) {
-    const Kind kind(name);
+    const ExperimentInfo info(name);
     Json own = Json::array(), figures = Json::array();
-    for (const auto& each : kind.axes().entries()) {
+    for (const auto& each : info.axes().entries()) {
       all["axes"].push_back(json_of(each, name));
       if (each.owners.empty()) own.push_back(each.axis.name);
     }

@@ -9,10 +9,10 @@
 
 namespace feedrate {
 
-Kind::Kind(const std::string& name)
+ExperimentInfo::ExperimentInfo(const std::string& name)
     : name_(name), entry_(Experiments::instance().get("--experiment", name)), axes_(entry_.axes()) {}
 
-std::string Kind::variant(const Values& values) const {
+std::string ExperimentInfo::variant(const Values& values) const {
   std::string text;
   for (const std::string& name : entry_.variant) {
     const Value value = axes_.value(values, name);
@@ -21,9 +21,9 @@ std::string Kind::variant(const Values& values) const {
   return text;
 }
 
-std::string Kind::text(const Values& values) const { return variant(values) + settings(values); }
+std::string ExperimentInfo::text(const Values& values) const { return variant(values) + settings(values); }
 
-std::string Kind::settings(const Values& values, const std::set<std::string>& without) const {
+std::string ExperimentInfo::settings(const Values& values, const std::set<std::string>& without) const {
   std::string text;
   for (const auto& [axis, owners] : axes_.entries()) {
     const auto found = values.find(axis.name);
@@ -37,7 +37,7 @@ std::string Kind::settings(const Values& values, const std::set<std::string>& wi
   return text;
 }
 
-std::string Kind::text(const std::string& figure, double value) const {
+std::string ExperimentInfo::text(const std::string& figure, double value) const {
   const std::string name = figure.substr(0, figure.find('.'));
   for (const Figure& each : entry_.figures) {
     if (each.name != name) continue;
@@ -48,8 +48,8 @@ std::string Kind::text(const std::string& figure, double value) const {
   return format_si(value);
 }
 
-std::vector<std::pair<std::string, std::string>> Kind::lines(const Json& row) const {
-  if (entry_.telling.lines) return entry_.telling.lines(*this, row);
+std::vector<std::pair<std::string, std::string>> ExperimentInfo::lines(const Json& row) const {
+  if (entry_.terminal.lines) return entry_.terminal.lines(*this, row);
   std::vector<std::pair<std::string, std::string>> all;
   const Json bounds = row.value("bounds", Json::object());
   for (const Figure& figure : entry_.figures) {

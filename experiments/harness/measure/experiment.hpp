@@ -17,7 +17,7 @@ namespace feedrate {
 
 class Session;       // experiments/harness/measure/session.hpp
 class CellTimeline;  // experiments/harness/timeline/cell_timeline.hpp
-class Kind;
+class ExperimentInfo;
 
 /// A point as resolved for this machine.
 struct Resolution {
@@ -62,17 +62,17 @@ class Summary {
 struct OfferedLoad {
   std::string rate_axis;                       ///< the axis of requests offered per second
   std::function<Values(Values)> open, closed;  ///< return the point under open load, and under closed load
-  std::uint64_t most_due = 0;                  ///< maximum number of requests that one phase may offer
+  std::uint64_t max_due = 0;                   ///< maximum number of requests that one phase may offer
   /// JSON pointer to a row's percentiles of response time without the load generator's own lag.
   std::string without_own_lag = {};
 };
 
 /// Texts about an experiment for the terminal.
-struct Telling {
+struct TerminalTexts {
   /// Summary of a sweep's rows; default: the best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
   /// Lines for one row, each a name and a text; default: one line per figure.
-  std::function<std::vector<std::pair<std::string, std::string>>(const Kind&, const Json& row)> lines = {};
+  std::function<std::vector<std::pair<std::string, std::string>>(const ExperimentInfo&, const Json& row)> lines = {};
 };
 
 /// Candidates of searches for the best settings and for capacities.
@@ -104,7 +104,7 @@ struct ExperimentEntry {
   std::function<std::unique_ptr<Experiment>(Session&)> make;
   /// Maximum number of spinning threads at a point.
   std::function<unsigned(const Values&)> threads = [](const Values&) { return 1u; };
-  Telling telling = {};
+  TerminalTexts terminal = {};
   Searching searching = {};
   Listing listing = {};
   /// Entry point of the experiment's helper processes (`feedrate helper EXPERIMENT`); returns the exit code.
@@ -114,10 +114,10 @@ using Experiments = Registry<ExperimentEntry>;
 using ExperimentRegistration = Registration<ExperimentEntry>;
 
 /// The constant parts of an experiment: its entry and its axes.
-class Kind {
+class ExperimentInfo {
  public:
   /// Throws BadInput with a list of the experiments if there is none of this name.
-  explicit Kind(const std::string& name);
+  explicit ExperimentInfo(const std::string& name);
   const std::string& name() const { return name_; }
   const ExperimentEntry& entry() const { return entry_; }
   const AxisTable& axes() const { return axes_; }

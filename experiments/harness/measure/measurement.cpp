@@ -23,9 +23,9 @@ const char* text_of(Cause cause) {
       return "";
     case Cause::disturbed:
       return "disturbed";
-    case Cause::driver_bound:
+    case Cause::generator_bound:
       return "driver_bound";
-    case Cause::driver_unknown:
+    case Cause::generator_unknown:
       return "driver_unknown";
     case Cause::generator:
       return "generator";
@@ -81,7 +81,7 @@ void set_bounds(std::span<const Figure> figures, const Limits& limits, Measureme
     const auto found = typical(measured, figure);
     if (!found) continue;
     const bool rate = figure.better == Better::higher;
-    for (const auto& [name, expression] : measured.can_not_beat) {
+    for (const auto& [name, expression] : measured.bounds_of_figures) {
       if (name != figure.name) continue;
       auto value = expression.value(limits);
       if (!value || *value <= 0) continue;

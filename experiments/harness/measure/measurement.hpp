@@ -32,17 +32,17 @@ enum class Status { ok, invalid, unsustainable, failed, skipped };
 /// Machine-readable reason why a row is not ok; the row's `reason` is the text for people.
 enum class Cause {
   none,
-  disturbed,       ///< other activity on the machine disturbed it
-  driver_bound,    ///< near the limit of the load generator alone
-  driver_unknown,  ///< the limit of the load generator alone could not be measured
-  generator,       ///< the load generator was late, or fell behind
-  backlog,         ///< the queue did not keep up with an open load
-  wrong_results,   ///< lost, duplicated or corrupted results
-  no_results,      ///< no result arrived within the timed phase
-  interrupted,     ///< the user interrupted the cell
-  hung,            ///< the cell could not be stopped
-  impossible,      ///< the point can't be measured
-  error,           ///< anything else that failed
+  disturbed,          ///< other activity on the machine disturbed it
+  generator_bound,    ///< near the limit of the load generator alone
+  generator_unknown,  ///< the limit of the load generator alone could not be measured
+  generator,          ///< the load generator was late, or fell behind
+  backlog,            ///< the queue did not keep up with an open load
+  wrong_results,      ///< lost, duplicated or corrupted results
+  no_results,         ///< no result arrived within the timed phase
+  interrupted,        ///< the user interrupted the cell
+  hung,               ///< the cell could not be stopped
+  impossible,         ///< the point can't be measured
+  error,              ///< anything else that failed
 };
 
 /// Warning about a row that still counts.
@@ -71,7 +71,7 @@ struct Measurement {
   std::map<std::string, std::pair<Histogram, unsigned>>
       histograms;  ///< by figure; with n if every n-th message is sampled
   std::vector<std::pair<std::string, Expression>>
-      can_not_beat;                           ///< bounds of figures; the tightest bound of each figure counts
+      bounds_of_figures;                      ///< bounds of figures; the tightest bound of each figure counts
   std::map<std::string, BoundRatio> bounds;   ///< the tightest bound, by figure; from set_bounds()
   std::map<std::string, std::string> chosen;  ///< values that a member chose because the point left them open; by axis
   std::set<Flag> flags;
@@ -85,8 +85,8 @@ struct Measurement {
   void judge(Status bad, Cause why, const std::string& text);
 };
 
-/// Sets `bounds` for each figure from `can_not_beat`, as far as the limits are known, and flags a figure that is better
-/// than its bound by more than the noise of two measurements.
+/// Sets `bounds` for each figure from `bounds_of_figures`, as far as the limits are known, and flags a figure that is
+/// better than its bound by more than the noise of two measurements.
 void set_bounds(std::span<const Figure> figures, const Limits&, Measurement&);
 
 /// The expression as in rows: {"quotient": [{"given": "window", "value": 64}, {"floor": "launch_sync_ns"}]}.

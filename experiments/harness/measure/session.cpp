@@ -63,7 +63,7 @@ void install_signal_handlers() {
 
 Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
                  std::string command, RunSettings settings, std::unique_ptr<Device> opened)
-    : kind_(experiment),
+    : info_(experiment),
       settings_(std::move(settings)),
       run_settings_(to_json(settings_)),
       services_(std::move(services)),
@@ -73,7 +73,7 @@ Session::Session(const std::string& experiment, const std::string& device, unsig
       gpu_source_(nvml_source(device_->info().pci_bus)),
       started_(utc_now()),
       run_id_(id_of_run(command_)),
-      experiment_(kind_.entry().make(*this)) {}
+      experiment_(info_.entry().make(*this)) {}
 
 Session::~Session() = default;
 
@@ -105,7 +105,7 @@ Json Session::run_row() {
   return {{"schema", kRowSchemaVersion},
           {"kind", "run"},
           {"id", run_id_},
-          {"experiment", kind_.name()},
+          {"experiment", info_.name()},
           {"settings", run_settings_},
           {"environment", environment()},
           {"limits", limits_.values()},
@@ -115,7 +115,7 @@ Json Session::run_row() {
 Json Session::row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const {
   Json row{{"schema", kRowSchemaVersion},
            {"kind", kind},
-           {"experiment", kind_.name()},
+           {"experiment", info_.name()},
            {"run", run_id_},
            {"id", row_id(identity, repetition)},
            {"repetition", repetition},
@@ -136,7 +136,7 @@ Json Session::answer_row(const Json& params, const Json& identity, unsigned repe
 }
 
 Json Session::hung_row(const Resolution& cell, unsigned repetition, const std::string& reason) const {
-  const Json params = kind_.axes().params(cell.values);
+  const Json params = info_.axes().params(cell.values);
   Json hung = row("cell", params, params, repetition);
   hung["status"] = text_of(Status::failed);
   hung["cause"] = text_of(Cause::hung);
@@ -146,10 +146,10 @@ Json Session::hung_row(const Resolution& cell, unsigned repetition, const std::s
 
 Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
   if (cell.impossible.empty()) limits_.read_if_due();
-  const Json params = kind_.axes().params(cell.values);
+  const Json params = info_.axes().params(cell.values);
   Json made = row("cell", params, params, repetition);
   if (limits_.rounds() != 0) made["limit_rounds"] = limits_.rounds();
-  const NvtxRange cell_range(fmt::format("cell {} {}", kind_.variant(cell.values), made["id"].get<std::string>()));
+  const NvtxRange cell_range(fmt::format("cell {} {}", info_.variant(cell.values), made["id"].get<std::string>()));
   const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
   const auto begin = now_ns();
   if (!cell.impossible.empty()) {
@@ -173,7 +173,7 @@ Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline
       measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
     }
   }
-  set_bounds(kind_.entry().figures, limits_.values(), measured);
+  set_bounds(info_.entry().figures, limits_.values(), measured);
   put(measured, made);
   made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
   return made;

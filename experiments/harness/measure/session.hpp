@@ -22,7 +22,7 @@ class Session {
           std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();
 
-  const Kind& kind() const { return kind_; }
+  const ExperimentInfo& info() const { return info_; }
   Experiment& experiment() { return *experiment_; }
   Resolution resolve(const Values& values) { return experiment_->resolve(values); }
   Device& device() { return *device_; }
@@ -60,7 +60,7 @@ class Session {
   /// The fields common to all rows.
   Json row(const std::string& kind, const Json& params, const Json& identity, unsigned repetition) const;
 
-  Kind kind_;
+  ExperimentInfo info_;
   RunSettings settings_;
   const Json run_settings_;
   RunningServices services_;

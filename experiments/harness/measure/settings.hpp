@@ -12,7 +12,7 @@ struct Precision {
   bool wanted = false;
   double throughput_within = 0.02, latency_within = 0.05;  ///< half widths of the intervals, as shares of the means
   std::string percentile = "p99";                          ///< latency percentile: p50, p90, p99 or p999
-  unsigned most_repetitions = 100;
+  unsigned max_repetitions = 100;
   double time_limit = 60;  ///< seconds for all repetitions of a point
 };
 
@@ -26,18 +26,18 @@ struct RunSettings {
   Precision precision = {};
   bool pin_threads = false;
   double watchdog_seconds = 10;
-  double longest_pass_seconds = 0;  ///< time limit for a try of a search; 0: no limit
-  unsigned limit_rounds = 5;        ///< readings of each limit before the first cell
-  bool no_stages = false;           ///< do not record stage times
-  bool keep_disturbed = false;      ///< count a repetition even if it was disturbed (machine_state.hpp)
-  bool extend_warmup = true;        ///< until the rate is steady, to at most kMostWarmups times its length
-  bool compare_with_driver = true;  ///< a row near the load generator's own limit is invalid
+  double longest_pass_seconds = 0;     ///< time limit for a try of a search; 0: no limit
+  unsigned limit_rounds = 5;           ///< readings of each limit before the first cell
+  bool no_stages = false;              ///< do not record stage times
+  bool keep_disturbed = false;         ///< count a repetition even if it was disturbed (machine_state.hpp)
+  bool extend_warmup = true;           ///< until the rate is steady, to at most kMaxWarmups times its length
+  bool compare_with_generator = true;  ///< a row near the load generator's own limit is invalid
   bool external_worker = false;
   bool traced = false;    ///< an activity recorder runs throughout, which adds a little overhead
   bool profiled = false;  ///< an attached profiler captures the timed phases
 };
 /// A warm-up that does not become steady ends after this many times the requested length.
-inline constexpr unsigned kMostWarmups = 5;
+inline constexpr unsigned kMaxWarmups = 5;
 
 /// Visits the settings that a user can set, in order, with each option's name, bounds and help. Calls `visit.seconds`,
 /// `.count`, `.share`, `.word` or `.flag` for each, with the field of `settings`.
@@ -58,7 +58,7 @@ void for_each_option(Settings& settings, Visit&& visit) {
               "--until-precise: half width of the interval of --percentile");
   visit.word("percentile", settings.precision.percentile, {"p50", "p90", "p99", "p999"},
              "--until-precise: latency percentile");
-  visit.count("most-repetitions", settings.precision.most_repetitions, 2, 1000,
+  visit.count("most-repetitions", settings.precision.max_repetitions, 2, 1000,
               "--until-precise: maximum repetitions per point");
   visit.seconds("time-limit", settings.precision.time_limit, 86400,
                 "--until-precise: time limit for all repetitions of a point");

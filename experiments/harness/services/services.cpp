@@ -16,19 +16,19 @@ std::unique_ptr<Service> ServiceChoices::make(const std::string& name) const {
   return entry_of(name).make(found == values.end() ? Values{} : found->second);
 }
 
-bool ServiceChoices::given(const std::string& name) const {
+bool ServiceChoices::is_external(const std::string& name) const {
   const auto found = values.find(name);
   if (found == values.end()) return false;
   const auto place = found->second.find(entry_of(name).options.front().name);
   return place != found->second.end() && !text_of(place->second).empty();
 }
 
-std::string ServiceChoices::lacks(const std::string& name) const {
-  return name.empty() || given(name) ? "" : entry_of(name).unavailable();
+std::string ServiceChoices::unavailable_reason(const std::string& name) const {
+  return name.empty() || is_external(name) ? "" : entry_of(name).unavailable();
 }
 
 void ServiceChoices::insist_on(const std::string& name, const std::string& why) const {
-  if (given(name)) return;
+  if (is_external(name)) return;
   throw BadInput(option_of(name), "", fmt::format("{}; {}", entry_of(name).options.front().help, why));
 }
 
@@ -47,10 +47,10 @@ Service& RunningServices::get(const std::string& name, const ServiceNeeds& needs
   return *service;
 }
 
-void RunningServices::reach(const std::string& name, const std::function<void(const Service&)>& then) {
+void RunningServices::connect(const std::string& name, const std::function<void(const Service&)>& then) {
   try {
     Service& service = get(name);
-    service.reach();
+    service.connect();
     if (then) then(service);
   } catch (const Failure& failure) {
     throw BadInput(fmt::format("{}: no usable server: {}", option_of(name), failure.what()));

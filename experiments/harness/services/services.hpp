@@ -16,10 +16,10 @@ struct ServiceChoices {
 
   std::unique_ptr<Service> make(const std::string& name) const;
   /// Whether the user specified the service's address.
-  bool given(const std::string& name) const;
+  bool is_external(const std::string& name) const;
   /// Returns the reason why the service is unavailable: the user did not specify it, and no private one can be started.
   /// Empty if it is available or `name` is empty.
-  std::string lacks(const std::string& name) const;
+  std::string unavailable_reason(const std::string& name) const;
   /// Throws BadInput unless the user specified the service; `why` ends the message.
   void insist_on(const std::string& name, const std::string& why) const;
   /// The choices as command-line arguments.
@@ -36,10 +36,10 @@ class RunningServices {
   /// Returns the running service. Starts it if it is not running yet or has died.
   Service& get(const std::string& name, const ServiceNeeds& = {});
   /// Connects to the service once, before any other work, and calls `then`. Throws BadInput if either fails.
-  void reach(const std::string& name, const std::function<void(const Service&)>& then = {});
+  void connect(const std::string& name, const std::function<void(const Service&)>& then = {});
   /// Whether the service has been requested.
   bool used(const std::string& name) const { return running_.contains(name); }
-  bool given(const std::string& name) const { return choices_.given(name); }
+  bool is_external(const std::string& name) const { return choices_.is_external(name); }
   /// Stops private services; get() restarts them.
   void stop();
   /// States of the used services, for a run's row; a service that does not respond is left out.

@@ -14,7 +14,7 @@ namespace {
 /// The variant with the best point for every headline figure. Distributions are compared by their medians.
 class Best final : public Summary {
  public:
-  explicit Best(const Kind& kind) : kind_(kind) {}
+  explicit Best(const ExperimentInfo& info) : info_(info) {}
 
   void add(const Json& row) override {
     if (row.value("kind", "") != "cell" || row.contains("search")) return;
@@ -25,9 +25,9 @@ class Best final : public Summary {
     if (disturbed && !point.disturbed && !point.values.empty()) return;
     if (!disturbed && point.disturbed) point = {};
     point.disturbed = disturbed;
-    point.variant = kind_.variant(kind_.axes().values(row["params"]));
+    point.variant = info_.variant(info_.axes().values(row["params"]));
     cpu_ |= row["params"].value("device", "") == "cpu";
-    for (const Figure& figure : kind_.entry().figures) {
+    for (const Figure& figure : info_.entry().figures) {
       if (!figure.headline) continue;
       if (const auto value = figure_of(row, part_of(figure))) point.values[figure.name].push_back(*value);
     }
@@ -35,7 +35,7 @@ class Best final : public Summary {
 
   std::string text() const override {
     std::string text;
-    for (const Figure& figure : kind_.entry().figures) {
+    for (const Figure& figure : info_.entry().figures) {
       const auto places = places_of(figure);
       if (places.empty()) continue;
       text += line(figure, part_of(figure), places[0]);
@@ -79,20 +79,20 @@ class Best final : public Summary {
     return places;
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {
-    return fmt::format("  {:<21} {:<20}{}{}{}\n", head, place.variant, kind_.text(figure.name, place.value.median),
+    return fmt::format("  {:<21} {:<20}{}{}{}\n", head, place.variant, info_.text(figure.name, place.value.median),
                        place.value.spread_text(), place.disturbed ? ", disturbed" : "");
   }
 
-  const Kind& kind_;
+  const ExperimentInfo& info_;
   std::map<std::string, Point> points_;  // by parameters
   bool cpu_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Summary> summary_of(const Kind& kind) {
-  const auto& own = kind.entry().telling.summary;
-  return own ? own() : std::make_unique<Best>(kind);
+std::unique_ptr<Summary> summary_of(const ExperimentInfo& info) {
+  const auto& own = info.entry().terminal.summary;
+  return own ? own() : std::make_unique<Best>(info);
 }
 
 }  // namespace feedrate

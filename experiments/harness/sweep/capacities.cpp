@@ -59,22 +59,22 @@ Json to_json(const Capacity& found) {
 
 }  // namespace
 
-std::string text_without_rate(const Kind& kind, const Resolution& cell) {
+std::string text_without_rate(const ExperimentInfo& info, const Resolution& cell) {
   Values values = cell.values;
-  values.erase(kind.entry().searching.load->rate_axis);
-  return kind.text(values);
+  values.erase(info.entry().searching.load->rate_axis);
+  return info.text(values);
 }
 
 Capacities::Capacities(Session& session, Results& results, const std::vector<Resolution>& points, double resolution,
                        double seconds_each, std::size_t searches)
     : session_(session),
-      load_(*session.kind().entry().searching.load),
+      load_(*session.info().entry().searching.load),
       results_(results),
       resolution_(resolution),
       seconds_(session.settings().seconds),
       seconds_each_(seconds_each),
-      labels_(session.kind(), points),
-      progress_(session.kind(), 2 * searches, 0),
+      labels_(session.info(), points),
+      progress_(session.info(), 2 * searches, 0),
       all_(2 * searches) {
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell") continue;
@@ -119,7 +119,7 @@ void Capacities::confirm(std::mt19937_64& random) {
     if (done.contains(search.answer["id"].get<std::string>())) continue;
     results_.write(search.answer);
     progress_.end();
-    fmt::print("{} {}: {}\n", text_without_rate(session_.kind(), search.cell), search.slo.text,
+    fmt::print("{} {}: {}\n", text_without_rate(session_.info(), search.cell), search.slo.text,
                answer_text(search.answer));
     std::fflush(stdout);  // a search takes minutes, and stdout may be a pipe
   }
@@ -137,7 +137,7 @@ void Capacities::print_table() const {
 }
 
 std::string Capacities::rate_text(double rate) const {
-  return session_.kind().text(session_.kind().entry().rate, rate);
+  return session_.info().text(session_.info().entry().rate, rate);
 }
 
 std::string Capacities::answer_text(const Json& row) const {
@@ -158,7 +158,7 @@ std::string Capacities::answer_text(const Json& row) const {
 Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
   Values any_rate = resolution.values;
   any_rate[load_.rate_axis] = std::uint64_t{0};
-  const Json params = session_.kind().axes().params(any_rate);
+  const Json params = session_.info().axes().params(any_rate);
   Json identity = params;
   identity["slo"] = slo.text;
   Json answer = session_.answer_row(params, identity, repetition);
@@ -176,8 +176,7 @@ SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
   search.resolution = resolution_;
   search.least =
       std::max<std::uint64_t>(10, static_cast<std::uint64_t>(messages_needed(slo) / (kLongest * seconds_)) + 1);
-  search.most =
-      std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(load_.most_due) / longest_phase()));
+  search.most = std::min(search.most, static_cast<std::uint64_t>(static_cast<double>(load_.max_due) / longest_phase()));
   search.start = std::clamp(start, search.least, search.most);
   return search;
 }
@@ -186,7 +185,7 @@ SearchSettings Capacities::settings(const Slo& slo, std::uint64_t start) const {
 /// search takes the same path.
 Json Capacities::measure(const Values& point, double seconds) {
   const Resolution cell = session_.resolve(point);
-  const std::string key = session_.kind().axes().params(cell.values).dump();
+  const std::string key = session_.info().axes().params(cell.values).dump();
   if (std::deque<Json>& earlier = earlier_[key]; !earlier.empty()) {
     Json row = std::move(earlier.front());
     earlier.pop_front();
@@ -207,7 +206,7 @@ Json Capacities::measure(const Values& point, double seconds) {
 /// The rate of the point under closed load, as an upper bound to start from.
 std::uint64_t Capacities::closed_rate(const Values& point) {
   const Json row = measure(load_.closed(point), seconds_);
-  const auto rate = figure_of(row, session_.kind().entry().rate);
+  const auto rate = figure_of(row, session_.info().entry().rate);
   if (!rate) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
   return static_cast<std::uint64_t>(*rate);
 }

@@ -63,6 +63,6 @@ class Capacities {
 };
 
 /// Text of a point without its rate, because each probe has its own rate.
-std::string text_without_rate(const Kind&, const Resolution&);
+std::string text_without_rate(const ExperimentInfo&, const Resolution&);
 
 }  // namespace feedrate

@@ -12,10 +12,10 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMostSteps = 12;     // outward steps for each end of the interval
-constexpr unsigned kMostRounds = 3;     // rounds of bisecting and judging
-constexpr double kWide = 6;             // steps of the resolution between the two rates; a smaller gap may be noise
-constexpr unsigned kMostDisturbed = 6;  // disturbed tries of one rate in a row before it remains undecided
+constexpr unsigned kMaxSteps = 12;     // outward steps for each end of the interval
+constexpr unsigned kMaxRounds = 3;     // rounds of bisecting and judging
+constexpr double kWide = 6;            // steps of the resolution between the two rates; a smaller gap may be noise
+constexpr unsigned kMaxDisturbed = 6;  // disturbed tries of one rate in a row before it remains undecided
 
 const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
   const auto missed = std::find_if(probes.begin(), probes.end(),
@@ -66,9 +66,9 @@ std::uint64_t CapacitySearch::scaled(std::uint64_t rate, double by) const {
   return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), settings_.least, settings_.most);
 }
 
-/// Tries the rate until one try is undisturbed, at most kMostDisturbed times; returns whether the bound was met.
+/// Tries the rate until one try is undisturbed, at most kMaxDisturbed times; returns whether the bound was met.
 bool CapacitySearch::once(const Try& probe, std::uint64_t rate) {
-  for (unsigned disturbed = 0; disturbed < kMostDisturbed; ++disturbed) {
+  for (unsigned disturbed = 0; disturbed < kMaxDisturbed; ++disturbed) {
     probes_.push_back(probe(rate));
     if (probes_.back().disturbed) continue;
     tests_[{rate, part_}].add(probes_.back().kept);
@@ -103,7 +103,7 @@ void CapacitySearch::widen(const Try& probe) {
     double by = settings_.resolution;  // doubled at each step, because chance may have put the boundary far off
     for (unsigned steps = 0; prove(probe, rate) != wanted;) {
       do {  // one try per step; the rate is judged once a try has the wanted result
-        if (rate == last || ++steps > kMostSteps) {
+        if (rate == last || ++steps > kMaxSteps) {
           prove(probe, rate);
           return;
         }
@@ -119,7 +119,7 @@ void CapacitySearch::widen(const Try& probe) {
 
 void CapacitySearch::find(const Try& probe) {
   bracket(probe);
-  for (unsigned round = 0; round < kMostRounds; ++round) {
+  for (unsigned round = 0; round < kMaxRounds; ++round) {
     while (low_ != 0 && high_ != 0 && apart(1)) {
       const std::uint64_t middle = std::max(between(low_, high_), low_ + 1);
       (once(probe, middle) ? low_ : high_) = middle;

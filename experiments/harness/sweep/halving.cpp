@@ -7,11 +7,11 @@ namespace {
 
 constexpr double kDrawShare = 0.2;
 constexpr unsigned kClimbRung = 1;
-constexpr unsigned kMostRoundsWithoutStep = 3;
+constexpr unsigned kMaxRoundsWithoutStep = 3;
 constexpr std::size_t kLeastDraws = 3;
 constexpr std::size_t kKeepOneOf = 8;
-constexpr unsigned kMostTries = 5000;  // limit for tries that use none of the budget
-constexpr unsigned kMostRedraws = 50;  // a small grid may have no untried candidates left
+constexpr unsigned kMaxTries = 5000;  // limit for tries that use none of the budget
+constexpr unsigned kMaxRedraws = 50;  // a small grid may have no untried candidates left
 
 }  // namespace
 
@@ -32,7 +32,7 @@ double Halving::attempt(const Try& trial, const Candidate& candidate, unsigned r
   return score;
 }
 
-bool Halving::spent() const { return spent_ >= budget_ || tries_ >= kMostTries; }
+bool Halving::spent() const { return spent_ >= budget_ || tries_ >= kMaxTries; }
 
 Halving::Candidate Halving::random_candidate() {
   Candidate candidate;
@@ -45,10 +45,10 @@ Halving::Candidate Halving::random_candidate() {
 std::vector<Halving::Scored> Halving::draw(const Try& trial) {
   std::vector<Scored> draws;
   Candidate next = start_;
-  for (unsigned redraws = 0; redraws < kMostRedraws && tries_ < kMostTries;) {
+  for (unsigned redraws = 0; redraws < kMaxRedraws && tries_ < kMaxTries;) {
     if (const double score = attempt(trial, next, 0); score > 0) draws.push_back({next, score});
     if (spent_ >= kDrawShare * budget_ && draws.size() >= kLeastDraws) break;
-    for (redraws = 0; redraws < kMostRedraws && tried_.contains(next); ++redraws) next = random_candidate();
+    for (redraws = 0; redraws < kMaxRedraws && tried_.contains(next); ++redraws) next = random_candidate();
   }
   return draws;
 }
@@ -75,7 +75,7 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     steps.push_back({axis, false});
   }
   std::set<Candidate> climbed{best.candidate};
-  for (unsigned rounds_without_step = 0; rounds_without_step < kMostRoundsWithoutStep;) {
+  for (unsigned rounds_without_step = 0; rounds_without_step < kMaxRoundsWithoutStep;) {
     bool moved = false;
     std::shuffle(steps.begin(), steps.end(), random_);
     for (const auto& [axis, up] : steps) {

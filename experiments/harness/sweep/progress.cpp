@@ -23,23 +23,23 @@ std::size_t terminal_columns() {
   return std::clamp<std::size_t>(size.ws_col, kLeastColumns, kColumns);
 }
 
-std::string figures_text(const Kind& kind, const Json& row) {
-  const auto rate = figure_of(row, kind.entry().rate), time = figure_of(row, kind.entry().time + ".p50");
+std::string figures_text(const ExperimentInfo& info, const Json& row) {
+  const auto rate = figure_of(row, info.entry().rate), time = figure_of(row, info.entry().time + ".p50");
   if (!rate && !time) return row["status"];
   std::string text;
-  if (rate) text = fmt::format("{:>12}", kind.text(kind.entry().rate, *rate));
-  if (time) text += fmt::format("{}p50 {:>7}", text.empty() ? "" : "  ", kind.text(kind.entry().time, *time));
+  if (rate) text = fmt::format("{:>12}", info.text(info.entry().rate, *rate));
+  if (time) text += fmt::format("{}p50 {:>7}", text.empty() ? "" : "  ", info.text(info.entry().time, *time));
   return text;
 }
 
 }  // namespace
 
-std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points, unsigned cores) {
+std::string crowded_text(const ExperimentInfo& info, const std::vector<Resolution>& points, unsigned cores) {
   std::size_t crowded = 0;
   unsigned most = 0;
   for (const Resolution& each : points) {
     if (!each.impossible.empty()) continue;
-    const unsigned threads = kind.entry().threads(each.values);
+    const unsigned threads = info.entry().threads(each.values);
     if (threads <= cores) continue;
     ++crowded;
     most = std::max(most, threads);
@@ -51,8 +51,8 @@ std::string crowded_text(const Kind& kind, const std::vector<Resolution>& points
       crowded, points.size(), most, cores);
 }
 
-Labels::Labels(const Kind& kind, const std::vector<Resolution>& points) : kind_(kind) {
-  for (const auto& [axis, owners] : kind.axes().entries()) {
+Labels::Labels(const ExperimentInfo& info, const std::vector<Resolution>& points) : info_(info) {
+  for (const auto& [axis, owners] : info.axes().entries()) {
     std::set<Value> values;  // for the points to which the axis applies
     for (const Resolution& each : points) {
       const auto found = each.values.find(axis.name);
@@ -63,8 +63,8 @@ Labels::Labels(const Kind& kind, const std::vector<Resolution>& points) : kind_(
 }
 
 std::string Labels::of(const Values& point) const {
-  std::string text = kind_.variant(point);
-  const auto& variant = kind_.entry().variant;
+  std::string text = info_.variant(point);
+  const auto& variant = info_.entry().variant;
   for (const std::string& name : varying_) {
     const auto found = point.find(name);
     if (found == point.end() || is_none(found->second) || std::ranges::find(variant, name) != variant.end()) continue;
@@ -80,8 +80,8 @@ std::string Labels::of(const Values& point) const {
   return text;
 }
 
-Progress::Progress(const Kind& kind, std::size_t cells, double seconds_per_cell)
-    : kind_(kind),
+Progress::Progress(const ExperimentInfo& info, std::size_t cells, double seconds_per_cell)
+    : info_(info),
       cells_(cells),
       per_cell_(seconds_per_cell),
       start_(now_ns()),
@@ -111,7 +111,7 @@ void Progress::before(const std::string& label) {
 void Progress::after(const Json& row) {
   ++done_;
   const bool good = row["status"] == "ok";
-  show(fmt::format("{}  {}  {}", head_, figures_text(kind_, row), label_), !terminal_ || !good);
+  show(fmt::format("{}  {}  {}", head_, figures_text(info_, row), label_), !terminal_ || !good);
   if (!good) {
     const std::string text = row["status"].get<std::string>() + ": " + row["reason"].get<std::string>();
     say("    {}\n", wrapped(text, 6, columns_ - 4));

@@ -11,11 +11,11 @@ namespace feedrate {
 /// Short labels that distinguish the points of a sweep by the values of the axes that vary.
 class Labels {
  public:
-  Labels(const Kind&, const std::vector<Resolution>& points);
+  Labels(const ExperimentInfo&, const std::vector<Resolution>& points);
   std::string of(const Values&) const;
 
  private:
-  const Kind& kind_;
+  const ExperimentInfo& info_;
   std::vector<std::string> varying_;  // names of axes
 };
 
@@ -24,7 +24,7 @@ class Labels {
 /// lines are complete.
 class Progress {
  public:
-  Progress(const Kind&, std::size_t cells, double seconds_per_cell);
+  Progress(const ExperimentInfo&, std::size_t cells, double seconds_per_cell);
   ~Progress() { end(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -39,7 +39,7 @@ class Progress {
  private:
   void show(const std::string& line, bool stays);
 
-  const Kind& kind_;
+  const ExperimentInfo& info_;
   std::size_t cells_, done_ = 0;
   double per_cell_;
   std::uint64_t start_;
@@ -49,6 +49,6 @@ class Progress {
 };
 
 /// A warning if some of the points spin more threads than there are cores; else empty.
-std::string crowded_text(const Kind&, const std::vector<Resolution>& points, unsigned cores);
+std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& points, unsigned cores);
 
 }  // namespace feedrate

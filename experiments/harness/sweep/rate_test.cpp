@@ -13,7 +13,7 @@ void RateTest::add(bool kept) {
   if (verdict_ != Verdict::open) return;
   if (evidence_ >= kEnough) verdict_ = Verdict::sustained;
   if (evidence_ <= -kEnough) verdict_ = Verdict::not_sustained;
-  if (verdict_ == Verdict::open && tries_ >= kMostTries) verdict_ = Verdict::undecided;
+  if (verdict_ == Verdict::open && tries_ >= kMaxTries) verdict_ = Verdict::undecided;
 }
 
 }  // namespace feedrate

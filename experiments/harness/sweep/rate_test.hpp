@@ -11,7 +11,7 @@ enum class Verdict { open, sustained, not_sustained, undecided };
 class RateTest {
  public:
   static constexpr double kAtMost = 0.70, kAtLeast = 0.95, kError = 0.05;
-  static constexpr unsigned kMostTries = 40;
+  static constexpr unsigned kMaxTries = 40;
 
   void add(bool kept);
   /// The first decision is final; later tries do not change it.

@@ -36,7 +36,7 @@ std::string Repeats::why_enough() const {
   if (!settings_.precision.wanted) return "repetitions";
   if (values_.empty()) return "not ok";
   if (precise()) return "precise";
-  if (undisturbed_ + disturbed_ >= settings_.precision.most_repetitions) return "most repetitions";
+  if (undisturbed_ + disturbed_ >= settings_.precision.max_repetitions) return "most repetitions";
   return seconds_ >= settings_.precision.time_limit ? "time limit" : "";
 }
 

@@ -13,8 +13,8 @@
 
 #include "common/error.hpp"
 #include "common/hash.hpp"
+#include "experiments/harness/atomic_file.hpp"
 #include "experiments/harness/measure/catalogue.hpp"
-#include "experiments/harness/whole_file.hpp"
 
 namespace feedrate {
 namespace {
@@ -59,7 +59,7 @@ const std::filesystem::path& made(const std::filesystem::path& directory, const 
 
 void write_whole(const std::filesystem::path& path, const Json& document) {
   try {
-    WholeFile file(path);
+    AtomicFile file(path);
     file.stream() << dumped(document, 2) << "\n";
     file.commit();
   } catch (const std::system_error& error) {  // from the file system or the stream
@@ -119,7 +119,7 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
   // A phase counted in messages may take any time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
                             ? kLongestByMessages
-                            : kLongestPhase * settings.seconds + kMostWarmups * settings.warmup_seconds;
+                            : kLongestPhase * settings.seconds + kMaxWarmups * settings.warmup_seconds;
   const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
   const Deadman deadman(longest, [&] {
     Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
@@ -139,7 +139,7 @@ std::vector<Resolution> distinct(const std::vector<Values>& points, Session& ses
   std::set<std::string> seen;
   for (const Values& point : points) {
     Resolution resolution = session.resolve(point);
-    if (seen.insert(session.kind().axes().params(resolution.values).dump()).second)
+    if (seen.insert(session.info().axes().params(resolution.values).dump()).second)
       all.push_back(std::move(resolution));
   }
   return all;

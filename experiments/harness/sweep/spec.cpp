@@ -14,7 +14,7 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kMostPoints = 200'000;
+constexpr std::size_t kMaxPoints = 200'000;
 
 [[noreturn]] void reject(const std::string& where, const std::string& what) {
   throw BadInput(fmt::format("spec {}: {}", where, what));
@@ -66,23 +66,23 @@ double bound_of(const std::string& where, const Json& value) {
 /// A spec's constraints on the points of one experiment.
 class Constraints {
  public:
-  Constraints(std::shared_ptr<const Kind> kind, Json list, std::string where)
-      : kind_(std::move(kind)), list_(std::move(list)), where_(std::move(where)) {}
+  Constraints(std::shared_ptr<const ExperimentInfo> info, Json list, std::string where)
+      : info_(std::move(info)), list_(std::move(list)), where_(std::move(where)) {}
   bool allow(const Values& point) const {
     return std::all_of(list_.begin(), list_.end(), [&](const Json& each) { return satisfied(each, point); });
   }
 
  private:
   double numeric(const std::string& name, const Values& point) const {
-    const Axis& a = kind_->axes().axis(name);
+    const Axis& a = info_->axes().axis(name);
     if (a.words || a.free_text) reject(where_, fmt::format("axis '{}' is not numeric", name));
-    return number_of(kind_->axes().value(point, name));
+    return number_of(info_->axes().value(point, name));
   }
   /// Whether the point's values are in `wanted`: { axis: values | {min, max} }.
   bool holds(const Json& wanted, const Values& point) const {
     if (!wanted.is_object()) reject(where_, "'if' and 'then' must be objects of axes");
     for (const auto& [name, values] : wanted.items()) {
-      const Axis& a = kind_->axes().axis(name);
+      const Axis& a = info_->axes().axis(name);
       if (values.is_object()) {
         allow_only(values, where_, {"min", "max"});
         const double value = numeric(name, point);
@@ -92,7 +92,7 @@ class Constraints {
       }
       // Values are compared as read by the axis, so that 1Ki equals 1024.
       const auto allowed = values_of(a, values);
-      const Value value = kind_->axes().value(point, name);
+      const Value value = info_->axes().value(point, name);
       if (std::none_of(allowed.begin(), allowed.end(), [&](const std::string& text) { return a.read(text) == value; }))
         return false;
     }
@@ -112,7 +112,7 @@ class Constraints {
     return product <= bound_of(where_, constraint["max"]);
   }
 
-  std::shared_ptr<const Kind> kind_;
+  std::shared_ptr<const ExperimentInfo> info_;
   Json list_;
   std::string where_;
 };
@@ -126,13 +126,13 @@ struct Step {
 /// Parser of a spec's parts.
 class Parts {
  public:
-  Parts(std::shared_ptr<const Kind> kind, std::string where)
-      : kind_(std::move(kind)), axes_(kind_->axes()), where_(std::move(where)) {}
+  Parts(std::shared_ptr<const ExperimentInfo> info, std::string where)
+      : info_(std::move(info)), axes_(info_->axes()), where_(std::move(where)) {}
 
   void add(const Json& document, const Json& part, Spec& spec) const {
     Json list = list_of(document, where_, "constraints");
     for (const Json& own : list_of(part, where_, "constraints")) list.push_back(own);
-    const Constraints constraints(kind_, std::move(list), where_);
+    const Constraints constraints(info_, std::move(list), where_);
     if (part.contains("search")) {
       add_searches(part, constraints, spec.searches);
     } else {
@@ -196,7 +196,7 @@ class Parts {
     const std::vector<Step> steps = steps_of(part);
     std::size_t total = 1;
     for (const Step& step : steps) total *= step.values.front().size();
-    if (total > kMostPoints) reject(where_, fmt::format("{} points; allowed: at most {}", total, kMostPoints));
+    if (total > kMaxPoints) reject(where_, fmt::format("{} points; allowed: at most {}", total, kMaxPoints));
     for (std::size_t n = 0; n < total; ++n) {
       Values point;
       std::size_t rest = n;
@@ -216,9 +216,9 @@ class Parts {
   void add_searches(const Json& part, const Constraints& constraints, std::vector<Search>& searches) const {
     const Json& wanted = part["search"];
     allow_only(wanted, where_ + " search", {"goal", "seconds", "axes", "start"});
-    const std::string goal = as_text(wanted.value("goal", Json(kind_->entry().rate)), where_, "search.goal");
+    const std::string goal = as_text(wanted.value("goal", Json(info_->entry().rate)), where_, "search.goal");
     std::vector<std::string> goals;
-    for (const Figure& figure : kind_->entry().figures) {
+    for (const Figure& figure : info_->entry().figures) {
       if (figure.better == Better::higher && !figure.distribution) goals.push_back(figure.name);
     }
     if (std::find(goals.begin(), goals.end(), goal) == goals.end()) {
@@ -243,10 +243,10 @@ class Parts {
       if (values.size() != 1) reject(where_, fmt::format("search.start: '{}' needs one value", name));
       given[name] = axes_.axis(name).read(values.front());
     }
-    for (const Values& start : expand(part, Constraints(kind_, Json::array(), where_))) {
+    for (const Values& start : expand(part, Constraints(info_, Json::array(), where_))) {
       Search search{start, goal, seconds, of_all,
                     [constraints](const Values& point) { return constraints.allow(point); }};
-      const auto own = kind_->entry().searching.members(start);
+      const auto own = info_->entry().searching.members(start);
       std::copy_if(own.begin(), own.end(), std::back_inserter(search.free),
                    [&](const AxisValues& each) { return !axes_json.contains(each.axis); });
       std::erase_if(search.free, [&](const AxisValues& each) { return part["axes"].contains(each.axis); });
@@ -295,7 +295,7 @@ class Parts {
                     name, others, count, count == 1 ? "" : "s", example));
   }
 
-  std::shared_ptr<const Kind> kind_;
+  std::shared_ptr<const ExperimentInfo> info_;
   const AxisTable& axes_;
   std::string where_;
 };
@@ -335,11 +335,11 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
   Spec spec;
   const auto experiment = as_text(document.value("experiment", Json(kStandardExperiment)), where, "'experiment'");
   try {
-    spec.kind = std::make_shared<Kind>(experiment);
+    spec.info = std::make_shared<ExperimentInfo>(experiment);
   } catch (const BadInput& error) {
     throw error.from(fmt::format("spec {}: experiment", where));
   }
-  const Parts parts(spec.kind, where);
+  const Parts parts(spec.info, where);
   for (const std::string& text : overrides) parts.replace(document["parts"], text);
   parts.check_zips(document["parts"], overrides);
 

@@ -42,9 +42,9 @@ struct Search {
 /// is allowed.
 struct Spec {
   std::string name, description;
-  std::shared_ptr<const Kind> kind;  ///< the experiment
-  Json document;                     ///< the document including overrides, for the results directory
-  std::vector<Values> points;        ///< in the order of the file, not yet resolved for a device
+  std::shared_ptr<const ExperimentInfo> info;  ///< the experiment
+  Json document;                               ///< the document including overrides, for the results directory
+  std::vector<Values> points;                  ///< in the order of the file, not yet resolved for a device
   std::vector<Search> searches;
 };
 

@@ -29,35 +29,36 @@ struct Cell {
 };
 
 /// One repetition of every point, in its own shuffled order.
-std::vector<Cell> round_of(const Kind& kind, const std::vector<Resolution>& resolutions, const RunSettings& settings,
-                           unsigned repetition) {
+std::vector<Cell> round_of(const ExperimentInfo& info, const std::vector<Resolution>& resolutions,
+                           const RunSettings& settings, unsigned repetition) {
   std::vector<Cell> cells;
   cells.reserve(resolutions.size());
   for (const Resolution& resolution : resolutions) {
-    cells.push_back({resolution, repetition, row_id(kind.axes().params(resolution.values), repetition)});
+    cells.push_back({resolution, repetition, row_id(info.axes().params(resolution.values), repetition)});
   }
   std::mt19937_64 random(settings.seed * 1000 + repetition);
   std::shuffle(cells.begin(), cells.end(), random);
   return cells;
 }
 
-std::vector<Cell> planned(const Kind& kind, const std::vector<Resolution>& resolutions, const RunSettings& settings) {
+std::vector<Cell> planned(const ExperimentInfo& info, const std::vector<Resolution>& resolutions,
+                          const RunSettings& settings) {
   std::vector<Cell> cells;
   for (unsigned repetition = 0; repetition < settings.repetitions; ++repetition) {
-    for (Cell& cell : round_of(kind, resolutions, settings, repetition)) cells.push_back(std::move(cell));
+    for (Cell& cell : round_of(info, resolutions, settings, repetition)) cells.push_back(std::move(cell));
   }
   return cells;
 }
 
 /// Removes searches that are equal on this device, and sets each search's variant as resolved for this device.
 std::vector<Search> distinct_searches(const std::vector<Search>& searches, Session& session) {
-  const Kind& kind = session.kind();
+  const ExperimentInfo& info = session.info();
   std::vector<Search> all;
   std::set<std::string> seen;
   for (Search search : searches) {
     const Values here = session.resolve(search.start).values;
-    for (const std::string& axis : kind.entry().variant) search.start[axis] = kind.axes().value(here, axis);
-    if (seen.insert(kind.axes().params(session.resolve(search.start).values).dump() + search.goal).second)
+    for (const std::string& axis : info.entry().variant) search.start[axis] = info.axes().value(here, axis);
+    if (seen.insert(info.axes().params(session.resolve(search.start).values).dump() + search.goal).second)
       all.push_back(std::move(search));
   }
   return all;
@@ -112,20 +113,20 @@ std::vector<Resolution> search_points(Session& session, std::vector<Values> poin
   std::mt19937_64 random(session.settings().seed);
   std::shuffle(searches.begin(), searches.end(), random);
   Tuner tuner(session, results, options.restart);
-  Progress progress(session.kind(), searches.size(), searches.empty() ? 0 : searches.front().seconds);
+  Progress progress(session.info(), searches.size(), searches.empty() ? 0 : searches.front().seconds);
   for (std::size_t k = 0; k < searches.size() && !interrupted(); ++k) {
     const Search& search = searches[k];
     double best = 0;
     bool tried = false;
     const auto show = [&](const std::string& found) {
       progress.show_now(
-          fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), found, session.kind().text(search.start)));
+          fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), found, session.info().text(search.start)));
     };
     show("first try");
     points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
       tried = true;
       best = std::max(best, figure_of(row, search.goal).value_or(0));
-      show(fmt::format("best {:>12} of {} tries", session.kind().text(search.goal, best), tries));
+      show(fmt::format("best {:>12} of {} tries", session.info().text(search.goal, best), tries));
     }));
     if (!tried) show("nothing to measure");
     progress.keep();
@@ -143,42 +144,42 @@ std::vector<Resolution> all_points(const Spec& spec, Session& session) {
 }
 
 int plan_sweep(Session& session, const Spec& spec) {
-  const Kind& kind = session.kind();
+  const ExperimentInfo& info = session.info();
   const std::vector<Resolution> points = distinct(spec.points, session);
   const std::vector<Search> searches = distinct_searches(spec.searches, session);
   print_plan(spec.name, points, searches, session.settings(), 0);
   for (const Search& search : searches) {
     std::string free;
     for (const AxisValues& each : search.free) free += " " + each.axis;
-    fmt::print("search {}: highest {} over{}\n", kind.text(search.start), search.goal, free);
+    fmt::print("search {}: highest {} over{}\n", info.text(search.start), search.goal, free);
   }
   std::size_t k = 0;
-  for (const auto& [resolution, repetition, id] : planned(kind, points, session.settings())) {
-    fmt::print("{:5} {} rep {} {}{}\n", ++k, id, repetition, kind.text(resolution.values),
+  for (const auto& [resolution, repetition, id] : planned(info, points, session.settings())) {
+    fmt::print("{:5} {} rep {} {}{}\n", ++k, id, repetition, info.text(resolution.values),
                resolution.impossible.empty() ? "" : " · skipped: " + resolution.impossible);
   }
-  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) say("{}\n", text);
+  if (const auto text = crowded_text(info, points, available_cores()); !text.empty()) say("{}\n", text);
   return 0;
 }
 
 int run_sweep(Session& session, const Spec& spec, Results& results, const SweepOptions& options) {
   const RunSettings& settings = session.settings();
-  const Kind& kind = session.kind();
+  const ExperimentInfo& info = session.info();
   std::vector<Resolution> points = distinct(spec.points, session);
-  std::vector<Cell> plan = planned(kind, points, settings);
+  std::vector<Cell> plan = planned(info, points, settings);
   const std::string profiled_id = id_to_profile(plan, options.profile_cell);
   const auto done = results.done("cell");
   const std::vector<Search> searches = distinct_searches(spec.searches, session);
   print_plan(spec.name, points, searches, settings, count_done(plan, done));
-  if (const auto text = crowded_text(kind, points, available_cores()); !text.empty()) say("{}\n", text);
+  if (const auto text = crowded_text(info, points, available_cores()); !text.empty()) say("{}\n", text);
   results.begin(session, all_points(spec, session));
   if (!searches.empty()) {
     points = search_points(session, spec.points, searches, results, options);
     if (!interrupted() && !options.found.empty()) write_whole(options.found, spec_of_points(spec, points));
-    plan = planned(kind, points, settings);
+    plan = planned(info, points, settings);
   }
 
-  const std::unique_ptr<Summary> answer = summary_of(kind);
+  const std::unique_ptr<Summary> answer = summary_of(info);
   Failures failures;
   std::map<std::string, Repeats> repeats;  // by a point's parameters
   for (const Json& row : results.earlier()) {
@@ -186,17 +187,17 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
     answer->add(row);
     if (!done.contains(row.at("id").get<std::string>())) continue;
     failures.add(row);
-    repeats.try_emplace(row.at("params").dump(), settings, kind.entry()).first->second.add(row);
+    repeats.try_emplace(row.at("params").dump(), settings, info.entry()).first->second.add(row);
   }
   std::set<std::string> measured = done;
-  const Labels labels(kind, points);
-  Progress progress(kind, plan.size() - count_done(plan, done),
+  const Labels labels(info, points);
+  Progress progress(info, plan.size() - count_done(plan, done),
                     settings.seconds + settings.warmup_seconds + kSetUpSeconds);
   for (unsigned repetition = 0, left = 1; left != 0 && !interrupted(); ++repetition) {
     left = 0;
-    for (const Cell& cell : round_of(kind, points, settings, repetition)) {
+    for (const Cell& cell : round_of(info, points, settings, repetition)) {
       Repeats& so_far =
-          repeats.try_emplace(kind.axes().params(cell.resolution.values).dump(), settings, kind.entry()).first->second;
+          repeats.try_emplace(info.axes().params(cell.resolution.values).dump(), settings, info.entry()).first->second;
       if (so_far.enough()) continue;
       ++left;
       if (done.contains(cell.id)) continue;

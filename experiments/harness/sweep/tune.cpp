@@ -21,7 +21,7 @@ struct Grid {
   std::vector<AxisValues> axes;
   Halving::Candidate start;
 
-  Grid(const Search& search, Session& session) : table_(session.kind().axes()) {
+  Grid(const Search& search, Session& session) : table_(session.info().axes()) {
     for (AxisValues axis_values : search.free) {
       const Axis& a = table_.axis(axis_values.axis);
       const std::string own = text_of(table_.value(search.start, a.name));
@@ -75,7 +75,7 @@ Tuner::Tuner(Session& session, Results& results, std::function<void()> restart)
 }
 
 Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung, unsigned times, unsigned number) {
-  Json identity = session_.kind().axes().params(cell.values);
+  Json identity = session_.info().axes().params(cell.values);
   identity["search"] = fmt::format("{} {}", search.goal, rung);
   const std::string id = row_id(identity, times);
   if (const auto known = earlier_.find(id); known != earlier_.end()) return known->second;
@@ -85,11 +85,11 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   brief.messages = 0;
   brief.extend_warmup = false;
   brief.no_stages = true;
-  brief.compare_with_driver = false;
+  brief.compare_with_generator = false;
   brief.longest_pass_seconds = std::max(kLongestPass * search.seconds, 5 * brief.seconds);
   const RunSettings usual = session_.exchange_settings(brief);
   const Json mark{
-      {"variant", session_.kind().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
+      {"variant", session_.info().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
   Json row = results_.measure(session_, cell, 0, restart_, [&](Json& made) {
     made["id"] = id;
     made["search"] = mark;
@@ -102,7 +102,7 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
 Values Tuner::find(const Search& search, const Tell& tell) {
   const unsigned cap = std::max(available_cores(), kLeastCap);
   const Grid grid(search, session_);
-  const Kind& kind = session_.kind();
+  const ExperimentInfo& info = session_.info();
   struct Known {
     double score = 0;
     unsigned times = 0;  // measured
@@ -113,10 +113,10 @@ Values Tuner::find(const Search& search, const Tell& tell) {
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
     const Values asked = grid.point(search, candidate);
     const Resolution cell = session_.resolve(asked);
-    if (!cell.impossible.empty() || kind.entry().threads(cell.values) > cap) return {};
+    if (!cell.impossible.empty() || info.entry().threads(cell.values) > cap) return {};
     if (!search.allowed(grid.counted(asked, cell.values))) return {};
     if (interrupted()) return {0, search.seconds};
-    Known& known = all_known[fmt::format("{} {}", kind.axes().params(cell.values).dump(), rung)];
+    Known& known = all_known[fmt::format("{} {}", info.axes().params(cell.values).dump(), rung)];
     // A point that another candidate has measured is not measured again; a repeated candidate is measured once more.
     if (known.asked.insert(candidate).second && known.times != 0) return {known.score, 0};
     const Json row = measure(search, cell, rung, known.times++, tries++);
@@ -125,7 +125,7 @@ Values Tuner::find(const Search& search, const Tell& tell) {
     return {known.score, row["time"]["duration_seconds"]};
   };
   // Each variant has its own random numbers, independent of earlier searches.
-  const std::uint64_t seed = session_.settings().seed ^ hash64(kind.variant(search.start) + search.goal);
+  const std::uint64_t seed = session_.settings().seed ^ hash64(info.variant(search.start) + search.goal);
   return grid.point(search, Halving(grid.sizes(), grid.start, search.seconds, seed).find(attempt));
 }
 

@@ -18,12 +18,12 @@ bool is_fixed(const AxisTable& axes, const std::vector<Values>& points, const st
   return values.size() < 2;
 }
 
-bool offers_load(const Kind& kind, const Values& point) {
-  const auto& load = kind.entry().searching.load;
+bool offers_load(const ExperimentInfo& info, const Values& point) {
+  const auto& load = info.entry().searching.load;
   if (!load) return false;
   const Values closed = load->closed(point);
   return std::any_of(closed.begin(), closed.end(), [&](const auto& axis_and_value) {
-    return axis_and_value.second != kind.axes().value(point, axis_and_value.first);
+    return axis_and_value.second != info.axes().value(point, axis_and_value.first);
   });
 }
 
@@ -41,26 +41,26 @@ void remove_from_zips(Json& part, const std::string& axis) {
 }
 
 /// Turns a part of the spec into a search. `points` are the points that the part would measure.
-void set_free(Json& part, const Kind& kind, const std::vector<Values>& points) {
+void set_free(Json& part, const ExperimentInfo& info, const std::vector<Values>& points) {
   Json free = Json::object();
   const auto consider = [&](const AxisValues& setting, bool of_experiment) {
     Json& axes = part["axes"];
     if (free.contains(setting.axis)) return;
     if (!axes.contains(setting.axis)) {
       if (of_experiment) free[setting.axis] = setting.values;  // a member's axes are searched by default
-    } else if (!is_fixed(kind.axes(), points, setting.axis)) {
+    } else if (!is_fixed(info.axes(), points, setting.axis)) {
       free[setting.axis] = axes[setting.axis];
       axes.erase(setting.axis);
       remove_from_zips(part, setting.axis);
     }
   };
-  for (const AxisValues& setting : kind.entry().searching.settings) consider(setting, true);
+  for (const AxisValues& setting : info.entry().searching.settings) consider(setting, true);
   for (const Values& point : points) {
-    for (const AxisValues& setting : kind.entry().searching.members(point)) consider(setting, false);
+    for (const AxisValues& setting : info.entry().searching.members(point)) consider(setting, false);
   }
   if (part["axes"].empty()) {  // a part needs at least one axis
-    const std::string& axis = kind.entry().variant.front();
-    part["axes"][axis] = to_json(kind.axes().axis(axis).standard);
+    const std::string& axis = info.entry().variant.front();
+    part["axes"][axis] = to_json(info.axes().axis(axis).standard);
   }
   part["search"]["axes"] = std::move(free);
 }
@@ -76,13 +76,13 @@ Spec tuned(const Spec& spec, const Tuning& tuning) {
     alone["parts"][0].erase("search");
     const std::vector<Values> points = parse_spec(std::move(alone), spec.name).points;
     for (const Values& point : points) {
-      if (!offers_load(*spec.kind, point)) continue;
+      if (!offers_load(*spec.info, point)) continue;
       throw BadInput("SPEC", spec.name,
                      fmt::format("a spec with closed load only; parts[{}] offers open load, and `feedrate capacity` "
                                  "finds the highest rate of a queue",
                                  i));
     }
-    if (!part.contains("search")) set_free(part, *spec.kind, points);
+    if (!part.contains("search")) set_free(part, *spec.info, points);
     part["search"]["seconds"] = tuning.seconds_each;
     if (!tuning.goal.empty()) part["search"]["goal"] = tuning.goal;
   }
@@ -102,11 +102,11 @@ Json spec_of_points(const Spec& spec, std::span<const Resolution> points) {
     for (const auto& [name, value] : point.values) {
       if (name != "device" && !is_none(value)) axes[name] = to_json(value);
     }
-    parts.push_back({{"name", spec.kind->text(point.values)}, {"axes", std::move(axes)}});
+    parts.push_back({{"name", spec.info->text(point.values)}, {"axes", std::move(axes)}});
   }
   return {{"name", spec.name + "-found"},
           {"description", fmt::format("Settings found by the searches of {}.", spec.name)},
-          {"experiment", spec.kind->name()},
+          {"experiment", spec.info->name()},
           {"run", spec.document.value("run", Json::object())},
           {"parts", std::move(parts)}};
 }

@@ -16,7 +16,7 @@ CellTimeline::~CellTimeline() {
 
 namespace {
 
-WholeFile writable(const std::string& file) try { return WholeFile(file); } catch (const std::system_error& error) {
+AtomicFile writable(const std::string& file) try { return AtomicFile(file); } catch (const std::system_error& error) {
   throw BadInput("--trace", file, fmt::format("a writable file ({})", reason_of(error)));
 }
 

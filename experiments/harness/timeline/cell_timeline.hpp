@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "experiments/harness/atomic_file.hpp"
 #include "experiments/harness/timeline/cupti.hpp"
 #include "experiments/harness/timeline/timeline.hpp"
-#include "experiments/harness/whole_file.hpp"
 
 namespace feedrate {
 
@@ -26,7 +26,7 @@ class CellTimeline {
   Json end(const std::vector<Span>& spans, std::uint64_t begin_ns, double seconds, Json about);
 
  private:
-  WholeFile file_;
+  AtomicFile file_;
   std::unique_ptr<ActivityRecorder> recorder_;
   bool written_ = false;
 };

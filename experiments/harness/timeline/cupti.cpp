@@ -48,11 +48,11 @@ class InUse {
   InUse& operator=(const InUse&) = delete;
 };
 
-void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   const std::lock_guard lock(in_use_mutex);
   *buffer = in_use == nullptr ? nullptr : in_use->take().release();
   *size = *buffer == nullptr ? 0 : RecordBuffers::kBytes;
-  *most_records = 0;  // as many as fit
+  *max_records = 0;  // as many as fit
 }
 
 void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* data, std::size_t, std::size_t bytes) {
@@ -153,7 +153,7 @@ class Tracing {
 
 class CuptiRecorder final : public ActivityRecorder {
  public:
-  explicit CuptiRecorder(std::size_t most_bytes) : buffers_(most_bytes), in_use_(buffers_) {
+  explicit CuptiRecorder(std::size_t max_bytes) : buffers_(max_bytes), in_use_(buffers_) {
     cupti().thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     // Set before any kind is enabled, so that all records use the host's clock: records of calls read it directly, and
     // GPU times are converted to it later, by interpolation between pairs of readings of both clocks.
@@ -214,9 +214,9 @@ void prepare_ranges() {
   setenv("NVTX_INJECTION64_PATH", loaded->l_name, 0);
 }
 
-std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t most_bytes) {
+std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t max_bytes) {
   if (const auto reason = cupti_unavailable(); !reason.empty()) throw Failure(reason);
-  return std::make_unique<CuptiRecorder>(most_bytes);
+  return std::make_unique<CuptiRecorder>(max_bytes);
 }
 
 }  // namespace feedrate

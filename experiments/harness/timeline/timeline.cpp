@@ -60,7 +60,7 @@ std::string json_text(std::string_view text) { return dumped(text); }
 class EventWriter {
  public:
   /// Times are written relative to `zero_ns`.
-  EventWriter(WholeFile& file, std::uint64_t zero_ns) : file_(file), zero_ns_(zero_ns) {
+  EventWriter(AtomicFile& file, std::uint64_t zero_ns) : file_(file), zero_ns_(zero_ns) {
     file_.stream() << "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   }
 
@@ -95,7 +95,7 @@ class EventWriter {
     text_.clear();
   }
 
-  WholeFile& file_;
+  AtomicFile& file_;
   fmt::memory_buffer text_;
   std::uint64_t zero_ns_;
   bool first_ = true;
@@ -250,7 +250,7 @@ Json to_json(const GpuUse& use) {
             {"max", use.gaps.longest_ns}}}};
 }
 
-void write_timeline(WholeFile& file, std::span<const Activity> activities, std::span<const Span> spans,
+void write_timeline(AtomicFile& file, std::span<const Activity> activities, std::span<const Span> spans,
                     const Json& metadata) {
   try {
     const std::uint64_t zero_ns = earliest(activities, spans);

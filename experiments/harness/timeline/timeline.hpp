@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include "experiments/harness/atomic_file.hpp"
 #include "experiments/harness/json.hpp"
-#include "experiments/harness/whole_file.hpp"
 
 namespace feedrate {
 
@@ -55,6 +55,6 @@ struct Span {
 /// calls and NVTX ranges) and "messages" (stages), and arrows from calls to the work that they launched. `metadata`, an
 /// object, is stored under `otherData`, together with the host time that corresponds to 0 in the trace. Commits the
 /// file. Throws Failure if it can't be written.
-void write_timeline(WholeFile&, std::span<const Activity>, std::span<const Span>, const Json& metadata);
+void write_timeline(AtomicFile&, std::span<const Activity>, std::span<const Span>, const Json& metadata);
 
 }  // namespace feedrate

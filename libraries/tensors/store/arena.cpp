@@ -19,7 +19,7 @@ std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit 
 Place Arena::take(std::size_t bytes) {
   if (bytes == 0) return {};
   const std::size_t unit = memory_.granularity();
-  if (bytes > sizes_.most_small) {
+  if (bytes > sizes_.max_small) {
     if (bytes > limit_) {
       throw OutOfMemory(fmt::format("{} bytes are more than the {} that the store has in total", bytes, limit_));
     }
@@ -32,7 +32,7 @@ Place Arena::take(std::size_t bytes) {
   const std::size_t wanted = rounded(bytes, kDataAlignment);
   auto found = by_size_.lower_bound({wanted, 0, 0});
   if (found == by_size_.end()) {
-    // Near the limit, use a smaller chunk.
+    // SharedMemoryGroup the limit, use a smaller chunk.
     const std::size_t most = std::max(left() / unit * unit, rounded(wanted, unit));
     add_chunk(std::min(rounded(sizes_.shared, unit), most), true);
     found = by_size_.lower_bound({wanted, 0, 0});

@@ -31,7 +31,7 @@ constexpr std::uint64_t process_tag(std::uint64_t id) { return kFirstTag + 2 * i
 constexpr int kPacketsInTurn = 64;  // packets of one connection before the next connection's turn
 constexpr auto kGrace = 500ms;      // time for a process to end after its socket closed
 constexpr auto kStalled = 10s;      // a client that does not read its answers for this long is disconnected
-constexpr auto kLongestLook = 100ms;
+constexpr auto kLongestPoll = 100ms;
 
 std::string new_instance() {
   std::random_device random;
@@ -88,15 +88,15 @@ void Daemon::watch(int fd, std::uint32_t events, std::uint64_t tag, bool known) 
 void Daemon::run(const std::stop_token& stop) {
   const std::stop_callback waker(stop, [this] { eventfd_write(wake_.get(), 1); });
   std::array<epoll_event, 64> events{};
-  const auto look = [&](std::chrono::milliseconds wait) {
+  const auto poll_events = [&](std::chrono::milliseconds wait) {
     return epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(wait.count()));
   };
   while (!stop.stop_requested()) {
-    const auto wait = look_at_clock();
+    const auto wait = check_timers();
     // A client usually sends its next request right after an answer.
     int count = 0;
-    for (const auto begin = Clock::now(); count == 0 && Clock::now() - begin < attention();) count = look(0ms);
-    if (count == 0) count = look(wait);
+    for (const auto begin = Clock::now(); count == 0 && Clock::now() - begin < attention();) count = poll_events(0ms);
+    if (count == 0) count = poll_events(wait);
     if (count < 0 && errno != EINTR) throw Failure(fmt::format("epoll_wait: {}", std::strerror(errno)));
     for (int i = 0; i < count; ++i) {
       const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
@@ -141,7 +141,7 @@ void Daemon::run_posted() {
   for (const auto& job : jobs) job(table_);
 }
 
-std::string Daemon::refuse(const Peer& peer) const {
+std::string Daemon::why_unsupported(const Peer& peer) const {
   const bool in_group = options_.group && std::ranges::find(peer.groups, *options_.group) != peer.groups.end();
   if (peer.user != geteuid() && peer.user != 0 && !in_group) {
     return fmt::format("user {} may not use the store of user {}", peer.user, geteuid());
@@ -158,15 +158,15 @@ void Daemon::accept_all() {
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      // No descriptor or memory for another connection: look_at_clock() accepts again later.
+      // No descriptor or memory for another connection: check_timers() accepts again later.
       spdlog::warn("store: accept: {}", std::strerror(errno));
       watch(listener_.get(), 0, kListener, true);
       accepting_ = false;
-      refused_at_ = Clock::now();
+      accepting_stopped_at_ = Clock::now();
       return;
     }
     Peer peer = peer_of(socket.get());
-    if (const std::string reason = refuse(peer); !reason.empty()) {
+    if (const std::string reason = why_unsupported(peer); !reason.empty()) {
       spdlog::warn("store: rejected process {} of user {}: {}", peer.pid, peer.user, reason);
       send_packet(socket.get(), Answer{to_json(LimitReached(reason))}.text(), {});
       continue;
@@ -291,11 +291,11 @@ void Daemon::answer_waiters(const std::string& name) {
   }
 }
 
-std::chrono::milliseconds Daemon::look_at_clock() {
+std::chrono::milliseconds Daemon::check_timers() {
   const auto now = Clock::now();
-  auto next = now + kLongestLook;
+  auto next = now + kLongestPoll;
   std::vector<std::uint64_t> ended;
-  if (!accepting_ && now - refused_at_ > kLongestLook) {
+  if (!accepting_ && now - accepting_stopped_at_ > kLongestPoll) {
     accepting_ = true;
     watch(listener_.get(), EPOLLIN, kListener, true);
   }

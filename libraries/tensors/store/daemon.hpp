@@ -53,7 +53,7 @@ class Daemon {
   struct Connection;
   void stop_listening();
   void accept_all();
-  std::string refuse(const Peer&) const;
+  std::string why_unsupported(const Peer&) const;
   void read(Connection&);
   void serve(Connection&, std::string_view request);
   void send(Connection&, const Answer&);
@@ -65,7 +65,7 @@ class Daemon {
   void run_posted();
   void watch(int fd, std::uint32_t events, std::uint64_t tag, bool known = false);
   /// Does everything that is due and returns the time until something else is.
-  std::chrono::milliseconds look_at_clock();
+  std::chrono::milliseconds check_timers();
 
   DaemonOptions options_;
   Identity identity_;
@@ -75,9 +75,9 @@ class Daemon {
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t last_connection_ = 0;
   bool accepting_ = true;
-  Clock::time_point refused_at_;      // the last time that no descriptor was left for a connection
-  Packet packet_;                     // reused for all packets
-  std::vector<std::string> created_;  // names that connections may wait for
+  Clock::time_point accepting_stopped_at_;  // the last time that no descriptor was left for a connection
+  Packet packet_;                           // reused for all packets
+  std::vector<std::string> created_;        // names that connections may wait for
   std::mutex mutex_;
   std::vector<std::function<void(Table&)>> posted_;  // protected by mutex_
 };

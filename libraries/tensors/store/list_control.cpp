@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = "0.5";           // timeout of an idle BLPOP in seconds, so that a stop is noticed
-constexpr auto kMostAtOnce = "256";     // requests per turn
+constexpr auto kPollTimeout = "0.5";    // timeout of an idle BLPOP in seconds, so that a stop is noticed
+constexpr auto kMaxAtOnce = "256";      // requests per turn
 constexpr auto kAnswerLives = "60000";  // lifetime of an answer in ms
 
 struct ToSend {
@@ -43,10 +43,10 @@ ListControl::ListControl(MirrorOptions options, Daemon& daemon)
 void ListControl::run(const std::stop_token& stop) {
   with_reconnects("store's list", options_.url, stop, [&](redis::Connection& connection) {
     while (!stop.stop_requested()) {
-      const redis::Reply first = connection.command({"BLPOP", options_.list, kLook});
+      const redis::Reply first = connection.command({"BLPOP", options_.list, kPollTimeout});
       if (first->elements != 2) continue;
       std::vector<std::string> requests{std::string(redis::text(*first->element[1]))};
-      const redis::Reply more = connection.command({"LPOP", options_.list, kMostAtOnce});
+      const redis::Reply more = connection.command({"LPOP", options_.list, kMaxAtOnce});
       for (std::size_t i = 0; i < more->elements; ++i) requests.emplace_back(redis::text(*more->element[i]));
       serve(connection, requests, stop);
     }

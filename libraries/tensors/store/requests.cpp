@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostListed = 256;
-constexpr std::size_t kMostListedBytes = std::size_t{48} << 10;
+constexpr std::size_t kMaxListed = 256;
+constexpr std::size_t kMaxListedBytes = std::size_t{48} << 10;
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -61,15 +61,15 @@ Answer described(const Identity& identity, const Description& about) {
 Answer listed(const Table& table, const std::string& after) {
   Answer answer;
   std::string& text = answer.written = R"({"ok":true,"tensors":[)";
-  const auto found = table.list(after, kMostListed);
+  const auto found = table.list(after, kMaxListed);
   std::size_t listed = 0;
   for (const Description& about : found) {
     const std::string one = written(about);
-    if (text.size() + one.size() > kMostListedBytes) break;
+    if (text.size() + one.size() > kMaxListedBytes) break;
     if (listed++ != 0) text += ',';
     text += one;
   }
-  const bool more = listed < found.size() || found.size() == kMostListed;
+  const bool more = listed < found.size() || found.size() == kMaxListed;
   text += more ? R"(],"more":true})" : R"(],"more":false})";
   return answer;
 }

@@ -22,7 +22,7 @@ struct Answer {
   nlohmann::json json = {};
   std::vector<int> descriptors = {};  ///< to be sent with the answer; the daemon owns them
   std::string written = {};           ///< used instead of `json` for long or time-critical answers
-  std::string text() const;           ///< never longer than kMostPacketBytes
+  std::string text() const;           ///< never longer than kMaxPacketBytes
 };
 
 /// Executes a request and returns the answer; an invalid request is answered with the reason. `client`: the connection

@@ -16,7 +16,7 @@ import redis.asyncio as _redis_async
 from ..buffers import bytes_of
 from ..errors import Error, MessageFailed
 from ..views import FAILED, FAULTS
-from .server import Pauses, entries_of, longest_wait, may_pass, pool_of, refused_for_now
+from .server import Pauses, entries_of, longest_wait, may_pass, pool_of, temporarily_unavailable
 from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
 
 
@@ -175,7 +175,7 @@ class Client:
                 break
             except _redis.RedisError as error:
                 pause = pauses.after(error)
-                if not refused_for_now(error) or time.monotonic() + pause > until:
+                if not temporarily_unavailable(error) or time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)
         return self.result(message_id, timeout=max(0.0, until - time.monotonic()))
@@ -279,7 +279,7 @@ class AsyncClient:
                 break
             except _redis.RedisError as error:
                 pause = pauses.after(error)
-                if not refused_for_now(error) or time.monotonic() + pause > until:
+                if not temporarily_unavailable(error) or time.monotonic() + pause > until:
                     raise
                 await asyncio.sleep(pause)
         return await self.result(message_id, timeout=max(0.0, until - time.monotonic()))

@@ -44,7 +44,7 @@ def code_of(error: Exception) -> str:
     return getattr(error, "status_code", None) or ""
 
 
-def refused_for_now(error: Exception) -> bool:
+def temporarily_unavailable(error: Exception) -> bool:
     """Returns whether the server rejected the command temporarily and executed nothing.
 
     Examples are a server that is loading or full, or is a replica until a failover ends.
@@ -58,7 +58,7 @@ def may_pass(error: Exception) -> bool:
     """Returns whether the error is temporary: a temporary rejection, or no connection. A wrong password is not."""
     if isinstance(error, (_redis.AuthenticationError, _redis.exceptions.AuthorizationError)):
         return False
-    return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or refused_for_now(error)
+    return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or temporarily_unavailable(error)
 
 
 class Pauses:

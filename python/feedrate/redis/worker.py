@@ -18,7 +18,7 @@ import redis as _redis
 from ..buffers import bytes_of
 from ..errors import Error
 from ..views import FAILED, FAULTS
-from .server import Pauses, code_of, entries_of, longest_wait, may_pass, pool_of, refused_for_now, words_of
+from .server import Pauses, code_of, entries_of, longest_wait, may_pass, pool_of, temporarily_unavailable, words_of
 from .wire import FIELD, GROUP, HEADER, Names, SEQUENCE_BITS, checksum, decode
 
 SERVED = ("redis_list", "redis_stream")
@@ -166,7 +166,7 @@ class _Stream:
         try:
             client.xgroup_create(names.tasks, GROUP, id="0", mkstream=True)
         except _redis.ResponseError as error:
-            if refused_for_now(error):
+            if temporarily_unavailable(error):
                 raise
             if "BUSYGROUP" not in str(error):
                 raise Error(f"creating the consumer group: {error}") from error

@@ -85,7 +85,7 @@ class Products final : public Experiment {
     for (const KernelSample& sample : samples) times.record(static_cast<std::uint64_t>(sample.ns));
     measured.histograms["launch_ns"] = {times, 1};
     measured.numbers["products_per_second"] = options.products / (static_cast<double>(times.quantile(0.5)) / 1e9);
-    measured.can_not_beat.emplace_back(
+    measured.bounds_of_figures.emplace_back(
         "products_per_second", ceiling_of("tensor_f16_operations_per_second") / given("operations", kOperations));
     measured.details["samples"] = describe(samples);
     if (const auto compiled = device.resources(products(operands.at(0).data(), results.data(), options.products))) {

@@ -173,8 +173,8 @@ TEST(ProgressLine, LabelsNameTheAxesThatVary) {
   one.queue = two.queue = "null";
   two.payload = 4096;
   two.window = 1;
-  const Kind kind("feeding");
-  const Labels labels(kind, {{values_of(one), ""}, {values_of(two), ""}});
+  const ExperimentInfo info("feeding");
+  const Labels labels(info, {{values_of(one), ""}, {values_of(two), ""}});
   EXPECT_EQ(labels.of(values_of(one)), "null + pinned 64B window=256");
   EXPECT_EQ(labels.of(values_of(two)), "null + pinned 4KiB window=1");
 }
@@ -185,10 +185,10 @@ TEST(Crowding, CrowdingIsReportedOnceAndOnlyIfItOccurs) {
   fits.workers = 0;
   crowded.producers = 4;
   crowded.workers = 1;
-  const Kind kind("feeding");
-  EXPECT_EQ(crowded_text(kind, {{values_of(fits), ""}}, 2), "");
-  EXPECT_EQ(crowded_text(kind, {{values_of(crowded), "impossible"}}, 2), "");
-  const std::string said = crowded_text(kind, {{values_of(fits), ""}, {values_of(crowded), ""}}, 2);
+  const ExperimentInfo info("feeding");
+  EXPECT_EQ(crowded_text(info, {{values_of(fits), ""}}, 2), "");
+  EXPECT_EQ(crowded_text(info, {{values_of(crowded), "impossible"}}, 2), "");
+  const std::string said = crowded_text(info, {{values_of(fits), ""}, {values_of(crowded), ""}}, 2);
   EXPECT_NE(said.find("1 of 2 points spin up to 9 threads on 2 cores"), std::string::npos) << said;
 }
 

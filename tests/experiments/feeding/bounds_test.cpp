@@ -20,8 +20,8 @@ BoundRatio bound_of(const char* figure, double measured, const Point& point, con
   } else {
     cell.numbers[figure] = measured;
   }
-  cell.can_not_beat = bounds_of(point, limits, {}, cache_bytes);
-  set_bounds(Kind("feeding").entry().figures, limits, cell);
+  cell.bounds_of_figures = bounds_of(point, limits, {}, cache_bytes);
+  set_bounds(ExperimentInfo("feeding").entry().figures, limits, cell);
   const auto found = cell.bounds.find(figure);
   return found == cell.bounds.end() ? BoundRatio{0} : found->second;
 }

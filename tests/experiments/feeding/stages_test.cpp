@@ -121,7 +121,7 @@ TEST(StageTimes, TimesOutOfOrderAreMovedAndCounted) {
           {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one mark arrived too late
   const StageDurations durations = stage_durations(samples, ClockMap());
   EXPECT_EQ(durations.out_of_order, 2);
-  EXPECT_EQ(durations.most_out_of_order_ns, 300);
+  EXPECT_EQ(durations.max_out_of_order_ns, 300);
   double sum = 0;
   for (const Histogram& stage : durations.stages) {
     EXPECT_EQ(stage.samples() % 3, 0);
@@ -169,7 +169,7 @@ TEST(StageClock, ResidentKernelMarksMoreMessagesThanAreSampled) {
   clock.sample(64);
   EXPECT_TRUE(clock.samples(128));
   EXPECT_FALSE(clock.samples(16));
-  const StageMarks lasting = clock.lasting_marks(), now = clock.marks();
+  const StageRecorder lasting = clock.lasting_recorder(), now = clock.recorder();
   EXPECT_TRUE(lasting.samples(message_id(0, 16)) && lasting.samples(message_id(0, 128)));
   EXPECT_FALSE(lasting.samples(message_id(0, 8)));
   EXPECT_FALSE(now.samples(message_id(0, 16)));

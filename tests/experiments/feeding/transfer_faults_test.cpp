@@ -10,7 +10,7 @@ std::vector<std::string> usable_transfers() {
   const auto device = open_cpu_device();
   std::vector<std::string> names;
   for (const auto& [name, entry] : Transfers::instance().entries()) {
-    if (!entry.refuse || entry.refuse(device->info()).empty()) names.push_back(name);
+    if (!entry.why_unsupported || entry.why_unsupported(device->info()).empty()) names.push_back(name);
   }
   return names;
 }

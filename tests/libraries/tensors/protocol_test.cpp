@@ -127,14 +127,14 @@ TEST_F(RequestsOfTheList, GetAHandleButNoLease) {
 }
 
 TEST_F(RequestsOfTheList, ListAnswersFitAPacketAndOmitNothing) {
-  const Layout widest{Dtype::u8, std::vector<std::int64_t>(kMostDimensions, 1),
-                      std::vector<std::int64_t>(kMostDimensions, 1)};
+  const Layout widest{Dtype::u8, std::vector<std::int64_t>(kMaxDimensions, 1),
+                      std::vector<std::int64_t>(kMaxDimensions, 1)};
   for (int i = 0; i < 300; ++i) table_.create({}, std::string(500, 'n') + std::to_string(1000 + i), widest, {});
   std::string after;
   std::size_t found = 0;
   for (bool more = true; more;) {
     const Answer answer = act(table_, identity_, std::nullopt, {.op = Op::list, .after = after});
-    EXPECT_LE(answer.text().size(), kMostPacketBytes);
+    EXPECT_LE(answer.text().size(), kMaxPacketBytes);
     const Json list = Json::parse(answer.text());
     const Json& tensors = list.at("tensors");
     ASSERT_FALSE(tensors.empty());

@@ -121,13 +121,13 @@ TEST_P(EveryRing, AnswersSeveralThreads) {
 
 /// A ring as the benchmark uses it: the kernel records when it processes sampled messages.
 struct MarkedRing : GpuRing {
-  MarkedRing(Device& device, const Kernel& work, const RingConfig& config, const StageMarks& marks)
-      : GpuRing(device, work, config, marks) {}
+  MarkedRing(Device& device, const Kernel& work, const RingConfig& config, const StageRecorder& recorder)
+      : GpuRing(device, work, config, recorder) {}
 };
 
 TEST_P(EveryRing, PassesStageMarksToItsKernel) {
   StageClock clock(*device, 1, 16, 4);
-  MarkedRing ring(*device, *echo, config(), clock.lasting_marks());
+  MarkedRing ring(*device, *echo, config(), clock.lasting_recorder());
   ring.start();
   for (std::uint32_t i = 0; i < 8; ++i) {
     const std::uint64_t before = now_ns(), id = ring.try_submit(words({i})).value();
@@ -426,10 +426,11 @@ TEST(GpuRing, ExplainsWhyAConfigIsInvalid) {
   const auto device = open_cpu_device();
   const auto echo = workload("echo");
   for (const auto& [said, config] : wrong) {
-    EXPECT_NE(refuse(config).find(said), std::string::npos) << "expected '" << said << "' in: " << refuse(config);
+    EXPECT_NE(why_unsupported(config).find(said), std::string::npos)
+        << "expected '" << said << "' in: " << why_unsupported(config);
     EXPECT_THROW(GpuRing(*device, *echo, config), BadInput) << said;
   }
-  EXPECT_EQ(refuse({}), "");
+  EXPECT_EQ(why_unsupported({}), "");
 }
 
 }  // namespace

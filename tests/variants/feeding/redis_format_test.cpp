@@ -56,7 +56,7 @@ TEST(ForeignTasks, AreUnpackedOrRejectedOneByOne) {
                               task(5, 0, {.version = 2}) + task(6, 3) + "tail";
   std::vector<std::byte> memory(8 * stride_of(64));
   const Messages slots{memory.data(), stride_of(64), 8};
-  Taken taken;
+  ClaimedTasks taken;
   std::size_t offset = 0;
   ASSERT_EQ(unpack_tasks(element, offset, slots, taken, 0), 3u);
   EXPECT_EQ(offset, element.size());
@@ -67,15 +67,15 @@ TEST(ForeignTasks, AreUnpackedOrRejectedOneByOne) {
   EXPECT_TRUE(taken.retried);
   ASSERT_EQ(taken.deadlines.size(), 2u);
   EXPECT_EQ(taken.deadlines[1], ~0ULL);
-  ASSERT_EQ(taken.refused.size(), 4u);
+  ASSERT_EQ(taken.rejected.size(), 4u);
   const std::vector<Fault> faults{Fault::too_long, Fault::expired, Fault::bad_version, Fault::none};
   const std::vector<std::size_t> positions{1, 1, 2, 3};
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(taken.refused[i].fault, faults[i]) << i;
-    EXPECT_EQ(taken.refused[i].position, positions[i]) << i;
+    EXPECT_EQ(taken.rejected[i].fault, faults[i]) << i;
+    EXPECT_EQ(taken.rejected[i].position, positions[i]) << i;
   }
-  EXPECT_EQ(taken.refused[0].bytes.size(), 116u) << "the complete task is kept";
-  EXPECT_EQ(taken.refused[3].bytes, "tail");
+  EXPECT_EQ(taken.rejected[0].bytes.size(), 116u) << "the complete task is kept";
+  EXPECT_EQ(taken.rejected[3].bytes, "tail");
 }
 
 TEST(Verdicts, OnlyTemporaryFaultsAreRetried) {

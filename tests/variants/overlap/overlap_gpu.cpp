@@ -30,7 +30,7 @@ class GpuStrategy : public Gpus, public testing::WithParamInterface<StrategyCase
 
 TEST_P(GpuStrategy, PassesEveryItemThroughEveryStageOnce) {
   needs_two_for(GetParam().strategy);
-  if (!IsSkipped()) expect_right(GetParam(), *device, second());
+  if (!IsSkipped()) expect_correct(GetParam(), *device, second());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuStrategy, testing::ValuesIn(strategy_cases()), strategy_case_name);

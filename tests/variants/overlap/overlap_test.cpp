@@ -10,7 +10,7 @@ class CpuStrategy : public testing::TestWithParam<StrategyCase> {
   std::unique_ptr<Device> device = open_cpu_device(), other = open_cpu_device();
 };
 
-TEST_P(CpuStrategy, PassesEveryItemThroughEveryStageOnce) { expect_right(GetParam(), *device, *other); }
+TEST_P(CpuStrategy, PassesEveryItemThroughEveryStageOnce) { expect_correct(GetParam(), *device, *other); }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuStrategy, testing::ValuesIn(strategy_cases()), strategy_case_name);
 

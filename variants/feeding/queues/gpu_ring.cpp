@@ -25,14 +25,14 @@ struct RingOptions {
   std::size_t slot_bytes = 0;
 };
 const Axes<RingOptions>& ring_axes() {
-  constexpr double kMostLanes = 4096, kMostTeams = 16;
+  constexpr double kMaxLanes = 4096, kMaxTeams = 16;
   static const auto kAxes =
       Axes<RingOptions>()
-          .number("lanes", &RingOptions::lanes, {0, kMostLanes},
+          .number("lanes", &RingOptions::lanes, {0, kMaxLanes},
                   "rings, one resident block each; 0 = one per batch in flight, up to 32")
-          .number("pollers", &RingOptions::pollers, {0, kMostTeams},
+          .number("pollers", &RingOptions::pollers, {0, kMaxTeams},
                   "teams of warps that poll a lane in turn; 0 = by notify and size")
-          .number("mirrors", &RingOptions::mirrors, {0, kMostTeams},
+          .number("mirrors", &RingOptions::mirrors, {0, kMaxTeams},
                   "copies of flagged slots for different pollers; 0 = one each for small lone messages, else 1")
           .word("granularity", &RingOptions::granularity, {"auto", "thread", "warp", "block"},
                 "threads that work on one message; auto = by size")
@@ -43,7 +43,7 @@ const Axes<RingOptions>& ring_axes() {
           .word("results", &RingOptions::results, {"in_order", "as_finished"},
                 "the order in which results are returned")
           .word("ring-idle", &RingOptions::idle, {"spin", "backoff", "park"}, "behaviour while no messages arrive")
-          .number("slot-bytes", &RingOptions::slot_bytes, {0, kMostPayload},
+          .number("slot-bytes", &RingOptions::slot_bytes, {0, kMaxPayload},
                   "payload bytes per slot; 0 = size of the payload");
   return kAxes;
 }
@@ -116,7 +116,7 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits&
   } else if (flags && on_gpu) {
     const unsigned threads = (units + 32 * kUnitsPerThread - 1) / (32 * kUnitsPerThread) * 32;
     const auto in_shared = static_cast<unsigned>(kStagingBytes / (2 * sizeof(Unit) * units));
-    const unsigned most = worth_mirroring || own.mirrors > 2 ? kMostPollers : 2;
+    const unsigned most = worth_mirroring || own.mirrors > 2 ? kMaxPollers : 2;
     config.pollers = std::bit_floor(std::clamp(std::min(config.block / threads, in_shared), 1u, most));
   }
   if (!on_gpu) config.block = 1024 / (32 * config.pollers) * (32 * config.pollers);
@@ -182,7 +182,7 @@ class LanesOut final : public Collector {
 struct MarkedRing final : GpuRing {
   MarkedRing(const QueueConfig& config, const RingConfig& ring)
       : GpuRing(config.device, config.workload, ring,
-                config.stages != nullptr ? config.stages->lasting_marks() : StageMarks()) {}
+                config.stages != nullptr ? config.stages->lasting_recorder() : StageRecorder()) {}
 };
 
 /// The GPU ring (feedrate/ring.hpp) under the load generator: a producer spreads its batches over its own lanes, so
@@ -230,13 +230,13 @@ class GpuRingQueue final : public Queue {
   MarkedRing ring_;
 };
 
-std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
-  constexpr unsigned kMostByDefault = 32;
+std::string why_unsupported_lanes(Point& point, Device& device, const Workload& workload) {
+  constexpr unsigned kMaxByDefault = 32;
   RingOptions own = ring_axes().of(point.own);
   if (own.lanes == 0) {
     // A lane works on one batch at a time, so lanes in excess of the batches in flight would only poll.
-    const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMostByDefault, point.window / point.batch));
-    const unsigned wanted = point.device == "cuda" ? std::max(1u, kMostByDefault / point.producers) : 1;
+    const auto batches = static_cast<unsigned>(std::min<std::size_t>(kMaxByDefault, point.window / point.batch));
+    const unsigned wanted = point.device == "cuda" ? std::max(1u, kMaxByDefault / point.producers) : 1;
     own.lanes = std::max(1u, std::min(wanted, batches)) * point.producers;
     ring_axes().put(own, point.own);
   }
@@ -244,20 +244,20 @@ std::string fit_lanes(Point& point, Device& device, const Workload& workload) {
     return fmt::format("{} lanes can't be shared evenly by {} producers", own.lanes, point.producers);
   }
   const std::size_t held = std::max(point.producers * std::max(point.window, point.capacity), own.lanes * point.batch);
-  if (auto reason = refuse_slots(2 * held, std::max(point.payload, own.slot_bytes),
-                                 std::max(workload.result_bytes(point.payload), own.slot_bytes));
+  if (auto reason = why_too_many_slots(2 * held, std::max(point.payload, own.slot_bytes),
+                                       std::max(workload.result_bytes(point.payload), own.slot_bytes));
       !reason.empty()) {
     return reason;
   }
-  return refuse(config_of(point, workload.result_bytes(point.payload), {}), device, workload);
+  return why_unsupported(config_of(point, workload.result_bytes(point.payload), {}), device, workload);
 }
 
-bool chose(const Bounded& bounded, const std::string& axis, const std::string& value) {
+bool chose(const BoundedPoint& bounded, const std::string& axis, const std::string& value) {
   const auto found = bounded.choices.find(axis);
   return found != bounded.choices.end() && found->second == value;
 }
 
-void bound(const Bounded& bounded, Bounds& bounds) {
+void bound(const BoundedPoint& bounded, Bounds& bounds) {
   if (bounded.point.device == "cpu") return limit_by_host(bounded, bounds);
   // One poller polls the word, several poll the message; the faster of the two is the floor.
   const auto word = bounds.limit("word_round_trip_ns"), message = bounds.limit("lone_message_ns");
@@ -276,7 +276,7 @@ const QueueRegistration registered(
                  .resident = true,
                  .axes = ring_axes().list(),
                  .make = make_queue<GpuRingQueue>,
-                 .fit = fit_lanes,
+                 .why_unsupported = why_unsupported_lanes,
                  .bounds = bound,
                  .search = {{"lanes", {"0", "16", "32", "64", "96"}},
                             {"pollers", {"0", "1", "2", "4"}},

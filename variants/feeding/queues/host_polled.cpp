@@ -73,7 +73,7 @@ class HostPolled final : public Queue {
   WorkerPool workers_;
 };
 
-std::string fit_workers(Point& point, Device&, const Workload&) {
+std::string why_unsupported_workers(Point& point, Device&, const Workload&) {
   if (point.workers <= point.producers) return "";
   return fmt::format("{} workers are more than the {} producers, which have one ring each", point.workers,
                      point.producers);
@@ -83,7 +83,7 @@ const QueueRegistration registered("host_polled",
                                    {.description = "in-process ring, polled by a worker that launches kernels",
                                     .uses_transfer = true,
                                     .make = make_queue<HostPolled>,
-                                    .fit = fit_workers,
+                                    .why_unsupported = why_unsupported_workers,
                                     .search = {{"workers", {"1", "2", "4"}}}});
 
 }  // namespace

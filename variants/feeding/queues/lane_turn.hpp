@@ -12,16 +12,16 @@ class LaneTurn {
   static constexpr std::uint64_t kLongestNs = 1000;  ///< slightly less than the time of one poll
 
   /// A turn ends after `most` messages, and at the first publish kLongestNs or more after the last turn's end.
-  explicit LaneTurn(std::size_t most) : most_(most) {}
+  explicit LaneTurn(std::size_t most) : max_(most) {}
 
   /// Notes that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
   /// the time in ns and is called only if needed.
   template <class Now>
   bool ends(std::size_t count, Now&& now) {
     published_ += count;
-    if (count < most_) {
+    if (count < max_) {
       const std::uint64_t at = now();
-      if (published_ < most_ && at - began_ns_ < kLongestNs) return false;
+      if (published_ < max_ && at - began_ns_ < kLongestNs) return false;
       began_ns_ = at;
     }
     published_ = 0;
@@ -31,7 +31,7 @@ class LaneTurn {
   void pass_over() { published_ = 0; }
 
  private:
-  std::size_t most_, published_ = 0;
+  std::size_t max_, published_ = 0;
   std::uint64_t began_ns_ = 0;  // when the last turn ended
 };
 

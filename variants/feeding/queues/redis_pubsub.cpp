@@ -24,7 +24,7 @@ struct PubsubDialect : ListDialect {
         : key_(std::move(key)), wake_(std::make_unique<redis::Subscription>(config.redis.url, channel_of(key_))) {}
     unsigned request(Connection& connection, std::size_t elements) {
       const std::uint64_t now = now_ns();
-      if (drained_ && !wake_->came() && now - asked_at_ns_ < kLookNs) return 0;
+      if (drained_ && !wake_->came() && now - asked_at_ns_ < kPollNs) return 0;
       drained_ = false;
       asked_at_ns_ = now;
       connection.append({"RPOP", key_, std::to_string(elements)});
@@ -38,7 +38,7 @@ struct PubsubDialect : ListDialect {
     }
 
    private:
-    static constexpr std::uint64_t kLookNs = kBlockMs * std::uint64_t{1'000'000};
+    static constexpr std::uint64_t kPollNs = kBlockMs * std::uint64_t{1'000'000};
     std::string key_;
     std::unique_ptr<redis::Subscription> wake_;
     std::uint64_t asked_at_ns_ = 0;

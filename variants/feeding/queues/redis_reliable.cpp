@@ -26,7 +26,7 @@ struct ReliableDialect : ListDialect {
       asked_ = elements;
       moving_ = !drained_ && large_;
       if (moving_) {
-        asked_ = std::min({elements, Moves::kMost, 2 * std::max<std::size_t>(came_, 1)});
+        asked_ = std::min({elements, Moves::kMax, 2 * std::max<std::size_t>(came_, 1)});
         return moves_.append(connection, asked_);
       }
       if (drained_) {

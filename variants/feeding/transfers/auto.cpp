@@ -32,18 +32,18 @@ Point with(Point point, const Values& own) {
 
 /// The transfer with the shortest time for a batch, according to the limits. `lone`: only one batch is in flight, so
 /// its latency counts instead of the rate.
-Chosen choose(const Bounded& bounded, const Limits& limits, const DeviceInfo& device) {
+Chosen choose(const BoundedPoint& bounded, const Limits& limits, const DeviceInfo& device) {
   const bool lone = bounded.point.producers * bounded.point.window <= bounded.point.batch;
   std::vector<std::pair<double, Candidate>> times;  // ns
   for (const auto& [name, entry] : Transfers::instance().entries()) {
-    if (!entry.effort || entry.memory != HostMemory::pinned) continue;
-    if (entry.refuse && !entry.refuse(device).empty()) continue;
+    if (!entry.batch_time || entry.memory != HostMemory::pinned) continue;
+    if (entry.why_unsupported && !entry.why_unsupported(device).empty()) continue;
     std::vector<Values> settings{{}};
     if (lone) settings.insert(settings.end(), entry.alone.begin(), entry.alone.end());
     for (const Values& own : settings) {
       const Point point = with(bounded.point, own);
-      const auto effort = entry.effort({point, bounded.choices, bounded.in, bounded.out}, limits);
-      if (effort) times.emplace_back(lone ? effort->lone_ns : effort->busy_ns, Candidate{name, own});
+      const auto batch_time = entry.batch_time({point, bounded.choices, bounded.in, bounded.out}, limits);
+      if (batch_time) times.emplace_back(lone ? batch_time->lone_ns : batch_time->busy_ns, Candidate{name, own});
     }
   }
   if (times.empty()) return {{kWithoutLimits, {}}, "no limits of a GPU were measured here"};
@@ -64,8 +64,8 @@ class Auto final : public Transfer {
     Chosen chosen{{kWithoutLimits, {}}, "the point is not known"};
     if (config.point != nullptr) {
       const Point& point = *config.point;
-      const Bounded bounded{point, none_, sizeof(Header) + point.payload,
-                            sizeof(Header) + config.workload.result_bytes(point.payload)};
+      const BoundedPoint bounded{point, none_, sizeof(Header) + point.payload,
+                                 sizeof(Header) + config.workload.result_bytes(point.payload)};
       chosen = choose(bounded, config.limits, config.device.info());
     }
     const Candidate& candidate = chosen.candidate;
@@ -100,10 +100,10 @@ Values own_of(const TransferEntry& entry, const Choices& choices) {
 }
 
 /// The chosen transfer has its own axes at their defaults and no more batches in flight than this.
-unsigned most_depth(const Point& point) {
+unsigned max_depth(const Point& point) {
   unsigned most = 1;
   for (const auto& [name, entry] : Transfers::instance().entries()) {
-    if (entry.effort) most = std::max(most, entry.depth(point));
+    if (entry.batch_time) most = std::max(most, entry.depth(point));
   }
   return most;
 }
@@ -111,9 +111,9 @@ unsigned most_depth(const Point& point) {
 const TransferRegistration registered(
     "auto", {.description = "the transfer that moves this payload and batch fastest by the machine's limits",
              .memory = HostMemory::pinned,
-             .depth = most_depth,
+             .depth = max_depth,
              .make = make_transfer<Auto>,
-             .bounds = [](const Bounded& bounded, Bounds& bounds) {
+             .bounds = [](const BoundedPoint& bounded, Bounds& bounds) {
                const auto chosen = bounded.choices.find("transfer");
                if (chosen == bounded.choices.end()) return;
                const auto& entry = Transfers::instance().get("--transfer", chosen->second);

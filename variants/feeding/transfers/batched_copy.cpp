@@ -33,11 +33,11 @@ class BatchedCopy final : public Grouped<BatchedCopy, SideBySide> {
     staged_ = pieces == "staging" || (pieces == "auto" && !config.device.copies_in_batches());
     for (Group& group : groups_) {
       SideBySide& own = group.own;
-      own.in = config.device.allocate_device(most_messages() * config.in_stride);
-      own.out = config.device.allocate_device(most_messages() * config.out_stride);
+      own.in = config.device.allocate_device(max_messages() * config.in_stride);
+      own.out = config.device.allocate_device(max_messages() * config.out_stride);
       if (!staged_) continue;
-      own.staging_in = config.device.allocate_host(most_messages() * config.in_stride, HostMemory::pinned);
-      own.staging_out = config.device.allocate_host(most_messages() * config.out_stride, HostMemory::pinned);
+      own.staging_in = config.device.allocate_host(max_messages() * config.in_stride, HostMemory::pinned);
+      own.staging_out = config.device.allocate_host(max_messages() * config.out_stride, HostMemory::pinned);
     }
   }
   Choices choices() const override {
@@ -96,15 +96,15 @@ const TransferRegistration registered(
      .axes = joined(BatchedCopy::axes().list(), BatchedCopy::piece_axes().list()),
      .depth = BatchedCopy::depth,
      .make = make_transfer<BatchedCopy>,
-     .bounds = [](const Bounded& bounded,
+     .bounds = [](const BoundedPoint& bounded,
                   Bounds& bounds) { limit_by_copies(bounded, bounds, BatchedCopy::coalesced(bounded.point)); },
-     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
-       auto effort = effort_of_copies(bounded, limits, BatchedCopy::coalesced(bounded.point));
+     .batch_time = [](const BoundedPoint& bounded, const Limits& limits) -> std::optional<BatchTime> {
+       auto batch_time = batch_time_of_copies(bounded, limits, BatchedCopy::coalesced(bounded.point));
        const auto copies = value_of(limits, "batched_copies_per_second");
        // One call makes many copies, but each copy still takes time. Several workers together are faster, so this is
        // not a bound of a point.
-       if (effort && copies) effort->busy_ns = std::max(effort->busy_ns, 1e9 / *copies);
-       return effort;
+       if (batch_time && copies) batch_time->busy_ns = std::max(batch_time->busy_ns, 1e9 / *copies);
+       return batch_time;
      },
      .search = BatchedCopy::search()});
 

@@ -142,16 +142,16 @@ const TransferRegistration registered(
      .depth = InFlight::depth,
      .make = make_transfer<BulkAsync>,
      .bounds =
-         [](const Bounded& bounded, Bounds& bounds) {
+         [](const BoundedPoint& bounded, Bounds& bounds) {
            bounds.bytes("bulk_echo_bytes_per_second", bounded.slot());
            limit_by_launches(bounded, bounds);
          },
-     .refuse = why_not,
-     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+     .why_unsupported = why_not,
+     .batch_time = [](const BoundedPoint& bounded, const Limits& limits) -> std::optional<BatchTime> {
        const auto launches = value_of(limits, "launch_per_second"), lone = value_of(limits, "launch_sync_ns");
        const auto bus = bus_ns(bounded, limits, "bulk_echo_bytes_per_second");
        if (!launches || !lone || !bus) return std::nullopt;
-       return Effort{std::max(3e9 / *launches, *bus), *lone + 2e9 / *launches + 2 * *bus};
+       return BatchTime{std::max(3e9 / *launches, *bus), *lone + 2e9 / *launches + 2 * *bus};
      },
      .search = {{"streams", {"2", "4", "8"}}, {"copy-blocks", {"4", "16", "32"}}, {"block", {"256", "512"}}}});
 

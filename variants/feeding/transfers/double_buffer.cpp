@@ -14,7 +14,7 @@ const TransferRegistration registered(
      .memory = HostMemory::pinned,
      .depth = [](const Point&) { return kBuffers * SlotTransfer::kQueuedPerSlot; },
      .make = [](const TransferConfig& config) { return std::make_unique<SlotTransfer>(config, kBuffers); },
-     .bounds = [](const Bounded& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
+     .bounds = [](const BoundedPoint& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
      .search = {{"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace

@@ -19,16 +19,16 @@ struct Gathered {
 class Gather final : public Grouped<Gather, Gathered> {
  public:
   explicit Gather(const TransferConfig& config) : Grouped(config) {
-    const std::size_t table = 2 * (most_messages() + 1) * sizeof(std::uint32_t) + kUnit;
-    const std::size_t in = most_messages() * config.in_stride + table, out = most_messages() * config.out_stride;
+    const std::size_t table = 2 * (max_messages() + 1) * sizeof(std::uint32_t) + kUnit;
+    const std::size_t in = max_messages() * config.in_stride + table, out = max_messages() * config.out_stride;
     for (Group& group : groups_) {
       Gathered& own = group.own;
       own.host_in = config.device.allocate_host(in, HostMemory::pinned);
       own.host_out = config.device.allocate_host(out, HostMemory::pinned);
       own.in = config.device.allocate_device(in);
       own.out = config.device.allocate_device(out);
-      own.in_offsets.reserve(most_messages() + 1);
-      own.out_offsets.reserve(most_messages() + 1);
+      own.in_offsets.reserve(max_messages() + 1);
+      own.out_offsets.reserve(max_messages() + 1);
     }
   }
 
@@ -77,7 +77,7 @@ class Gather final : public Grouped<Gather, Gathered> {
 };
 
 /// Time in which a worker's thread copies one message and its result once.
-double host_ns(const Bounded& bounded, double bytes_per_second) {
+double host_ns(const BoundedPoint& bounded, double bytes_per_second) {
   return static_cast<double>(bounded.in + bounded.out) / bytes_per_second * 1e9;
 }
 
@@ -89,14 +89,14 @@ const TransferRegistration registered(
      .axes = Gather::axes().list(),
      .depth = Gather::depth,
      .make = make_transfer<Gather>,
-     .bounds = [](const Bounded& bounded,
+     .bounds = [](const BoundedPoint& bounded,
                   Bounds& bounds) { limit_by_copies(bounded, bounds, Gather::coalesced(bounded.point)); },
-     .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+     .batch_time = [](const BoundedPoint& bounded, const Limits& limits) -> std::optional<BatchTime> {
        const auto copy = value_of(limits, "host_copy_bytes_per_second");
-       auto effort = effort_of_copies(bounded, limits, Gather::coalesced(bounded.point));
-       if (!effort || !copy) return std::nullopt;
+       auto batch_time = batch_time_of_copies(bounded, limits, Gather::coalesced(bounded.point));
+       if (!batch_time || !copy) return std::nullopt;
        const double host = host_ns(bounded, *copy) * static_cast<double>(bounded.point.batch);
-       return Effort{std::max(effort->busy_ns, host), effort->lone_ns + host};
+       return BatchTime{std::max(batch_time->busy_ns, host), batch_time->lone_ns + host};
      },
      .search = Gather::search()});
 

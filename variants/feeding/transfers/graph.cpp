@@ -20,7 +20,7 @@ struct GraphOfChains {
 
 class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
  public:
-  static constexpr unsigned kMostByItself = 8;  // a disabled chain still costs part of the launch
+  static constexpr unsigned kMaxByItself = 8;  // a disabled chain still costs part of the launch
   struct Options {
     std::string chain = "copies";
   };
@@ -37,8 +37,8 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
       group.own.chains.resize(coalesce_);
       if (mapped_) continue;
       for (auto& chain : group.own.chains) {
-        chain.in = config.device.allocate_device(config.most_messages * config.in_stride);
-        chain.out = config.device.allocate_device(config.most_messages * config.out_stride);
+        chain.in = config.device.allocate_device(config.max_messages * config.in_stride);
+        chain.out = config.device.allocate_device(config.max_messages * config.out_stride);
       }
     }
   }
@@ -48,7 +48,7 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
     if (!own.graph) build(own, batch);
     const auto& chain = own.chains[group.batches.size()];
     Graph& graph = *own.graph;
-    leave_out(own, chain, false);
+    set_excluded(own, chain, false);
     if (mapped_) return graph.change(chain.work, view(batch.in.base, batch.out.base, batch));
     graph.change(chain.copy_in, Copy{chain.in.data(), batch.in.base, batch.in.count * batch.in.stride});
     graph.change(chain.work, view(chain.in.data(), chain.out.data(), batch));
@@ -56,7 +56,7 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
   }
   void launch(Group& group) {
     for (std::size_t i = group.batches.size(); i < group.own.chains.size(); ++i) {
-      leave_out(group.own, group.own.chains[i], true);
+      set_excluded(group.own, group.own.chains[i], true);
     }
     group.own.graph->launch(*group.stream);
   }
@@ -78,11 +78,11 @@ class GraphTransfer final : public Grouped<GraphTransfer, GraphOfChains> {
           own.graph->add({batch.out.base, chain.out.data(), out_bytes}, Direction::to_host, std::array{chain.work});
     }
   }
-  void leave_out(GraphOfChains& own, const GraphOfChains::Chain& chain, bool left_out) {
-    own.graph->leave_out(chain.work, left_out);
+  void set_excluded(GraphOfChains& own, const GraphOfChains::Chain& chain, bool excluded) {
+    own.graph->set_excluded(chain.work, excluded);
     if (mapped_) return;
-    own.graph->leave_out(chain.copy_in, left_out);
-    own.graph->leave_out(chain.copy_out, left_out);
+    own.graph->set_excluded(chain.copy_in, excluded);
+    own.graph->set_excluded(chain.copy_out, excluded);
   }
 
   bool mapped_;
@@ -97,7 +97,7 @@ std::vector<AxisValues> graph_search() {
 }
 
 /// Bounds of the transfer. A worker queues no more chains per second, in parallel in graphs, than the ceiling.
-void limit_graph(const Bounded& bounded, Bounds& bounds) {
+void limit_graph(const BoundedPoint& bounded, Bounds& bounds) {
   const bool mapped = is_mapped(bounded.point.own);
   bounds.time("graph_launch_sync_ns");
   bounds.bytes(mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second", bounded.slot());
@@ -105,7 +105,7 @@ void limit_graph(const Bounded& bounded, Bounds& bounds) {
   bounds.rate(batches_at_once(bounded.point) * ceiling_of(chains));
 }
 
-std::optional<Effort> effort_of_graph(const Bounded& bounded, const Limits& limits) {
+std::optional<BatchTime> batch_time_of_graph(const BoundedPoint& bounded, const Limits& limits) {
   const bool mapped = is_mapped(bounded.point.own);
   const auto chains = value_of(limits, mapped ? "graph_kernels_per_second" : "graph_chains_per_second");
   const auto empty = value_of(limits, "launch_sync_ns"), graph = value_of(limits, "graph_launch_sync_ns");
@@ -113,7 +113,7 @@ std::optional<Effort> effort_of_graph(const Bounded& bounded, const Limits& limi
   const auto bus = bus_ns(bounded, limits, mapped ? "sm_echo_bytes_per_second" : "copy_engine_both_bytes_per_second");
   if (!chains || !empty || !graph || !lone || !bus) return std::nullopt;
   // The time of the same work in a stream, less the time that a graph launch saves compared with a kernel launch.
-  return Effort{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
+  return BatchTime{std::max(1e9 / *chains, *bus), *lone - *empty + *graph + (mapped ? 1 : 2) * *bus};
 }
 
 const TransferRegistration registered(
@@ -125,7 +125,7 @@ const TransferRegistration registered(
      .depth = GraphTransfer::depth,
      .make = make_transfer<GraphTransfer>,
      .bounds = limit_graph,
-     .effort = effort_of_graph,
+     .batch_time = batch_time_of_graph,
      // For lone messages only: no limit covers the cost of changing a graph's addresses, so for consecutive batches the
      // limits would rank such graphs above faster transfers.
      .alone = {{{"chain", std::string("mapped")}}},

@@ -22,7 +22,7 @@ class Grouped : public Transfer {
   struct Options {
     unsigned streams = 4, coalesce = 0;
   };
-  static constexpr unsigned kMostByItself = 64;  ///< maximum for `coalesce` 0; `Derived` may have another
+  static constexpr unsigned kMaxByItself = 64;  ///< maximum for `coalesce` 0; `Derived` may have another
   static const Axes<Options>& axes() {
     static const auto kAxes = Axes<Options>()
                                   .number("streams", &Options::streams, {1, 128}, "device streams per worker")
@@ -37,7 +37,7 @@ class Grouped : public Transfer {
     constexpr unsigned kLeast = 8;
     if (const unsigned given = axes().of(own).coalesce; given != 0) return given;
     const std::size_t wanted =
-        std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), kLeast, Derived::kMostByItself);
+        std::clamp<std::size_t>(kTogether / std::max<std::size_t>(1, batch_bytes), kLeast, Derived::kMaxByItself);
     // No larger than the number of batches that can be in flight: a graph also launches chains without a batch.
     const std::size_t most = point == nullptr ? wanted : std::max<std::size_t>(1, point->producers * point->window);
     return static_cast<unsigned>(std::min(wanted, most));
@@ -96,7 +96,7 @@ class Grouped : public Transfer {
   };
 
   explicit Grouped(const TransferConfig& config)
-      : config_(config), coalesce_(coalesced(config.own, config.most_messages * config.in_stride, config.point)) {
+      : config_(config), coalesce_(coalesced(config.own, config.max_messages * config.in_stride, config.point)) {
     groups_.resize(axes().of(config.own).streams);
     for (Group& group : groups_) {
       group.stream = config.device.stream();
@@ -111,12 +111,12 @@ class Grouped : public Transfer {
     Batch all = group.batches.front();
     all.in.count = all.out.count = messages;
     for (const Batch& batch : group.batches) {
-      if (batch.timed) all.marks = batch.marks;
+      if (batch.timed) all.recorder = batch.recorder;
     }
     return view(in.data(), out.data(), all);
   }
   /// Maximum number of messages in a group.
-  std::size_t most_messages() const { return coalesce_ * config_.most_messages; }
+  std::size_t max_messages() const { return coalesce_ * config_.max_messages; }
 
   TransferConfig config_;
   unsigned coalesce_;

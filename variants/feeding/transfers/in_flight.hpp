@@ -52,8 +52,8 @@ class InFlight {
         places_[i].copied_out = config.device.event(true);
       }
       if (!needs.buffers) continue;
-      places_[i].in = config.device.allocate_device(config.most_messages * config.in_stride);
-      places_[i].out = config.device.allocate_device(config.most_messages * config.out_stride);
+      places_[i].in = config.device.allocate_device(config.max_messages * config.in_stride);
+      places_[i].out = config.device.allocate_device(config.max_messages * config.out_stride);
     }
   }
   /// Returns the next place, or nullptr if all are busy. Queue the work on its stream, then call `begin`.
@@ -94,7 +94,7 @@ inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {
           static_cast<std::uint32_t>(batch.in.stride),
           static_cast<std::uint32_t>(batch.out.stride),
           static_cast<std::uint32_t>(batch.in.count),
-          batch.marks};
+          batch.recorder};
 }
 
 }  // namespace feedrate

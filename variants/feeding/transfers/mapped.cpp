@@ -31,17 +31,17 @@ const TransferRegistration registered(
                .depth = InFlight::depth,
                .make = make_transfer<Mapped>,
                .bounds =
-                   [](const Bounded& bounded, Bounds& bounds) {
+                   [](const BoundedPoint& bounded, Bounds& bounds) {
                      bounds.time("mapped_launch_sync_ns");
                      bounds.bytes("sm_echo_bytes_per_second", bounded.slot());
                      limit_by_launches(bounded, bounds);
                    },
-               .effort = [](const Bounded& bounded, const Limits& limits) -> std::optional<Effort> {
+               .batch_time = [](const BoundedPoint& bounded, const Limits& limits) -> std::optional<BatchTime> {
                  const auto launches = value_of(limits, "launch_per_second");
                  const auto lone = value_of(limits, "mapped_launch_sync_ns");
                  const auto bus = bus_ns(bounded, limits, "sm_echo_bytes_per_second");
                  if (!launches || !lone || !bus) return std::nullopt;
-                 return Effort{std::max(1e9 / *launches, *bus), *lone + *bus};
+                 return BatchTime{std::max(1e9 / *launches, *bus), *lone + *bus};
                },
                .search = InFlight::search()});
 

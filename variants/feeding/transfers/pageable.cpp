@@ -12,8 +12,8 @@ class Pageable final : public Transfer {
       : config_(config),
         copied_in_(config.device.event(true)),
         copied_out_(config.device.event(true)),
-        in_(config.device.allocate_device(config.most_messages * config.in_stride)),
-        out_(config.device.allocate_device(config.most_messages * config.out_stride)),
+        in_(config.device.allocate_device(config.max_messages * config.in_stride)),
+        out_(config.device.allocate_device(config.max_messages * config.out_stride)),
         stream_(config.device.stream()) {}
 
   bool submit(const Batch& batch) override {
@@ -47,7 +47,7 @@ const TransferRegistration registered(
                  .depth = [](const Point&) { return 1u; },
                  .make = make_transfer<Pageable>,
                  .bounds =
-                     [](const Bounded& bounded, Bounds& bounds) {
+                     [](const BoundedPoint& bounded, Bounds& bounds) {
                        bounds.time("copy_launch_copy_ns");
                        bounds.bytes("copy_engine_both_bytes_per_second", bounded.slot());
                        // Each batch completes before the next one starts.

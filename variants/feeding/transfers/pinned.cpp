@@ -34,8 +34,9 @@ const TransferRegistration registered(
                .axes = InFlight::axes().list(),
                .depth = InFlight::depth,
                .make = make_transfer<Pinned>,
-               .bounds = [](const Bounded& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
-               .effort = [](const Bounded& bounded, const Limits& limits) { return effort_of_copies(bounded, limits); },
+               .bounds = [](const BoundedPoint& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
+               .batch_time = [](const BoundedPoint& bounded,
+                                const Limits& limits) { return batch_time_of_copies(bounded, limits); },
                .search = InFlight::search()});
 
 }  // namespace

@@ -25,7 +25,7 @@ const TransferRegistration registered(
          [](const TransferConfig& config) {
            return std::make_unique<SlotTransfer>(config, own_axes().of(config.own).buffers);
          },
-     .bounds = [](const Bounded& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
+     .bounds = [](const BoundedPoint& bounded, Bounds& bounds) { limit_by_copies(bounded, bounds); },
      .search = {{"buffers", {"2", "3", "4", "8", "16"}}, {"block", {"128", "256", "512", "1024"}}}});
 
 }  // namespace

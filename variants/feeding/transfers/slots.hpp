@@ -27,8 +27,8 @@ class SlotTransfer final : public Transfer {
       slot.filled = config.device.event();
       slot.worked = config.device.event();
       slot.emptied = config.device.event();
-      slot.in = config.device.allocate_device(config.most_messages * config.in_stride);
-      slot.out = config.device.allocate_device(config.most_messages * config.out_stride);
+      slot.in = config.device.allocate_device(config.max_messages * config.in_stride);
+      slot.out = config.device.allocate_device(config.max_messages * config.out_stride);
     }
     for (Queued& each : queued_) {
       each.done = config.device.event();

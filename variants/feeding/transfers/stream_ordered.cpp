@@ -40,7 +40,7 @@ const TransferRegistration registered("stream_ordered",
                                        .axes = InFlight::axes().list(),
                                        .depth = InFlight::depth,
                                        .make = make_transfer<StreamOrdered>,
-                                       .bounds = [](const Bounded& bounded,
+                                       .bounds = [](const BoundedPoint& bounded,
                                                     Bounds& bounds) { limit_by_copies(bounded, bounds); },
                                        .search = InFlight::search()});
 

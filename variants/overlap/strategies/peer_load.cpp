@@ -10,7 +10,7 @@ const StrategyRegistration registered(
      .devices = 2,
      .waits = {kReady, kFree},
      .buffers = [](const Values& own) { return depth_of(own); },
-     .refuse = refuse_peers,
+     .why_unsupported = why_unsupported_peers,
      .make = make_strategy<StagesOnPeers<false>>});
 
 }  // namespace

@@ -16,20 +16,20 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMostStages = 8;
+constexpr unsigned kMaxStages = 8;
 constexpr std::uint64_t kLongestRunNs = 20'000'000'000;  // after this the kernel gives up, in case a flag is never set
 
 /// The progress of a run's stages, in words that all stages can access.
 struct Progress {
   /// Number of items that each stage has written and read.
-  std::uint64_t ready[kMostStages], read[kMostStages];
+  std::uint64_t ready[kMaxStages], read[kMaxStages];
   std::uint64_t given_up;
 };
 
 /// The arguments of the kernel.
 struct PersistentPlan {
-  StageWork work[kMostStages];
-  std::byte* buffers[kMostStages];  ///< `slots` items after each stage except the last
+  StageWork work[kMaxStages];
+  std::byte* buffers[kMaxStages];  ///< `slots` items after each stage except the last
   const std::byte* sources;
   std::byte* results;
   std::size_t item_bytes, source_bytes, result_bytes;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads) persistent_kernel(PersistentPlan pla
 
 /// The same with threads, one per stage.
 void run_on_threads(const PersistentPlan& plan) {
-  std::array<std::atomic<std::uint64_t>, kMostStages> done{};
+  std::array<std::atomic<std::uint64_t>, kMaxStages> done{};
   std::vector<std::jthread> threads;
   for (unsigned s = 0; s < plan.stages; ++s) {
     threads.emplace_back([&, s] {
@@ -196,8 +196,8 @@ class Persistent final : public Strategy {
   std::unique_ptr<Stream> stream_;  // last: it waits for the kernel
 };
 
-std::string refuse(const PipelineShape& shape, std::span<Device* const> devices) {
-  if (shape.stages.size() > kMostStages) return "strategy persistent allows at most 8 stages";
+std::string why_unsupported(const PipelineShape& shape, std::span<Device* const> devices) {
+  if (shape.stages.size() > kMaxStages) return "strategy persistent allows at most 8 stages";
   for (const StagePlan& stage : shape.stages) {
     if (is_copy(stage.role)) return "strategy persistent runs kernels only; this pipeline copies from or to the host";
   }
@@ -222,7 +222,7 @@ const StrategyRegistration registered(
      .axes = depth_axes().list(),
      .waits = {kReady, kFree},
      .buffers = [](const Values& own) { return depth_of(own); },
-     .refuse = refuse,
+     .why_unsupported = why_unsupported,
      .make = make_strategy<Persistent>,
      .resident_blocks =
          [](const PipelineShape& shape) { return static_cast<unsigned>(shape.stages.size()) * shape.blocks; }});

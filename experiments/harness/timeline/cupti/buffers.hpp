@@ -23,15 +23,15 @@ class RecordBuffers {
   // MB.
   static constexpr std::size_t kBytes = 1 << 20;
 
-  explicit RecordBuffers(std::size_t most_bytes) : most_(std::max<std::size_t>(1, most_bytes / kBytes)) {
-    for (std::size_t i = 0; i < most_; ++i) free_.push_back(make());
+  explicit RecordBuffers(std::size_t max_bytes) : max_(std::max<std::size_t>(1, max_bytes / kBytes)) {
+    for (std::size_t i = 0; i < max_; ++i) free_.push_back(make());
   }
 
   /// Returns nullptr if too many buffers are in use. CUPTI before 12.9 may crash in that case, so reaching the limit of
   /// kept buffers does not cause it: the records of further buffers are counted, and the buffers are reused.
   Buffer take() {
     const std::lock_guard lock(mutex_);
-    if (out_ == most_ + kMostOut) return nullptr;
+    if (out_ == max_ + kMaxOut) return nullptr;
     ++out_;
     if (free_.empty()) return make();
     Buffer buffer = std::move(free_.back());
@@ -41,7 +41,7 @@ class RecordBuffers {
   void give_back(Buffer buffer, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     --out_;
-    if (keep_ && full_.size() < most_) {
+    if (keep_ && full_.size() < max_) {
       full_.push_back({std::move(buffer), bytes});
       return;
     }
@@ -66,16 +66,16 @@ class RecordBuffers {
   }
 
  private:
-  static constexpr std::size_t kMostOut = 256;
+  static constexpr std::size_t kMaxOut = 256;
   // Zeroed here; otherwise CUPTI would zero it in the requesting thread, and page faults would occur there.
   static Buffer make() { return std::make_unique<std::uint8_t[]>(kBytes); }
   void reuse(Buffer buffer) {
-    if (free_.size() >= most_) return;
+    if (free_.size() >= max_) return;
     std::memset(buffer.get(), 0, kBytes);
     free_.push_back(std::move(buffer));
   }
 
-  const std::size_t most_;
+  const std::size_t max_;
   std::mutex mutex_;
   bool keep_ = false;
   std::uint64_t dropped_ = 0;

@@ -65,8 +65,8 @@ struct RingConfig {
 
 /// Returns why a config is invalid; empty if it is valid. The second overload also checks whether all lanes can be
 /// resident on the device at once.
-FEEDRATE_EXPORT std::string refuse(const RingConfig&);
-FEEDRATE_EXPORT std::string refuse(const RingConfig&, Device&, const Kernel& work);
+FEEDRATE_EXPORT std::string why_unsupported(const RingConfig&);
+FEEDRATE_EXPORT std::string why_unsupported(const RingConfig&, Device&, const Kernel& work);
 
 enum class RingStop { drain, now };
 enum class RingStatus { ok, failed, timeout, stopped };
@@ -141,9 +141,9 @@ class FEEDRATE_EXPORT GpuRing {
   unsigned host_threads() const;
 
  protected:
-  /// For a benchmark harness whose kernels record when they work on messages (Kernel::KernelMarks); every lane has
-  /// `marks`.
-  GpuRing(Device& device, const Kernel& work, const RingConfig& config, const Marks& marks);
+  /// For a benchmark harness whose kernels record when they work on messages (Kernel::KernelRecorder); every lane has
+  /// `recorder`.
+  GpuRing(Device& device, const Kernel& work, const RingConfig& config, const RecorderState& recorder);
 
  private:
   struct State;

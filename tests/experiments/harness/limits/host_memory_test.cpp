@@ -12,7 +12,7 @@ namespace feedrate {
 namespace {
 
 /// One reading of a limit.
-double read(const std::string& name) {
+double reading_of(const std::string& name) {
   const auto device = open_cpu_device();
   LimitProbe probe(*device);
   return DeviceLimits::instance().get("limit", name).measure(probe);
@@ -33,7 +33,7 @@ TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
   for (int round = 0; round < 50 && !in_order(); ++round) {
     for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
       const bool memory = name.starts_with("host_") && limit.quantity == Quantity::bytes_per_second;
-      if (memory && (round == 0 || name == kCached || name == kThread)) best[name] = std::max(best[name], read(name));
+      if (memory && (round == 0 || name == kCached || name == kThread)) best[name] = std::max(best[name], reading_of(name));
     }
   }
   EXPECT_TRUE(in_order());
@@ -56,7 +56,7 @@ TEST(HostMemory, PlainLoopIsWithinAFactorOfFourOfTheCeiling) {
                               std::memset(memory.data(), 3, memory.size());
                               asm volatile("" : : "r"(memory.data()) : "memory");
                             }));
-    ceiling = std::max(ceiling, read(kThread));
+    ceiling = std::max(ceiling, reading_of(kThread));
   }
   EXPECT_TRUE(alike()) << ceiling << " bytes/s, a plain loop " << plain;
 }

@@ -16,7 +16,7 @@ std::set<Flag> flags_with(const std::string& figure, double ratio) {
   for (int i = 0; i < 10; ++i) times.record(static_cast<std::uint64_t>(1000 * ratio));
   measured.numbers["per_second"] = 1000 * ratio;
   measured.histograms["ns"] = {times, 1};
-  measured.can_not_beat.emplace_back(figure, figure == "ns" ? Expression(1e-6) : Expression(1000));
+  measured.bounds_of_figures.emplace_back(figure, figure == "ns" ? Expression(1e-6) : Expression(1000));
   set_bounds(kFigures, {}, measured);
   return measured.flags;
 }
@@ -24,8 +24,8 @@ std::set<Flag> flags_with(const std::string& figure, double ratio) {
 TEST(SetBounds, TightestBoundOfEachFigureCounts) {
   Measurement measured;
   measured.numbers["per_second"] = 10;
-  for (const double rate : {200.0, 20.0, 40.0}) measured.can_not_beat.emplace_back("per_second", rate);
-  for (const char* name : {"a_ns", "b_ns", "unknown_ns"}) measured.can_not_beat.emplace_back("ns", floor_of(name));
+  for (const double rate : {200.0, 20.0, 40.0}) measured.bounds_of_figures.emplace_back("per_second", rate);
+  for (const char* name : {"a_ns", "b_ns", "unknown_ns"}) measured.bounds_of_figures.emplace_back("ns", floor_of(name));
   Histogram times;
   times.record(16);
   measured.histograms["ns"] = {times, 1};

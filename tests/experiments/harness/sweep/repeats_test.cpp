@@ -32,7 +32,7 @@ RunSettings precise_settings() {
   RunSettings settings;
   settings.repetitions = 3;
   settings.precision.wanted = true;
-  settings.precision.most_repetitions = 20;
+  settings.precision.max_repetitions = 20;
   return settings;
 }
 
@@ -92,7 +92,7 @@ TEST(Repeats, RepetitionsContinueUntilBothIntervalsAreNarrow) {
 double coverage(double cv) {
   std::mt19937_64 random(1);
   RunSettings settings = precise_settings();
-  settings.precision.most_repetitions = 100;
+  settings.precision.max_repetitions = 100;
   settings.precision.latency_within = 1;
   unsigned precise = 0, right = 0;
   for (int point = 0; point < 1000; ++point) {

@@ -130,7 +130,7 @@ class TimelineFile : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path); }
   Json written(const std::vector<Activity>& activities, const std::vector<Span>& spans, const Json& metadata = {}) {
-    WholeFile file(path);
+    AtomicFile file(path);
     write_timeline(file, activities, spans, metadata);
     return Json::parse(std::ifstream(path));
   }
@@ -311,7 +311,7 @@ TEST_F(TimelineFile, StagesOfAMessageNest) {
 
 TEST_F(TimelineFile, UnwritableTimelineIsAFailure) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
-  WholeFile full("/dev/full");
+  AtomicFile full("/dev/full");
   EXPECT_THROW(write_timeline(full, {}, {}, {}), Failure);
 }
 

@@ -15,10 +15,10 @@ namespace feedrate::redis_queue {
 enum class Verdict { done, failed, retry };
 
 /// A task whose workload answers "not now" is retried until it reaches the maximum number of deliveries.
-inline Verdict verdict_of(const Header& result, unsigned attempts, unsigned most_attempts) {
+inline Verdict verdict_of(const Header& result, unsigned attempts, unsigned max_attempts) {
   if ((result.length & kFailed) == 0) return Verdict::done;
   const bool again = (result.length & ~kFailed) == static_cast<std::uint32_t>(Fault::again);
-  return again && attempts < most_attempts ? Verdict::retry : Verdict::failed;
+  return again && attempts < max_attempts ? Verdict::retry : Verdict::failed;
 }
 
 inline std::string text_of_fault(std::uint32_t code) {
@@ -91,7 +91,7 @@ class RedisBroker final : public PartBroker {
   }
 
   std::optional<Batch> fetch() override {
-    if (fetched_ - completed_ == staging_.size() || sink_.unsent() > kMostUnsent) return std::nullopt;
+    if (fetched_ - completed_ == staging_.size() || sink_.unsent() > kMaxUnsent) return std::nullopt;
     const std::size_t place = fetched_ % staging_.size();
     Staging& staging = staging_[place];
     staging.taken.clear();
@@ -118,21 +118,21 @@ class RedisBroker final : public PartBroker {
 
   void complete(const Batch& batch) override {
     Staging& staging = staging_[batch.tag % staging_.size()];
-    const auto& refused = staging.taken.refused;
+    const auto& rejected = staging.taken.rejected;
     // Consecutive results for one producer go in one push; batches mostly hold long runs per producer. Rejected tasks
     // are answered in their order.
     std::size_t answered = 0, retried = 0;
     for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
-      for (; answered < refused.size() && refused[answered].position <= begin; ++answered) answer(refused[answered]);
+      for (; answered < rejected.size() && rejected[answered].position <= begin; ++answered) answer(rejected[answered]);
       const std::size_t limit =
-          answered < refused.size() ? std::min(refused[answered].position, batch.out.count) : batch.out.count;
+          answered < rejected.size() ? std::min(rejected[answered].position, batch.out.count) : batch.out.count;
       const unsigned producer = producer_of(batch.out.header(begin).id);
       retried = 0;
       for (end = begin; end < limit && producer_of(batch.out.header(end).id) == producer; ++end) {
         const Header& result = batch.out.header(end);
         if ((result.length & kFailed) == 0) continue;
         const Verdict verdict =
-            verdict_of(result, info_of(batch.in.header(end)).attempts + 1u, redelivery_.most_attempts());
+            verdict_of(result, info_of(batch.in.header(end)).attempts + 1u, redelivery_.max_attempts());
         give_back(batch, staging, end, verdict);
         if (verdict == Verdict::retry) {  // no result yet
           retried = 1;
@@ -142,7 +142,7 @@ class RedisBroker final : public PartBroker {
       const Messages run = batch.out.from(begin).first(end - begin);
       if (run.count != 0) push_results(producer, {run.base, run.stride, run.count});
     }
-    for (; answered < refused.size(); ++answered) answer(refused[answered]);
+    for (; answered < rejected.size(); ++answered) answer(rejected[answered]);
     if (staging.taken.retried) {
       for (std::size_t i = 0; i < batch.in.count; ++i) {
         if (info_of(batch.in.header(i)).attempts != 0 && (batch.out.header(i).length & kFailed) == 0) {
@@ -195,7 +195,7 @@ class RedisBroker final : public PartBroker {
 
  private:
   struct Staging {  ///< the state of one batch
-    Taken taken;
+    ClaimedTasks taken;
     bool alone = false;  ///< the batch is a suspect
     std::uint64_t fetched_ns = 0;
   };
@@ -241,7 +241,7 @@ class RedisBroker final : public PartBroker {
     }
   }
   /// Answers a task that never reached the device. Bytes that are not a message cannot be answered.
-  void answer(const Refused& task) {
+  void answer(const Rejected& task) {
     unsigned attempts = 1;
     if (task.fault == Fault::none) {
       warnings_.warn(fmt::format("dropped {} bytes: {}; stored as a dead letter", task.bytes.size(), task.why));
@@ -258,14 +258,14 @@ class RedisBroker final : public PartBroker {
   /// in flight.
   void settle_without_device(Staging& staging) {
     if (fetched_ == completed_) {
-      for (const Refused& task : staging.taken.refused) answer(task);
-      if (!staging.taken.refused.empty() || !staging.taken.ids.empty()) settle(staging);
+      for (const Rejected& task : staging.taken.rejected) answer(task);
+      if (!staging.taken.rejected.empty() || !staging.taken.ids.empty()) settle(staging);
       return;
     }
-    Taken& last = staging_[(fetched_ - 1) % staging_.size()].taken;
-    for (Refused& task : staging.taken.refused) {
+    ClaimedTasks& last = staging_[(fetched_ - 1) % staging_.size()].taken;
+    for (Rejected& task : staging.taken.rejected) {
       task.position = std::numeric_limits<std::size_t>::max();  // after all messages of that batch
-      last.refused.push_back(std::move(task));
+      last.rejected.push_back(std::move(task));
     }
     last.ids.insert(last.ids.end(), staging.taken.ids.begin(), staging.taken.ids.end());
   }

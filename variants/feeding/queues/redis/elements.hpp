@@ -26,7 +26,7 @@ class KeyNames {
   std::string processing(std::string_view worker) const { return fmt::format("{}:processing:{}", prefix_, worker); }
   std::string alone(std::string_view worker) const { return fmt::format("{}:alone:{}", prefix_, worker); }
   std::string leases() const { return prefix_ + ":leases"; }
-  std::string graves() const { return prefix_ + ":graves"; }
+  std::string dead_workers() const { return prefix_ + ":dead_workers"; }
   std::string suspects() const { return prefix_ + ":suspects"; }
   std::string delayed() const { return prefix_ + ":delayed"; }
   std::string delays() const { return prefix_ + ":delays"; }  ///< counter of delayed tasks
@@ -36,8 +36,8 @@ class KeyNames {
   std::string seen_before() const { return prefix_ + ":seen:before"; }
   std::string seen_window() const { return prefix_ + ":seen:window"; }
   std::vector<std::string> of_all_workers() const {
-    return {tasks(),   leases(), graves(), suspects(),    delayed(),    delays(),
-            history(), dead(),   seen(),   seen_before(), seen_window()};
+    return {tasks(),   leases(), dead_workers(), suspects(),    delayed(),    delays(),
+            history(), dead(),   seen(),         seen_before(), seen_window()};
   }
 
  private:

@@ -18,9 +18,9 @@ struct RedisConfig : QueueConfig {
 };
 
 // Above these limits producers wait.
-inline constexpr std::size_t kMostUnsent = 8 << 20;           // bytes not yet sent by this process
-inline constexpr std::size_t kMostUnsentWatched = 256 << 10;  // the same limit if the server's memory is watched
-inline constexpr std::size_t kMostUnanswered = 64 << 10;      // replies outstanding from the server
+inline constexpr std::size_t kMaxUnsent = 8 << 20;           // bytes not yet sent by this process
+inline constexpr std::size_t kMaxUnsentWatched = 256 << 10;  // the same limit if the server's memory is watched
+inline constexpr std::size_t kMaxUnanswered = 64 << 10;      // replies outstanding from the server
 
 /// The axes that all Redis queues have.
 struct Options {
@@ -54,7 +54,7 @@ class MemoryGauge {
     asked_ns_ = now_ns();
   }
   /// Reads the memory use if `reply` answers the INFO command.
-  void look_at(const redisReply& reply) {
+  void inspect(const redisReply& reply) {
     if (!asking_ || reply.type != REDIS_REPLY_STRING || !redis::text(reply).starts_with("# Memory")) return;
     asking_ = false;
     const std::uint64_t most = number_of(redis::text(reply), "\nmaxmemory:");
@@ -95,7 +95,7 @@ class RedisProducer final : public Producer {
         key_(KeyNames(config.redis.prefix).tasks()),
         stride_(config.in_stride()),
         pack_(pack_of(config.point)),
-        most_elements_(config.point.capacity),
+        max_elements_(config.point.capacity),
         push_(config),
         memory_(own_axes().of(config.point.own).memory_percent),
         shared_(config.redis.shared),
@@ -104,14 +104,14 @@ class RedisProducer final : public Producer {
 
   Messages reserve(std::size_t n) override {
     progress();
-    if (connection_.unsent() > kMostUnsent || connection_.unanswered() > kMostUnanswered) return {};
-    if (most_elements_ != 0 && length_ >= most_elements_) {
+    if (connection_.unsent() > kMaxUnsent || connection_.unanswered() > kMaxUnanswered) return {};
+    if (max_elements_ != 0 && length_ >= max_elements_) {
       if (connection_.unanswered() == 0) Dialect::ask_length(connection_, key_);
       return {};
     }
     memory_.ask(connection_);
     // The server's count does not yet include data in flight.
-    if (memory_.full() || (memory_.watches() && connection_.unsent() > kMostUnsentWatched)) return {};
+    if (memory_.full() || (memory_.watches() && connection_.unsent() > kMaxUnsentWatched)) return {};
     return {slots_.data(), stride_, std::min(n, slots_.size() / stride_)};
   }
   void publish(std::size_t n) override {
@@ -122,13 +122,13 @@ class RedisProducer final : public Producer {
         unbrokered_.push_back({replied_ + connection_.unanswered(), id});
       });
     }
-    if (most_elements_ != 0) Dialect::ask_length(connection_, key_);
+    if (max_elements_ != 0) Dialect::ask_length(connection_, key_);
     connection_.flush();
   }
   void progress() override {
     while (const redis::Reply reply = connection_.try_read()) {
       ++replied_;
-      memory_.look_at(*reply);
+      memory_.inspect(*reply);
       // Integer replies are always element counts; a stream answers XADD with an id.
       if (reply->type == REDIS_REPLY_INTEGER) length_ = static_cast<std::size_t>(reply->integer);
     }
@@ -144,7 +144,7 @@ class RedisProducer final : public Producer {
   };
   redis::Connection connection_;
   std::string key_;
-  std::size_t stride_, pack_, most_elements_, length_ = 0;
+  std::size_t stride_, pack_, max_elements_, length_ = 0;
   typename Dialect::Push push_;
   MemoryGauge memory_;
   bool shared_;

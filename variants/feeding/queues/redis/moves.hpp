@@ -9,7 +9,7 @@ namespace feedrate::redis_queue {
 class Moves {
  public:
   static constexpr std::size_t kLeastBytes = 512;  // average element size above which moves are used
-  static constexpr std::size_t kMost = 64;         // elements per transaction
+  static constexpr std::size_t kMax = 64;          // elements per transaction
 
   Moves(Connection& connection, TakeKeys keys) : settle_(connection, kSettle), keys_(std::move(keys)) {}
   /// Returns the number of replies. The last one is an array with each element or nil, followed by 1. If the lease was

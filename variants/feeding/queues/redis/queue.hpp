@@ -141,7 +141,7 @@ class RedisQueue final : public Queue {
   std::optional<WorkerPool> workers_;
 };
 
-inline std::string fit(Point& point, Device&, const Workload&) {
+inline std::string why_unsupported_point(Point& point, Device&, const Workload&) {
   const std::size_t pack = pack_of(point);
   return pack <= point.batch ? ""
                              : fmt::format("pack {} needs a batch and a window of at least {} messages", pack, pack);
@@ -165,7 +165,7 @@ std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string&
 /// `kAddCeiling` and `kTakeCeiling`.
 template <class Dialect>
 QueueEntry entry_of(const std::string& description) {
-  const auto bounds_of = [](const Bounded& bounded, Bounds& bounds) {
+  const auto bounds_of = [](const BoundedPoint& bounded, Bounds& bounds) {
     // A task and a result each pass through the server: half a round trip in, half a round trip out.
     bounds.time(2 * floor_of("redis_round_trip_ns"));
     if (partitions_of(bounded.point) > 1) return;  // partitions may be on several servers, whose limits are unknown
@@ -184,10 +184,10 @@ QueueEntry entry_of(const std::string& description) {
           .service = "redis",
           .axes = Dialect::axes(),
           .make = make_queue<RedisQueue<Dialect>>,
-          .fit = fit,
+          .why_unsupported = why_unsupported_point,
           .bounds = bounds_of,
           .search = {{"pack", {"1", "16", "64"}}, {"workers", {"1", "2", "4"}}},
-          .workers = OutsideWorkers{make_broker<Dialect>, watch, dead_letters}};
+          .workers = ExternalWorkers{make_broker<Dialect>, watch, dead_letters}};
 }
 
 }  // namespace feedrate::redis_queue

@@ -19,7 +19,7 @@ struct Element {
 };
 
 /// A task that the worker rejects and answers itself, without the device.
-struct Refused {
+struct Rejected {
   std::string bytes;  ///< the task as received
   Header header{};
   Fault fault = Fault::none;  ///< none: the bytes are not a message and cannot be answered
@@ -28,15 +28,15 @@ struct Refused {
 };
 
 /// What a worker records about the tasks that it reads, besides the messages.
-struct Taken {
+struct ClaimedTasks {
   std::vector<std::string> ids;  ///< ids of the elements that were read completely
-  std::vector<Refused> refused;
+  std::vector<Rejected> rejected;
   std::vector<std::uint64_t> deadlines;  ///< by message; empty if no message has one
   bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
     ids.clear();
-    refused.clear();
+    rejected.clear();
     deadlines.clear();
     retried = false;
   }
@@ -44,22 +44,22 @@ struct Taken {
 
 /// Copies one message of a task element into the first slot. Returns false if it rejects the message. `index` is the
 /// message's place in the batch.
-inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_t index) {
+inline bool lay_task(const Parsed& task, Messages slot, ClaimedTasks& taken, std::size_t index) {
   const TaskInfo info = info_of(task.header);
-  const auto refuse = [&](Fault fault, std::string why) {
-    taken.refused.push_back({std::string(task.bytes), task.header, fault, std::move(why), index});
+  const auto reject = [&](Fault fault, std::string why) {
+    taken.rejected.push_back({std::string(task.bytes), task.header, fault, std::move(why), index});
     return false;
   };
   if (info.version > kNewestVersion) {
-    return refuse(Fault::bad_version,
-                  fmt::format("version {} of the format; this worker supports 0 to {}", info.version, kNewestVersion));
+    return reject(Fault::bad_version, fmt::format("version {} of the format; this worker supports 0 to {}",
+                                                           info.version, kNewestVersion));
   }
   if (task.payload.size() > slot.stride - sizeof(Header)) {
-    return refuse(Fault::too_long, fmt::format("{} bytes of payload; this worker accepts at most {}",
-                                               task.payload.size(), slot.stride - sizeof(Header)));
+    return reject(Fault::too_long, fmt::format("{} bytes of payload; this worker accepts at most {}",
+                                                        task.payload.size(), slot.stride - sizeof(Header)));
   }
   if (task.extension.deadline_ms != 0) {
-    if (unix_ms() >= task.extension.deadline_ms) return refuse(Fault::expired, "its deadline had passed");
+    if (unix_ms() >= task.extension.deadline_ms) return reject(Fault::expired, "its deadline had passed");
     taken.deadlines.resize(index + 1);
     taken.deadlines[index] = task.extension.deadline_ms;
   }
@@ -72,17 +72,17 @@ inline bool lay_task(const Parsed& task, Messages slot, Taken& taken, std::size_
 /// Copies the messages of a task element into slots, starting at `offset`, until the slots are full or the element
 /// ends. Advances `offset` and returns how many messages it copied. `first` is the first slot's place in the batch. It
 /// never reads beyond `bytes`, whatever they contain.
-inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, Taken& taken,
+inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, ClaimedTasks& taken,
                                 std::size_t first) {
   std::size_t n = 0;
   while (n < slots.count && offset < bytes.size()) {
     const Parsed task = parse(bytes.substr(offset));
     if (task.bytes.empty()) {
-      taken.refused.push_back({std::string(bytes.substr(offset)),
-                               {},
-                               Fault::none,
-                               "not a message: shorter than its header says",
-                               first + n});
+      taken.rejected.push_back({std::string(bytes.substr(offset)),
+                                {},
+                                Fault::none,
+                                "not a message: shorter than its header says",
+                                first + n});
       offset = bytes.size();
       break;
     }
@@ -127,11 +127,11 @@ template <class Source>
 class Reader {
  public:
   Reader(redis::Connection& connection, Source source, std::size_t elements)
-      : connection_(connection), source_(std::move(source)), most_(elements) {}
+      : connection_(connection), source_(std::move(source)), max_(elements) {}
 
   /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are read as tasks, without
   /// it as results. Never blocks.
-  std::size_t read(Messages slots, Taken* taken) {
+  std::size_t read(Messages slots, ClaimedTasks* taken) {
     std::size_t filled = 0;
     while (filled < slots.count) {
       if (at_ == elements_.size() && !next_reply()) break;
@@ -170,12 +170,12 @@ class Reader {
     return false;
   }
   void request() {
-    expected_ = source_.request(connection_, most_);
+    expected_ = source_.request(connection_, max_);
     connection_.flush();
   }
   redis::Connection& connection_;
   Source source_;
-  std::size_t most_;
+  std::size_t max_;
   redis::Reply reply_;
   std::vector<Element> elements_;
   std::size_t at_ = 0, offset_ = 0;

@@ -11,13 +11,13 @@
 namespace feedrate::redis_queue {
 namespace {
 
-constexpr double kMostBeatSeconds = 0.25;  // longest time from the end of a lease until a dead worker is detected
+constexpr double kMaxBeatSeconds = 0.25;  // longest time from the end of a lease until a dead worker is detected
 constexpr double kBeatsInLease = 4;
 
 // Shared by the scripts. Every key of the queue starts with `prefix`; if it has a hash tag, all keys are in one slot.
 constexpr std::string_view kShared = R"lua(
 local prefix, kind, worker = ARGV[1], ARGV[2], ARGV[3]
-local lifetime, results_lifetime, most_letters = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local lifetime, results_lifetime, max_letters = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local function key(name) return prefix .. ':' .. name end
 local function now_ms()
   local time = redis.call('TIME')
@@ -50,7 +50,7 @@ end
 local function bury(message, attempts, what)
   remember(message, what)
   local id = message:sub(1, 8)
-  redis.call('XADD', key('dead'), 'MAXLEN', most_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
+  redis.call('XADD', key('dead'), 'MAXLEN', max_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
              'worker', worker, 'history', redis.call('HGET', key('history'), id))
   redis.call('HDEL', key('history'), id)
   keep(key('dead'))
@@ -69,7 +69,7 @@ end
 // worker's name, which is the same in each incarnation (tasks that an earlier incarnation held are taken over at once),
 // [12]: '1' if the earlier incarnation only lost its connections, so that no message is to blame.
 constexpr std::string_view kBeat = R"lua(
-local lease, first, most_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
+local lease, first, max_attempts = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[9])
 local group, name, resumed = ARGV[10], ARGV[11], ARGV[12] == '1'
 local now = now_ms()
 -- Calls `f` with each message of an element, and `rest` with any bytes at the end that are not a message.
@@ -90,7 +90,7 @@ local function blame(element, dead, alone)
   local what = 'worker ' .. dead .. ' died while it held the message'
   each_message(element, function(message)
     local attempts = math.min(attempts_of(message) + 1, 255)
-    if alone and attempts >= most_attempts then
+    if alone and attempts >= max_attempts then
       bury(message, attempts, what)
       answer(message, 6)
     else
@@ -153,8 +153,8 @@ local function take_over(dead, innocent)
 end
 local function take_lease(dead, innocent)
   redis.call('ZREM', key('leases'), dead)
-  redis.call('ZADD', key('graves'), now + lease, dead)
-  keep(key('graves'))
+  redis.call('ZADD', key('dead_workers'), now + lease, dead)
+  keep(key('dead_workers'))
   take_over(dead, innocent)
 end
 if lease > 0 then
@@ -164,19 +164,19 @@ if lease > 0 then
     end
   end
   if not first and not redis.call('ZSCORE', key('leases'), worker) then
-    redis.call('ZADD', key('graves'), now + lease, worker)  -- one of our commands may still be in flight
-    keep(key('graves'))
+    redis.call('ZADD', key('dead_workers'), now + lease, worker)  -- one of our commands may still be in flight
+    keep(key('dead_workers'))
     return {0, 0, 0}
   end
   redis.call('ZADD', key('leases'), now + lease, worker)
   keep(key('leases'))
   for _, dead in ipairs(due('leases', 2)) do take_lease(dead, false) end
-  for _, dead in ipairs(due('graves', 2)) do
+  for _, dead in ipairs(due('dead_workers', 2)) do
     take_over(dead, false)
     if kind ~= 'stream' then
-      redis.call('ZREM', key('graves'), dead)
+      redis.call('ZREM', key('dead_workers'), dead)
     elseif #redis.call('XPENDING', key('tasks'), group, '-', '+', 1, dead) == 0 then
-      redis.call('ZREM', key('graves'), dead)
+      redis.call('ZREM', key('dead_workers'), dead)
       redis.call('XGROUP', 'DELCONSUMER', key('tasks'), group, dead)  -- otherwise the group keeps it forever
     end
   end
@@ -268,7 +268,7 @@ void Redelivery::progress() {
   }
   const double since = static_cast<double>(now_ns() - beat_sent_ns_) * 1e-9;
   if (!beating_ && !asked_for_suspect_ &&
-      (more_ || since > std::min(kMostBeatSeconds, settings_.lease_seconds / kBeatsInLease))) {
+      (more_ || since > std::min(kMaxBeatSeconds, settings_.lease_seconds / kBeatsInLease))) {
     beat();
   }
 }

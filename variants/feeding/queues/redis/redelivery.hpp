@@ -19,8 +19,8 @@ struct LeaseLost : redis::ServerFailure {
 /// keys of the queue:
 ///
 /// - `leases` (sorted set): the time until which each worker is presumed alive, by the server's clock. Each worker
-///   renews its own lease and checks for expired ones. `graves` has dead workers, which are checked again one lease
-///   later, because one of their commands may still have been in flight.
+///   renews its own lease and checks for expired ones. `dead_workers` has dead workers, which are checked again one
+///   lease later, because one of their commands may still have been in flight.
 /// - `suspects` (list): messages that a dead worker held. One of them may have killed it, so a worker serves a suspect
 ///   only when it serves nothing else. Meanwhile the suspect is in `alone:<worker>`; if the worker dies, only this
 ///   message is to blame.
@@ -66,7 +66,7 @@ class Redelivery {
   void forget(redis::Connection& sink, std::uint64_t id) const;
 
   const std::string& worker() const { return worker_; }
-  unsigned most_attempts() const { return settings_.attempts; }
+  unsigned max_attempts() const { return settings_.attempts; }
 
  private:
   void beat();

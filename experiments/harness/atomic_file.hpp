@@ -15,12 +15,12 @@ namespace feedrate {
 /// processes may precede and follow.
 ///
 /// All members throw std::system_error.
-class WholeFile {
+class AtomicFile {
  public:
-  explicit WholeFile(std::filesystem::path);
-  ~WholeFile();
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
+  explicit AtomicFile(std::filesystem::path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   /// The stream throws if a write fails.
@@ -34,7 +34,7 @@ class WholeFile {
   std::ostream stream_{nullptr};
 };
 
-/// Returns the system's message for a WholeFile error. Call it in the handler, while errno is still valid: a stream's
+/// Returns the system's message for a AtomicFile error. Call it in the handler, while errno is still valid: a stream's
 /// exception does not contain the reason.
 std::string reason_of(const std::system_error&);
 

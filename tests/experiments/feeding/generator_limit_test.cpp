@@ -1,4 +1,4 @@
-#include "experiments/feeding/driver_limit.hpp"
+#include "experiments/feeding/generator_limit.hpp"
 
 #include <atomic>
 #include <thread>
@@ -25,8 +25,8 @@ struct Paced : EchoLike<Paced> {
 };
 const WorkloadRegistration<Paced> paced;
 
-/// While the queue exists, `now` says whether messages are slow to generate. Afterwards, and thus for the yardstick,
-/// the opposite holds.
+/// While the queue exists, `now` says whether messages are slow to generate. Afterwards, and thus for the
+/// generator_point, the opposite holds.
 class Pacing final : public PromptQueue {
  public:
   Pacing(const QueueConfig& config, bool now) : PromptQueue(config), now_(now) { slow = now_; }
@@ -50,7 +50,7 @@ Point paced_point(const std::string& queue) {
   return point;
 }
 
-TEST(DriverLimit, RowAboveTheGeneratorsRateIsDriverBound) {
+TEST(GeneratorLimit, RowAboveTheGeneratorsRateIsGeneratorBound) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Json row = run_cell(session, paced_point("faster_than_driver"));
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
@@ -58,58 +58,58 @@ TEST(DriverLimit, RowAboveTheGeneratorsRateIsDriverBound) {
   EXPECT_GT(row["details"]["driver"]["ratio"], 2);
 }
 
-TEST(DriverLimit, RowFarBelowTheGeneratorsRateIsNotDriverBound) {
+TEST(GeneratorLimit, RowFarBelowTheGeneratorsRateIsNotGeneratorBound) {
   Session session("feeding", "cpu", 0, {}, "test", brief(200));
   const Json row = run_cell(session, paced_point("slower_than_driver"));
   EXPECT_EQ(row["status"], "ok") << row.dump(1);
   EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
 }
 
-TEST(DriverLimit, ThresholdIsNineTenthsOfTheMedian) {
-  const DriverLimit limit{.median = 100, .least = 10, .greatest = 1000};
-  EXPECT_FALSE(driver_bound(89, limit));
-  EXPECT_TRUE(driver_bound(91, limit));
+TEST(GeneratorLimit, ThresholdIsNineTenthsOfTheMedian) {
+  const GeneratorLimit limit{.median = 100, .least = 10, .greatest = 1000};
+  EXPECT_FALSE(generator_bound(89, limit));
+  EXPECT_TRUE(generator_bound(91, limit));
 }
 
-TEST(DriverLimit, LimitIsTheMedianOfItsRunsNotTheBest) {
-  const DriverLimit limit = driver_limit_of({5, 900, 4, 1, 6});
+TEST(GeneratorLimit, LimitIsTheMedianOfItsRunsNotTheBest) {
+  const GeneratorLimit limit = generator_limit_of({5, 900, 4, 1, 6});
   EXPECT_EQ(limit.median, 5);
   EXPECT_EQ(limit.least, 1);
   EXPECT_EQ(limit.greatest, 900);
 }
 
 // Otherwise rates near the limit would be judged by another limit than rates far from it.
-TEST(DriverLimit, LimitIsMeasuredOncePerFootprint) {
+TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Point point = paced_point("faster_than_driver");
   const Json first = run_cell(session, point)["details"]["driver"],
              again = run_cell(session, point, 1)["details"]["driver"];
-  EXPECT_EQ(first["runs"], kDriverRuns);
+  EXPECT_EQ(first["runs"], kGeneratorRuns);
   EXPECT_LE(first["least"], first["messages_per_second"]);
   EXPECT_LE(first["messages_per_second"], first["greatest"]);
   EXPECT_GT(again["ratio"], 2) << "the limit is not measured again, even at this ratio";
   for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
 }
 
-TEST(DriverLimit, PointsWithTheSameFootprintShareAYardstick) {
+TEST(GeneratorLimit, PointsWithTheSameFootprintShareAYardstick) {
   const auto device = open_device("cpu");
   Point point;
-  const Point yardstick = yardstick_of(point, *device);
-  EXPECT_EQ(yardstick.queue, "null");
-  EXPECT_EQ(yardstick.payload, point.payload);
-  EXPECT_EQ(yardstick.capacity, point.window) << "the number of slots is the same";
+  const Point generator_point = generator_point_of(point, *device);
+  EXPECT_EQ(generator_point.queue, "null");
+  EXPECT_EQ(generator_point.payload, point.payload);
+  EXPECT_EQ(generator_point.capacity, point.window) << "the number of slots is the same";
   const auto with = [&](auto&& change) {
     Point changed = point;
     change(changed);
-    return yardstick_of(changed, *device);
+    return generator_point_of(changed, *device);
   };
-  EXPECT_EQ(with([](Point& p) { p.queue = "host_polled"; }), yardstick);
-  EXPECT_EQ(with([](Point& p) { p.capacity = p.window; }), yardstick);
-  EXPECT_EQ(with([](Point& p) { p.arrivals = "poisson", p.rate = 1000; }), yardstick);
-  EXPECT_NE(with([](Point& p) { p.payload *= 2; }), yardstick);
-  EXPECT_NE(with([](Point& p) { p.window *= 2; }), yardstick);
-  EXPECT_NE(with([](Point& p) { p.producers = 2; }), yardstick);
-  EXPECT_NE(with([](Point& p) { p.workload = "scale"; }), yardstick);
+  EXPECT_EQ(with([](Point& p) { p.queue = "host_polled"; }), generator_point);
+  EXPECT_EQ(with([](Point& p) { p.capacity = p.window; }), generator_point);
+  EXPECT_EQ(with([](Point& p) { p.arrivals = "poisson", p.rate = 1000; }), generator_point);
+  EXPECT_NE(with([](Point& p) { p.payload *= 2; }), generator_point);
+  EXPECT_NE(with([](Point& p) { p.window *= 2; }), generator_point);
+  EXPECT_NE(with([](Point& p) { p.producers = 2; }), generator_point);
+  EXPECT_NE(with([](Point& p) { p.workload = "scale"; }), generator_point);
 }
 
 }  // namespace

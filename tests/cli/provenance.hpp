@@ -10,7 +10,7 @@ namespace feedrate::cli_test {
 
 /// Origin of a test's figures: the host, its first GPU if `device` is a GPU, and the executable's version, which
 /// includes the revision.
-inline Json made_by(Workplace& place, const std::string& device) {
+inline Json provenance(Workplace& place, const std::string& device) {
   const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);

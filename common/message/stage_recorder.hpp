@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "common/device/device_clock.hpp"
-#include "common/message/marks.hpp"
 #include "common/message/message.hpp"
+#include "common/message/recorder.hpp"
 #include "common/ring/memory.hpp"
 
 namespace feedrate {
@@ -34,7 +34,7 @@ inline constexpr std::array<const char*, kStages> kStageNames{"sent",      "brok
 constexpr bool on_device_clock(Stage stage) { return stage >= Stage::claimed && stage <= Stage::copied_out; }
 
 /// View of the times of sampled messages, in memory that the device can access, for every holder of a message.
-struct StageMarks {
+struct StageRecorder {
   struct alignas(128) Slot {
     std::uint64_t times[kStages];  ///< in ns; 0: not recorded
   };
@@ -44,11 +44,12 @@ struct StageMarks {
   std::uint64_t between = 0;     ///< a message is sampled if these bits of its id are 0: every 2^n-th message
   std::uint64_t claimed_ns = 0;  ///< claim time of the current messages, if claims are recorded
 
-  StageMarks() = default;
+  StageRecorder() = default;
   /// Conversion from and to the words that a lane or batch carries.
-  FEEDRATE_HD explicit StageMarks(const Marks& carried) : StageMarks(std::bit_cast<StageMarks>(carried)) {}
-  FEEDRATE_HD operator Marks() const {  // NOLINT(google-explicit-constructor): same contents
-    return std::bit_cast<Marks>(*this);
+  FEEDRATE_HD explicit StageRecorder(const RecorderState& carried)
+      : StageRecorder(std::bit_cast<StageRecorder>(carried)) {}
+  FEEDRATE_HD operator RecorderState() const {  // NOLINT(google-explicit-constructor): same contents
+    return std::bit_cast<RecorderState>(*this);
   }
 
   FEEDRATE_HD bool wanted() const { return slots != nullptr; }
@@ -69,7 +70,7 @@ struct StageMarks {
   }
   FEEDRATE_HD void end(std::uint64_t id) const { mark(id, Stage::kernel_end, device_clock_ns()); }
 };
-static_assert(sizeof(StageMarks) == sizeof(Marks) && offsetof(StageMarks, slots) == 0 &&
-              offsetof(StageMarks, claimed_ns) == offsetof(Marks, claimed_ns));
+static_assert(sizeof(StageRecorder) == sizeof(RecorderState) && offsetof(StageRecorder, slots) == 0 &&
+              offsetof(StageRecorder, claimed_ns) == offsetof(RecorderState, claimed_ns));
 
 }  // namespace feedrate

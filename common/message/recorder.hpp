@@ -6,17 +6,17 @@
 namespace feedrate {
 
 /// Opaque words in a lane or batch for kernels that record when they work on sampled messages. Only the kernel knows
-/// their meaning (Kernel::KernelMarks); all other code merely passes them on.
-struct Marks {
+/// their meaning (Kernel::KernelRecorder); all other code merely passes them on.
+struct RecorderState {
   std::uint64_t words[4] = {};   ///< if the first is 0, nothing is recorded
   std::uint64_t claimed_ns = 0;  ///< claim time of the current messages, on the device's clock; 0: no claims
 
   FEEDRATE_HD bool wanted() const { return words[0] != 0; }
 };
 
-/// The marks of a kernel that records nothing, at no cost. Every other type of marks has the same members.
-struct NoMarks {
-  FEEDRATE_HD explicit NoMarks(const Marks&) {}
+/// The recorder of a kernel that records nothing, at no cost. Every other recorder has the same members.
+struct NoRecorder {
+  FEEDRATE_HD explicit NoRecorder(const RecorderState&) {}
   /// Whether any message is recorded.
   FEEDRATE_HD constexpr bool wanted() const { return false; }
   FEEDRATE_HD void claimed(std::uint64_t /*ns*/) {}

@@ -1,5 +1,5 @@
 // Replacement of a file: the old file stays until the new one is complete.
-#include "experiments/harness/whole_file.hpp"
+#include "experiments/harness/atomic_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,12 +22,12 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 void write(const fs::path& path, const std::string& text) {
-  WholeFile file(path);
+  AtomicFile file(path);
   file.stream() << text;
   file.commit();
 }
 
-class WholeFiles : public testing::Test {
+class AtomicFiles : public testing::Test {
  protected:
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), {}));
@@ -35,10 +35,10 @@ class WholeFiles : public testing::Test {
   test::TempDir folder_;
 };
 
-TEST_F(WholeFiles, OldTextStaysUntilTheCommit) {
+TEST_F(AtomicFiles, OldTextStaysUntilTheCommit) {
   write(folder_ / "f", "old");
   {
-    WholeFile file(folder_ / "f");
+    AtomicFile file(folder_ / "f");
     file.stream() << "new" << std::flush;
     EXPECT_EQ(read(folder_ / "f"), "old");
   }
@@ -48,7 +48,7 @@ TEST_F(WholeFiles, OldTextStaysUntilTheCommit) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(WholeFiles, LinksAndPermissionsAreKept) {
+TEST_F(AtomicFiles, LinksAndPermissionsAreKept) {
   write(folder_ / "f", "old");
   fs::permissions(folder_ / "f", fs::perms::owner_read | fs::perms::owner_write);
   fs::create_symlink("f", folder_ / "link");
@@ -61,14 +61,14 @@ TEST_F(WholeFiles, LinksAndPermissionsAreKept) {
   EXPECT_EQ(read(folder_ / "nothing"), "new");
 }
 
-TEST_F(WholeFiles, NameMayHave255Bytes) {
+TEST_F(AtomicFiles, NameMayHave255Bytes) {
   write(folder_ / std::string(255, 'n'), "text");
   EXPECT_EQ(read(folder_ / std::string(255, 'n')), "text");
   EXPECT_THROW(write(folder_ / std::string(256, 'n'), "text"), std::system_error);
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(WholeFiles, PipesAreWrittenInPlace) {
+TEST_F(AtomicFiles, PipesAreWrittenInPlace) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   fs::create_symlink("pipe", folder_ / "link");
   for (const char* name : {"pipe", "link"}) {
@@ -81,7 +81,7 @@ TEST_F(WholeFiles, PipesAreWrittenInPlace) {
   EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
 }
 
-TEST_F(WholeFiles, OpenDescriptorsAreAppendedTo) {
+TEST_F(AtomicFiles, OpenDescriptorsAreAppendedTo) {
   std::FILE* const log = std::fopen((folder_ / "log").c_str(), "a");
   const std::string named = "/dev/fd/" + std::to_string(fileno(log));
   std::fputs("before ", log);
@@ -94,9 +94,9 @@ TEST_F(WholeFiles, OpenDescriptorsAreAppendedTo) {
   EXPECT_THROW(write("/dev/fd/9999", "text"), std::system_error);
 }
 
-TEST_F(WholeFiles, UnwritablePathsAreErrors) {
-  EXPECT_THROW(WholeFile(folder_.path()), std::system_error);
-  EXPECT_THROW(WholeFile(folder_ / "no/such"), std::system_error);
+TEST_F(AtomicFiles, UnwritablePathsAreErrors) {
+  EXPECT_THROW(AtomicFile(folder_.path()), std::system_error);
+  EXPECT_THROW(AtomicFile(folder_ / "no/such"), std::system_error);
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "/dev/full does not exist";
   EXPECT_THROW(write("/dev/full", "text"), std::system_error);
 }

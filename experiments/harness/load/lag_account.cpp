@@ -1,4 +1,4 @@
-#include "experiments/harness/load/behind.hpp"
+#include "experiments/harness/load/lag_account.hpp"
 
 #include <chrono>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "experiments/harness/whole_file.hpp"
+#include "experiments/harness/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ std::string reason_of(const std::system_error& error) {
   return error.code() == std::io_errc::stream ? std::strerror(errno) : error.code().message();
 }
 
-WholeFile::WholeFile(fs::path path) : path_(std::move(path)), buffer_(std::make_unique<std::filebuf>()) {
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), buffer_(std::make_unique<std::filebuf>()) {
   constexpr auto kMode = std::ios::out | std::ios::binary;
   const fs::file_status old = fs::status(path_);
   const bool special = fs::exists(old) && !fs::is_regular_file(old);
@@ -77,14 +77,14 @@ WholeFile::WholeFile(fs::path path) : path_(std::move(path)), buffer_(std::make_
   stream_.exceptions(std::ios::failbit | std::ios::badbit);
 }
 
-WholeFile::~WholeFile() {
+AtomicFile::~AtomicFile() {
   const int reason = errno;  // for reason_of()
   std::error_code ignored;
   if (!partial_.empty()) fs::remove(partial_, ignored);
   errno = reason;
 }
 
-void WholeFile::commit() {
+void AtomicFile::commit() {
   if (buffer_->close() == nullptr) throw std::system_error(errno, std::generic_category(), path_.string());
   if (partial_.empty()) return;
   fs::rename(partial_, path_);
