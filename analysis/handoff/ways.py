@@ -13,7 +13,7 @@ from .cheapest import time
 USUAL = 1 << 20  # bytes; ways are shown at the nearest size
 COLUMNS = ["way", "create", "delete", "first", "cached", "device memory", "host memory"]
 NOTE = (
-    f"{quoted.NOTE} “Create” and “delete” are for a tensor in the giver's memory and are not part of a hand-off. "
+    f"{quoted.NOTE} “Create” and “delete” are for a tensor in the exporter's memory and are not part of a hand-off. "
     "“First”: the hand-off of new tensors. “Cached”: the hand-off of tensors that the readers have received before. "
     "“Memory”: the total held for the tensors by all processes, including the tensors themselves."
 )
