@@ -12,7 +12,7 @@ from conftest import ROOT, main
 
 BLOCK = re.compile(r"^<!-- (\w+):begin -->$.*?^<!-- \1:end -->$", re.DOTALL | re.MULTILINE)
 # The executable makes this block, and tests/cli/experiments_test.cpp checks it.
-ELSEWHERE = {("experiments/README.md", "axes")}
+ELSEWHERE = {("experiments/reference.md", "axes")}
 
 
 def blocks(text: str) -> dict[str, str]:

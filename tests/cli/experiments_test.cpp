@@ -119,7 +119,7 @@ TEST_F(Experiments, HelpGroupsAxesByOwner) {
 }
 
 TEST_F(Experiments, PageListsTheAxesOfTheCatalogue) {
-  const std::string page = read_text(source_dir() / "experiments/README.md"), begin = "<!-- axes:begin -->\n";
+  const std::string page = read_text(source_dir() / "experiments/reference.md"), begin = "<!-- axes:begin -->\n";
   const auto from = page.find(begin), to = page.find("<!-- axes:end -->");
   ASSERT_NE(from, std::string::npos);
   EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()),

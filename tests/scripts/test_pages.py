@@ -115,13 +115,13 @@ def test_links_have_a_target(page):
 def test_every_spec_is_explained():
     names = [path.stem for path in (ROOT / "experiments/specs").glob("*.json")]
     assert names
-    assert specs_without_line((ROOT / "experiments/README.md").read_text(encoding="utf-8"), names) == []
+    assert specs_without_line((ROOT / "experiments/reference.md").read_text(encoding="utf-8"), names) == []
 
 
 @pytest.mark.parametrize(
     ("page", "quoted"),
     [
-        ("experiments/README.md", "experiments/specs/example.json"),
+        ("experiments/reference.md", "experiments/specs/example.json"),
         ("variants/README.md", "tests/example/handoff_queue.cpp"),
     ],
 )
