@@ -16,6 +16,7 @@ function(feedrate_package name header)
 endfunction()
 
 feedrate_package(hiredis hiredis/hiredis.h LIBRARY libhiredis.a PACKAGE libhiredis-dev)
+feedrate_package(liburing liburing.h LIBRARY liburing.a PACKAGE liburing-dev)
 feedrate_package(csv csv.h LIBRARY libcsv.a PACKAGE libcsv-dev)
 feedrate_package(zlib zlib.h LIBRARY libz.a PACKAGE zlib1g-dev)
 feedrate_package(lzma lzma.h LIBRARY liblzma.a PACKAGE liblzma-dev)

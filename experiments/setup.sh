@@ -101,6 +101,7 @@ missing_tools() {
 
 # Package and header, one pair per line.
 FEEDRATE_HEADERS='libhiredis-dev hiredis/hiredis.h
+liburing-dev liburing.h
 libcsv-dev csv.h
 zlib1g-dev zlib.h
 liblzma-dev lzma.h

@@ -352,7 +352,7 @@ class CpuDevice final : public Device {
   Buffer allocate_device(std::size_t bytes, Fresh fresh) override {
     return allocate(bytes, fresh == Fresh::poisoned ? std::optional(kPoison) : std::nullopt);
   }
-  Buffer pin(std::byte* data, std::size_t bytes) override {
+  Buffer pin(std::byte* data, std::size_t bytes, Access) override {
     return {data, bytes, [](std::byte*) {}};
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CpuStream>(); }

@@ -65,8 +65,10 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");  // other streams do not wait for the fill
     return buffer;
   }
-  Buffer pin(std::byte* data, std::size_t bytes) override {
-    check(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped), "cudaHostRegister");
+  Buffer pin(std::byte* data, std::size_t bytes, Access access) override {
+    const unsigned read_only = access == Access::read_only ? cudaHostRegisterReadOnly : 0;
+    check(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped | read_only),
+          "cudaHostRegister");
     return {data, bytes, [](std::byte* p) { cudaHostUnregister(p); }};
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }

@@ -58,6 +58,7 @@ class BatchLaunch final : public Launchable {
   unsigned block_;
 };
 
+enum class Access { read_write, read_only };      ///< what a device may do with pinned memory of the process
 enum class HostMemory { pageable, pinned };  ///< pinned memory is also mapped: the device may use its address
 
 /// Owned bytes, freed by the function given at construction.
@@ -184,8 +185,8 @@ class Device {
   virtual Buffer allocate_host(std::size_t bytes, HostMemory) = 0;  ///< zeroed
   virtual Buffer allocate_device(std::size_t bytes, Fresh = Fresh::poisoned) = 0;
   /// Pins page-aligned host memory that the process already has. The memory stays pinned until the buffer is destroyed;
-  /// the buffer does not free it.
-  virtual Buffer pin(std::byte* data, std::size_t bytes) = 0;
+  /// the buffer does not free it. A mapping that the process may only read must be pinned as read_only.
+  virtual Buffer pin(std::byte* data, std::size_t bytes, Access = Access::read_write) = 0;
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event(bool timed = false) = 0;
   virtual std::unique_ptr<Graph> graph() = 0;

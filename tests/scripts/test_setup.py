@@ -160,7 +160,7 @@ def test_only_the_test_command_installs_test_packages(clone):
 
 
 def test_valijson_is_unpacked_without_its_dependencies(clone):
-    headers = "hiredis/hiredis.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
+    headers = "hiredis/hiredis.h liburing.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
     assert clone.run(MAIN, HEADERS=headers).returncode == 0
     assert clone.told("apt-get") == ["download libvalijson-dev"]
     assert (clone.folder / ".deps/usr/include/valijson/validator.hpp").exists()
@@ -170,7 +170,7 @@ def test_valijson_is_unpacked_without_its_dependencies(clone):
 
 
 def test_failure_to_fetch_valijson_is_reported(clone):
-    headers = "hiredis/hiredis.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
+    headers = "hiredis/hiredis.h liburing.h csv.h nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h fmt/format.h zlib.h lzma.h"
     ran = clone.run(MAIN, HEADERS=headers, APT_FAILS="no such package")
     assert ran.returncode == 2 and clone.told("cmake") == []
     assert "libvalijson-dev could not be fetched" in ran.stderr.splitlines()[-1] and ".deps/usr/include" in ran.stderr

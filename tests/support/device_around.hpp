@@ -66,7 +66,9 @@ class DeviceAround : public Device {
   DeviceInfo info() const override { return device_->info(); }
   Buffer allocate_host(std::size_t bytes, HostMemory memory) override { return device_->allocate_host(bytes, memory); }
   Buffer allocate_device(std::size_t bytes, Fresh fresh) override { return device_->allocate_device(bytes, fresh); }
-  Buffer pin(std::byte* data, std::size_t bytes) override { return device_->pin(data, bytes); }
+  Buffer pin(std::byte* data, std::size_t bytes, Access access) override {
+    return device_->pin(data, bytes, access);
+  }
   std::unique_ptr<Stream> stream() override { return std::make_unique<StreamAround>(device_->stream()); }
   std::unique_ptr<Event> event(bool timed) override { return device_->event(timed); }
   std::unique_ptr<Graph> graph() override { return std::make_unique<GraphAround>(device_->graph()); }

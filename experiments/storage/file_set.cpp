@@ -1,0 +1,167 @@
+#include "experiments/storage/file_set.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "common/error.hpp"
+#include "common/threads/threads.hpp"
+#include "kernels/storage/content.hpp"
+#include "variants/storage/files.hpp"
+
+namespace feedrate::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPart = std::size_t{8} << 20;  // bytes written or read by one call
+
+struct Part {
+  unsigned file;
+  std::uint64_t offset;
+  std::size_t bytes;
+};
+/// All parts of the files, to be worked on in parallel.
+std::vector<Part> parts_of(std::span<const File> files) {
+  std::vector<Part> parts;
+  for (unsigned f = 0; f < files.size(); ++f) {
+    for (std::uint64_t at = 0; at < files[f].bytes; at += kPart) {
+      parts.push_back({f, at, static_cast<std::size_t>(std::min<std::uint64_t>(kPart, files[f].bytes - at))});
+    }
+  }
+  return parts;
+}
+
+struct statfs statfs_of(const std::string& path) {
+  struct statfs found {};
+  if (::statfs(path.c_str(), &found) != 0) throw BadInput("--folder", path, std::strerror(errno));
+  return found;
+}
+
+/// A new folder in `parent` that no other process uses.
+fs::path new_folder(const std::string& parent) {
+  std::string name = parent + "/feedrate-storage-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw BadInput("--folder", parent, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+  }
+  return name;
+}
+
+}  // namespace
+
+FileSet::FileSet(const std::string& folder, unsigned files, std::uint64_t bytes, std::uint64_t seed,
+                 std::uint64_t version)
+    : folder_(new_folder(folder)), seed_(seed), version_(version) {
+  for (unsigned f = 0; f < files; ++f) files_.push_back({folder_ / fmt::format("{}.bin", f), bytes});
+  try {
+    require_room(folder, this->bytes());
+    std::vector<Descriptor> open;
+    for (const File& file : files_) open.emplace_back(file.path, O_RDWR | O_CREAT | O_EXCL);
+    const std::vector<Part> parts = parts_of(files_);
+    in_parallel(parts.size(), [&](std::size_t i) {
+      const Part& part = parts[i];
+      std::vector<std::uint64_t> words((part.bytes + 7) / 8);
+      auto* const data = reinterpret_cast<std::byte*>(words.data());
+      fill_content(data, part.bytes, key(part.file, version_), part.offset);
+      const Request request{.offset = part.offset, .bytes = part.bytes};
+      const Completion done = move_block(Operation::write, open[part.file].get(), data, request);
+      if (done.error != 0 || done.bytes != part.bytes) {
+        throw Failure(fmt::format("cannot write {}: {}", files_[part.file].path, std::strerror(done.error)));
+      }
+    });
+    sync();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+    throw;
+  }
+}
+
+void FileSet::require_room(const std::string& folder, std::uint64_t bytes) {
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw BadInput("--folder", folder, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+  }
+  const struct statfs space = statfs_of(folder);
+  const std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
+  if (room < bytes) {
+    throw BadInput("--folder", folder, fmt::format("a folder with room for {} bytes; it has {}", bytes, room));
+  }
+}
+
+FileSet::~FileSet() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+std::uint64_t FileSet::key(unsigned file, std::uint64_t version) const { return content_key(seed_, file, version); }
+
+void FileSet::sync() const {
+  for (const File& file : files_) {
+    const Descriptor open(file.path, O_RDONLY);
+    if (::fsync(open.get()) != 0) throw Failure(fmt::format("fsync of {}: {}", file.path, std::strerror(errno)));
+  }
+}
+
+void FileSet::make(Residency residency) const {
+  if (residency == Residency::cold) {
+    sync();  // dirty pages would stay
+    for (const File& file : files_) {
+      const Descriptor open(file.path, O_RDONLY);
+      ::posix_fadvise(open.get(), 0, 0, POSIX_FADV_DONTNEED);
+    }
+    return;
+  }
+  std::vector<Descriptor> open;
+  for (const File& file : files_) open.emplace_back(file.path, O_RDONLY);
+  const std::vector<Part> parts = parts_of(files_);
+  in_parallel(parts.size(), [&](std::size_t i) {
+    std::vector<std::byte> data(parts[i].bytes);
+    static_cast<void>(move_block(Operation::read, open[parts[i].file].get(), data.data(),
+                                 {.offset = parts[i].offset, .bytes = parts[i].bytes}));
+  });
+}
+
+double FileSet::resident_share() const {
+  std::size_t resident = 0, pages = 0;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const File& file : files_) {
+    const Descriptor open(file.path, O_RDONLY);
+    void* const data = ::mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, open.get(), 0);
+    if (data == MAP_FAILED) throw Failure(fmt::format("cannot map {}: {}", file.path, std::strerror(errno)));
+    std::vector<unsigned char> states((file.bytes + page - 1) / page);
+    const int failed = ::mincore(data, file.bytes, states.data());
+    ::munmap(data, file.bytes);
+    if (failed != 0) throw Failure(fmt::format("mincore of {}: {}", file.path, std::strerror(errno)));
+    pages += states.size();
+    resident += static_cast<std::size_t>(std::ranges::count_if(states, [](unsigned char s) { return (s & 1) != 0; }));
+  }
+  return static_cast<double>(resident) / static_cast<double>(pages);
+}
+
+std::string FileSet::file_system() const {
+  const auto type = static_cast<std::uint64_t>(statfs_of(folder_).f_type);
+  switch (type) {
+    case EXT4_SUPER_MAGIC:
+      return "ext4";
+    case TMPFS_MAGIC:
+      return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC:
+      return "overlayfs";
+    case XFS_SUPER_MAGIC:
+      return "xfs";
+    case BTRFS_SUPER_MAGIC:
+      return "btrfs";
+    default:
+      return fmt::format("{:#x}", type);
+  }
+}
+
+}  // namespace feedrate::storage

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "common/limits/limit_list.hpp"
+
+namespace feedrate::storage {
+
+/// A job of fio, the usual benchmark of drives, with the parameters of a point. It always uses O_DIRECT and io_uring.
+struct FioJob {
+  std::string folder;
+  std::size_t block = 0, depth = 1;
+  unsigned threads = 1;
+  bool sequential = true, read = true;
+};
+
+/// The name of the limit that a job measures.
+std::string fio_limit(const FioJob&);
+/// Adds the bytes per second that fio moves between this folder's drive and host memory. Without fio (Debian package
+/// fio), the limit is left out with a warning.
+void add_fio_limit(LimitList&, const FioJob&);
+
+}  // namespace feedrate::storage

@@ -1,0 +1,24 @@
+#include "tests/support/storage_engines.hpp"
+
+namespace feedrate {
+namespace {
+
+class StorageEngineOnGpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(StorageEngineOnGpu, MovesEveryBlock) {
+  const auto device = open_device("cuda");
+  test::EngineChecks checks(GetParam(), *device);
+  using storage::Operation;
+  for (const bool direct : {false, true}) {
+    if (checks.why_unsupported(Operation::read, direct).empty()) checks.reads_every_block(direct);
+    if (checks.why_unsupported(Operation::write, direct).empty()) checks.writes_every_block(direct);
+  }
+  checks.reports_the_end_of_a_file();
+  if (GetParam() != "pread") checks.closes_while_requests_are_in_flight();
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngineOnGpu, testing::ValuesIn(storage::Engines::instance().list()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace feedrate

@@ -1,0 +1,148 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "common/clock.hpp"
+#include "common/threads/threads.hpp"
+#include "tests/support/storage_files.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace feedrate::test {
+
+/// The checks that every storage engine must pass, on a device.
+class EngineChecks {
+ public:
+  static constexpr std::uint64_t kKey = 77;
+  static constexpr std::size_t kBlock = 64 << 10, kBlocks = 40, kDepth = 6;
+
+  EngineChecks(const std::string& engine, Device& device)
+      : entry_(storage::Engines::instance().get("", engine)), device_(device) {}
+
+  std::string why_unsupported(storage::Operation operation, bool direct) const {
+    if (auto reason = entry_.unavailable(); !reason.empty()) return reason;
+    return entry_.why_unsupported ? entry_.why_unsupported(point(operation, direct)) : "";
+  }
+
+  /// Reads two files in random order, with odd offsets and lengths among the requests.
+  void reads_every_block(bool direct) {
+    const std::vector<storage::File> files{content_file(folder_ / "a", kBlocks * kBlock, kKey),
+                                           content_file(folder_ / "b", kBlocks * kBlock, kKey + 1)};
+    const auto engine = open(files, storage::Operation::read, direct);
+    std::vector<storage::Request> requests;
+    const Buffer memory = device_.allocate_device(2 * kBlocks * kBlock);
+    for (std::size_t i = 0; i < 2 * kBlocks; ++i) {
+      const std::size_t shift = i % 5 == 3 ? 8 * i + 3 : 0;
+      requests.push_back({i, static_cast<unsigned>(i % 2), i / 2 * kBlock + shift, kBlock - shift - i % 3,
+                          memory.data() + i * kBlock});
+    }
+    std::shuffle(requests.begin(), requests.end(), std::mt19937_64(5));
+    for (const storage::Completion& end : run(*engine, requests)) {
+      const auto request = std::ranges::find(requests, end.id, &storage::Request::id);
+      ASSERT_EQ(end.error, 0) << end.id;
+      ASSERT_EQ(end.bytes, request->bytes) << end.id;
+      EXPECT_EQ(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset), 0u)
+          << end.id;
+      EXPECT_NE(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset + 8), 0u)
+          << "the check finds a shifted block";
+    }
+  }
+
+  /// A file that ends within a block, and requests at and behind its end.
+  void reports_the_end_of_a_file() {
+    const std::vector<storage::File> files{content_file(folder_ / "a", kBlock + 100, kKey)};
+    const auto engine = open(files, storage::Operation::read, false);
+    const Buffer memory = device_.allocate_device(3 * kBlock);
+    std::vector<storage::Request> requests;
+    for (std::size_t i = 0; i < 3; ++i) requests.push_back({i, 0, i * kBlock, kBlock, memory.data() + i * kBlock});
+    const std::size_t bytes[] = {kBlock, 100, 0};
+    for (const storage::Completion& end : run(*engine, requests)) {
+      EXPECT_EQ(end.error, 0);
+      EXPECT_EQ(end.bytes, bytes[end.id]);
+    }
+    EXPECT_EQ(wrong_words(device_, memory.data() + kBlock, 100, kKey, kBlock), 0u);
+  }
+
+  void writes_every_block(bool direct) {
+    const std::vector<storage::File> files{content_file(folder_ / "a", kBlocks * kBlock, kKey)};
+    const Buffer memory = device_.allocate_device(kBlocks * kBlock),
+                 host = device_.allocate_host(kBlock, HostMemory::pinned);
+    const auto stream = device_.stream();
+    std::vector<storage::Request> requests;
+    for (std::size_t i = 0; i < kBlocks; ++i) {
+      storage::fill_content(host.data(), kBlock, kKey + 9, i * kBlock);
+      stream->copy_to_device(memory.data() + i * kBlock, host.data(), kBlock);
+      stream->synchronize();
+      requests.push_back({i, 0, i * kBlock, kBlock, memory.data() + i * kBlock});
+    }
+    {
+      const auto engine = open(files, storage::Operation::write, direct);
+      for (const storage::Completion& end : run(*engine, requests)) {
+        EXPECT_EQ(end.error, 0);
+        EXPECT_EQ(end.bytes, kBlock);
+      }
+    }
+    std::vector<std::uint64_t> words(kBlocks * kBlock / 8);
+    std::ifstream(files[0].path, std::ios::binary)
+        .read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(kBlocks * kBlock));
+    std::uint64_t first = ~std::uint64_t{0};
+    EXPECT_EQ(storage::count_wrong(reinterpret_cast<std::byte*>(words.data()), kBlocks * kBlock, kKey + 9, 0, first),
+              0u);
+  }
+
+  /// An engine that is closed while requests are in flight waits for them or ends them.
+  void closes_while_requests_are_in_flight() {
+    const std::vector<storage::File> files{content_file(folder_ / "a", kBlocks * kBlock, kKey)};
+    const Buffer memory = device_.allocate_device(kDepth * kBlock);
+    const auto engine = open(files, storage::Operation::read, false);
+    std::size_t taken = 0;
+    while (taken <= kDepth &&
+           engine->submit({taken, 0, taken * kBlock, kBlock, memory.data() + taken % kDepth * kBlock})) {
+      ++taken;
+    }
+    EXPECT_EQ(taken, kDepth) << "no more requests than the depth are accepted";
+    engine->flush();
+  }
+
+ private:
+  storage::EnginePoint point(storage::Operation operation, bool direct) const {
+    return {operation, direct, kBlock, kDepth, std::string(device_.kind()), {}};
+  }
+  std::unique_ptr<storage::Engine> open(std::span<const storage::File> files, storage::Operation operation,
+                                        bool direct) {
+    return entry_.make({.files = files,
+                        .device = device_,
+                        .operation = operation,
+                        .direct = direct,
+                        .block = kBlock,
+                        .depth = kDepth});
+  }
+  static std::vector<storage::Completion> run(storage::Engine& engine, std::span<const storage::Request> requests) {
+    std::vector<storage::Completion> all;
+    std::size_t next = 0;
+    Backoff backoff;
+    const std::uint64_t deadline = now_ns() + 60'000'000'000;
+    while (all.size() < requests.size() && now_ns() < deadline) {
+      while (next < requests.size() && engine.submit(requests[next])) ++next;
+      engine.flush();
+      std::array<storage::Completion, 4> ended;
+      const std::size_t count = engine.poll(ended);
+      all.insert(all.end(), ended.begin(), ended.begin() + count);
+      if (count == 0) backoff.wait();
+    }
+    EXPECT_EQ(all.size(), requests.size()) << "every request ends once";
+    std::ranges::sort(all, {}, &storage::Completion::id);
+    EXPECT_TRUE(std::ranges::adjacent_find(all, {}, &storage::Completion::id) == all.end());
+    return all;
+  }
+
+  const storage::EngineEntry& entry_;
+  Device& device_;
+  TempDir folder_;
+};
+
+}  // namespace feedrate::test

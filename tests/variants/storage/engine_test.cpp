@@ -1,0 +1,44 @@
+#include "tests/support/storage_engines.hpp"
+
+namespace feedrate {
+namespace {
+
+class StorageEngine : public testing::TestWithParam<std::string> {
+ protected:
+  void supported(storage::Operation operation, bool direct) {
+    if (auto reason = checks.why_unsupported(operation, direct); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  std::unique_ptr<Device> device = open_cpu_device();
+  test::EngineChecks checks{GetParam(), *device};
+};
+
+TEST_P(StorageEngine, ReadsEveryBlock) {
+  supported(storage::Operation::read, false);
+  if (!IsSkipped()) checks.reads_every_block(false);
+}
+TEST_P(StorageEngine, ReadsEveryBlockDirectly) {
+  supported(storage::Operation::read, true);
+  if (!IsSkipped()) checks.reads_every_block(true);
+}
+TEST_P(StorageEngine, ReportsTheEndOfAFile) {
+  supported(storage::Operation::read, false);
+  if (!IsSkipped()) checks.reports_the_end_of_a_file();
+}
+TEST_P(StorageEngine, WritesEveryBlock) {
+  supported(storage::Operation::write, false);
+  if (!IsSkipped()) checks.writes_every_block(false);
+}
+TEST_P(StorageEngine, WritesEveryBlockDirectly) {
+  supported(storage::Operation::write, true);
+  if (!IsSkipped()) checks.writes_every_block(true);
+}
+TEST_P(StorageEngine, ClosesWhileRequestsAreInFlight) {
+  supported(storage::Operation::read, false);
+  if (!IsSkipped() && GetParam() != "pread") checks.closes_while_requests_are_in_flight();
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(storage::Engines::instance().list()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace feedrate

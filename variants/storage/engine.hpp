@@ -1,0 +1,99 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/axes.hpp"
+#include "common/device/device.hpp"
+#include "common/registry.hpp"
+
+/// Ways to move blocks between files and device memory.
+namespace feedrate::storage {
+
+enum class Operation { read, write };
+
+/// A file or a block device.
+struct File {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+/// A block to move between a file and device memory.
+struct Request {
+  std::uint64_t id = 0;  ///< returned with the completion
+  unsigned file = 0;     ///< index into EngineConfig::files
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  std::byte* device = nullptr;
+};
+
+/// The end of a request. If `error` is 0 and `bytes` are all that was requested, the block has arrived: in device
+/// memory, or in the file as far as write() guarantees it.
+struct Completion {
+  std::uint64_t id = 0;
+  int error = 0;          ///< an errno value
+  std::size_t bytes = 0;  ///< bytes moved; fewer than requested: the file ended there
+};
+
+struct EngineConfig {
+  std::span<const File> files;
+  Device& device;
+  Operation operation = Operation::read;
+  bool direct = false;    ///< the file system's cache is not used (O_DIRECT)
+  std::size_t block = 0;  ///< size of the largest request
+  std::size_t depth = 1;  ///< maximum number of requests in flight
+  Values own = {};        ///< values of the engine's own axes
+};
+
+/// Moves blocks. One thread uses an engine, from construction on. Requests end in any order. Calls throw Failure if the
+/// device reports an error or the engine itself fails; a file's errors are part of completions.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Starts a request. Returns false if `depth` requests are in flight. A synchronous engine returns when the request
+  /// has ended; the others return at once.
+  virtual bool submit(const Request&) = 0;
+  /// Hands over requests that the engine has held back in order to submit several with one call.
+  virtual void flush() {}
+  /// Writes the completions of requests that have ended to `ended`; returns their number. Does not wait.
+  virtual std::size_t poll(std::span<Completion> ended) = 0;
+  /// How the bytes travelled, by facts that the engine knows for certain: "mode" and others. For rows.
+  virtual std::map<std::string, std::string> path() const { return {}; }
+};
+
+/// The properties of a point that decide whether an engine can measure it.
+struct EnginePoint {
+  Operation operation = Operation::read;
+  bool direct = false;
+  std::size_t block = 0;
+  std::size_t depth = 1;
+  std::string device = "cpu";
+  Values own = {};
+};
+
+struct EngineEntry {
+  std::string description;
+  std::vector<Axis> axes = {};  ///< the engine's own axes
+  /// Why the engine cannot be used on this machine; empty if it can.
+  std::function<std::string()> unavailable = [] { return std::string(); };
+  /// Why it cannot measure a point; empty if it can.
+  std::function<std::string(const EnginePoint&)> why_unsupported = {};
+  /// Number of threads that it starts, in addition to the one that uses it.
+  std::function<unsigned(const EnginePoint&)> threads = [](const EnginePoint&) { return 0u; };
+  std::function<std::unique_ptr<Engine>(const EngineConfig&)> make;
+};
+using Engines = Registry<EngineEntry>;
+using EngineRegistration = Registration<EngineEntry>;
+
+/// A `make` that constructs T from its config.
+template <class T>
+std::unique_ptr<Engine> make_engine(const EngineConfig& config) {
+  return std::make_unique<T>(config);
+}
+
+}  // namespace feedrate::storage

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+#include <liburing.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "common/error.hpp"
+#include "variants/storage/copies.hpp"
+#include "variants/storage/files.hpp"
+#include "variants/storage/slots.hpp"
+
+namespace feedrate::storage {
+namespace {
+
+struct UringOptions {
+  std::string wait = "interrupt", punt = "auto";
+  unsigned streams = 2;
+};
+const Axes<UringOptions>& own_axes_of_io_uring() {
+  static const auto kAxes =
+      Axes<UringOptions>()
+          .word("uring", &UringOptions::wait, {"interrupt", "sqpoll", "iopoll"},
+                "interrupt: the submitting thread runs completions; sqpoll: a kernel thread submits; iopoll: the "
+                "device's poll queues are polled (needs --direct yes)")
+          .word("punt", &UringOptions::punt, {"auto", "yes", "no"},
+                "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
+                "cores; auto = without --direct")
+          .number("streams", &UringOptions::streams, {1, 32}, "streams on which blocks are copied in turn");
+  return kAxes;
+}
+
+/// A ring of requests to the kernel.
+class Uring {
+ public:
+  Uring(unsigned entries, unsigned flags) {
+    if (const int error = ::io_uring_queue_init(entries, &ring_, flags); error < 0) throw failure("io_uring", error);
+  }
+  ~Uring() { ::io_uring_queue_exit(&ring_); }
+  Uring(const Uring&) = delete;
+  Uring& operator=(const Uring&) = delete;
+  io_uring* get() { return &ring_; }
+  static Failure failure(const char* what, int error) {
+    const char* const hint = error == -EPERM || error == -ENOSYS ? " (see /proc/sys/kernel/io_uring_disabled)"
+                             : error == -ENOMEM                  ? " (see `ulimit -l`)"
+                             : error == -EOPNOTSUPP              ? " (the device has no poll queues)"
+                                                                 : "";
+    return Failure(fmt::format("{}: {}{}", what, std::strerror(-error), hint));
+  }
+
+ private:
+  io_uring ring_{};
+};
+
+unsigned flags_of(const std::string& wait) {
+  if (wait == "sqpoll") return IORING_SETUP_SQPOLL;
+  return IORING_SETUP_SINGLE_ISSUER | (wait == "iopoll" ? IORING_SETUP_IOPOLL : IORING_SETUP_DEFER_TASKRUN);
+}
+
+/// Reads and writes by io_uring, with files and staging memory registered once. Completed reads become one group of
+/// copies per poll.
+class IoUring final : public Engine {
+ public:
+  explicit IoUring(const EngineConfig& config)
+      : operation_(config.operation),
+        options_(own_axes_of_io_uring().of(config.own)),
+        punts_(options_.punt == "yes" || (options_.punt == "auto" && !config.direct)),
+        files_(config),
+        staging_(config.device, config.depth, config.block),
+        slots_(config.depth),
+        copies_(config.device, options_.streams, direction_of(config.operation)),
+        ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)),
+        descriptors_(files_.all()) {
+    check(::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
+          "io_uring: registering the files");
+    std::vector<iovec> buffers(config.depth);
+    for (std::size_t i = 0; i < config.depth; ++i) buffers[i] = {staging_.slot(i), staging_.stride()};
+    check(::io_uring_register_buffers(ring_.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
+          "io_uring: registering the staging memory");
+  }
+  ~IoUring() override {
+    try {
+      std::array<Completion, 64> ended;
+      while (queued_ != 0) {  // the kernel may still write into the staging memory
+        static_cast<void>(poll(ended));
+      }
+    } catch (const std::exception&) {  // the ring itself failed; closing it cancels its requests
+    }
+  }
+  IoUring(const IoUring&) = delete;
+  IoUring& operator=(const IoUring&) = delete;
+
+  bool submit(const Request& request) override {
+    if (slots_.full()) return false;
+    const std::size_t slot = slots_.take(request);
+    if (operation_ == Operation::read) {
+      queue(slot);
+    } else {
+      copies_.start(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
+    }
+    return true;
+  }
+  void flush() override {
+    if (unsent_ == 0) return;
+    const int sent = ::io_uring_submit(ring_.get());
+    if (sent < 0 && sent != -EINTR && sent != -EAGAIN && sent != -EBUSY) throw Uring::failure("io_uring_submit", sent);
+    if (sent > 0) unsent_ -= static_cast<unsigned>(sent);
+  }
+  std::size_t poll(std::span<Completion> ended) override {
+    flush();
+    if (queued_ != 0) collect();
+    copies_.poll([&](std::size_t slot) {
+      if (operation_ == Operation::read) {
+        slots_.end(slot);
+      } else {
+        queue(slot);
+      }
+    });
+    flush();
+    return slots_.poll(ended);
+  }
+  std::map<std::string, std::string> path() const override {
+    return {{"mode", "pinned memory"}, {"uring", options_.wait}, {"punt", punts_ ? "yes" : "no"}};
+  }
+
+ private:
+  static void check(int result, const char* what) {
+    if (result < 0) throw Uring::failure(what, result);
+  }
+  /// Queues the rest of a slot's request.
+  void queue(std::size_t slot) {
+    const Request& request = slots_.at(slot);
+    const std::size_t done = slots_.bytes(slot);
+    const auto bytes = static_cast<unsigned>(request.bytes - done);
+    io_uring_sqe* entry = ::io_uring_get_sqe(ring_.get());
+    while (entry == nullptr) {  // the kernel has not taken earlier entries yet
+      flush();
+      entry = ::io_uring_get_sqe(ring_.get());
+    }
+    const int file = index_of(files_.descriptor(request.file, request.offset + done, bytes));
+    std::byte* const host = staging_.slot(slot) + done;
+    if (operation_ == Operation::read) {
+      ::io_uring_prep_read_fixed(entry, file, host, bytes, request.offset + done, static_cast<int>(slot));
+    } else {
+      ::io_uring_prep_write_fixed(entry, file, host, bytes, request.offset + done, static_cast<int>(slot));
+    }
+    ::io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE | (punts_ ? IOSQE_ASYNC : 0));
+    ::io_uring_sqe_set_data64(entry, slot);
+    ++unsent_;
+    ++queued_;
+  }
+  int index_of(int descriptor) const {
+    return static_cast<int>(std::find(descriptors_.begin(), descriptors_.end(), descriptor) - descriptors_.begin());
+  }
+  /// Handles the kernel's completions.
+  void collect() {
+    if (const int error = ::io_uring_get_events(ring_.get()); error < 0 && error != -EINTR && error != -EAGAIN) {
+      throw Uring::failure("io_uring_get_events", error);
+    }
+    std::array<io_uring_cqe*, 64> entries{};
+    group_.clear();
+    group_slots_.clear();
+    while (const unsigned count = ::io_uring_peek_batch_cqe(ring_.get(), entries.data(), entries.size())) {
+      for (unsigned i = 0; i < count; ++i) handle(::io_uring_cqe_get_data64(entries[i]), entries[i]->res);
+      ::io_uring_cq_advance(ring_.get(), count);
+      queued_ -= count;
+    }
+    if (!group_.empty()) copies_.start(group_, group_slots_);
+  }
+  void handle(std::size_t slot, int result) {
+    const Request& request = slots_.at(slot);
+    if (result == -EINTR || result == -EAGAIN) return queue(slot);
+    if (result < 0) return slots_.end(slot, -result);
+    std::size_t& done = slots_.bytes(slot);
+    done += static_cast<std::size_t>(result);
+    if (result != 0 && done < request.bytes) return queue(slot);
+    if (operation_ == Operation::write || done == 0) return slots_.end(slot);
+    group_.push_back(copy_of(operation_, request, staging_.slot(slot), done));
+    group_slots_.push_back(slot);
+  }
+
+  Operation operation_;
+  UringOptions options_;
+  bool punts_;
+  OpenFiles files_;
+  Staging staging_;
+  Slots slots_;
+  Copies copies_;
+  Uring ring_;
+  std::vector<int> descriptors_;
+  unsigned unsent_ = 0, queued_ = 0;  // entries not submitted; entries without a completion
+  std::vector<Copy> group_;
+  std::vector<std::size_t> group_slots_;
+};
+
+std::string why_no_io_uring() {
+  io_uring ring{};
+  if (const int error = ::io_uring_queue_init(2, &ring, 0); error < 0) {
+    return Uring::failure("io_uring", error).what();
+  }
+  ::io_uring_queue_exit(&ring);
+  return "";
+}
+
+const EngineRegistration registered(
+    "io_uring",
+    {.description = "io_uring with registered files and pinned memory; one group of copies per poll",
+     .axes = own_axes_of_io_uring().list(),
+     .unavailable = why_no_io_uring,
+     .why_unsupported = [](const EnginePoint& point) -> std::string {
+       const bool polls = own_axes_of_io_uring().of(point.own).wait == "iopoll";
+       return polls && !point.direct ? "--uring iopoll needs --direct yes" : "";
+     },
+     .threads =
+         [](const EnginePoint& point) { return own_axes_of_io_uring().of(point.own).wait == "sqpoll" ? 1u : 0u; },
+     .make = make_engine<IoUring>});
+
+}  // namespace
+}  // namespace feedrate::storage

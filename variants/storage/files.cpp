@@ -1,0 +1,99 @@
+#include "variants/storage/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "common/error.hpp"
+
+namespace feedrate::storage {
+
+Descriptor::Descriptor(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
+  if (descriptor_ >= 0) return;
+  const int error = errno;
+  const bool direct = error == EINVAL && (flags & O_DIRECT) != 0;
+  throw Failure(fmt::format("cannot open {}: {}{}", path, std::strerror(error),
+                            direct ? "; its file system does not support O_DIRECT" : ""));
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int Descriptor::release() { return std::exchange(descriptor_, -1); }
+
+OpenFiles::OpenFiles(const EngineConfig& config) {
+  const int flags = config.operation == Operation::read ? O_RDONLY : O_RDWR;
+  for (const File& file : config.files) {
+    cached_.emplace_back(file.path, flags);
+    if (config.direct) direct_.emplace_back(file.path, flags | O_DIRECT);
+  }
+}
+
+int OpenFiles::descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const {
+  const bool aligned = offset % kDirectAlignment == 0 && bytes % kDirectAlignment == 0;
+  return direct_.empty() || !aligned ? cached_.at(file).get() : direct_.at(file).get();
+}
+
+std::vector<int> OpenFiles::all() const {
+  std::vector<int> found;
+  for (const Descriptor& file : cached_) found.push_back(file.get());
+  for (const Descriptor& file : direct_) found.push_back(file.get());
+  return found;
+}
+
+Completion move_block(Operation operation, int descriptor, std::byte* host, const Request& request) {
+  Completion done{.id = request.id};
+  while (done.bytes < request.bytes) {
+    const std::size_t left = request.bytes - done.bytes;
+    const auto offset = static_cast<off_t>(request.offset + done.bytes);
+    const ssize_t moved = operation == Operation::read ? ::pread(descriptor, host + done.bytes, left, offset)
+                                                       : ::pwrite(descriptor, host + done.bytes, left, offset);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) done.error = errno;
+    if (moved <= 0) break;
+    done.bytes += static_cast<std::size_t>(moved);
+  }
+  return done;
+}
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+Buffer huge_pages(std::size_t bytes) {
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw Failure(fmt::format("cannot allocate {} bytes of staging memory", bytes));
+  ::madvise(data, bytes, MADV_HUGEPAGE);  // a system without huge pages uses small ones
+  std::memset(data, 0, bytes);
+  return {static_cast<std::byte*>(data), bytes, [bytes](std::byte* p) { ::munmap(p, bytes); }};
+}
+
+}  // namespace
+
+Staging::Staging(Device& device, std::size_t slots, std::size_t bytes, HostMemory memory)
+    : stride_(rounded_up(bytes, kDirectAlignment)), memory_(huge_pages(rounded_up(slots * stride_, kHugePage))) {
+  if (memory == HostMemory::pageable) return;
+  try {
+    pinned_ = device.pin(memory_.data(), memory_.size());
+  } catch (const Failure& failure) {
+    throw Failure(
+        fmt::format("{} bytes of staging memory can't be pinned ({}); allowed: what `ulimit -l` says, or less "
+                    "with a smaller --block or --depth",
+                    memory_.size(), failure.what()));
+  }
+}
+
+}  // namespace feedrate::storage

@@ -1,0 +1,67 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "variants/storage/engine.hpp"
+
+namespace feedrate::storage {
+
+/// Alignment of offsets, sizes and memory that every file system and device accepts for O_DIRECT. Linux requires at
+/// most the logical block size, which is 512 or 4096 bytes.
+inline constexpr std::size_t kDirectAlignment = 4096;
+
+/// An open file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  /// Throws Failure that names the path and the reason.
+  Descriptor(const std::string& path, int flags);
+  Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor();
+  int get() const { return descriptor_; }
+
+ private:
+  int release();
+  int descriptor_ = -1;
+};
+
+/// Files as an engine opens them: with O_DIRECT if the point says so, and once more without, for the parts of requests
+/// that O_DIRECT does not allow.
+class OpenFiles {
+ public:
+  explicit OpenFiles(const EngineConfig&);
+  /// The descriptor for a transfer: the direct one, unless the transfer is misaligned.
+  int descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const;
+  std::size_t size() const { return cached_.size(); }
+  /// All descriptors, in the order of descriptor_index().
+  std::vector<int> all() const;
+
+ private:
+  std::vector<Descriptor> cached_, direct_;
+};
+
+/// Reads or writes a block with pread() or pwrite(), in as many calls as it takes. A call that moves fewer bytes than
+/// requested is continued, unless it moves none. Returns the completion's error and bytes.
+Completion move_block(Operation, int descriptor, std::byte* host, const Request&);
+
+/// Host memory for blocks: page-aligned, in huge pages if the system has them.
+class Staging {
+ public:
+  /// Throws Failure if the memory can't be allocated or pinned; the message says which limit to raise.
+  Staging(Device&, std::size_t slots, std::size_t bytes, HostMemory = HostMemory::pinned);
+  std::byte* slot(std::size_t index) const { return memory_.data() + index * stride_; }
+  std::span<std::byte> all() const { return {memory_.data(), memory_.size()}; }
+  std::size_t stride() const { return stride_; }
+
+ private:
+  std::size_t stride_;
+  Buffer memory_, pinned_;
+};
+
+}  // namespace feedrate::storage
