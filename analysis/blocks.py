@@ -19,8 +19,7 @@ from .feeding.plots import headline as glance
 from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
 from .feeding.plots import transfers as drawn_transfers
-from .feeding.ring.block import ring_text
-from .feeding.ring.pair import pair_text
+from .feeding.ring.block import pair_text, ring_text
 from .feeding.story import headline_note
 from .handoff import story as handoff
 from .handoff.plots import by_size

@@ -59,14 +59,14 @@ def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[st
 
     return [
         said(messages, "messages_per_second", units.messages_per_second),
-        _of_ceiling(messages),
+        of_ceiling(messages),
         units.percent(messages["driver_ratio"]),
         said(data, "bytes_per_second", units.bytes_per_second),
-        _of_ceiling(data),
+        of_ceiling(data),
     ]
 
 
-def _of_ceiling(point: pd.Series) -> str:
+def of_ceiling(point: pd.Series) -> str:
     ratio, name = point["messages_per_second_ratio"], point["messages_per_second_bound"]
     bound = quoted.bound(point, True) if name else ""
     return f"{bound}{units.percent(ratio)}\n{name}".strip()
