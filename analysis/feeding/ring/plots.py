@@ -2,13 +2,13 @@
 
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
 from ... import units
 from ...load import Results
 from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
 from ...plots.style import shared_legend, value_axis
+from ..plots.styles import error_bars, errors
 from . import axes as tables
 from . import points as ring
 from .points import BYTES, P50, P99, RATE, Metric
@@ -160,15 +160,8 @@ def _lines(panel, lines: list[Line], axis: str, metric: Metric) -> None:
 
 
 def _line(panel, points: pd.DataFrame, axis: str, metric: Metric, **style) -> None:
-    at, error = points[metric.column].to_numpy(), _error(points, metric.column)
-    panel.errorbar(points[axis].to_numpy(), at, yerr=error, capsize=2, elinewidth=1, **style)
+    error_bars(panel, points, axis, metric.column, **style)
     at_least(panel, points, axis, metric.column, style["color"], metric.larger)
-
-
-def _error(points: pd.DataFrame, column: str) -> list:
-    """The lengths of the error bars: the distances of the 95 % interval's ends from the median."""
-    at, low, high = (points[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
-    return [np.abs(at - low), np.abs(high - at)]
 
 
 def _bars(panel, lines: list[Line], axis: str, metric: Metric) -> None:
@@ -176,7 +169,7 @@ def _bars(panel, lines: list[Line], axis: str, metric: Metric) -> None:
     width = 0.8 / len(lines)
     for place, ((label, points), (colour, _)) in enumerate(zip(lines, STYLES)):
         at = [values.index(value) + (place - (len(lines) - 1) / 2) * width for value in points[axis]]
-        error = _error(points, metric.column)
+        error = errors(points, metric.column)
         bars = panel.bar(at, points[metric.column], width * 0.92, color=colour, label=label, yerr=error, ecolor="#333333")
         figures = [metric.formatted(point, metric.tick) for _, point in points.iterrows()]
         panel.bar_label(bars, figures, fontsize=8, padding=2)
