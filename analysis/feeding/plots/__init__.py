@@ -25,5 +25,5 @@ def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)
-    told = " ".join(one for one in (flags.legend(results.cells), flags.limited_said(results.cells)) if one)
-    return [replace(drawing, caption=f"{drawing.caption} {told}".strip()) for drawing in drawings]
+    legend = " ".join(filter(None, (flags.legend(results.cells), flags.limited_said(results.cells))))
+    return [replace(drawing, caption=f"{drawing.caption} {legend}".strip()) for drawing in drawings]

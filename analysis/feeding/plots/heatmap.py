@@ -7,12 +7,11 @@ import pandas as pd
 from ... import quoted, units
 from ...load import Results
 from ...plots.style import Drawing
-from .styles import Styles, by_variant
+from .styles import ON_BRIGHT, ON_DIM, Styles, by_variant
 
 NAME, TITLE = "block_streams", "Block size and stream count"
 RATE = "messages_per_second"
 ACROSS = ("streams", "lanes")  # a resident kernel has lanes instead of streams
-ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, because dark mode swaps those
 CAPTION = (
     "Each cell shows verified messages per second (median of the repetitions). The best cell of each panel is framed, "
     "and the shade is the share of that best. All other parameters of a panel are equal."

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ... import stats, units
+from ... import units
 from ...load import Results
 from ...plots.style import Drawing
 from .. import choose
@@ -35,7 +35,7 @@ LABELS = {stage: stage.replace("_", " ") for stage in LOOKS}
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
-    alone = choose.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
+    alone = choose.lone(choose.main_work(measured))
     times = stage_times(results, alone)
     if not times:
         return Drawing(NAME, TITLE, "", None, MISSING)

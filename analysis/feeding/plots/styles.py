@@ -19,6 +19,7 @@ QUEUES = {
 }
 OTHER_QUEUES = (("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "*"), ("#8A7F00", "h"))
 TRANSFERS = {"none": ("-", "full"), "pinned": ("-", "full"), "pageable": ("--", "none"), "mapped": (":", "left")}
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # text on coloured cells; not black and white, because dark mode swaps those
 OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
 
 

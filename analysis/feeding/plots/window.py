@@ -5,6 +5,7 @@ import pandas as pd
 from ... import stats, units
 from ...load import Results
 from ...plots.style import Drawing, log_axis, value_axis, whiskers
+from .. import choose
 from .styles import Styles, by_variant, error_bars
 
 NAME, TITLE = "latency_window", "Latency against window"
@@ -22,7 +23,7 @@ MISSING = (
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured["window"].nunique() < 2:
         return Drawing(NAME, TITLE, "", None, MISSING)
-    chosen = measured[measured["work"] == stats.main_work(measured)]
+    chosen = choose.main_work(measured)
     windows = chosen.groupby("payload_bytes")["window"].nunique()
     payload = int(windows[windows == windows.max()].index.min())  # the smallest of those with the most windows
     chosen = chosen[chosen["payload_bytes"] == payload]
