@@ -12,8 +12,7 @@ from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
-from .feeding.front import front, front_note
-from .feeding.headline import headline
+from .feeding.headline import front, front_note, headline
 from .feeding.plots import ALL, capacities, load_stages, offered
 from .feeding.plots import headline as glance
 from .feeding.plots import prices as drawn_prices

@@ -19,7 +19,7 @@ CAPTION = (
 def draw(results: Results, styles: Styles) -> Drawing | None:
     curves = open_load.curves(open_load.points(results))
     chosen = {}
-    for task, of_task in curves.groupby("task", sort=False) if len(curves) else ():
+    for task, of_task in curves.groupby("task", sort=False):
         points = open_load.comparable(of_task).sort_values("rank")
         if times := stage_times(results, points):
             chosen[f"{task}\n{units.messages_per_second(points['rate'].median())} due"] = times

@@ -23,7 +23,7 @@ CAPTION = (
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
     measured = open_load.curves(open_load.points(results))
-    tasks = measured.groupby("task", sort=False) if len(measured) else ()
+    tasks = measured.groupby("task", sort=False)
     chosen = {task: points for task, curves in tasks if len(points := open_load.comparable(curves))}
     if not chosen:
         return None
