@@ -12,12 +12,12 @@ def point_name(cell, results: Results) -> str:
     rest = [
         f"{axis}:{cell[axis]}"
         for axis in results.axes
-        if axis not in (*experiment.variant, "workload", "device") and _says_something(experiment, axis, cell)
+        if axis not in (*experiment.variant, "workload", "device") and _is_set(experiment, axis, cell)
     ]
     return "/".join([*first, *rest])
 
 
-def _says_something(experiment, axis: str, cell) -> bool:
+def _is_set(experiment, axis: str, cell) -> bool:
     known = experiment.axes.get(axis)
-    unasked = known.default if known and known.kind == "word" else 0
-    return cell[axis] not in (unasked, 0, "none")
+    default = known.default if known and known.kind == "word" else 0
+    return cell[axis] not in (default, 0, "none")

@@ -19,6 +19,14 @@ FRONT_NOTE = (
     "Unstable: {}."
 )
 
+NOTE = (
+    "Figures are medians over repetitions, with the 95 % interval in brackets. “Lone”: one message in flight, one "
+    "producer, smallest payload. “Of ceiling”: the measured rate as a share of what the named hardware, or Redis "
+    "alone, allows. “× floor”: lone p50 divided by the lowest possible. Bytes are payload bytes one way. Threads, SMs "
+    "and delivery refer to the peak message rate."
+)
+NO_LONE = "The sweep has no lone-message cell: add window 1 with producers 1."
+
 
 class Best(NamedTuple):
     """A variant's points with the most messages, with the most bytes, and with the shortest lone message."""
@@ -64,7 +72,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
         _lone("lone p50", _lone_p50),
         _lone("lone p99", _lone_p99),
         _lone("lone p99.9", lambda point: units.nanoseconds(point["p999"])),
-        _lone("× floor", lambda point: f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip()),
+        _lone("× floor", _lone_floor),
         number("host threads", lambda best: _threads(best.messages)),
         number("SMs", lambda best: units.number(best.messages["sms"])),
         Column("delivery", lambda best: best.messages["delivery"] or units.NOTHING),
@@ -77,6 +85,12 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
             statuses = ", ".join(sorted(set(rows["status"])))
             found.rows.append([variant, f"no ok cell ({statuses})", *[units.NOTHING] * (len(columns) - 2)])
     return found
+
+
+def headline_note(results: Results, measured: pd.DataFrame) -> str:
+    """How to read the headline table."""
+    lacks = [NO_LONE] if choose.lone(measured).empty else []
+    return " ".join([NOTE, *lacks, *stats.explained(results)])
 
 
 def of_ceiling(point: pd.Series) -> str:
@@ -93,6 +107,10 @@ def _lone_p50(point: pd.Series) -> str:
 
 def _lone_p99(point: pd.Series) -> str:
     return quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99")
+
+
+def _lone_floor(point: pd.Series) -> str:
+    return f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip()
 
 
 def _threads(point: pd.Series) -> str:

@@ -97,7 +97,8 @@ def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 def _task(results: Results, line: pd.Series, several_works: bool) -> str:
     """The load in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
-    implied = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # the burst length implies bursts
+    # A burst length implies bursts.
+    implied = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))
     arrivals = "" if line["arrivals"] in implied else line["arrivals"]
     rest = [axis for axis in _LOAD[2:] if line.get(axis, 0) not in (0, "none")]
     parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]

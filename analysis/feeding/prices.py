@@ -12,17 +12,18 @@ from .columns import table as table_of
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long for "
-    "each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
+    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
+    "for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
     "workers) and of lone messages (one in flight) were fixed, not searched for. "
     f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."
 )
 # Each measure: its name, a filter for its points, its metric, whether higher is better, and its formatter.
+RATE = ("messages_per_second", True, units.messages_per_second)
 MEASURES = (
-    ("most messages", lambda points: points["window"] > 1, "messages_per_second", True, units.messages_per_second),
-    ("one message per element", lambda points: (points["window"] > 1) & _single(points), "messages_per_second", True, units.messages_per_second),
+    ("most messages", lambda points: points["window"] > 1, *RATE),
+    ("one message per element", lambda points: (points["window"] > 1) & _single(points), *RATE),
     ("lone p50", lambda points: points["window"] == 1, "p50", False, units.nanoseconds),
-)  # fmt: skip
+)
 
 
 def _single(points: pd.DataFrame) -> pd.Series:
@@ -67,7 +68,8 @@ def table(found: pd.DataFrame) -> Table:
     for name, _, metric, _, formatter in MEASURES:
         for payload, some in found[found["measure"] == name].groupby("payload"):
             at = {price.line: _ratio_cell(price, metric, formatter) for price in some.itertuples()}
-            columns.append(number(f"{name}, {units.size(payload)}", lambda queue, at=at: at.get(queue.line, units.NOTHING)))
+            cell = lambda queue, at=at: at.get(queue.line, units.NOTHING)  # noqa: E731
+            columns.append(number(f"{name}, {units.size(payload)}", cell))
     return table_of(columns, found.drop_duplicates("line").itertuples())
 
 

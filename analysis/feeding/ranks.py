@@ -83,8 +83,8 @@ def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
     columns = [column for measure in MEASURES for column in _columns(measure, quick, feeding)]
     variants = best(MEASURES[0], quick, feeding)[1][1].index
     verdict = (
-        f"The search ranks every pair of variants that are at least {APART} × apart in the sweep in the same order, and "
-        f"each peak of the search is at least {ENOUGH:.0%} of the sweep's."
+        f"The search ranks every pair of variants that are at least {APART} × apart in the sweep in the same order, "
+        f"and each peak of the search is at least {ENOUGH:.0%} of the sweep's."
         if not problems
         else "Disagreements: " + "; ".join(problems) + "."
     )
@@ -112,7 +112,8 @@ def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]
         return f"{bound}{search[measure.metric] / sweep[measure.metric]:.2f}"
 
     heading = f"{measure.name}, {units.size(payload)}, sweep"
-    return [number(heading, partial(figure, swept)), number("search", partial(figure, found)), number("search / sweep", ratio)]
+    figures = number(heading, partial(figure, swept)), number("search", partial(figure, found))
+    return [*figures, number("search / sweep", ratio)]
 
 
 def _legend(name: str, results: Results) -> str:

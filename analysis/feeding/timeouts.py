@@ -32,8 +32,8 @@ def lines(results: Results) -> pd.DataFrame:
     measured["line"] = measured.groupby(keys, sort=False, dropna=False).ngroup()
     measured["timeouts"] = measured.groupby("line")[AXIS].transform("nunique")
     measured = measured[measured["timeouts"] > 1]
-    fullest = measured.sort_values("timeouts", ascending=False, kind="stable").drop_duplicates(["task", "variant", "rate"])
-    return measured[measured["line"].isin(fullest["line"])]
+    ranked = measured.sort_values("timeouts", ascending=False, kind="stable")
+    return measured[measured["line"].isin(ranked.drop_duplicates(["task", "variant", "rate"])["line"])]
 
 
 def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:

@@ -6,7 +6,8 @@ from ... import flags
 from ...load import Results
 from ...plots.style import Drawing, looks, mark_cpu
 from ...stats import points
-from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages, throughput, timeouts, transfers, window
+from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages
+from . import throughput, timeouts, transfers, window
 from .styles import Styles
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full

@@ -1,6 +1,7 @@
 """The generated page blocks `ring` (the GPU ring against other queues, and its peaks) and `one_pair`."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -13,7 +14,7 @@ from ...stats import explained
 from ..columns import Column, number, table
 from ..headline import of_ceiling
 from . import points as ring
-from .points import BYTES, P50, P99, RATE
+from .points import BYTES, P50, RATE
 
 RING = "gpu_ring"
 COMPARED = (64, 4096)  # payloads at which queues are compared
@@ -158,9 +159,13 @@ def lone_latency(found: pd.DataFrame) -> Table:
         Column("payload", lambda best: units.size(best.point["payload_bytes"])),
         number("p50", lambda best: _best_cell(best, P50)),
         number("p99", lambda best: quoted.figure(units.nanoseconds, best.point, "p99", False)),
-        *(number(title, lambda best, name=name: P50.formatter(best.point["limits"].get(name))) for name, title in floors.items()),
+        *(number(title, partial(_limit, name)) for name, title in floors.items()),
     ]
     return table(columns, [best for best in lines if best.point is not None])
+
+
+def _limit(name: str, best: Best) -> str:
+    return units.nanoseconds(best.point["limits"].get(name))
 
 
 def one_pair(found: pd.DataFrame) -> Table:

@@ -111,7 +111,8 @@ def payload(points: pd.DataFrame):
     log_axis(panel.yaxis, BYTES.tick)
     panel.set_ylabel(BYTES.label)
     ceilings = {name: value for name in CEILINGS if (value := known["limits"].iloc[0].get(name))}
-    panel.set_ylim(0, 1.08 * max([known[["bytes_per_second", "bytes_per_second_high"]].max(axis=None), *ceilings.values()]))
+    highest = known[["bytes_per_second", "bytes_per_second_high"]].max(axis=None)
+    panel.set_ylim(0, 1.08 * max([highest, *ceilings.values()]))
     for name, value in ceilings.items():
         panel.axhline(value, color=LIMIT_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)))
         panel.text(0.01, value, units.words(name), transform=panel.get_yaxis_transform(), va="bottom", fontsize=8.5)
@@ -169,8 +170,8 @@ def _bars(panel, lines: list[Line], axis: str, metric: Metric) -> None:
     width = 0.8 / len(lines)
     for place, ((label, points), (colour, _)) in enumerate(zip(lines, STYLES)):
         at = [values.index(value) + (place - (len(lines) - 1) / 2) * width for value in points[axis]]
-        error = errors(points, metric.column)
-        bars = panel.bar(at, points[metric.column], width * 0.92, color=colour, label=label, yerr=error, ecolor="#333333")
+        whiskers = {"yerr": errors(points, metric.column), "ecolor": "#333333"}
+        bars = panel.bar(at, points[metric.column], width * 0.92, color=colour, label=label, **whiskers)
         figures = [metric.formatted(point, metric.tick) for _, point in points.iterrows()]
         panel.bar_label(bars, figures, fontsize=8, padding=2)
     panel.set_xticks(range(len(values)), [value.replace("_", " ") for value in values])

@@ -71,10 +71,9 @@ def read(results: Results) -> pd.DataFrame:
     found = stats.points(results)
     found = found[found["device"] == ("cuda" if (found["device"] == "cuda").any() else "cpu")]
     found = found[found["work"] == stats.main_work(found)] if len(found) else found
-    every = found.to_dict("records")
-    for axis in (*FIXED, *NAMED):
-        if axis not in found:
-            found[axis] = pd.Series([results.experiment.missing(axis, point) for point in every], found.index, dtype=object)
+    experiment, every = results.experiment, found.to_dict("records")
+    lacking = [axis for axis in (*FIXED, *NAMED) if axis not in found]
+    found = found.assign(**{axis: [experiment.missing(axis, point) for point in every] for axis in lacking})
     rows = results.cells.loc[[members[0] for members in found["members"]], ["chosen", "limits"]].to_dict("list")
     ran = results.cells.groupby(results.axes, dropna=False).size().to_dict()
     return found.assign(
