@@ -68,18 +68,10 @@ def _panel(axes, title: str, rates: pd.DataFrame, texts: pd.DataFrame) -> None:
     share = (rates / rates.max().max()).to_numpy()
     axes.imshow(share, cmap=matplotlib.colormaps["cividis"], vmin=0, vmax=1, aspect="auto", origin="lower")
     for row, column in zip(*np.isfinite(share).nonzero()):
-        best = share[row, column] == 1
-        axes.text(
-            column,
-            row,
-            texts.iloc[row, column],
-            ha="center",
-            va="center",
-            fontsize=9.5,
-            color=ink(share[row, column]),
-            fontweight="bold" if best else "normal",
-            bbox={"edgecolor": ink(1), "facecolor": "none", "linewidth": 1.5} if best else None,
-        )
+        style = {"ha": "center", "va": "center", "fontsize": 9.5, "color": ink(share[row, column])}
+        if share[row, column] == 1:
+            style |= {"fontweight": "bold", "bbox": {"edgecolor": ink(1), "facecolor": "none", "linewidth": 1.5}}
+        axes.text(column, row, texts.iloc[row, column], **style)
     axes.set_xticks(range(len(rates.columns)), [f"{value:g}" for value in rates.columns])
     axes.set_yticks(range(len(rates.index)), [f"{value:g}" for value in rates.index])
     axes.set_xlabel("streams" if rates.columns.name == "streams" else "lanes of the resident kernel")
